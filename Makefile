@@ -1,0 +1,43 @@
+# The two commands: `make demo` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test lint types format clean
+help:
+	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
+	@echo "make test    run all tests (under 10 minutes)"
+	@echo "make lint    ruff: format and lint       make types   mypy --strict"
+	@echo "make format  rewrite the code's layout   make clean   remove everything built"
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "dplasso needs Python 3.11 or newer; say which with: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run-installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@ $(VENV)/.run-installed
+
+demo: $(VENV)/.run-installed
+	$(BIN)/dplasso demo --out demo
+
+test: $(VENV)/.dev-installed
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.dev-installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev-installed
+	$(BIN)/mypy
+
+format: $(VENV)/.dev-installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) .numba_cache .pytest_cache .mypy_cache .ruff_cache .hypothesis demo build dist

@@ -1,0 +1,50 @@
+"""Differentially private L1 logistic regression on sparse data, by Frank-Wolfe.
+
+Names are imported when they are first used, so that ``import dplasso`` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dplasso.errors import DataError, ModelFileError, PrivacyLeakWarning
+    from dplasso.estimator import DPLassoClassifier
+    from dplasso.model import load_model as load
+    from dplasso.privacy.cost import privacy_cost
+    from dplasso.privacy.statement import PrivacyStatement
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DPLassoClassifier",
+    "DataError",
+    "ModelFileError",
+    "PrivacyLeakWarning",
+    "PrivacyStatement",
+    "__version__",
+    "load",
+    "privacy_cost",
+]
+
+_HOMES = {
+    "DPLassoClassifier": ("dplasso.estimator", "DPLassoClassifier"),
+    "DataError": ("dplasso.errors", "DataError"),
+    "ModelFileError": ("dplasso.errors", "ModelFileError"),
+    "PrivacyLeakWarning": ("dplasso.errors", "PrivacyLeakWarning"),
+    "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
+    "load": ("dplasso.model", "load_model"),
+    "privacy_cost": ("dplasso.privacy.cost", "privacy_cost"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'dplasso' has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    value = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""Reading data: svmlight text, scipy .npz, and the packaged UCI Adult."""

@@ -1,0 +1,167 @@
+"""From the caller's matrix to the arrays the kernels read, copying only what must be."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.errors import DataError
+
+
+class Compressed(NamedTuple):
+    """One orientation of X, by rows or by columns; the arrays may be the caller's.
+
+    Attributes
+    ----------
+    indptr : ndarray of int64
+        Where each row (column) starts.
+    indices : ndarray of int32 or int64
+        Column (row) numbers, each at most once in a row (column).
+    values : ndarray of float32 or float64
+        Entries as given, not clipped; empty when every entry is `constant`.
+    constant : float
+        The value of every entry where `values` is empty.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.integer]
+    values: NDArray[np.floating]
+    constant: float
+
+
+def working_dtype(X: Any) -> np.dtype:
+    """Return the type in which the entries of `X` are kept: float32 if that is exact.
+
+    Parameters
+    ----------
+    X : array-like or sparse
+        Anything with a `dtype`, or without.
+
+    Returns
+    -------
+    numpy.dtype
+        float32 or float64.
+    """
+    kind = np.dtype(getattr(X, "dtype", np.float64))
+    if kind.kind in "biuf" and np.can_cast(kind, np.float32):
+        return np.dtype(np.float32)
+    return np.dtype(np.float64)
+
+
+def compress(X: Any) -> tuple[Compressed, bool]:
+    """View a matrix as compressed rows or columns.
+
+    Parameters
+    ----------
+    X : csr or csc matrix or array, or ndarray, shape (N, D)
+        float32 or float64, finite. Never written to.
+
+    Returns
+    -------
+    compressed : Compressed
+        The caller's arrays where they will do.
+    by_rows : bool
+        False for CSC input, which comes compressed by columns.
+
+    Raises
+    ------
+    DataError
+        If an index lies outside the matrix or the row pointers are inconsistent.
+    """
+    if not sp.issparse(X):
+        X = sp.csr_array(X)
+    by_rows = X.format == "csr"
+    n_major, n_minor = X.shape if by_rows else X.shape[::-1]
+    indptr, indices, values = X.indptr, X.indices, X.data
+    if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, values.size):
+        raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
+    canonical = _check_indices(indptr, indices, n_minor)
+    if canonical < 0:
+        raise DataError(
+            f"X is not a valid sparse matrix: an index lies outside 0 to {n_minor - 1}, "
+            "or its pointers decrease"
+        )
+    if canonical == 0:
+        # Duplicate entries add up before they are clipped, else one record could exceed the bound.
+        X = X.copy()
+        X.sum_duplicates()
+        indptr, indices, values = X.indptr, X.indices, X.data
+    n_entries = int(indptr[-1])
+    indices, values = indices[:n_entries], values[:n_entries]
+    constant = 0.0
+    if n_entries and _all_equal(values):
+        constant, values = float(values[0]), values[:0]
+    return Compressed(indptr.astype(np.int64, copy=False), indices, values, constant), by_rows
+
+
+@njit(cache=True, nogil=True)
+def _check_indices(indptr, indices, n_minor):
+    """Return 1 if all indices ascend strictly within each segment, 0 if not, -1 if invalid."""
+    ascending = 1
+    for i in range(indptr.size - 1):
+        if indptr[i + 1] < indptr[i] or indptr[i + 1] > indices.size:
+            return -1
+        before = np.int64(-1)
+        for p in range(indptr[i], indptr[i + 1]):
+            k = np.int64(indices[p])
+            if k < 0 or k >= n_minor:
+                return -1
+            if k <= before:
+                ascending = 0
+            before = k
+    return ascending
+
+
+@njit(cache=True, nogil=True)
+def _all_equal(values):
+    first = values[0]
+    for p in range(values.size):  # noqa: SIM110
+        if values[p] != first:
+            return False
+    return True
+
+
+def transpose(matrix: Compressed, n_columns: int) -> Compressed:
+    """Return the other orientation of a matrix, in new arrays.
+
+    Parameters
+    ----------
+    matrix : Compressed
+        By rows (columns).
+    n_columns : int
+        Number of columns (rows).
+
+    Returns
+    -------
+    Compressed
+        By columns (rows), indices ascending.
+    """
+    n_rows = matrix.indptr.size - 1
+    index = np.int32 if n_rows < 2**31 else np.int64
+    indptr = np.zeros(n_columns + 1, dtype=np.int64)
+    indices: NDArray[np.integer] = np.empty(matrix.indices.size, dtype=index)
+    values = np.empty_like(matrix.values)
+    _transpose(matrix.indptr, matrix.indices, matrix.values, indptr, indices, values)
+    return Compressed(indptr, indices, values, matrix.constant)
+
+
+@njit(cache=True, nogil=True)
+def _transpose(from_indptr, from_indices, from_values, indptr, indices, values):
+    for p in range(from_indices.size):
+        indptr[from_indices[p] + 1] += 1
+    for k in range(indptr.size - 1):
+        indptr[k + 1] += indptr[k]
+    # indptr[k] serves as column k's write position, then is put back.
+    for i in range(from_indptr.size - 1):
+        for p in range(from_indptr[i], from_indptr[i + 1]):
+            k = from_indices[p]
+            place = indptr[k]
+            indices[place] = i
+            if values.size:
+                values[place] = from_values[p]
+            indptr[k] = place + 1
+    for k in range(indptr.size - 1, 0, -1):
+        indptr[k] = indptr[k - 1]
+    indptr[0] = 0

@@ -1,0 +1,173 @@
+"""Data files as streams of bytes: decompressed, split at line ends, read ahead of their use."""
+
+import bz2
+import gzip
+import lzma
+import zlib
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Protocol
+
+import zstandard
+
+from dplasso.errors import DataError
+
+COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
+
+BLOCK_BYTES = 8 << 20
+"""Decompressed bytes handed on at a time; a longer line makes a longer block."""
+
+_MAGIC = {
+    b"\x1f\x8b": "gzip (.gz)",
+    b"BZh": "bzip2 (.bz2)",
+    b"\xfd7zXZ\x00": "xz (.xz)",
+    b"\x28\xb5\x2f\xfd": "zstandard (.zst)",
+    b"PK\x03\x04": "zip (.zip, .npz)",
+}
+
+_STREAM_ERRORS = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError)
+
+Progress = Callable[[int, int], None]
+"""Called with the bytes of the file read so far and its size, both as on disk."""
+
+
+class Block(NamedTuple):
+    """Whole lines of a file, and how far into the file on disk they reach."""
+
+    text: bytes
+    done: int
+    total: int
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class _ZstdReader:
+    """A zstandard file of any number of frames; a frame cut short is an error.
+
+    The package's own ``stream_reader`` ends in silence where a file was cut.
+    """
+
+    _CHUNK = 32 << 10  # small, because one chunk of a well-compressed file can be very long
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._rest = b""
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+
+    def read(self, size: int, /) -> bytes:
+        parts: list[bytes] = []
+        held = 0
+        while held < size:
+            chunk = self._rest or self._raw.read(self._CHUNK)
+            self._rest = b""
+            if not chunk:
+                if self._frame is not None:
+                    raise EOFError("the last frame is not complete")
+                break
+            if self._frame is None:
+                self._frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+            parts.append(self._frame.decompress(chunk))
+            held += len(parts[-1])
+            if self._frame.eof:
+                self._rest = self._frame.unused_data
+                self._frame = None
+        return b"".join(parts)
+
+
+def check_readable(path: Path) -> None:
+    """Refuse a path that is not a file.
+
+    Raises
+    ------
+    DataError
+        If there is nothing at ``path``, or a directory.
+    """
+    if path.is_dir():
+        raise DataError(f"{path}: this is a directory; a data file is needed")
+    if not path.exists():
+        raise DataError(f"{path}: no such file")
+
+
+def _decompressed(raw: BinaryIO, suffix: str) -> _Readable:
+    if suffix == ".gz":
+        return gzip.GzipFile(fileobj=raw, mode="rb")
+    if suffix == ".bz2":
+        return bz2.BZ2File(raw)
+    if suffix == ".xz":
+        return lzma.LZMAFile(raw)
+    if suffix == ".zst":
+        return _ZstdReader(raw)
+    return raw
+
+
+def _refuse_hidden_compression(raw: BinaryIO, path: Path) -> None:
+    start = raw.read(8)
+    raw.seek(0)
+    for magic, name in _MAGIC.items():
+        if start.startswith(magic):
+            raise DataError(
+                f"{path}: the content is {name}, the name says plain text; give it the suffix"
+            )
+
+
+def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
+    """Yield a file's text in blocks of whole lines, decompressed by the file's suffix.
+
+    One thread reads and decompresses the next block while the caller works on the last one.
+    Only the last block may lack a line end. At most three blocks are in memory.
+
+    Parameters
+    ----------
+    path : Path
+        Plain text, or ``.gz``, ``.bz2``, ``.xz``, ``.zst``.
+    block_bytes : int, default 8 MiB
+        Decompressed bytes a block, about; a block holds at least one line.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, a directory, not readable, or its compressed stream is damaged
+        or cut short.
+    """
+    check_readable(path)
+    suffix = path.suffix.lower()
+    with ExitStack() as stack:
+        try:
+            raw = stack.enter_context(path.open("rb"))
+            total = path.stat().st_size
+        except OSError as error:
+            raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
+        if suffix not in COMPRESSED_SUFFIXES:
+            _refuse_hidden_compression(raw, path)
+        stream = _decompressed(raw, suffix)
+
+        def read() -> tuple[bytes, int]:
+            try:
+                return stream.read(block_bytes), raw.tell()
+            except _STREAM_ERRORS as error:
+                if suffix not in COMPRESSED_SUFFIXES:
+                    raise DataError(f"{path}: cannot be read: {error}") from error
+                raise DataError(
+                    f"{path}: the {suffix} stream is damaged or cut short: {error}"
+                ) from error
+
+        reader = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="dplasso-read"))
+        pending: list[bytes] = []  # the start of a line that has not ended yet
+        ahead = reader.submit(read)
+        while True:
+            chunk, done = ahead.result()
+            if not chunk:
+                break
+            ahead = reader.submit(read)
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                yield Block(b"".join([*pending, chunk[:end]]), done, total)
+                pending = []
+            if end < len(chunk):
+                pending.append(chunk[end:])
+        if pending:
+            yield Block(b"".join(pending), total, total)

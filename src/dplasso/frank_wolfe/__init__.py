@@ -1,0 +1,1 @@
+"""Frank-Wolfe over the L1 ball: the two algorithms and what they share."""

@@ -1,0 +1,121 @@
+"""Algorithm 1 of the paper (arXiv 2310.19978), corrected: everything recomputed at every step.
+
+The slow, obvious method, sparse-aware but O(nnz + D) a step: the reference for correctness and the
+denominator of every speed-up.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.frank_wolfe.gradient import add_margins, add_shares, margin_scale, probability
+from dplasso.frank_wolfe.transcript import weight_scale
+from dplasso.frank_wolfe.work import (
+    OPERATIONS_PER_COORDINATE,
+    OPERATIONS_PER_GRADIENT,
+    record_work,
+)
+from dplasso.selection.contract import rebuild, select
+
+
+class StandardState(NamedTuple):
+    """What Algorithm 1 carries from step to step.
+
+    Attributes
+    ----------
+    alpha : ndarray of int64, shape (D,) or (D + 1,)
+        Column gradients in fixed point.
+    weights : ndarray of int64, like `alpha`
+        The integer weights K.
+    margin : ndarray of int64, shape (N,)
+        Integer margins.
+    gradient : ndarray of float64, shape (N,)
+        Record gradients q_i.
+    effort : ndarray of int64, shape (2,)
+        Entries touched and operations spent since the last record of work.
+    """
+
+    alpha: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    margin: NDArray[np.int64]
+    gradient: NDArray[np.float64]
+    effort: NDArray[np.int64]
+
+
+def start_standard(alpha: NDArray[np.int64], gradient: NDArray[np.float64]) -> StandardState:
+    """Return the state before the first step, all weights zero.
+
+    Parameters
+    ----------
+    alpha : ndarray of int64
+        Column gradients at zero weights.
+    gradient : ndarray of float64, shape (N,)
+        Record gradients at zero weights.
+    """
+    return StandardState(
+        alpha,
+        np.zeros_like(alpha),
+        np.zeros(gradient.size, dtype=np.int64),
+        gradient,
+        np.zeros(2, dtype=np.int64),
+    )
+
+
+@njit(cache=True, nogil=True)
+def mean_loss(problem, margin, step):
+    """Return the mean logistic loss after `step` steps."""
+    total = 0.0
+    scale = margin_scale(problem, step)
+    for i in range(margin.size):
+        value = np.float64(margin[i]) * scale
+        if problem.labels[i]:
+            value = -value
+        total += max(value, 0.0) + np.log1p(np.exp(-abs(value)))
+    return total / margin.size
+
+
+@njit(cache=True, nogil=True)
+def refresh_all(problem, state, step):
+    """Recompute margins, record gradients and column gradients after `step` steps."""
+    add_margins(problem, state.weights, state.margin)
+    scale = margin_scale(problem, step)
+    for i in range(state.margin.size):
+        margin = np.float64(state.margin[i])
+        state.gradient[i] = probability(margin * scale) - np.float64(problem.labels[i])
+    state.alpha[:] = 0
+    add_shares(problem, 0, state.margin.size, state.gradient, state.alpha)
+
+
+@njit(cache=True, nogil=True)
+def run_standard(problem, state, selector, stream, first, last, vertex, sign, history, work):
+    """Take steps `first` to `last` (inclusive, from 1) of Algorithm 1.
+
+    Parameters are those of `dplasso.frank_wolfe.sparse.run_sparse`; there is nothing to drift.
+    """
+    objective, gap = history
+    n_rows = state.margin.size
+    for step in range(first, last + 1):
+        refresh_all(problem, state, step - 1)
+        rebuild(selector, state.alpha)
+        j, s = select(selector, state.alpha, stream)
+        vertex[step - 1] = j
+        sign[step - 1] = s
+        if objective.size:
+            inner = 0.0
+            for k in range(state.alpha.size):
+                inner += np.float64(state.weights[k]) * np.float64(state.alpha[k])
+            inner *= weight_scale(step - 1)
+            scale = problem.radius / problem.unit / n_rows
+            objective[step - 1] = mean_loss(problem, state.margin, step - 1)
+            gap[step - 1] = scale * (inner - s * np.float64(state.alpha[j]))
+        state.weights[j] += s * (step + 1)
+        if work.shape[0]:
+            state.effort[0] = problem.rows.indices.size
+            state.effort[1] = (
+                4 * problem.rows.indices.size
+                + OPERATIONS_PER_GRADIENT * n_rows
+                + OPERATIONS_PER_COORDINATE * state.alpha.size
+            )
+            record_work(work[step - 1], selector.counters, state.effort)

@@ -1,0 +1,61 @@
+"""Counts of the work done at each step, for research runs.
+
+They depend on the data; only runs that are not private carry them. Operations are floating-point
+and fixed-point arithmetic as the algorithms are written, counted alike for both:
+
+- a multiply-add of a sparse product counts 2 per entry (Algorithm 1: two products with X);
+- a record gradient counts 4 (exponential, addition, division, subtraction);
+- a coordinate that is compared, scaled or shifted counts 1 per such operation (Algorithm 1, lines
+  7 to 13: subtract, compare, negate, dot product and axpy: 7 D).
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+OPERATIONS_PER_GRADIENT = 4
+OPERATIONS_PER_COORDINATE = 7
+
+
+@dataclass(frozen=True)
+class Work:
+    """Work per step, each an int64 array of shape (T,).
+
+    Attributes
+    ----------
+    tries, moves, pops, variates : ndarray
+        Of the selection structure, see `dplasso.selection.counters`.
+    touched : ndarray
+        Entries of X whose share was replaced or recomputed.
+    operations : ndarray
+        Arithmetic operations of the gradient and weight updates, without the selection's.
+    """
+
+    tries: NDArray[np.int64]
+    moves: NDArray[np.int64]
+    pops: NDArray[np.int64]
+    variates: NDArray[np.int64]
+    touched: NDArray[np.int64]
+    operations: NDArray[np.int64]
+
+
+COLUMNS = tuple(field.name for field in fields(Work))
+SELECTION_COLUMNS = 4
+TOUCHED, OPERATIONS = 4, 5
+
+
+def work_table(n_steps: int) -> NDArray[np.int64]:
+    """Return the table the kernels fill, shape (n_steps, 6); no rows record nothing."""
+    return np.zeros((n_steps, len(COLUMNS)), dtype=np.int64)
+
+
+@njit(cache=True, nogil=True)
+def record_work(row, counters, effort):
+    """Move the counts since the last step into a row of the table."""
+    row[:SELECTION_COLUMNS] = counters
+    row[TOUCHED] = effort[0]
+    row[OPERATIONS] = effort[1]
+    counters[:] = 0
+    effort[:] = 0

@@ -1,0 +1,1 @@
+"""Mechanism, accounting, randomness and the privacy statement."""

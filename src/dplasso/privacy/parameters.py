@@ -1,0 +1,192 @@
+"""Checks of the public parameters a privacy guarantee is made of.
+
+Each function returns the value as a plain Python number or string, or raises one sentence that
+names the parameter, what was given and what would be right.
+"""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+NEIGHBOR_RELATIONS = ("add-remove", "replace-one")
+
+# Beyond these the fixed-point scale 2**32 / B or the exponent scale could leave the range of a
+# double; no real feature does.
+SMALLEST_BOUND = 1e-100
+LARGEST_BOUND = 1e100
+# Steps are counted in 32-bit calendars, and the transcript holds one vertex for each.
+LARGEST_N_ITER = 2**31 - 1
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}.")
+    return float(value)
+
+
+def check_epsilon(epsilon: Any) -> float:
+    """Check the privacy parameter epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        Greater than 0; infinity asks for no privacy.
+
+    Returns
+    -------
+    float
+        The same value.
+
+    Raises
+    ------
+    TypeError
+        If it is not a number.
+    ValueError
+        If it is 0, negative or NaN.
+    """
+    value = _number("epsilon", epsilon)
+    if not value > 0:
+        raise ValueError(
+            f"epsilon must be greater than 0 (float('inf') for no privacy), got {epsilon!r}."
+        )
+    return value
+
+
+def check_delta(delta: Any) -> float:
+    """Check the privacy parameter delta.
+
+    Parameters
+    ----------
+    delta : float
+        A probability strictly between 0 and 1.
+
+    Returns
+    -------
+    float
+        The same value.
+
+    Raises
+    ------
+    TypeError
+        If it is not a number.
+    ValueError
+        If it is not strictly between 0 and 1.
+    """
+    value = _number("delta", delta)
+    if not 0 < value < 1:
+        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta!r}.")
+    return value
+
+
+def check_n_iter(n_iter: Any) -> int:
+    """Check the number of steps.
+
+    Parameters
+    ----------
+    n_iter : int
+        From 1 to 2^31 - 1.
+
+    Returns
+    -------
+    int
+        The same value.
+
+    Raises
+    ------
+    TypeError
+        If it is not a whole number.
+    ValueError
+        If it is less than 1 or above 2^31 - 1.
+    """
+    if isinstance(n_iter, bool) or not isinstance(n_iter, Integral):
+        raise TypeError(
+            f"n_iter must be a whole number, got {n_iter!r} of type {type(n_iter).__name__}."
+        )
+    if not 1 <= int(n_iter) <= LARGEST_N_ITER:
+        raise ValueError(f"n_iter must lie between 1 and {LARGEST_N_ITER}, got {n_iter!r}.")
+    return int(n_iter)
+
+
+def check_neighbors(neighbors: Any) -> str:
+    """Check the name of the neighbour relation.
+
+    Parameters
+    ----------
+    neighbors : {"add-remove", "replace-one"}
+        Which pairs of data sets count as neighbours.
+
+    Returns
+    -------
+    str
+        The same value.
+
+    Raises
+    ------
+    TypeError
+        If it is not a string.
+    ValueError
+        If there is no relation of that name.
+    """
+    if not isinstance(neighbors, str):
+        raise TypeError(f"neighbors must be a string, got {neighbors!r}.")
+    if neighbors not in NEIGHBOR_RELATIONS:
+        names = " or ".join(repr(name) for name in NEIGHBOR_RELATIONS)
+        raise ValueError(f"neighbors must be {names}, got {neighbors!r}.")
+    return neighbors
+
+
+def check_feature_bound(feature_bound: Any) -> float:
+    """Check the public bound on the magnitude of an entry of the data.
+
+    Parameters
+    ----------
+    feature_bound : float
+        Positive and finite.
+
+    Returns
+    -------
+    float
+        The same value.
+
+    Raises
+    ------
+    TypeError
+        If it is not a number.
+    ValueError
+        If it is not positive and finite, or absurdly small or large (below 1e-100, above 1e100).
+    """
+    value = check_positive("feature_bound", feature_bound)
+    if not SMALLEST_BOUND <= value <= LARGEST_BOUND:
+        raise ValueError(
+            f"feature_bound must lie between {SMALLEST_BOUND:g} and {LARGEST_BOUND:g}, "
+            f"got {feature_bound!r}."
+        )
+    return value
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Check a parameter that must be positive and finite.
+
+    Parameters
+    ----------
+    name : str
+        What to call it in the message.
+    value : float
+        The value given.
+
+    Returns
+    -------
+    float
+        The same value.
+
+    Raises
+    ------
+    TypeError
+        If it is not a number.
+    ValueError
+        If it is not positive and finite.
+    """
+    number = _number(name, value)
+    if not (number > 0 and math.isfinite(number)):
+        raise ValueError(f"{name} must be positive and finite, got {value!r}.")
+    return number

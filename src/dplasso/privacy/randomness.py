@@ -1,0 +1,213 @@
+"""Random words for private draws: ChaCha20 keyed by the operating system, state held explicitly.
+
+A stream is three small arrays that kernels carry along; nothing hides in a global, so two fits,
+tasks or processes share a stream only if somebody hands them the same key. The generator is the
+ChaCha20 block function of RFC 8439 with a 64-bit block counter.
+
+Draws work on whole 64-bit words. A comparison that 64 bits do not settle is refined with more
+words: `bernoulli` is exact for the double it is given, `uniform` keeps 53 significant bits however
+small its value.
+"""
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+WORDS_PER_BLOCK = 8
+_TWO_64 = 18446744073709551616.0
+_TWO_MINUS_64 = 5.421010862427522e-20
+# Below this a 64-bit word carries fewer than 53 significant bits.
+_FULL_PRECISION = np.uint64(1 << 53)
+
+
+class RandomStream(NamedTuple):
+    """State of one ChaCha20 stream.
+
+    Attributes
+    ----------
+    state : ndarray of uint32, shape (16,)
+        Constants, 256-bit key, 64-bit block counter and nonce.
+    block : ndarray of uint64, shape (8,)
+        The current output block.
+    position : ndarray of int64, shape (1,)
+        Words of `block` already used.
+    """
+
+    state: NDArray[np.uint32]
+    block: NDArray[np.uint64]
+    position: NDArray[np.int64]
+
+
+def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
+    """Start the stream of a 256-bit key.
+
+    Parameters
+    ----------
+    key : ndarray of uint32, shape (8,)
+        The key, as eight little-endian words.
+
+    Returns
+    -------
+    RandomStream
+        Counter and nonce at zero.
+    """
+    state = np.zeros(16, dtype=np.uint32)
+    state[:4] = np.frombuffer(b"expand 32-byte k", dtype="<u4")
+    state[4:12] = key
+    return RandomStream(
+        state,
+        np.zeros(WORDS_PER_BLOCK, dtype=np.uint64),
+        np.array([WORDS_PER_BLOCK], dtype=np.int64),
+    )
+
+
+def random_stream(random_state: Any = None) -> RandomStream:
+    """Make a stream that no other call shares.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
+        ``None`` takes a fresh 256-bit key from the operating system: the only choice that gives
+        privacy. Anything else makes the run repeatable, for experiments.
+
+    Returns
+    -------
+    RandomStream
+        A stream at its beginning.
+
+    Raises
+    ------
+    ValueError
+        If `random_state` is none of these.
+    """
+    if random_state is None:
+        key = np.frombuffer(os.urandom(32), dtype="<u4")
+    elif isinstance(random_state, np.random.Generator):
+        key = random_state.integers(0, 2**32, size=8, dtype=np.uint64).astype(np.uint32)
+    elif isinstance(random_state, np.random.RandomState):
+        key = random_state.randint(0, 2**32, size=8, dtype=np.uint64).astype(np.uint32)
+    elif isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        if random_state < 0:
+            raise ValueError(f"random_state must not be negative, got {random_state}")
+        key = np.random.SeedSequence(int(random_state)).generate_state(8, dtype=np.uint32)
+    else:
+        raise ValueError(
+            "random_state must be None, a non-negative integer, a numpy Generator or a numpy "
+            f"RandomState, got {random_state!r}"
+        )
+    return stream_from_key(np.asarray(key, dtype=np.uint32))
+
+
+@njit(cache=True, nogil=True)
+def _rotate(word, count):
+    return np.uint32((word << np.uint32(count)) | (word >> np.uint32(32 - count)))
+
+
+@njit(cache=True, nogil=True)
+def _quarter_round(a, b, c, d):
+    a = np.uint32(a + b)
+    d = _rotate(np.uint32(d ^ a), 16)
+    c = np.uint32(c + d)
+    b = _rotate(np.uint32(b ^ c), 12)
+    a = np.uint32(a + b)
+    d = _rotate(np.uint32(d ^ a), 8)
+    c = np.uint32(c + d)
+    b = _rotate(np.uint32(b ^ c), 7)
+    return a, b, c, d
+
+
+@njit(cache=True, nogil=True)
+def _next_block(stream):
+    s = stream.state
+    x0, x1, x2, x3 = s[0], s[1], s[2], s[3]
+    x4, x5, x6, x7 = s[4], s[5], s[6], s[7]
+    x8, x9, x10, x11 = s[8], s[9], s[10], s[11]
+    x12, x13, x14, x15 = s[12], s[13], s[14], s[15]
+    for _ in range(10):
+        x0, x4, x8, x12 = _quarter_round(x0, x4, x8, x12)
+        x1, x5, x9, x13 = _quarter_round(x1, x5, x9, x13)
+        x2, x6, x10, x14 = _quarter_round(x2, x6, x10, x14)
+        x3, x7, x11, x15 = _quarter_round(x3, x7, x11, x15)
+        x0, x5, x10, x15 = _quarter_round(x0, x5, x10, x15)
+        x1, x6, x11, x12 = _quarter_round(x1, x6, x11, x12)
+        x2, x7, x8, x13 = _quarter_round(x2, x7, x8, x13)
+        x3, x4, x9, x14 = _quarter_round(x3, x4, x9, x14)
+    block = stream.block
+    block[0] = _join(x0, s[0], x1, s[1])
+    block[1] = _join(x2, s[2], x3, s[3])
+    block[2] = _join(x4, s[4], x5, s[5])
+    block[3] = _join(x6, s[6], x7, s[7])
+    block[4] = _join(x8, s[8], x9, s[9])
+    block[5] = _join(x10, s[10], x11, s[11])
+    block[6] = _join(x12, s[12], x13, s[13])
+    block[7] = _join(x14, s[14], x15, s[15])
+    s[12] = np.uint32(s[12] + np.uint32(1))
+    if s[12] == 0:
+        s[13] = np.uint32(s[13] + np.uint32(1))
+    stream.position[0] = 0
+
+
+@njit(cache=True, nogil=True)
+def _join(low, low_start, high, high_start):
+    low_word = np.uint64(np.uint32(low + low_start))
+    high_word = np.uint64(np.uint32(high + high_start))
+    return np.uint64(low_word | np.uint64(high_word << np.uint64(32)))
+
+
+@njit(cache=True, nogil=True)
+def random_word(stream):
+    """Draw 64 random bits as a uint64."""
+    position = stream.position[0]
+    if position == WORDS_PER_BLOCK:
+        _next_block(stream)
+        position = 0
+    stream.position[0] = position + 1
+    return stream.block[position]
+
+
+@njit(cache=True, nogil=True)
+def uniform(stream):
+    """Draw a double in (0, 1] with 53 significant bits at every magnitude."""
+    word = random_word(stream)
+    value = np.float64(word)
+    if word < _FULL_PRECISION:
+        value += (np.float64(random_word(stream)) + 0.5) * _TWO_MINUS_64
+    return value * _TWO_MINUS_64
+
+
+@njit(cache=True, nogil=True)
+def exponential(stream):
+    """Draw a standard exponential variate, accurate to the last bits near zero."""
+    return -np.log1p(-uniform(stream))
+
+
+@njit(cache=True, nogil=True)
+def below(stream, count):
+    """Draw an integer in [0, count) without modulo bias."""
+    bound = np.uint64(count)
+    # 2^64 mod count: the words below it would favour small remainders.
+    excess = np.uint64((np.uint64(0) - bound) % bound)
+    word = random_word(stream)
+    while word < excess:
+        word = random_word(stream)
+    return np.int64(word % bound)
+
+
+@njit(cache=True, nogil=True)
+def bernoulli(stream, probability):
+    """Return True with exactly the probability that the double names."""
+    if probability >= 1.0:
+        return True
+    rest = probability
+    while rest > 0.0:
+        rest *= _TWO_64
+        whole = np.floor(rest)
+        word = random_word(stream)
+        threshold = np.uint64(whole)
+        if word != threshold:
+            return word < threshold
+        rest -= whole
+    return False

@@ -1,0 +1,32 @@
+"""A progress bar on standard error."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+@contextmanager
+def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar while the block runs.
+
+    Parameters
+    ----------
+    label : str
+        What is going on.
+
+    Yields
+    ------
+    callable
+        Takes the steps done and the total.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+        task = bar.add_task(label, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def say(line: str) -> None:
+    """Print one line on standard error."""
+    Console(stderr=True).print(line, highlight=False)

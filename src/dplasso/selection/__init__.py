@@ -1,0 +1,1 @@
+"""Structures that choose the next vertex, behind one contract."""

@@ -1,0 +1,322 @@
+"""Dynamic bucketed rejection: draws at a cost free of D, updates that mostly cost one compare.
+
+Coordinates are kept sorted by *level*, a function of ``|alpha_k|`` alone: one permutation of the
+coordinates in which each level is a contiguous segment. Levels are ``2^shift`` units wide, which
+makes the weights inside one differ by a factor of at most 2, so that
+
+1. drawing a level by (members x upper bound of their weight),
+2. drawing a member uniformly,
+3. accepting it with (its weight / the bound)
+
+is exact and succeeds after about 1.4 tries. A coordinate that crosses to a neighbouring level swaps
+with the segment's edge member; one share moves a gradient by less than a level or two, so an update
+is O(1). The same segments give the non-private argmax: scan the topmost.
+
+Far from zero, beyond ``2^(bits + 1)`` levels, the width grows in proportion to the magnitude, so
+the number of levels is bounded. Weights there are so steep that only a handful of coordinates
+matter; they are drawn by an exponential race over the members within reach of the top.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.privacy.randomness import below, bernoulli, exponential, uniform
+from dplasso.selection.argmax import descent_sign
+from dplasso.selection.contract import register
+from dplasso.selection.counters import MOVES, TRIES, new_counters
+from dplasso.selection.weights import cosh_factor, draw_sign, relative_weight
+
+# Private draws: levels of equal width up to 2^13 of them, 2^12 to the octave beyond.
+PRIVATE_BITS = 12
+# The argmax needs levels relative to the top: 2^4 to the octave, from four records' worth upwards.
+ARGMAX_BITS = 4
+ARGMAX_SHIFT = 34
+LARGEST = np.int64(2**63 - 1)
+# Candidates behind the best by more than this many nats plus log D are left out: together they
+# hold less than 2^-63 of the probability.
+CUTOFF_NATS = 64.0 * np.log(2.0)
+_EDGE_FACTORS = 128
+
+
+class BucketState(NamedTuple):
+    """State of the bucketed selection.
+
+    Attributes
+    ----------
+    exponent : float
+        Log-weight per fixed-point unit of alpha; infinity for the non-private argmax.
+    signed : bool
+        Weights ``2 cosh(exponent * alpha)`` with a drawn sign, or ``exp(exponent * |alpha|)``
+        with the true one.
+    shift, bits : int
+        Level width ``2^shift`` units; `bits` as in `level_of`.
+    order : ndarray of int32 or int64, shape (D,)
+        Coordinates, grouped by level.
+    position : ndarray like `order`, shape (D,)
+        Where in `order` each coordinate stands.
+    start : ndarray of int64, shape (levels + 1,)
+        Level l occupies ``order[start[l]:start[l + 1]]``.
+    top : ndarray of int64, shape (1,)
+        No level above this one has members.
+    decay : ndarray of float64, shape (W,)
+        Weight bound of the level i below the top, relative to the top's; W levels are in reach.
+    edge_factor : ndarray of float64, shape (128,)
+        `cosh_factor` at the upper edges of the lowest levels (1 above them).
+    mass : ndarray of float64, shape (W,)
+        Scratch: members times bound of each level in reach.
+    counters : ndarray of int64, shape (4,)
+        See `dplasso.selection.counters`.
+    """
+
+    exponent: float
+    signed: bool
+    shift: int
+    bits: int
+    order: NDArray[np.integer]
+    position: NDArray[np.integer]
+    start: NDArray[np.int64]
+    top: NDArray[np.int64]
+    decay: NDArray[np.float64]
+    edge_factor: NDArray[np.float64]
+    mass: NDArray[np.float64]
+    counters: NDArray[np.int64]
+
+
+def bucket_state(n_columns: int, exponent: float, signed: bool) -> BucketState:
+    """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of coordinates, D (plus one for an intercept).
+    exponent : float
+        Log-weight per fixed-point unit; infinity for the non-private argmax.
+    signed : bool
+        Signed exponential mechanism, or weights of the magnitude alone.
+
+    Returns
+    -------
+    BucketState
+        About 8 bytes per coordinate (16 beyond 2^31 of them).
+    """
+    if np.isinf(exponent):
+        shift, bits, width, reach = ARGMAX_SHIFT, ARGMAX_BITS, 0.0, 1
+    else:
+        shift = int(np.clip(np.floor(np.log2(np.log(2.0) / exponent)), 0, 62))
+        bits = PRIVATE_BITS
+        width = exponent * 2.0**shift
+        nats = CUTOFF_NATS + np.log(n_columns)
+        reach = int(min(np.ceil(nats / width) + 1, 2 ** (bits + 1)))
+    index = np.int32 if n_columns < 2**31 else np.int64
+    edge_factor = np.ones(_EDGE_FACTORS)
+    if signed:
+        edges = np.arange(1, _EDGE_FACTORS + 1) * 2.0**shift - 1.0
+        edge_factor += np.exp(-2.0 * exponent * edges)
+    return BucketState(
+        float(exponent),
+        signed,
+        shift,
+        bits,
+        np.empty(n_columns, dtype=index),
+        np.empty(n_columns, dtype=index),
+        np.zeros(level_of(LARGEST, shift, bits) + 2, dtype=np.int64),
+        np.zeros(1, dtype=np.int64),
+        np.exp(-width * np.arange(reach)),
+        edge_factor,
+        np.zeros(reach),
+        new_counters(),
+    )
+
+
+@njit(cache=True, nogil=True)
+def level_of(magnitude, shift, bits):
+    """Return the level of a magnitude: linear up to ``2^(bits + 1)`` levels, then logarithmic."""
+    steps = magnitude >> shift
+    level = steps
+    octave = 0
+    while (steps >> octave) >= (1 << (bits + 1)):
+        octave += 1
+        level = (octave << bits) + (steps >> octave)
+    return level
+
+
+@njit(cache=True, nogil=True)
+def upper_edge(level, shift, bits):
+    """Return the largest magnitude that belongs to the level."""
+    octave = max(0, (level >> bits) - 1)
+    steps = level - (octave << bits) + 1
+    if steps >= (1 << (63 - octave - shift)):
+        return LARGEST
+    return (steps << (octave + shift)) - 1
+
+
+@njit(cache=True, nogil=True)
+def rebuild_bucket(selector, alpha):
+    """Sort the coordinates by level (a counting sort)."""
+    start = selector.start
+    start[:] = 0
+    shift, bits = selector.shift, selector.bits
+    top = 0
+    for k in range(alpha.size):
+        level = level_of(abs(alpha[k]), shift, bits)
+        start[level + 1] += 1
+        top = max(top, level)
+    selector.top[0] = top
+    for level in range(start.size - 1):
+        start[level + 1] += start[level]
+    # start[l] serves as level l's write position, then is put back.
+    for k in range(alpha.size):
+        level = level_of(abs(alpha[k]), shift, bits)
+        place = start[level]
+        selector.order[place] = k
+        selector.position[k] = place
+        start[level] = place + 1
+    for level in range(start.size - 1, 0, -1):
+        start[level] = start[level - 1]
+    start[0] = 0
+
+
+@njit(cache=True, nogil=True)
+def move(selector, k, source, target):
+    """Carry coordinate k from one level's segment to another's, a swap per level crossed."""
+    order, position, start = selector.order, selector.position, selector.start
+    place = np.int64(position[k])
+    level = source
+    while level < target:
+        edge = start[level + 1] - 1
+        other = order[edge]
+        order[place] = other
+        position[other] = place
+        place = edge
+        start[level + 1] = edge
+        level += 1
+    while level > target:
+        edge = start[level]
+        other = order[edge]
+        order[place] = other
+        position[other] = place
+        place = edge
+        start[level] = edge + 1
+        level -= 1
+    order[place] = k
+    position[k] = place
+    selector.top[0] = max(selector.top[0], target)
+    selector.counters[MOVES] += 1
+
+
+@njit(cache=True, nogil=True)
+def update_bucket(selector, alpha, k, old, new):
+    """Move coordinate k if it left its level."""
+    shift = selector.shift
+    before = abs(old) >> shift
+    after = abs(new) >> shift
+    if before != after:
+        source = level_of(abs(old), shift, selector.bits)
+        target = level_of(abs(new), shift, selector.bits)
+        if source != target:
+            move(selector, k, source, target)
+
+
+@njit(cache=True, nogil=True)
+def lower_top(selector):
+    """Return the highest level with members."""
+    top = selector.top[0]
+    while selector.start[top] == selector.start[top + 1]:
+        top -= 1
+    selector.top[0] = top
+    return top
+
+
+@njit(cache=True, nogil=True)
+def scan_top(selector, alpha, top):
+    """Return the coordinate of largest magnitude, the first of equals: it is in the top level."""
+    order = selector.order
+    best = np.int64(alpha.size)
+    largest = np.int64(-1)
+    for place in range(selector.start[top], selector.start[top + 1]):
+        k = np.int64(order[place])
+        magnitude = abs(alpha[k])
+        if magnitude > largest or (magnitude == largest and k < best):
+            best, largest = k, magnitude
+    selector.counters[TRIES] += selector.start[top + 1] - selector.start[top]
+    return best
+
+
+@njit(cache=True, nogil=True)
+def reject(selector, alpha, stream, top):
+    """Draw a level, a member, and accept it with its weight over the level's bound."""
+    exponent, signed = selector.exponent, selector.signed
+    order, start, mass = selector.order, selector.start, selector.mass
+    total = 0.0
+    reach = min(top + 1, mass.size)
+    for i in range(reach):
+        level = top - i
+        bound = selector.decay[i]
+        if level < _EDGE_FACTORS:
+            bound *= selector.edge_factor[level]
+        mass[i] = bound * np.float64(start[level + 1] - start[level])
+        total += mass[i]
+    while True:
+        selector.counters[TRIES] += 1
+        rest = uniform(stream) * total
+        i = 0
+        while rest > mass[i] and i < reach - 1:
+            rest -= mass[i]
+            i += 1
+        level = top - i
+        members = start[level + 1] - start[level]
+        if members == 0:
+            # Only rounding of `rest` leads here.
+            continue
+        k = np.int64(order[start[level] + below(stream, members)])
+        edge = upper_edge(level, selector.shift, selector.bits)
+        weight = relative_weight(exponent, abs(alpha[k]), edge, signed)
+        if bernoulli(stream, weight / cosh_factor(exponent, edge, signed)):
+            return k
+
+
+@njit(cache=True, nogil=True)
+def select_bucket(selector, alpha, stream):
+    """Draw a vertex; without privacy, return the steepest one."""
+    top = lower_top(selector)
+    if np.isinf(selector.exponent):
+        best = scan_top(selector, alpha, top)
+        return best, descent_sign(alpha[best])
+    if top < (1 << (selector.bits + 1)):
+        chosen = reject(selector, alpha, stream, top)
+    else:
+        chosen = race_top(selector, alpha, stream, top)
+    sign = draw_sign(stream, selector.exponent, alpha[chosen], selector.signed)
+    return chosen, sign
+
+
+@njit(cache=True, nogil=True)
+def race_top(selector, alpha, stream, top):
+    """Draw by exponential race among the levels in reach of the largest magnitude."""
+    exponent, signed = selector.exponent, selector.signed
+    order, start = selector.order, selector.start
+    largest = abs(alpha[scan_top(selector, alpha, top)])
+    reach = CUTOFF_NATS + np.log(np.float64(alpha.size))
+    best = np.int64(0)
+    best_key = np.inf
+    level = top
+    while level >= 0:
+        edge = upper_edge(level, selector.shift, selector.bits)
+        if exponent * np.float64(largest - edge) > reach:
+            break
+        for place in range(start[level], start[level + 1]):
+            k = np.int64(order[place])
+            magnitude = abs(alpha[k])
+            key = np.log(exponential(stream)) + exponent * np.float64(largest - magnitude)
+            key -= np.log(cosh_factor(exponent, magnitude, signed))
+            if key < best_key:
+                best, best_key = k, key
+        selector.counters[TRIES] += start[level + 1] - start[level]
+        level -= 1
+    return best
+
+
+register(BucketState, select_bucket, update_bucket, rebuild_bucket)

@@ -1,0 +1,82 @@
+"""The contract every selection structure fulfils.
+
+A structure is a NamedTuple of arrays and numbers (its state) plus three kernels, tied together by
+`register`. The solvers' kernels call the three generic functions below; numba picks the
+implementation by the type of the state, which keeps one compiled loop per structure on disk.
+
+Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`.
+
+==========  =============================================================================
+function    duty
+==========  =============================================================================
+`select`    return ``(coordinate, sign)``; the chosen vertex is ``sign * radius * e_coordinate``
+`update`    coordinate `k` has just changed from `old` to `new`
+`rebuild`   forget everything and index `alpha` afresh
+==========  =============================================================================
+
+A structure may read `alpha` in `select`; it must not write to it. Every private structure draws
+from the same distribution, to within `DRAW_ERROR` in total variation.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from numba import types
+from numba.extending import overload
+
+_ONLY_COMPILED = "selection runs inside compiled kernels; register a structure and pass its state"
+
+
+def select(selector: Any, alpha: Any, stream: Any) -> tuple[int, int]:
+    """Choose a vertex; see the module's table."""
+    raise NotImplementedError(_ONLY_COMPILED)
+
+
+def update(selector: Any, alpha: Any, k: int, old: int, new: int) -> None:
+    """Take note that ``alpha[k]`` went from `old` to `new`; see the module's table."""
+    raise NotImplementedError(_ONLY_COMPILED)
+
+
+def rebuild(selector: Any, alpha: Any) -> None:
+    """Index `alpha` from nothing; see the module's table."""
+    raise NotImplementedError(_ONLY_COMPILED)
+
+
+def register(
+    state_class: type,
+    select_kernel: Callable[..., Any],
+    update_kernel: Callable[..., Any],
+    rebuild_kernel: Callable[..., Any],
+) -> None:
+    """Make a structure known to the solvers.
+
+    Parameters
+    ----------
+    state_class : type
+        A NamedTuple class, defined at the top of an importable module.
+    select_kernel, update_kernel, rebuild_kernel : numba functions
+        With the arguments of `select`, `update` and `rebuild`.
+    """
+
+    def handles(selector: Any) -> bool:
+        return isinstance(selector, types.BaseNamedTuple) and (
+            getattr(selector, "instance_class", None) is state_class
+        )
+
+    @overload(select, strict=False)
+    def _select(selector: Any, alpha: Any, stream: Any) -> Any:
+        if not handles(selector):
+            return None
+        return lambda selector, alpha, stream: select_kernel(selector, alpha, stream)
+
+    @overload(update, strict=False)
+    def _update(selector: Any, alpha: Any, k: Any, old: Any, new: Any) -> Any:
+        if not handles(selector):
+            return None
+        return lambda selector, alpha, k, old, new: update_kernel(selector, alpha, k, old, new)
+
+    @overload(rebuild, strict=False)
+    def _rebuild(selector: Any, alpha: Any) -> Any:
+        if not handles(selector):
+            return None
+        return lambda selector, alpha: rebuild_kernel(selector, alpha)

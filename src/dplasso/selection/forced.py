@@ -1,0 +1,60 @@
+"""Replay: the vertices of a given transcript, in order, whatever the gradients are.
+
+What resuming, auditing and the two-neighbours tests need: the run they repeat must take the same
+steps on other data.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.selection.argmax import keep_nothing, rebuild_nothing
+from dplasso.selection.contract import register
+from dplasso.selection.counters import new_counters
+
+
+class ForcedState(NamedTuple):
+    """State of a replay.
+
+    Attributes
+    ----------
+    vertex : ndarray of int64, shape (T,)
+        Coordinates to choose.
+    sign : ndarray of int8, shape (T,)
+        Their signs.
+    position : ndarray of int64, shape (1,)
+        Vertices already replayed.
+    counters : ndarray of int64, shape (4,)
+        See `dplasso.selection.counters`.
+    """
+
+    vertex: NDArray[np.int64]
+    sign: NDArray[np.int8]
+    position: NDArray[np.int64]
+    counters: NDArray[np.int64]
+
+
+def forced_state(vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> ForcedState:
+    """Return the state that replays these vertices from the first.
+
+    Parameters
+    ----------
+    vertex : ndarray of int64, shape (T,)
+        Coordinates.
+    sign : ndarray of int8, shape (T,)
+        Their signs.
+    """
+    return ForcedState(vertex, sign, np.zeros(1, dtype=np.int64), new_counters())
+
+
+@njit(cache=True, nogil=True)
+def select_forced(selector, alpha, stream):
+    """Return the transcript's next vertex."""
+    position = selector.position[0]
+    selector.position[0] = position + 1
+    return selector.vertex[position], np.int64(selector.sign[position])
+
+
+register(ForcedState, select_forced, keep_nothing, rebuild_nothing)

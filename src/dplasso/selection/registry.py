@@ -1,0 +1,102 @@
+"""The structures by name, and which of them fits which mechanism."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dplasso.selection.argmax import ArgmaxState
+from dplasso.selection.bucket import bucket_state
+from dplasso.selection.counters import new_counters
+from dplasso.selection.noisy_max import GumbelState, LaplaceState
+
+
+@dataclass(frozen=True)
+class SelectionRule:
+    """The distribution a structure has to draw from.
+
+    Attributes
+    ----------
+    mechanism : {"exponential", "paper", "none"}
+        Signed exponential mechanism; the paper's true-sign variant; plain argmax.
+    exponent : float
+        Log-weight per fixed-point unit of alpha; infinity for the argmax.
+    laplace : float
+        Scale of the paper's Laplace noise in fixed-point units; 0 unless ``mechanism="paper"``.
+    """
+
+    mechanism: str
+    exponent: float
+    laplace: float
+
+
+def _argmax(n_columns: int, rule: SelectionRule) -> Any:
+    return ArgmaxState(new_counters())
+
+
+def _noisy_max(n_columns: int, rule: SelectionRule) -> Any:
+    if rule.mechanism == "paper":
+        return LaplaceState(rule.laplace, new_counters())
+    if np.isinf(rule.exponent):
+        return ArgmaxState(new_counters())
+    return GumbelState(rule.exponent, new_counters())
+
+
+def _bucket(n_columns: int, rule: SelectionRule) -> Any:
+    return bucket_state(n_columns, rule.exponent, rule.mechanism == "exponential")
+
+
+_EVERYTHING = ("exponential", "paper", "none")
+_BUILDERS: dict[str, tuple[Callable[[int, SelectionRule], Any], tuple[str, ...]]] = {
+    "bucket": (_bucket, _EVERYTHING),
+    "noisy-max": (_noisy_max, _EVERYTHING),
+    "argmax": (_argmax, ("none",)),
+}
+SELECTORS = tuple(_BUILDERS)
+
+
+def check_selector(name: str, mechanism: str) -> None:
+    """Refuse a structure that does not exist or does not fit.
+
+    Parameters
+    ----------
+    name : str
+        One of `SELECTORS`.
+    mechanism : {"exponential", "paper", "none"}
+        ``"none"`` stands for ``epsilon=inf``.
+
+    Raises
+    ------
+    ValueError
+        Naming the structures that would fit.
+    """
+    fitting = [other for other, (_, fits) in _BUILDERS.items() if mechanism in fits]
+    if name not in _BUILDERS:
+        raise ValueError(f"selector must be one of {', '.join(fitting)}, got {name!r}")
+    if name not in fitting:
+        run = "epsilon=inf" if mechanism == "none" else f"mechanism={mechanism!r}"
+        raise ValueError(
+            f"selector={name!r} cannot draw for {run}; what fits: {', '.join(fitting)}"
+        )
+
+
+def make_selector(name: str, n_columns: int, rule: SelectionRule) -> Any:
+    """Build the named structure, empty; `dplasso.selection.contract.rebuild` fills it.
+
+    Parameters
+    ----------
+    name : str
+        One of `SELECTORS`.
+    n_columns : int
+        Number of coordinates (D, plus one for an intercept).
+    rule : SelectionRule
+        What to draw.
+
+    Raises
+    ------
+    ValueError
+        See `check_selector`.
+    """
+    check_selector(name, rule.mechanism)
+    return _BUILDERS[name][0](n_columns, rule)
