@@ -4,7 +4,10 @@ Names are imported when they are first used, so that ``import dplasso`` costs no
 """
 
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from dplasso.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
     from dplasso.errors import DataError, ModelFileError, PrivacyLeakWarning
@@ -35,6 +38,9 @@ _HOMES = {
     "load": ("dplasso.model", "load_model"),
     "privacy_cost": ("dplasso.privacy.cost", "privacy_cost"),
 }
+
+
+drop_stale_kernels(Path(__file__).parent)
 
 
 def __getattr__(name: str) -> Any:

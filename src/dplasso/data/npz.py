@@ -5,12 +5,9 @@ here), and one more array, ``y``. A file of scipy's own gets its labels from a .
 """
 
 import lzma
-import os
-import secrets
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
+from dplasso.atomic import atomic_write
 from dplasso.data.streams import Progress, check_readable
 from dplasso.errors import DataError
 
@@ -79,15 +77,15 @@ def read_npz(
     path = Path(path)
     check_readable(path)
     arrays = _read_arrays(path, progress)
-    try:
-        X = _matrix(path, arrays)
-    except MemoryError as error:
-        raise DataError(f"{path}: the matrix does not fit in memory: {error}") from error
-    if X.shape[0] == 0:
+    n_rows, _ = _shape(path, arrays)
+    if n_rows == 0:
         raise DataError(f"{path}: the file holds no records")
+    # Before the matrix: a damaged number of rows must not be believed.
+    y = _labels(path, arrays, labels_path, n_rows)
+    X = _matrix(path, arrays)
     if n_features is not None:
         X = _with_columns(path, X, n_features)
-    return X, _labels(path, arrays, labels_path, X.shape[0])
+    return X, y
 
 
 def write_npz(path: str | Path, X: Any, y: Any) -> None:
@@ -111,7 +109,7 @@ def write_npz(path: str | Path, X: Any, y: Any) -> None:
     matrix = csr_array(X)
     labels = np.asarray(y)
     _check_labels(path, "y", labels, matrix.shape[0])
-    arrays = {
+    arrays: dict[str, Any] = {
         "format": np.array(b"csr"),
         "_is_array": np.array(True),
         "shape": np.array(matrix.shape, np.int64),
@@ -121,28 +119,11 @@ def write_npz(path: str | Path, X: Any, y: Any) -> None:
         "y": labels,
     }
     _matrix(path, arrays)
-    write_atomically(path, lambda file: np.savez_compressed(file, allow_pickle=False, **arrays))
-
-
-def write_atomically(path: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Let `write` fill a file that appears at `path` only when it is complete.
-
-    Raises
-    ------
-    DataError
-        If the directory is missing or cannot be written to.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
     try:
-        with temporary.open("xb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        with atomic_write(path) as file:
+            np.savez_compressed(file, **arrays)
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _read_arrays(path: Path, progress: Progress | None) -> dict[str, NDArray[Any]]:
@@ -175,15 +156,23 @@ def _read_array(file: IO[bytes]) -> NDArray[Any]:
     return array
 
 
-def _matrix(path: Path, arrays: dict[str, NDArray[Any]]) -> csr_array:
-    """Check every array of the layout, and build the matrix from them."""
+def _shape(path: Path, arrays: dict[str, NDArray[Any]]) -> tuple[int, int]:
     layout = _text(_array(path, arrays, "format", 0))
+    if layout not in ("csr", "csc", "coo"):
+        raise DataError(f"{path}: sparse format {layout!r} is not read; csr, csc and coo are")
     shape = _array(path, arrays, "shape", 1)
     if shape.size != 2 or shape.dtype.kind not in "iu" or (shape < 0).any():
         raise DataError(f"{path}, array 'shape': two numbers from 0 are needed")
     n_rows, n_columns = (int(size) for size in shape)
     if max(n_rows, n_columns) >= 2**63:
         raise DataError(f"{path}, array 'shape': sizes must be below 2**63")
+    return n_rows, n_columns
+
+
+def _matrix(path: Path, arrays: dict[str, NDArray[Any]]) -> csr_array:
+    """Check every array of the layout, and build the matrix from them."""
+    n_rows, n_columns = _shape(path, arrays)
+    layout = _text(arrays["format"])
     values = _values(path, _array(path, arrays, "data", 1))
     if layout == "coo":
         rows = _indices(path, "row", _array(path, arrays, "row", 1), values.size, n_rows)
@@ -193,14 +182,12 @@ def _matrix(path: Path, arrays: dict[str, NDArray[Any]]) -> csr_array:
         np.cumsum(np.bincount(rows, minlength=n_rows), out=starts[1:])
         values, columns = values[order], columns[order]
         X = csr_array((values, columns, starts), shape=(n_rows, n_columns))
-    elif layout in ("csr", "csc"):
+    else:
         n_major, n_minor = (n_rows, n_columns) if layout == "csr" else (n_columns, n_rows)
         minor = _indices(path, "indices", _array(path, arrays, "indices", 1), values.size, n_minor)
         starts = _starts(path, _array(path, arrays, "indptr", 1), n_major, values.size)
         parts, size = (values, minor, starts), (n_rows, n_columns)
         X = csr_array(parts, size) if layout == "csr" else csr_array(csc_array(parts, size))
-    else:
-        raise DataError(f"{path}: sparse format {layout!r} is not read; csr, csc and coo are")
     if not X.has_sorted_indices:
         X = X.sorted_indices()
     _refuse_duplicates(path, X)

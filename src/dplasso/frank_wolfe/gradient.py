@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from dplasso.frank_wolfe.transcript import weight_scale
-from dplasso.selection.contract import update
+from dplasso.selection.contract import granularity, update
 
 
 @njit(cache=True, nogil=True)
@@ -86,28 +86,27 @@ def add_margins(problem, integer_weights, margin):
 def replace_shares(problem, alpha, selector, i, old, new):
     """Replace row i's shares at record gradient `old` by those at `new`, telling the selector."""
     rows = problem.rows
+    indices, values = rows.indices, rows.values
+    bound = problem.bound
     scaled_old = old * problem.unit
     scaled_new = new * problem.unit
-    if rows.values.size:
-        for p in range(rows.indptr[i], rows.indptr[i + 1]):
-            value = clip(rows.values[p], problem.bound)
+    grain = granularity(selector)
+    value = clip(rows.constant, bound)
+    change = share(scaled_new, value) - share(scaled_old, value)
+    for p in range(rows.indptr[i], rows.indptr[i + 1]):
+        if values.size:
+            value = clip(values[p], bound)
             change = share(scaled_new, value) - share(scaled_old, value)
-            change_gradient(alpha, selector, rows.indices[p], change)
-    else:
-        value = clip(rows.constant, problem.bound)
-        change = share(scaled_new, value) - share(scaled_old, value)
-        if change:
-            for p in range(rows.indptr[i], rows.indptr[i + 1]):
-                change_gradient(alpha, selector, rows.indices[p], change)
+        k = indices[p]
+        before = alpha[k]
+        after = before + change
+        alpha[k] = after
+        if (abs(before) >> grain) != (abs(after) >> grain):
+            update(selector, alpha, k, before, after)
     if problem.intercept:
-        change = share(scaled_new, problem.bound) - share(scaled_old, problem.bound)
-        change_gradient(alpha, selector, problem.n_columns, change)
-
-
-@njit(cache=True, nogil=True)
-def change_gradient(alpha, selector, k, change):
-    """Add `change` to alpha[k] and tell the selector."""
-    old = alpha[k]
-    new = old + change
-    alpha[k] = new
-    update(selector, alpha, k, old, new)
+        k = problem.n_columns
+        before = alpha[k]
+        after = before + share(scaled_new, bound) - share(scaled_old, bound)
+        alpha[k] = after
+        if (abs(before) >> grain) != (abs(after) >> grain):
+            update(selector, alpha, k, before, after)

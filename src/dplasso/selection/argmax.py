@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.selection.contract import register
+from dplasso.selection.contract import no_change, register
 
 
 class ArgmaxState(NamedTuple):
@@ -53,4 +53,4 @@ def rebuild_nothing(selector, alpha):
     """Rebuild of a structure that reads alpha afresh at every draw."""
 
 
-register(ArgmaxState, select_argmax, keep_nothing, rebuild_nothing)
+register(ArgmaxState, select_argmax, keep_nothing, rebuild_nothing, no_change)

@@ -8,9 +8,14 @@ makes the weights inside one differ by a factor of at most 2, so that
 2. drawing a member uniformly,
 3. accepting it with (its weight / the bound)
 
-is exact and succeeds after about 1.4 tries. A coordinate that crosses to a neighbouring level swaps
-with the segment's edge member; one share moves a gradient by less than a level or two, so an update
-is O(1). The same segments give the non-private argmax: scan the topmost.
+is exact and succeeds after about 1.4 tries. Bounds are whole numbers of ticks, rounded up, so that
+steps 1 and 2 are one uniform integer below the total, without rounding; step 3 undoes the rounding
+up. Levels so far below the top that a member's bound is a single tick need not be told apart: they
+are one stretch of the permutation. No coordinate is left out, however small its weight.
+
+A coordinate that crosses to a neighbouring level swaps with the segment's edge member; one share
+moves a gradient by less than a level or two, so an update is O(1). The same segments give the
+non-private argmax: scan the topmost.
 
 Far from zero, beyond ``2^(bits + 1)`` levels, the width grows in proportion to the magnitude, so
 the number of levels is bounded. Weights there are so steep that only a handful of coordinates
@@ -23,7 +28,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.privacy.randomness import below, bernoulli, exponential, uniform
+from dplasso.privacy.randomness import below, bernoulli, exponential
 from dplasso.selection.argmax import descent_sign
 from dplasso.selection.contract import register
 from dplasso.selection.counters import MOVES, TRIES, new_counters
@@ -35,10 +40,12 @@ PRIVATE_BITS = 12
 ARGMAX_BITS = 4
 ARGMAX_SHIFT = 34
 LARGEST = np.int64(2**63 - 1)
-# Candidates behind the best by more than this many nats plus log D are left out: together they
-# hold less than 2^-63 of the probability.
+# The race leaves out candidates behind the best by more than this many nats plus log D: together
+# they hold less than 2^-63 of the probability.
 CUTOFF_NATS = 64.0 * np.log(2.0)
 _EDGE_FACTORS = 128
+# Bounds are products of a few rounded numbers: none may end below the true weight.
+_MARGIN = 1.0 + 2.0**-40
 
 
 class BucketState(NamedTuple):
@@ -62,11 +69,11 @@ class BucketState(NamedTuple):
     top : ndarray of int64, shape (1,)
         No level above this one has members.
     decay : ndarray of float64, shape (W,)
-        Weight bound of the level i below the top, relative to the top's; W levels are in reach.
+        Bound, in ticks, of the level i below the top, where it is more than one tick.
     edge_factor : ndarray of float64, shape (128,)
         `cosh_factor` at the upper edges of the lowest levels (1 above them).
-    mass : ndarray of float64, shape (W,)
-        Scratch: members times bound of each level in reach.
+    bound, mass : ndarray of int64, shape (W,)
+        Scratch: ticks of one member, and of all members, of the level i below the top.
     counters : ndarray of int64, shape (4,)
         See `dplasso.selection.counters`.
     """
@@ -81,7 +88,8 @@ class BucketState(NamedTuple):
     top: NDArray[np.int64]
     decay: NDArray[np.float64]
     edge_factor: NDArray[np.float64]
-    mass: NDArray[np.float64]
+    bound: NDArray[np.int64]
+    mass: NDArray[np.int64]
     counters: NDArray[np.int64]
 
 
@@ -101,15 +109,25 @@ def bucket_state(n_columns: int, exponent: float, signed: bool) -> BucketState:
     -------
     BucketState
         About 8 bytes per coordinate (16 beyond 2^31 of them).
+
+    Raises
+    ------
+    ValueError
+        If `exponent` is not positive.
     """
+    if not exponent > 0:
+        raise ValueError(f"exponent must be positive, got {exponent}")
     if np.isinf(exponent):
-        shift, bits, width, reach = ARGMAX_SHIFT, ARGMAX_BITS, 0.0, 1
+        shift, bits, decay = ARGMAX_SHIFT, ARGMAX_BITS, np.ones(1)
     else:
         shift = int(np.clip(np.floor(np.log2(np.log(2.0) / exponent)), 0, 62))
         bits = PRIVATE_BITS
         width = exponent * 2.0**shift
-        nats = CUTOFF_NATS + np.log(n_columns)
-        reach = int(min(np.ceil(nats / width) + 1, 2 ** (bits + 1)))
+        # All members together stay below 2^63 ticks, and those of one tick weigh next to nothing.
+        size_bits = int(n_columns).bit_length()
+        tick_bits = min(size_bits + 7, 61 - size_bits)
+        reach = int(min(np.ceil((tick_bits + 1) * np.log(2.0) / width) + 1, 2 ** (bits + 1)))
+        decay = np.exp(-width * np.arange(reach)) * 2.0**tick_bits
     index = np.int32 if n_columns < 2**31 else np.int64
     edge_factor = np.ones(_EDGE_FACTORS)
     if signed:
@@ -124,9 +142,10 @@ def bucket_state(n_columns: int, exponent: float, signed: bool) -> BucketState:
         np.empty(n_columns, dtype=index),
         np.zeros(level_of(LARGEST, shift, bits) + 2, dtype=np.int64),
         np.zeros(1, dtype=np.int64),
-        np.exp(-width * np.arange(reach)),
+        decay,
         edge_factor,
-        np.zeros(reach),
+        np.zeros(decay.size, dtype=np.int64),
+        np.zeros(decay.size, dtype=np.int64),
         new_counters(),
     )
 
@@ -184,24 +203,25 @@ def move(selector, k, source, target):
     """Carry coordinate k from one level's segment to another's, a swap per level crossed."""
     order, position, start = selector.order, selector.position, selector.start
     place = np.int64(position[k])
-    level = source
-    while level < target:
+    for level in range(source, target):
         edge = start[level + 1] - 1
-        other = order[edge]
-        order[place] = other
-        position[other] = place
-        place = edge
         start[level + 1] = edge
-        level += 1
-    while level > target:
+        # In an empty level k stands at the edge already.
+        if edge != place:
+            other = order[edge]
+            order[place] = other
+            position[other] = place
+            order[edge] = k
+            place = edge
+    for level in range(source, target, -1):
         edge = start[level]
-        other = order[edge]
-        order[place] = other
-        position[other] = place
-        place = edge
         start[level] = edge + 1
-        level -= 1
-    order[place] = k
+        if edge != place:
+            other = order[edge]
+            order[place] = other
+            position[other] = place
+            order[edge] = k
+            place = edge
     position[k] = place
     selector.top[0] = max(selector.top[0], target)
     selector.counters[MOVES] += 1
@@ -249,32 +269,40 @@ def scan_top(selector, alpha, top):
 def reject(selector, alpha, stream, top):
     """Draw a level, a member, and accept it with its weight over the level's bound."""
     exponent, signed = selector.exponent, selector.signed
-    order, start, mass = selector.order, selector.start, selector.mass
-    total = 0.0
+    order, start, bound, mass = selector.order, selector.start, selector.bound, selector.mass
     reach = min(top + 1, mass.size)
+    # Members of the levels further down, one tick each.
+    below_reach = start[top + 1 - reach]
+    total = below_reach
     for i in range(reach):
-        level = top - i
-        bound = selector.decay[i]
-        if level < _EDGE_FACTORS:
-            bound *= selector.edge_factor[level]
-        mass[i] = bound * np.float64(start[level + 1] - start[level])
-        total += mass[i]
-    while True:
-        selector.counters[TRIES] += 1
-        rest = uniform(stream) * total
-        i = 0
-        while rest > mass[i] and i < reach - 1:
-            rest -= mass[i]
-            i += 1
         level = top - i
         members = start[level + 1] - start[level]
         if members == 0:
-            # Only rounding of `rest` leads here.
+            mass[i] = 0
             continue
-        k = np.int64(order[start[level] + below(stream, members)])
-        edge = upper_edge(level, selector.shift, selector.bits)
-        weight = relative_weight(exponent, abs(alpha[k]), edge, signed)
-        if bernoulli(stream, weight / cosh_factor(exponent, edge, signed)):
+        weight = selector.decay[i]
+        if level < _EDGE_FACTORS:
+            weight *= selector.edge_factor[level]
+        bound[i] = np.int64(weight * _MARGIN) + 1
+        mass[i] = bound[i] * members
+        total += mass[i]
+    edge = upper_edge(top, selector.shift, selector.bits)
+    while True:
+        selector.counters[TRIES] += 1
+        rest = below(stream, total)
+        if rest < below_reach:
+            k = np.int64(order[rest])
+            ticks = np.int64(1)
+        else:
+            rest -= below_reach
+            i = 0
+            while rest >= mass[i]:
+                rest -= mass[i]
+                i += 1
+            ticks = bound[i]
+            k = np.int64(order[start[top - i] + rest // ticks])
+        weight = selector.decay[0] * relative_weight(exponent, abs(alpha[k]), edge, signed)
+        if bernoulli(stream, weight / np.float64(ticks)):
             return k
 
 
@@ -319,4 +347,10 @@ def race_top(selector, alpha, stream, top):
     return best
 
 
-register(BucketState, select_bucket, update_bucket, rebuild_bucket)
+@njit(cache=True, nogil=True)
+def level_width(selector):
+    """Granularity: inside ``2^shift`` units no level changes."""
+    return selector.shift
+
+
+register(BucketState, select_bucket, update_bucket, rebuild_bucket, level_width)

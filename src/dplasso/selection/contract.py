@@ -6,13 +6,17 @@ implementation by the type of the state, which keeps one compiled loop per struc
 
 Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`.
 
-==========  =============================================================================
-function    duty
-==========  =============================================================================
-`select`    return ``(coordinate, sign)``; the chosen vertex is ``sign * radius * e_coordinate``
-`update`    coordinate `k` has just changed from `old` to `new`
-`rebuild`   forget everything and index `alpha` afresh
-==========  =============================================================================
+=============  ==========================================================================
+function       duty
+=============  ==========================================================================
+`select`       return ``(coordinate, sign)``: the vertex ``sign * radius * e_coordinate``
+`update`       coordinate `k` has just changed from `old` to `new`
+`rebuild`      forget everything and index `alpha` afresh
+`granularity`  return g: only changes of ``|alpha_k| >> g`` need an `update`; 63 means none
+=============  ==========================================================================
+
+The solvers make the comparison of `granularity` themselves, in the innermost loop, where a call per
+touched entry would cost a hundred times the entry's own update.
 
 A structure may read `alpha` in `select`; it must not write to it. Every private structure draws
 from the same distribution, to within `DRAW_ERROR` in total variation.
@@ -21,7 +25,7 @@ from the same distribution, to within `DRAW_ERROR` in total variation.
 from collections.abc import Callable
 from typing import Any
 
-from numba import types
+from numba import njit, types
 from numba.extending import overload
 
 _ONLY_COMPILED = "selection runs inside compiled kernels; register a structure and pass its state"
@@ -42,11 +46,29 @@ def rebuild(selector: Any, alpha: Any) -> None:
     raise NotImplementedError(_ONLY_COMPILED)
 
 
+def granularity(selector: Any) -> int:
+    """Return which changes need an `update`; see the module's table."""
+    raise NotImplementedError(_ONLY_COMPILED)
+
+
+@njit(cache=True, nogil=True)
+def every_change(selector):
+    """Granularity of a structure that wants to see every change of a magnitude."""
+    return 0
+
+
+@njit(cache=True, nogil=True)
+def no_change(selector):
+    """Granularity of a structure that reads alpha afresh at every draw."""
+    return 63
+
+
 def register(
     state_class: type,
     select_kernel: Callable[..., Any],
     update_kernel: Callable[..., Any],
     rebuild_kernel: Callable[..., Any],
+    granularity_kernel: Callable[..., Any] = every_change,
 ) -> None:
     """Make a structure known to the solvers.
 
@@ -54,8 +76,8 @@ def register(
     ----------
     state_class : type
         A NamedTuple class, defined at the top of an importable module.
-    select_kernel, update_kernel, rebuild_kernel : numba functions
-        With the arguments of `select`, `update` and `rebuild`.
+    select_kernel, update_kernel, rebuild_kernel, granularity_kernel : numba functions
+        With the arguments of `select`, `update`, `rebuild` and `granularity`.
     """
 
     def handles(selector: Any) -> bool:
@@ -80,3 +102,9 @@ def register(
         if not handles(selector):
             return None
         return lambda selector, alpha: rebuild_kernel(selector, alpha)
+
+    @overload(granularity, strict=False)
+    def _granularity(selector: Any) -> Any:
+        if not handles(selector):
+            return None
+        return lambda selector: granularity_kernel(selector)

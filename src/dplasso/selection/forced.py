@@ -11,7 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.selection.argmax import keep_nothing, rebuild_nothing
-from dplasso.selection.contract import register
+from dplasso.selection.contract import no_change, register
 from dplasso.selection.counters import new_counters
 
 
@@ -57,4 +57,4 @@ def select_forced(selector, alpha, stream):
     return selector.vertex[position], np.int64(selector.sign[position])
 
 
-register(ForcedState, select_forced, keep_nothing, rebuild_nothing)
+register(ForcedState, select_forced, keep_nothing, rebuild_nothing, no_change)

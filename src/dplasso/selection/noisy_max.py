@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dplasso.privacy.randomness import exponential, random_word
 from dplasso.selection.argmax import descent_sign, keep_nothing, rebuild_nothing
-from dplasso.selection.contract import register
+from dplasso.selection.contract import no_change, register
 from dplasso.selection.counters import VARIATES
 
 
@@ -104,5 +104,5 @@ def select_laplace(selector, alpha, stream):
     return best, descent_sign(alpha[best])
 
 
-register(GumbelState, select_gumbel, keep_nothing, rebuild_nothing)
-register(LaplaceState, select_laplace, keep_nothing, rebuild_nothing)
+register(GumbelState, select_gumbel, keep_nothing, rebuild_nothing, no_change)
+register(LaplaceState, select_laplace, keep_nothing, rebuild_nothing, no_change)

@@ -39,6 +39,7 @@ def draw_sign(stream, exponent, gradient, signed):
     """Draw the sign of the vertex at the chosen coordinate."""
     if not signed:
         return descent_sign(gradient)
+    # Decide for or against the less likely sign: its probability is precise however small.
     odds = np.exp(-2.0 * exponent * np.float64(abs(gradient)))
-    follows = bernoulli(stream, 1.0 / (1.0 + odds))
-    return descent_sign(gradient) if follows else -descent_sign(gradient)
+    ascends = bernoulli(stream, odds / (1.0 + odds))
+    return -descent_sign(gradient) if ascends else descent_sign(gradient)

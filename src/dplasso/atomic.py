@@ -1,0 +1,117 @@
+"""Files that appear whole or not at all."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes its place only when the block ends well.
+
+    The bytes go to a temporary file in the same directory, which replaces `path` in one step. If
+    the block raises anything, Ctrl-C included, the temporary file is removed and an older file at
+    `path` stays as it was.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where the file shall be; a symbolic link is followed.
+
+    Yields
+    ------
+    binary file
+        Open for writing.
+
+    Raises
+    ------
+    OSError
+        If the place cannot be written to; see `check_writable`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> target = Path(tempfile.mkdtemp()) / "result.txt"
+    >>> with atomic_write(target) as file:
+    ...     _ = file.write(b"all of it")
+    >>> target.read_bytes()
+    b'all of it'
+    """
+    target = _target(path)
+    # Beside the target, so that the replacement is a rename within one file system.
+    temporary = target.with_name(f".dplasso-{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, temporary)
+        temporary.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _sync_directory(target.parent)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Find out whether `atomic_write` could write a file, before the work that fills it.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where the file shall be; nothing is left there.
+
+    Raises
+    ------
+    OSError
+        If the directory is missing or takes no new file, or if something other than a writable
+        regular file is in the way.
+    """
+    target = _target(path)
+    probe = target.with_name(f".dplasso-{secrets.token_hex(8)}.tmp")
+    try:
+        probe.touch(exist_ok=False)
+    except OSError as error:
+        # The class of the error (permission, read-only, full) is kept, its wording is not.
+        reason = error.strerror or str(error)
+        raise type(error)(
+            f"Cannot write {os.fspath(path)}: the directory {target.parent} takes no new file "
+            f"({reason})."
+        ) from error
+    finally:
+        with suppress(OSError):
+            probe.unlink(missing_ok=True)
+
+
+def _target(path: str | os.PathLike[str]) -> Path:
+    """Resolve `path` and refuse what could never be replaced by a file."""
+    target = Path(os.path.realpath(path))
+    shown = os.fspath(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"Cannot write {shown}: it is a directory; name a file in it.")
+    if target.exists():
+        if not target.is_file():
+            raise OSError(f"Cannot write {shown}: it is not a regular file.")
+        if not os.access(target, os.W_OK):
+            raise PermissionError(f"Cannot write {shown}: the file there is read-only.")
+    elif not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"Cannot write {shown}: there is no directory {target.parent}; create it first."
+        )
+    return target
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the rename survive a power failure, where the system lets a directory be synced."""
+    with suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,53 @@
+"""The Typer application: its commands, their order and the help in front of them."""
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from dplasso.cli import budget, demo, evaluate, fit, predict
+from dplasso.cli.output import GuardedGroup
+
+app = typer.Typer(
+    name="dplasso",
+    cls=GuardedGroup,
+    help=(
+        "Differentially private L1 (LASSO) logistic regression on sparse, high-dimensional data."
+        "\n\nA model is trained under (epsilon, delta)-differential privacy by Frank-Wolfe and has "
+        "at most one non-zero weight per iteration."
+    ),
+    epilog=(
+        "Start here:  dplasso demo   "
+        "Then:  dplasso fit train.svm.gz --epsilon 1 --test test.svm.gz --model model.npz"
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"dplasso {version('dplasso')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Hold the options that stand before the command's name."""
+
+
+app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
+app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
+app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
+app.command("budget", epilog=budget.EXAMPLES)(budget.budget)
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo)

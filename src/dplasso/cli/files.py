@@ -1,0 +1,58 @@
+"""Outputs: found unwritable before the work, put in place whole after it."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from dplasso.atomic import atomic_write, check_writable
+
+
+def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force: bool) -> None:
+    """Find out now whether the outputs can be written at the end.
+
+    Parameters
+    ----------
+    outputs : iterable of pathlib.Path
+        Files that the command will write.
+    inputs : iterable of pathlib.Path, default=()
+        Files that it reads: never overwritten, whatever `force` says.
+    force : bool
+        Whether existing files may be overwritten.
+
+    Raises
+    ------
+    ValueError
+        If an output exists and `force` is false, is an input, or is named twice.
+    OSError
+        If its directory does not exist or cannot be written to.
+    """
+    read = {path.resolve() for path in inputs}
+    seen: set[Path] = set()
+    for path in outputs:
+        place = path.resolve()
+        if place in read:
+            raise ValueError(f"{path} is an input of this command and will not be overwritten")
+        if place in seen:
+            raise ValueError(f"{path} is named for two outputs; give each its own file")
+        seen.add(place)
+        if path.exists() and not path.is_dir() and not force:
+            raise FileExistsError(f"{path} exists already; overwrite it with --force")
+        check_writable(path)
+
+
+def write_text(path: Path, content: str) -> None:
+    """Write text as UTF-8, complete or not at all.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Where; an existing file is replaced.
+    content : str
+        What.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; nothing is left behind.
+    """
+    with atomic_write(path) as file:
+        file.write(content.encode())

@@ -1,0 +1,105 @@
+"""How well a model predicts labelled data."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.errors import DataError
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of one model on one labelled data set.
+
+    Attributes
+    ----------
+    n_samples : int
+        Rows scored.
+    accuracy : float
+        Share of rows whose predicted label is right.
+    auc : float or None
+        Area under the ROC curve; None where the rows hold one class only.
+    log_loss : float
+        Mean negative log-likelihood, in nats.
+    majority_accuracy : float
+        Accuracy of always answering the class that most of these rows have.
+    """
+
+    n_samples: int
+    accuracy: float
+    auc: float | None
+    log_loss: float
+    majority_accuracy: float
+
+
+def is_positive(y: NDArray[Any], classes: NDArray[Any], source: str) -> NDArray[np.bool_]:
+    """Tell which labels are the positive class, refusing labels the model does not know.
+
+    Parameters
+    ----------
+    y : ndarray, shape (n_samples,)
+        Labels as read.
+    classes : ndarray, shape (2,)
+        The model's negative and positive label.
+    source : str
+        Where the labels come from, for the message.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_samples,)
+        True for the positive class.
+
+    Raises
+    ------
+    DataError
+        If a label is neither class.
+    """
+    positive: NDArray[np.bool_] = np.asarray(y == classes[1])
+    known = positive | np.asarray(y == classes[0])
+    if not known.all():
+        row = int(np.argmin(known))
+        raise DataError(
+            f"{source}: row {row + 1} has the label {y[row]}, but the model's classes are "
+            f"{classes[0]} and {classes[1]}"
+        )
+    return positive
+
+
+def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores:
+    """Score a fitted classifier on labelled rows.
+
+    Parameters
+    ----------
+    model : DPLassoClassifier
+        A fitted model.
+    X : sparse array, shape (n_samples, n_features)
+        The rows.
+    y : ndarray, shape (n_samples,)
+        Their labels, each one of the model's two classes.
+    source : str
+        Where the rows come from, for messages.
+
+    Returns
+    -------
+    Scores
+
+    Raises
+    ------
+    DataError
+        If a label is not one of the model's classes.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    positive = is_positive(y, model.classes_, source)
+    margin = np.asarray(model.decision_function(X), dtype=np.float64)
+    share = float(positive.mean())
+    one_class = share in (0.0, 1.0)
+    return Scores(
+        n_samples=len(positive),
+        accuracy=float(np.mean(model.predict(X) == model.classes_[positive.astype(np.intp)])),
+        auc=None if one_class else float(roc_auc_score(positive, margin)),
+        log_loss=float(np.mean(np.logaddexp(0.0, np.where(positive, -margin, margin)))),
+        majority_accuracy=max(share, 1.0 - share),
+    )

@@ -1,0 +1,81 @@
+"""Options that several commands share: what is asked of privacy."""
+
+from typing import Annotated
+
+import typer
+
+PRIVACY = "Privacy"
+MODEL = "Model"
+DATA = "Data"
+OUTPUT = "Output"
+
+Epsilon = Annotated[
+    float,
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        show_default=False,
+        help="Privacy budget of the whole fit; smaller is more private. inf: no privacy at all.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+Delta = Annotated[
+    float,
+    typer.Option(
+        "--delta",
+        metavar="D",
+        help="Probability with which the promise may fail; far below one in the number of people.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+Neighbors = Annotated[
+    str,
+    typer.Option(
+        "--neighbors",
+        metavar="RELATION",
+        help="What one record's difference means: add-remove or replace-one.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+FeatureBound = Annotated[
+    float,
+    typer.Option(
+        "--feature-bound",
+        metavar="B",
+        help="Public bound on |value|; larger values are clipped to it, silently.",
+        rich_help_panel=PRIVACY,
+    ),
+]
+Iterations = Annotated[
+    int,
+    typer.Option(
+        "--n-iter",
+        metavar="T",
+        help="Iterations, and the most non-zero weights the model can have; more iterations "
+        "leave less budget for each.",
+        rich_help_panel=MODEL,
+    ),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object on standard output and nothing else."),
+]
+
+
+def examples(*commands: str, note: str = "") -> str:
+    """Lay out the examples under a command's help.
+
+    Parameters
+    ----------
+    *commands : str
+        Command lines.
+    note : str, default=""
+        A paragraph after them.
+
+    Returns
+    -------
+    str
+        Text for Typer's epilog.
+    """
+    lines = ["[bold]Examples[/bold]", *(f"[cyan]$ {command}[/cyan]" for command in commands)]
+    return "\n\n".join([*lines, "\n" + note] if note else lines)

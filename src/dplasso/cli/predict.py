@@ -1,0 +1,71 @@
+"""``dplasso predict``: one line per row, to standard output or a file."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dplasso.cli import options
+from dplasso.cli.files import check_outputs, write_text
+from dplasso.cli.options import OUTPUT
+from dplasso.cli.output import progress_bars, uninterrupted
+from dplasso.cli.reading import Binarize, DataArgument, Labels, ModelArgument, ZeroBased, read
+
+EXAMPLES = options.examples(
+    "dplasso predict model.npz new.svm.gz",
+    "dplasso predict model.npz new.svm.gz --proba --out probabilities.txt",
+    note="Give --binarize here if the model was fitted with it. Labels in DATA are not looked at.",
+)
+
+
+def predict(
+    model: ModelArgument,
+    data: DataArgument,
+    proba: Annotated[
+        bool,
+        typer.Option("--proba", help="The probability of the positive class instead of the label."),
+    ] = False,
+    binarize: Binarize = False,
+    zero_based: ZeroBased = False,
+    labels: Labels = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            show_default=False,
+            help="Write here instead of standard output.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Overwrite an existing FILE.", rich_help_panel=OUTPUT),
+    ] = False,
+) -> None:
+    """Predict the label of every row: one line each, in the order of the rows."""
+    import dplasso
+
+    if output is not None:
+        inputs = [path for path in (model, data, labels) if path is not None]
+        check_outputs([output], inputs, force=force)
+    fitted = dplasso.load(model)
+    with progress_bars() as bars:
+        rows = read(
+            data,
+            bars,
+            n_features=fitted.n_features_in_,
+            zero_based=zero_based,
+            labels=labels,
+            binarize=binarize,
+        ).X
+    if proba:
+        lines = [f"{value:.9g}\n" for value in fitted.predict_proba(rows)[:, 1]]
+    else:
+        lines = [f"{label}\n" for label in fitted.predict(rows).tolist()]
+    if output is None:
+        sys.stdout.write("".join(lines))
+    else:
+        with uninterrupted():
+            write_text(output, "".join(lines))

@@ -1,0 +1,173 @@
+"""The options that say how to read data, and the reading itself with its progress bar."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from dplasso.cli.options import DATA
+from dplasso.cli.output import Bars
+from dplasso.errors import DataError
+
+if TYPE_CHECKING:
+    from dplasso.data.files import Dataset
+
+DataArgument = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        show_default=False,
+        help="svmlight text (plain, .gz, .bz2, .xz, .zst) or a scipy sparse .npz.",
+    ),
+]
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", show_default=False, help="A model written by fit.")
+]
+ZeroBased = Annotated[
+    bool,
+    typer.Option(
+        "--zero-based",
+        rich_help_panel=DATA,
+        help="svmlight columns count from 0 (default: from 1).",
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="FILE",
+        rich_help_panel=DATA,
+        show_default=False,
+        help="A .npy file with the labels of a .npz that holds none.",
+    ),
+]
+Binarize = Annotated[
+    bool,
+    typer.Option(
+        "--binarize",
+        rich_help_panel=DATA,
+        help="Turn every non-zero value into 1. The noise pays for the largest value a row may "
+        "have, so ones beat tf-idf by far.",
+    ),
+]
+
+
+def read(
+    path: Path,
+    bars: Bars,
+    *,
+    n_features: int | None,
+    zero_based: bool,
+    labels: Path | None,
+    binarize: bool,
+) -> "Dataset":
+    """Read a data file as the options say, with a progress bar.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        svmlight text or .npz.
+    bars : Bars
+        Where progress is shown.
+    n_features : int or None
+        Columns, when declared; None takes them from the file.
+    zero_based : bool
+        Whether svmlight columns count from 0.
+    labels : pathlib.Path or None
+        Labels beside the data.
+    binarize : bool
+        Turn every non-zero value into 1.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    DataError
+        If the file cannot be used; the message names file and line.
+    OSError
+        If it cannot be opened.
+    """
+    from dplasso.data.files import read_data
+
+    with bars.task(f"reading {path.name}") as progress:
+        data = read_data(
+            path,
+            n_features=n_features,
+            zero_based=zero_based,
+            labels_path=labels,
+            progress=progress,
+        )
+    if binarize:
+        if not np.isfinite(data.X.data).all():
+            raise DataError(f"{path}: the values hold NaN or infinity; give finite numbers only")
+        data.X.data[:] = data.X.data != 0  # read for this command alone: nobody else's array
+    return data
+
+
+def parse_classes(text: str) -> tuple[str, str]:
+    """Split ``NEG,POS``; anything else is wrong usage.
+
+    Parameters
+    ----------
+    text : str
+        The option's value.
+
+    Returns
+    -------
+    tuple of two str
+        Negative and positive label, still as text.
+
+    Raises
+    ------
+    typer.BadParameter
+        If these are not two different labels.
+    """
+    labels = [label.strip() for label in text.split(",")]
+    if len(labels) != 2 or not all(labels) or labels[0] == labels[1]:
+        raise typer.BadParameter(
+            f"{text!r} does not name two different labels; write NEG,POS, for example -1,1"
+        )
+    return labels[0], labels[1]
+
+
+def classes_like(labels: tuple[str, str], y: NDArray[Any]) -> list[Any]:
+    """Give declared labels the type the data's labels have.
+
+    Parameters
+    ----------
+    labels : tuple of two str
+        Negative and positive label.
+    y : ndarray
+        The labels as read: their type decides, their values do not.
+
+    Returns
+    -------
+    list
+        Two numbers, two booleans or two strings.
+
+    Raises
+    ------
+    DataError
+        If the data's labels are numbers and a declared one is not.
+    """
+    if y.dtype.kind == "b":
+        words = {"false": False, "0": False, "true": True, "1": True}
+        if all(label.lower() in words for label in labels):
+            return [words[label.lower()] for label in labels]
+    elif y.dtype.kind in "iuf":
+        try:
+            numbers = [float(label) for label in labels]
+        except ValueError:
+            pass
+        else:
+            return [int(number) if number.is_integer() else number for number in numbers]
+    else:
+        return list(labels)
+    raise DataError(
+        f"--classes {labels[0]},{labels[1]}: the labels in the data are "
+        f"{'booleans' if y.dtype.kind == 'b' else 'numbers'}, so the declared ones must be too"
+    )

@@ -1,0 +1,293 @@
+"""Big steps over groups, little steps inside one: the paper's Algorithm 4, corrected.
+
+The D coordinates stand in about sqrt(D) groups of about sqrt(D) neighbours. A draw runs A-ExpJ
+(Efraimidis and Spirakis 2006) over the groups' weights, jumping over whole groups, and then over
+the members of the group it ended in. (The listing walks the members of every group a jump ends
+in; only the last group's members can be the result.)
+
+**Jumps.** A-ExpJ keeps the smallest key so far and draws how much weight to pass before a smaller
+one comes. When weight t has been passed, that jump X has ``P(X > x) = t / (t + x)`` once the key is
+integrated out, so ``t + X = t / U`` for one uniform U, and the key itself is never needed. With
+weights counted in whole ticks the next record is in tick ``floor(t / U)``, and whether it lies
+beyond a boundary is a comparison of integers (`beyond`), made on 128 bits of U. About ln(D) jumps
+are drawn.
+
+**Weights in ticks.** Member k of group g counts ``floor(w) + 1`` ticks, where w is its weight over
+``exp(exponent * reference_g)``, in units that give the group's largest member some 2^26 to
+2^48 ticks. A group's sum is the sum of its members' stored ticks, kept in integers: it cannot
+drift, whatever the number of updates. In a draw the group counts its sum scaled to the highest
+reference, rounded up.
+
+**Exactness.** Ticks are upper bounds of weights, and both roundings are undone by rejection: the
+group is accepted with (its scaled sum / its ticks), the member with (its weight / its ticks),
+otherwise the draw starts again. Bounds may thus be loose or stale-high without any bias; what is
+left is the rounding of `exp` and its argument, a relative error of a weight below 2^-45 for every
+coordinate that matters, and 2^-60 from comparing 128 bits.
+
+**Rebase.** A group is recomputed from its members, before the next draw, when a member outgrows
+the tick range (a factor of 16 or more) or the sum falls so low that rounding up would waste draws.
+Log weights of any size never meet an overflow: only differences of integer magnitudes are
+exponentiated.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.privacy.randomness import bernoulli, random_word
+from dplasso.selection.contract import register
+from dplasso.selection.counters import MOVES, TRIES, VARIATES, new_counters
+from dplasso.selection.weights import draw_sign, relative_weight
+
+_TWO_64 = 18446744073709551616.0
+_LARGEST_JUMP = 2.0**62
+# Scaled sums are bounds: a few roundings must not carry the true value above them.
+_MARGIN = 1.0 + 2.0**-40
+_HALF_WORD = np.uint64(32)
+_LOW_HALF = np.uint64(2**32 - 1)
+
+
+class BigLittleState(NamedTuple):
+    """State of the big-step little-step selection.
+
+    Attributes
+    ----------
+    exponent : float
+        Log-weight per fixed-point unit of alpha.
+    signed : bool
+        Weights ``2 cosh(exponent * alpha)`` with a drawn sign, or ``exp(exponent * |alpha|)``
+        with the true one.
+    size : int
+        Members of a group; the last group may have fewer.
+    scale : float
+        Ticks of a weight equal to ``exp(exponent * reference)``.
+    most, least : int
+        A member above `most` ticks, or a group below `least`, calls for a rebase.
+    ticks : ndarray of int64, shape (D,)
+        Upper bound of each member's weight, relative to its group's reference.
+    total : ndarray of int64, shape (G,)
+        Sum of the ticks of each group; 0 marks a group to be recomputed.
+    reference : ndarray of int64, shape (G,)
+        Largest magnitude of each group when it was last recomputed.
+    ratio : ndarray of float64, shape (G,)
+        ``exp(exponent * (reference - largest reference))``.
+    scaled : ndarray of int64, shape (G,)
+        Scratch: the groups' ticks on a common scale.
+    stale : ndarray of int64, shape (G + 1,)
+        How many groups wait to be recomputed, then which.
+    counters : ndarray of int64, shape (4,)
+        See `dplasso.selection.counters`.
+    """
+
+    exponent: float
+    signed: bool
+    size: int
+    scale: float
+    most: int
+    least: int
+    ticks: NDArray[np.int64]
+    total: NDArray[np.int64]
+    reference: NDArray[np.int64]
+    ratio: NDArray[np.float64]
+    scaled: NDArray[np.int64]
+    stale: NDArray[np.int64]
+    counters: NDArray[np.int64]
+
+
+def big_little_state(n_columns: int, exponent: float, signed: bool) -> BigLittleState:
+    """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of coordinates, D (plus one for an intercept).
+    exponent : float
+        Log-weight per fixed-point unit; finite and positive.
+    signed : bool
+        Signed exponential mechanism, or weights of the magnitude alone.
+
+    Returns
+    -------
+    BigLittleState
+        8 bytes per coordinate.
+
+    Raises
+    ------
+    ValueError
+        If `exponent` is not finite and positive.
+    """
+    if not (np.isfinite(exponent) and exponent > 0):
+        raise ValueError(f"exponent must be finite and positive, got {exponent}")
+    size = math.isqrt(n_columns - 1) + 1
+    groups = -(-n_columns // size)
+    # The sum of all groups on a common scale stays below 2^62.
+    most_bits = min(52, 62 - groups.bit_length() - size.bit_length())
+    return BigLittleState(
+        float(exponent),
+        signed,
+        size,
+        2.0 ** (most_bits - 5),
+        2**most_bits,
+        16 * max(size, groups),
+        np.zeros(n_columns, dtype=np.int64),
+        np.zeros(groups, dtype=np.int64),
+        np.zeros(groups, dtype=np.int64),
+        np.ones(groups),
+        np.zeros(groups, dtype=np.int64),
+        np.zeros(groups + 1, dtype=np.int64),
+        new_counters(),
+    )
+
+
+@njit(cache=True, nogil=True)
+def weight_in_ticks(selector, magnitude, reference):
+    """Return a member's weight in ticks of its group, a double."""
+    weight = relative_weight(selector.exponent, magnitude, reference, selector.signed)
+    return selector.scale * weight
+
+
+@njit(cache=True, nogil=True)
+def recompute_group(selector, alpha, group):
+    """Set a group's reference to its largest magnitude and count its ticks anew."""
+    begin = group * selector.size
+    end = min(begin + selector.size, alpha.size)
+    reference = np.int64(0)
+    for k in range(begin, end):
+        reference = max(reference, abs(alpha[k]))
+    total = np.int64(0)
+    for k in range(begin, end):
+        ticks = np.int64(weight_in_ticks(selector, abs(alpha[k]), reference)) + 1
+        selector.ticks[k] = ticks
+        total += ticks
+    selector.reference[group] = reference
+    selector.total[group] = total
+
+
+@njit(cache=True, nogil=True)
+def rescale(selector):
+    """Bring the groups to the scale of the highest reference."""
+    highest = np.int64(0)
+    for group in range(selector.reference.size):
+        highest = max(highest, selector.reference[group])
+    for group in range(selector.reference.size):
+        behind = np.float64(selector.reference[group] - highest)
+        selector.ratio[group] = np.exp(selector.exponent * behind)
+
+
+@njit(cache=True, nogil=True)
+def rebuild_big_little(selector, alpha):
+    """Recompute every group."""
+    for group in range(selector.total.size):
+        recompute_group(selector, alpha, group)
+    rescale(selector)
+    selector.stale[0] = 0
+
+
+@njit(cache=True, nogil=True)
+def update_big_little(selector, alpha, k, old, new):
+    """Recount coordinate k, or leave its group for the next draw to recompute."""
+    group = k // selector.size
+    if selector.total[group] == 0 or abs(old) == abs(new):
+        return
+    weight = weight_in_ticks(selector, abs(new), selector.reference[group])
+    if weight < selector.most:
+        ticks = np.int64(weight) + 1
+        total = selector.total[group] + ticks - selector.ticks[k]
+        if total >= selector.least:
+            selector.ticks[k] = ticks
+            selector.total[group] = total
+            return
+    selector.total[group] = 0
+    selector.stale[0] += 1
+    selector.stale[selector.stale[0]] = group
+    selector.counters[MOVES] += 1
+
+
+@njit(cache=True, nogil=True)
+def refresh(selector, alpha):
+    """Recompute the groups that updates have left behind."""
+    waiting = selector.stale[0]
+    if waiting == 0:
+        return
+    for i in range(1, waiting + 1):
+        recompute_group(selector, alpha, selector.stale[i])
+    selector.stale[0] = 0
+    rescale(selector)
+
+
+@njit(cache=True, nogil=True)
+def high_and_low(a, b):
+    """Return the upper and lower words of the 128-bit product of two words."""
+    a_low, a_high = a & _LOW_HALF, a >> _HALF_WORD
+    b_low, b_high = b & _LOW_HALF, b >> _HALF_WORD
+    low = a_low * b_low
+    cross = a_high * b_low + (low >> _HALF_WORD)
+    other = a_low * b_high + (cross & _LOW_HALF)
+    high = a_high * b_high + (cross >> _HALF_WORD) + (other >> _HALF_WORD)
+    return high, (other << _HALF_WORD) | (low & _LOW_HALF)
+
+
+@njit(cache=True, nogil=True)
+def beyond(word, next_word, passed, boundary):
+    """Return whether ``passed / U >= boundary`` for the U of 128 bits, `word` the leading ones."""
+    # U boundary < passed, in units of 2^-128: (word 2^64 + next_word) boundary < passed 2^128.
+    high, low = high_and_low(word, np.uint64(boundary))
+    carry, _ = high_and_low(next_word, np.uint64(boundary))
+    if low + carry < low:
+        high += np.uint64(1)
+    return high < np.uint64(passed)
+
+
+@njit(cache=True, nogil=True)
+def walk(selector, ticks, begin, end, stream):
+    """Draw an index from [begin, end) with probability proportional to its ticks, by A-ExpJ."""
+    chosen = begin
+    passed = ticks[begin]
+    index = begin + 1
+    while index < end:
+        word, next_word = random_word(stream), random_word(stream)
+        selector.counters[VARIATES] += 1
+        u = (np.float64(word) + (np.float64(next_word) + 0.5) / _TWO_64) / _TWO_64
+        # Boundaries up to here are passed for certain; the next few are compared exactly.
+        certain = np.int64(min(np.float64(passed) / u * (1.0 - 2.0**-45), _LARGEST_JUMP))
+        boundary = passed + ticks[index]
+        while boundary <= certain or beyond(word, next_word, passed, boundary):
+            index += 1
+            if index == end:
+                return chosen
+            boundary += ticks[index]
+        chosen = index
+        passed = boundary
+        index += 1
+    return chosen
+
+
+@njit(cache=True, nogil=True)
+def select_big_little(selector, alpha, stream):
+    """Draw a vertex: a group by big steps, its member by little steps."""
+    refresh(selector, alpha)
+    scaled = selector.scaled
+    for group in range(scaled.size):
+        share = np.float64(selector.total[group]) * selector.ratio[group]
+        scaled[group] = np.int64(share * _MARGIN) + 1
+    while True:
+        selector.counters[TRIES] += 1
+        selector.counters[VARIATES] += 1
+        group = walk(selector, scaled, 0, scaled.size, stream)
+        share = np.float64(selector.total[group]) * selector.ratio[group]
+        if not bernoulli(stream, share / np.float64(scaled[group])):
+            continue
+        begin = group * selector.size
+        k = walk(selector, selector.ticks, begin, min(begin + selector.size, alpha.size), stream)
+        weight = weight_in_ticks(selector, abs(alpha[k]), selector.reference[group])
+        selector.counters[VARIATES] += 1
+        if bernoulli(stream, weight / np.float64(selector.ticks[k])):
+            selector.counters[VARIATES] += selector.signed
+            sign = draw_sign(stream, selector.exponent, alpha[k], selector.signed)
+            return k, sign
+
+
+register(BigLittleState, select_big_little, update_big_little, rebuild_big_little)

@@ -1,0 +1,294 @@
+"""A Fibonacci heap of stale upper bounds: the paper's Algorithm 3, without privacy.
+
+The heap orders coordinates by a bound ``key[k] >= |alpha_k|``. A gradient that grows raises its
+key at once (decrease-key in the min-heap of negative magnitudes that arXiv 2310.19978 describes);
+one that shrinks keeps its old key, so the key stays a bound and the update costs nothing. To
+choose, pop until the largest true magnitude seen is ahead of every bound still inside, then put the
+popped coordinates back with their true magnitudes as keys.
+
+Order is total: by key, the smaller index first among equals. So the loop may stop as soon as
+what is left cannot win even a tie, and the choice is the brute-force argmax's bit for bit, also
+where many gradients are equal.
+
+A pop costs O(log D) amortised, everything else O(1) amortised. The heap is seven arrays; a missing
+neighbour is -1, and the children of a node form a ring, as the roots do.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.selection.argmax import descent_sign
+from dplasso.selection.contract import register
+from dplasso.selection.counters import POPS, new_counters
+
+# A node of degree d has at least the d-th Fibonacci number of descendants: 92 covers int64.
+_DEGREES = 92
+
+
+class HeapState(NamedTuple):
+    """State of the heap selection; coordinate k is node k.
+
+    Attributes
+    ----------
+    key : ndarray of int64, shape (D,)
+        Upper bounds of ``|alpha_k|``, in fixed-point units.
+    parent, child : ndarray of int32 or int64, shape (D,)
+        The node above (-1 for a root) and any one of the nodes below.
+    left, right : ndarray like `parent`, shape (D,)
+        Neighbours in the ring of siblings.
+    degree : ndarray of int8, shape (D,)
+        Number of children.
+    mark : ndarray of bool, shape (D,)
+        Whether the node has lost a child since it got its parent.
+    first : ndarray of int64, shape (1,)
+        The root of the largest key, -1 when the heap is empty.
+    by_degree : ndarray of int64, shape (92,)
+        Scratch: the root of each degree while roots are merged.
+    counters : ndarray of int64, shape (4,)
+        See `dplasso.selection.counters`.
+    """
+
+    key: NDArray[np.int64]
+    parent: NDArray[np.integer]
+    child: NDArray[np.integer]
+    left: NDArray[np.integer]
+    right: NDArray[np.integer]
+    degree: NDArray[np.int8]
+    mark: NDArray[np.bool_]
+    first: NDArray[np.int64]
+    by_degree: NDArray[np.int64]
+    counters: NDArray[np.int64]
+
+
+def heap_state(n_columns: int) -> HeapState:
+    """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
+
+    Parameters
+    ----------
+    n_columns : int
+        Number of coordinates, D (plus one for an intercept).
+
+    Returns
+    -------
+    HeapState
+        26 bytes per coordinate (42 beyond 2^31 of them).
+    """
+    index = np.int32 if n_columns < 2**31 else np.int64
+    return HeapState(
+        np.zeros(n_columns, dtype=np.int64),
+        np.full(n_columns, -1, dtype=index),
+        np.full(n_columns, -1, dtype=index),
+        np.full(n_columns, -1, dtype=index),
+        np.full(n_columns, -1, dtype=index),
+        np.zeros(n_columns, dtype=np.int8),
+        np.zeros(n_columns, dtype=np.bool_),
+        np.full(1, -1, dtype=np.int64),
+        np.full(_DEGREES, -1, dtype=np.int64),
+        new_counters(),
+    )
+
+
+@njit(cache=True, nogil=True)
+def precedes(heap, a, b):
+    """Return whether node a comes out before node b."""
+    return heap.key[a] > heap.key[b] or (heap.key[a] == heap.key[b] and a < b)
+
+
+@njit(cache=True, nogil=True)
+def put_beside(heap, node, other):
+    """Insert a node into the ring of another."""
+    after = heap.right[other]
+    heap.left[node] = other
+    heap.right[node] = after
+    heap.right[other] = node
+    heap.left[after] = node
+
+
+@njit(cache=True, nogil=True)
+def take_out(heap, node):
+    """Close a ring around a node that leaves it."""
+    heap.right[heap.left[node]] = heap.right[node]
+    heap.left[heap.right[node]] = heap.left[node]
+
+
+@njit(cache=True, nogil=True)
+def add_root(heap, node):
+    """Make a node a root; its children stay."""
+    heap.parent[node] = -1
+    heap.mark[node] = False
+    first = heap.first[0]
+    if first < 0:
+        heap.left[node] = node
+        heap.right[node] = node
+        heap.first[0] = node
+        return
+    put_beside(heap, node, first)
+    if precedes(heap, node, first):
+        heap.first[0] = node
+
+
+@njit(cache=True, nogil=True)
+def insert(heap, node):
+    """Insert a single node, its key already set."""
+    heap.child[node] = -1
+    heap.degree[node] = 0
+    add_root(heap, node)
+
+
+@njit(cache=True, nogil=True)
+def hang(heap, node, parent):
+    """Make a former root the child of another root."""
+    child = heap.child[parent]
+    if child < 0:
+        heap.left[node] = node
+        heap.right[node] = node
+        heap.child[parent] = node
+    else:
+        put_beside(heap, node, child)
+    heap.parent[node] = parent
+    heap.mark[node] = False
+    heap.degree[parent] += 1
+
+
+@njit(cache=True, nogil=True)
+def consolidate(heap, start):
+    """Merge the ring of roots that begins at `start` until no two have the same degree."""
+    table = heap.by_degree
+    # The ring becomes a list with an end: merging rewires the neighbours of nodes already passed.
+    heap.right[heap.left[start]] = -1
+    node = np.int64(start)
+    while node >= 0:
+        following = np.int64(heap.right[node])
+        root = node
+        degree = np.int64(heap.degree[root])
+        while table[degree] >= 0:
+            other = table[degree]
+            if precedes(heap, other, root):
+                root, other = other, root
+            hang(heap, other, root)
+            table[degree] = -1
+            degree += 1
+        table[degree] = root
+        node = following
+    heap.first[0] = -1
+    for degree in range(table.size):
+        if table[degree] >= 0:
+            add_root(heap, table[degree])
+            table[degree] = -1
+
+
+@njit(cache=True, nogil=True)
+def pop(heap):
+    """Remove and return the node of the largest key."""
+    node = heap.first[0]
+    child = np.int64(heap.child[node])
+    for _ in range(heap.degree[node]):
+        following = np.int64(heap.right[child])
+        heap.parent[child] = -1
+        heap.mark[child] = False
+        put_beside(heap, child, node)
+        child = following
+    heap.child[node] = -1
+    heap.degree[node] = 0
+    start = np.int64(heap.right[node])
+    take_out(heap, node)
+    if start == node:
+        heap.first[0] = -1
+    else:
+        consolidate(heap, start)
+    heap.counters[POPS] += 1
+    return node
+
+
+@njit(cache=True, nogil=True)
+def cut(heap, node, parent):
+    """Move a child to the roots."""
+    if heap.degree[parent] == 1:
+        heap.child[parent] = -1
+    else:
+        if heap.child[parent] == node:
+            heap.child[parent] = heap.right[node]
+        take_out(heap, node)
+    heap.degree[parent] -= 1
+    add_root(heap, node)
+
+
+@njit(cache=True, nogil=True)
+def raise_key(heap, node, key):
+    """Raise a node's key, and cut it loose where it overtakes its parent."""
+    heap.key[node] = key
+    parent = np.int64(heap.parent[node])
+    if parent < 0:
+        if precedes(heap, node, heap.first[0]):
+            heap.first[0] = node
+        return
+    if not precedes(heap, node, parent):
+        return
+    cut(heap, node, parent)
+    # A node that loses a second child follows it, which keeps the degrees logarithmic.
+    node = parent
+    parent = np.int64(heap.parent[node])
+    while parent >= 0:
+        if not heap.mark[node]:
+            heap.mark[node] = True
+            break
+        cut(heap, node, parent)
+        node = parent
+        parent = np.int64(heap.parent[node])
+
+
+@njit(cache=True, nogil=True)
+def rebuild_heap(heap, alpha):
+    """Make every coordinate a root with its true magnitude as key."""
+    last = alpha.size - 1
+    first = 0
+    for k in range(alpha.size):
+        heap.key[k] = abs(alpha[k])
+        heap.parent[k] = -1
+        heap.child[k] = -1
+        heap.left[k] = k - 1 if k > 0 else last
+        heap.right[k] = k + 1 if k < last else 0
+        heap.degree[k] = 0
+        heap.mark[k] = False
+        if heap.key[k] > heap.key[first]:
+            first = k
+    heap.first[0] = first
+
+
+@njit(cache=True, nogil=True)
+def update_heap(heap, alpha, k, old, new):
+    """Raise the key of a gradient that outgrew it."""
+    magnitude = abs(new)
+    if magnitude > heap.key[k]:
+        raise_key(heap, k, magnitude)
+
+
+@njit(cache=True, nogil=True)
+def select_heap(heap, alpha, stream):
+    """Return the first coordinate of largest magnitude and the descending sign."""
+    best = np.int64(-1)
+    largest = np.int64(-1)
+    # The popped nodes, chained by `right`, which no ring uses meanwhile.
+    popped = np.int64(-1)
+    while heap.first[0] >= 0:
+        first = heap.first[0]
+        if heap.key[first] < largest or (heap.key[first] == largest and first > best):
+            break
+        node = pop(heap)
+        magnitude = abs(alpha[node])
+        heap.key[node] = magnitude
+        heap.right[node] = popped
+        popped = node
+        if magnitude > largest or (magnitude == largest and node < best):
+            best, largest = node, magnitude
+    while popped >= 0:
+        following = np.int64(heap.right[popped])
+        insert(heap, popped)
+        popped = following
+    return best, descent_sign(alpha[best])
+
+
+register(HeapState, select_heap, update_heap, rebuild_heap)

@@ -1,0 +1,311 @@
+import io
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
+
+from dplasso.data.npz import read_npz, write_npz
+from dplasso.errors import DataError
+
+
+@pytest.fixture(name="X")
+def matrix():
+    dense = np.zeros((4, 6), np.float32)
+    dense[0, [1, 5]] = 0.5, -2
+    dense[2, [0, 1, 4]] = 1, 3, 0.25
+    dense[3, 2] = 7
+    return csr_array(dense)
+
+
+@pytest.fixture(name="y")
+def labels_of_matrix():
+    return np.array([1, -1, -1, 1])
+
+
+def save(path, **arrays):
+    """An .npz of any arrays at all."""
+    np.savez(path, **arrays)
+    return path
+
+
+def parts(X, **changes):
+    arrays = {
+        "format": np.array(b"csr"),
+        "shape": np.array(X.shape),
+        "data": X.data,
+        "indices": X.indices,
+        "indptr": X.indptr,
+        "y": np.arange(X.shape[0]),
+    }
+    return {name: array for name, array in (arrays | changes).items() if array is not None}
+
+
+def check_same(X, expected):
+    assert X.shape == expected.shape
+    assert X.dtype == expected.dtype
+    np.testing.assert_array_equal(X.indptr, expected.indptr)
+    np.testing.assert_array_equal(X.indices, expected.indices)
+    np.testing.assert_array_equal(X.data, expected.data)
+
+
+@pytest.mark.parametrize("value_type", [np.float32, np.float64])
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    "labels",
+    [[1, -1, -1, 1], [0.5, 1, 1, 0.5], [True, False, True, True], ["ham", "spam", "ham", "Ω"]],
+)
+def test_round_trip(tmp_path, X, value_type, index_type, labels):
+    X = csr_array(
+        (X.data.astype(value_type), X.indices.astype(index_type), X.indptr.astype(index_type)),
+        shape=X.shape,
+    )
+    y = np.array(labels)
+    write_npz(tmp_path / "data.npz", X, y)
+    again, again_y = read_npz(tmp_path / "data.npz")
+    check_same(again, X)
+    assert again.indices.dtype == again.indptr.dtype == index_type
+    assert again_y.dtype == y.dtype
+    np.testing.assert_array_equal(again_y, y)
+    check_same(scipy.sparse.load_npz(tmp_path / "data.npz"), X)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_round_trip_of_random_matrices(tmp_path_factory, seed):
+    rng = np.random.default_rng(seed)
+    shape = rng.integers(1, 20, size=2)
+    X = scipy.sparse.random_array(tuple(shape), density=rng.random(), format="csr", rng=rng)
+    X.sort_indices()
+    path = tmp_path_factory.getbasetemp() / "random.npz"
+    write_npz(path, X, rng.integers(0, 2, shape[0]))
+    check_same(read_npz(path)[0], X)
+
+
+@pytest.mark.parametrize("form", [csr_array, csr_matrix, csc_array, coo_array])
+def test_files_of_scipy(tmp_path, X, y, form):
+    scipy.sparse.save_npz(tmp_path / "data.npz", form(X))
+    np.save(tmp_path / "data.y.npy", y)
+    np.save(tmp_path / "other.npy", -y)
+    again, labels = read_npz(tmp_path / "data.npz")
+    check_same(again, X)
+    np.testing.assert_array_equal(labels, y)
+    labels = read_npz(tmp_path / "data.npz", labels_path=tmp_path / "other.npy")[1]
+    np.testing.assert_array_equal(labels, -y)
+
+
+def test_labels_under_another_name(tmp_path, X, y):
+    path = save(tmp_path / "data.npz", **parts(X, y=None, labels=y))
+    np.testing.assert_array_equal(read_npz(path)[1], y)
+
+
+def test_writing_takes_what_estimators_take_and_changes_nothing(tmp_path, X, y):
+    unsorted = csr_array(
+        (X.data[::-1].copy(), X.indices[::-1].copy(), np.array([0, 1, 4, 4, 6])), shape=X.shape
+    )
+    before = unsorted.indices.copy()
+    write_npz(tmp_path / "data.npz", unsorted, y.tolist())
+    np.testing.assert_array_equal(unsorted.indices, before)
+    np.testing.assert_array_equal(read_npz(tmp_path / "data.npz")[0].toarray(), unsorted.toarray())
+    write_npz(tmp_path / "data.npz", X.toarray(), y)
+    check_same(read_npz(tmp_path / "data.npz")[0], X)
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        (bool, np.float32),
+        (np.int8, np.float32),
+        (np.uint16, np.float32),
+        (np.float16, np.float32),
+        (np.int32, np.float64),
+        (np.int64, np.float64),
+        (">f4", np.float32),
+    ],
+)
+def test_other_types_of_values(tmp_path, X, stored, expected):
+    X = csr_array((np.abs(X.data).astype(stored), X.indices, X.indptr), shape=X.shape)
+    path = save(tmp_path / "data.npz", **parts(X))
+    again = read_npz(path)[0]
+    assert again.dtype == expected
+    np.testing.assert_array_equal(again.data, X.data.astype(expected))
+
+
+def test_other_types_of_indices(tmp_path, X):
+    changed = {"indices": X.indices.astype(np.uint16), "indptr": X.indptr.astype(">i4")}
+    check_same(read_npz(save(tmp_path / "data.npz", **parts(X, **changed)))[0], X)
+
+
+def test_columns_declared(tmp_path, X, y):
+    write_npz(tmp_path / "data.npz", X, y)
+    assert read_npz(tmp_path / "data.npz", n_features=9)[0].shape == (4, 9)
+    assert read_npz(tmp_path / "data.npz", n_features=6)[0].shape == (4, 6)
+    with pytest.raises(DataError, match="column 6, but 5 columns are declared"):
+        read_npz(tmp_path / "data.npz", n_features=5)
+    with pytest.raises(DataError, match="n_features must be from 1"):
+        read_npz(tmp_path / "data.npz", n_features=0)
+
+
+def test_progress(tmp_path, X, y):
+    write_npz(tmp_path / "data.npz", X, y)
+    seen = []
+    read_npz(tmp_path / "data.npz", progress=lambda done, total: seen.append((done, total)))
+    assert len(seen) == 7
+    assert seen == sorted(seen)
+    assert all(done <= total == (tmp_path / "data.npz").stat().st_size for done, total in seen)
+
+
+def wrong(**changes):
+    return lambda X: parts(X, **changes)
+
+
+INT = np.int32
+MISMATCHES = {
+    "array 'format' is missing": wrong(format=None),
+    "array 'indptr' is missing": wrong(indptr=None),
+    "sparse format 'bsr' is not read": wrong(format=np.array(b"bsr")),
+    "array 'shape': two numbers from 0": wrong(shape=np.array([4])),
+    "array 'shape': two numbers from 0 ": wrong(shape=np.array([-4, 6])),
+    "array 'indptr': 6 whole numbers are needed, not 5": wrong(
+        shape=np.array([5, 6]), y=np.zeros(5)
+    ),
+    "array 'indptr': 5 whole numbers are needed, not 3": wrong(indptr=np.array([0, 2, 6])),
+    "array 'indptr': it must rise from 0": wrong(indptr=np.array([0, 4, 2, 5, 6])),
+    "array 'indptr': it must rise from 0 ": wrong(indptr=np.array([0, 2, 2, 5, 5])),
+    "array 'indptr': it must rise from 0  ": wrong(indptr=np.array([1, 2, 2, 5, 6])),
+    "array 'indptr': 2 dimensions instead of 1": wrong(indptr=np.zeros((5, 1), INT)),
+    "entry 2 is 6; 0 to 5 are allowed": wrong(indices=np.array([1, 5, 6, 1, 4, 2])),
+    "entry 0 is -1; 0 to 5 are allowed": wrong(indices=np.array([-1, 5, 0, 1, 4, 2])),
+    "array 'indices' has 5 entries and 'data' has 6": wrong(indices=np.array([1, 5, 0, 1, 4])),
+    "array 'indices': whole numbers": wrong(indices=np.array([1.0, 5, 0, 1, 4, 2])),
+    "row 2 has column 1 twice": wrong(indices=np.array([1, 5, 0, 1, 1, 2])),
+    "array 'data': entry 3 is nan": wrong(data=np.array([1, 2, 3, np.nan, 5, 6])),
+    "array 'data': entry 5 is -inf": wrong(data=np.array([1, 2, 3, 4, 5, -np.inf])),
+    "array 'data': values of type complex128": wrong(data=np.ones(6, complex)),
+    "array 'data': values of type <U1": wrong(data=np.array(list("abcdef"))),
+    "array 'y': 3 labels for 4 records": wrong(y=np.zeros(3)),
+    "array 'y': labels must be one row .* 2 dimensions": wrong(y=np.zeros((4, 1))),
+    "array 'y': label 2 is nan": wrong(y=np.array([0, 1, np.nan, 1])),
+    "array 'y': not an undamaged .npz of plain arrays: Object arrays": wrong(
+        y=np.array([1, "a", 2, 3], object)
+    ),
+    r"no labels; .* beside it as data\.y\.npy": wrong(y=None),
+    "array 'row' is missing": wrong(format=np.array(b"coo")),
+}
+
+
+@pytest.mark.parametrize(("problem", "arrays"), MISMATCHES.items())
+def test_arrays_that_do_not_fit(tmp_path, X, problem, arrays):
+    path = save(tmp_path / "data.npz", **arrays(X))
+    with pytest.raises(DataError, match=problem.strip()) as caught:
+        read_npz(path)
+    assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("n_rows", [10**9, 2**62, 2**63])
+def test_a_claim_of_more_rows_than_labels_takes_no_memory(tmp_path, X, layout, n_rows):
+    shape = np.array([n_rows, 6], np.uint64)
+    path = save(tmp_path / "data.npz", **parts(X, format=np.array(layout.encode()), shape=shape))
+    with pytest.raises(DataError, match=r"4 labels for|sizes must be below"):
+        read_npz(path)
+
+
+def test_a_matrix_without_rows(tmp_path):
+    write_npz(tmp_path / "data.npz", csr_array((0, 3)), [])
+    with pytest.raises(DataError, match="holds no records"):
+        read_npz(tmp_path / "data.npz")
+
+
+def test_equal_columns_of_neighbouring_rows_are_no_duplicates(tmp_path):
+    X = csr_array(np.array([[0, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0], [0, 1, 1.0], [0, 0, 1]]))
+    write_npz(tmp_path / "data.npz", X, np.zeros(6))
+    check_same(read_npz(tmp_path / "data.npz")[0], X)
+
+
+def test_foreign_files(tmp_path, X, y):
+    path = tmp_path / "data.npz"
+    for content in (b"", b"1 1:1\n", pickle.dumps({"a": 1}), b"PK\x03\x04 and no more"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"data\.npz: not an undamaged \.npz of plain arrays"):
+            read_npz(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("readme.txt", "not an array")
+    with pytest.raises(DataError, match=r"array 'readme\.txt': not an undamaged"):
+        read_npz(path)
+    with pytest.raises(DataError, match="no such file"):
+        read_npz(tmp_path / "missing.npz")
+    np.save(tmp_path / "y.npy", np.array([None, 1, 2, 3]), allow_pickle=True)
+    write_npz(path, X, y)
+    with pytest.raises(DataError, match=r"y\.npy: not an undamaged \.npy of plain labels"):
+        read_npz(path, labels_path=tmp_path / "y.npy")
+    with pytest.raises(DataError, match=r"none\.npy: no such file"):
+        read_npz(path, labels_path=tmp_path / "none.npy")
+
+
+def test_bytes_after_an_array(tmp_path, X):
+    buffer = io.BytesIO()
+    np.savez(buffer, **parts(X))
+    path = tmp_path / "data.npz"
+    with zipfile.ZipFile(buffer) as source, zipfile.ZipFile(path, "w") as target:
+        for member in source.infolist():
+            target.writestr(member.filename, source.read(member) + b"more")
+    with pytest.raises(DataError, match="there are bytes after the array"):
+        read_npz(path)
+
+
+def test_damage_is_refused_or_harmless(tmp_path, X, y):
+    path = tmp_path / "data.npz"
+    write_npz(path, X, y)
+    whole = path.read_bytes()
+    refused = 0
+    for at in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[at] ^= 1 << (at % 8)
+        path.write_bytes(damaged)
+        try:
+            again, labels = read_npz(path)
+        except DataError:
+            refused += 1
+            continue
+        check_same(again, X)  # such as a member's time of writing
+        np.testing.assert_array_equal(labels, y)
+    assert refused > len(whole) / 2
+    for length in range(0, len(whole), 11):
+        path.write_bytes(whole[:length])
+        with pytest.raises(DataError):
+            read_npz(path)
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, X, y, monkeypatch):
+    path = tmp_path / "data.npz"
+    write_npz(path, X, y)
+    before = path.read_bytes()
+
+    def fail(_):
+        raise OSError(28, "No space left on device")
+
+    for error in (fail, lambda _: (_ for _ in ()).throw(KeyboardInterrupt)):
+        monkeypatch.setattr(os, "fsync", error)
+        with pytest.raises((DataError, KeyboardInterrupt)):
+            write_npz(path, X * 2, y)
+        assert path.read_bytes() == before
+        assert [entry.name for entry in tmp_path.iterdir()] == ["data.npz"]
+
+
+def test_writing_refuses_what_reading_would(tmp_path, X, y):
+    path = tmp_path / "data.npz"
+    with pytest.raises(DataError, match="3 labels for 4 records"):
+        write_npz(path, X, y[:3])
+    with pytest.raises(DataError, match="labels must be one row of numbers, strings or bools"):
+        write_npz(path, X, np.array([None] * 4))
+    with pytest.raises(DataError, match="entry 0 is nan"):
+        write_npz(path, X * np.nan, y)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(DataError, match=r"cannot be written: .*there is no directory"):
+        write_npz(tmp_path / "nowhere" / "data.npz", X, y)

@@ -1,0 +1,217 @@
+"""The price of T steps: against a closed form, on the private side, and never forgetting T."""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from dplasso.privacy.accounting import (
+    calibrate_eps0,
+    epsilon_spent,
+    renyi_orders,
+    rho_of_bounded_range,
+)
+
+EPSILONS = st.floats(-4, 3).map(lambda exponent: 10.0**exponent)
+DELTAS = st.floats(-15, math.log10(0.5)).map(lambda exponent: min(10.0**exponent, 0.5))
+STEPS = st.floats(0, math.log10(2e6)).map(lambda exponent: round(10.0**exponent))
+
+
+def closed_form(eps0, n_iter, delta):
+    """Minimise the conversion of arXiv 2004.00010 over Renyi orders, finely, without a library."""
+    excess = np.logspace(-2, 9, 1_000_001)
+    order = 1.0 + excess
+    rho = n_iter * eps0**2 / 8
+    bound = rho * order + np.log(excess / order) - (math.log(delta) + np.log(order)) / excess
+    return max(0.0, float(bound.min()))
+
+
+@pytest.mark.parametrize(
+    ("eps0", "n_iter", "delta"),
+    [
+        (0.013959, 1000, 1e-6),
+        (0.0016, 1000, 1e-6),
+        (0.09, 1000, 1e-6),
+        (0.3, 1, 1e-6),
+        (2.0, 50, 1e-9),
+        (1e-4, 400_000, 1e-5),
+        (0.05, 2_000_000, 1e-15),
+    ],
+)
+def test_epsilon_is_the_closed_form(eps0, n_iter, delta):
+    reported, exact = epsilon_spent(eps0, n_iter, delta), closed_form(eps0, n_iter, delta)
+    # Fewer orders can only cost more, and 128 of them to a factor of 10 cost next to nothing.
+    assert exact * (1 - 1e-9) <= reported <= exact * (1 + 1e-4)
+
+
+@settings(deadline=None, max_examples=60)
+@given(epsilon=EPSILONS, delta=DELTAS, n_iter=STEPS)
+@example(epsilon=1e-4, delta=1e-15, n_iter=1)
+@example(epsilon=1e-4, delta=0.5, n_iter=2_000_000)
+@example(epsilon=1e3, delta=1e-15, n_iter=2_000_000)
+@example(epsilon=1e3, delta=0.5, n_iter=1)
+def test_calibration_lands_on_the_private_side_within_one_percent(epsilon, delta, n_iter):
+    spent = epsilon_spent(calibrate_eps0(epsilon, delta, n_iter), n_iter, delta)
+    assert 0.99 * epsilon < spent <= epsilon
+
+
+@settings(deadline=None, max_examples=30)
+@given(epsilon=EPSILONS, delta=DELTAS, n_iter=STEPS)
+def test_calibration_wastes_nothing_the_finest_orders_would_give(epsilon, delta, n_iter):
+    eps0 = calibrate_eps0(epsilon, delta, n_iter)
+    # A step larger by 1 % must already break the promise by the best of a million orders.
+    assert closed_form(1.01 * eps0, n_iter, delta) > epsilon
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "n_iter", "eps0"),
+    [(0.1, 1000, 0.001603), (1, 1000, 0.013959), (1, 4000, 0.006979), (8, 1000, 0.091737)],
+)
+def test_figures_known_from_elsewhere(epsilon, n_iter, eps0):
+    assert calibrate_eps0(epsilon, 1e-6, n_iter) == pytest.approx(eps0, rel=0.005)
+
+
+def test_one_step_costs_less_than_a_thousand():
+    # An accountant that forgets the number of steps reports the same for both.
+    one, thousand = epsilon_spent(0.1, 1, 1e-6), epsilon_spent(0.1, 1000, 1e-6)
+    assert one < 0.21
+    assert thousand == pytest.approx(8.847, rel=1e-3)
+    assert calibrate_eps0(1.0, 1e-6, 1) > 30 * calibrate_eps0(1.0, 1e-6, 1000)
+
+
+@pytest.mark.parametrize("n_iter", [1, 2, 7, 50])
+def test_composed_steps_cost_what_listed_steps_cost(n_iter):
+    from dp_accounting import ComposedDpEvent, ZCDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    step = ZCDpEvent(rho=rho_of_bounded_range(0.2))
+    listed = RdpAccountant(renyi_orders()).compose(ComposedDpEvent([step] * n_iter))
+    one_by_one = RdpAccountant(renyi_orders())
+    for _ in range(n_iter):
+        one_by_one.compose(step)
+    reported = epsilon_spent(0.2, n_iter, 1e-6)
+    assert reported == pytest.approx(listed.get_epsilon(1e-6), rel=1e-12)
+    assert reported == pytest.approx(one_by_one.get_epsilon(1e-6), rel=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    eps0=st.floats(1e-4, 2.0),
+    factor=st.floats(1.01, 10.0),
+    n_iter=st.integers(1, 10_000),
+    more=st.integers(1, 10_000),
+    delta=DELTAS,
+)
+def test_more_or_larger_steps_never_cost_less(eps0, factor, n_iter, more, delta):
+    spent = epsilon_spent(eps0, n_iter, delta)
+    longer, larger = (
+        epsilon_spent(eps0, n_iter + more, delta),
+        epsilon_spent(eps0 * factor, n_iter, delta),
+    )
+    assert longer >= spent
+    assert larger >= spent
+    if spent > 1e-9:
+        assert longer > spent
+        assert larger > spent
+
+
+def test_calibration_moves_the_right_way():
+    base = calibrate_eps0(1.0, 1e-6, 100)
+    assert calibrate_eps0(2.0, 1e-6, 100) > base
+    assert calibrate_eps0(1.0, 1e-5, 100) > base
+    assert calibrate_eps0(1.0, 1e-6, 101) < base
+
+
+def test_a_step_is_one_eighth_of_its_square_zcdp():
+    assert rho_of_bounded_range(2.0) == 0.5
+
+
+def exact_epsilon_of_repeated_step(eps0, threshold, n_iter, delta):
+    """Find epsilon of T independent two-outcome steps that are eps0-bounded-range, exactly.
+
+    The log-ratios are `threshold` and `threshold - eps0`; the probabilities follow from both
+    distributions adding up to one.
+    """
+    high, low = math.exp(threshold), math.exp(threshold - eps0)
+    q = (1 - low) / (high - low)
+    p = q * high
+    count = np.arange(n_iter + 1)
+    log_choose = np.array([math.lgamma(n_iter + 1) for _ in count])
+    log_choose -= np.array([math.lgamma(k + 1) + math.lgamma(n_iter - k + 1) for k in count])
+    log_p = log_choose + count * math.log(p) + (n_iter - count) * math.log1p(-p)
+    log_q = log_choose + count * math.log(q) + (n_iter - count) * math.log1p(-q)
+
+    def delta_at(epsilon):
+        return float(np.maximum(np.exp(log_p) - np.exp(epsilon + log_q), 0).sum())
+
+    below, above = 0.0, n_iter * eps0
+    for _ in range(60):
+        middle = (below + above) / 2
+        below, above = (below, middle) if delta_at(middle) <= delta else (middle, above)
+    return above
+
+
+@pytest.mark.parametrize(("eps0", "n_iter"), [(0.1, 100), (0.5, 40), (0.02, 1000)])
+def test_the_bound_covers_exactly_computed_mechanisms(eps0, n_iter):
+    # Power: the cost of one step (a forgotten count) lies far below these.
+    reported = epsilon_spent(eps0, n_iter, 1e-5)
+    worst = max(
+        exact_epsilon_of_repeated_step(eps0, share * eps0, n_iter, 1e-5)
+        for share in np.linspace(0.05, 0.95, 19)
+    )
+    assert worst <= reported
+    assert worst > epsilon_spent(eps0, 1, 1e-5)
+    assert worst > 0.7 * reported
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "name"),
+    [
+        ((0.0, 1e-6, 10), ValueError, "epsilon"),
+        ((-1.0, 1e-6, 10), ValueError, "epsilon"),
+        ((math.nan, 1e-6, 10), ValueError, "epsilon"),
+        ((math.inf, 1e-6, 10), ValueError, "epsilon"),
+        (("1", 1e-6, 10), TypeError, "epsilon"),
+        ((None, 1e-6, 10), TypeError, "epsilon"),
+        ((True, 1e-6, 10), TypeError, "epsilon"),
+        ((1.0, 0.0, 10), ValueError, "delta"),
+        ((1.0, 1.0, 10), ValueError, "delta"),
+        ((1.0, math.nan, 10), ValueError, "delta"),
+        ((1.0, "small", 10), TypeError, "delta"),
+        ((1.0, 1e-6, 0), ValueError, "n_iter"),
+        ((1.0, 1e-6, 2**31), ValueError, "n_iter"),
+        ((1.0, 1e-6, 10.0), TypeError, "n_iter"),
+        ((1.0, 1e-6, True), TypeError, "n_iter"),
+    ],
+)
+def test_bad_parameters_are_named(arguments, error, name):
+    with pytest.raises(error, match=rf"^{name} must .*\.$"):
+        calibrate_eps0(*arguments)
+
+
+@pytest.mark.parametrize("eps0", [0.0, -1.0, math.nan, math.inf])
+def test_spending_refuses_a_bad_step(eps0):
+    with pytest.raises(ValueError, match=r"^eps0 must"):
+        epsilon_spent(eps0, 10, 1e-6)
+
+
+def test_numpy_numbers_are_numbers():
+    same = calibrate_eps0(np.float32(1.0), np.float64(1e-6), np.int32(10))
+    assert same == calibrate_eps0(1, 1e-6, 10)
+
+
+def test_the_accounting_library_is_imported_late_and_without_warnings():
+    program = (
+        "import sys, dplasso.privacy.cost as cost\n"
+        "assert 'dp_accounting' not in sys.modules\n"
+        "cost.privacy_cost(1.0, 1e-6, 10)\n"
+        "assert 'dp_accounting' in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,248 @@
+"""The privacy statement: what it claims, in which words, and that it survives being written."""
+
+import dataclasses
+import json
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.statement import PrivacyStatement, _rounded_up, make_statement
+
+
+def state(*, seeded=False, classes_declared=True, **changes) -> PrivacyStatement:
+    mechanism = build_mechanism(**({"epsilon": 1.0, "delta": 1e-6, "n_iter": 50} | changes))
+    return make_statement(mechanism, seeded=seeded, classes_declared=classes_declared)
+
+
+PAPER = {"mechanism": "paper", "l1_radius": 50.0, "n_samples": 100}
+STATEMENTS = {
+    "private": {},
+    "replace-one": {"neighbors": "replace-one", "feature_bound": 0.25, "epsilon": 30.0},
+    "classes from y": {"classes_declared": False},
+    "seeded": {"seeded": True},
+    "paper": PAPER,
+    "paper, seeded": PAPER | {"seeded": True},
+    "no privacy": {"epsilon": math.inf},
+    "no privacy, seeded": {"epsilon": math.inf, "seeded": True},
+}
+
+
+@pytest.fixture(params=STATEMENTS.values(), ids=STATEMENTS)
+def statement(request) -> PrivacyStatement:
+    return state(**request.param)
+
+
+# --- What is claimed ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_only_unseeded_exponential_runs_are_private(name):
+    private = {"private", "replace-one", "classes from y"}
+    statement = state(**STATEMENTS[name])
+    assert statement.is_private == (name in private)
+    assert bool(statement.reasons) != statement.is_private
+
+
+def test_entries_of_a_private_run():
+    statement = state(neighbors="replace-one", feature_bound=2.0)
+    assert 0.99 < statement.epsilon <= statement.epsilon_requested == 1.0
+    assert (statement.delta, statement.steps) == (1e-6, 50)
+    assert (statement.sensitivity, statement.feature_bound) == (4.0, 2.0)
+    assert statement.randomness == "operating system"
+    assert "dp-accounting" in statement.accountant
+    assert 0 < statement.draw_error < statement.delta
+
+
+def test_a_seeded_run_keeps_its_figures_and_says_why_they_do_not_hold():
+    seeded, private = state(seeded=True), state()
+    assert seeded.epsilon == private.epsilon
+    assert seeded.randomness == "seeded"
+    assert "random_state" in seeded.reasons[0]
+
+
+def test_no_bound_without_the_exponential_mechanism():
+    for changes in (PAPER, {"epsilon": math.inf}):
+        statement = state(**changes)
+        assert math.isinf(statement.epsilon)
+        assert math.isinf(statement.eps0)
+        assert statement.accountant == ""
+    assert "true sign" in state(**PAPER).reasons[0]
+    assert len(state(**PAPER, seeded=True).reasons) == 2
+    # Without randomness a seed changes nothing.
+    assert state(epsilon=math.inf, seeded=True) == state(epsilon=math.inf)
+    assert state(epsilon=math.inf).randomness == "none"
+
+
+def test_where_the_classes_came_from_is_said():
+    assert state().classes == "declared"
+    assert state(classes_declared=False).classes == "taken from y, treated as public"
+
+
+# --- Plain words -------------------------------------------------------------------------------
+
+
+def test_text_of_a_private_run_says_everything():
+    text = state().text()
+    for words in (
+        "Differentially private with epsilon = 1 and delta = 1e-06",
+        "each single record",
+        "any one record were added or removed",
+        "at most e^epsilon = 2.719 times as large",
+        "50 steps",
+        "exponential mechanism",
+        "dp-accounting",
+        "operating system",
+        "the number and meaning of the columns",
+        "the two class labels, feature_bound (1;",
+        "l1_radius, n_iter and all other settings",
+        "tuned on the same records",
+    ):
+        assert words in text
+    assert not text.startswith("NOT")
+    assert str(state()) == text
+
+
+def test_text_follows_the_entries():
+    assert "replaced by any other" in state(neighbors="replace-one").text()
+    assert "added or removed" not in state(neighbors="replace-one").text()
+    assert "they were taken from the data" in state(classes_declared=False).text()
+    assert "taken from the data" not in state().text()
+    # e^30 would tell nobody anything.
+    assert "e^epsilon times" in state(epsilon=30.0).text()
+
+
+@pytest.mark.parametrize("name", ["seeded", "paper", "paper, seeded", "no privacy"])
+def test_text_begins_with_the_bad_news(name):
+    statement = state(**STATEMENTS[name])
+    first = statement.text().splitlines()[0]
+    assert first.startswith("NOT differentially private: ")
+    for reason in statement.reasons:
+        assert reason in first
+    assert "times as large" not in statement.text()
+
+
+@settings(max_examples=300)
+@given(value=st.floats(1e-12, 1e6))
+def test_shown_figures_are_never_smaller_than_true_ones(value):
+    shown = float(_rounded_up(value))
+    assert value * (1 - 1e-11) <= shown <= value * 1.0011
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (1.0, "1"),
+        (0.9999999999, "1"),
+        (0.1, "0.1"),
+        (0.30000000000000004, "0.3"),
+        (2.71801, "2.719"),
+    ],
+)
+def test_shown_figures(value, shown):
+    assert _rounded_up(value) == shown
+
+
+# --- Round trip and damage ---------------------------------------------------------------------
+
+
+def test_round_trip(statement):
+    assert PrivacyStatement.from_dict(statement.to_dict()) == statement
+    assert PrivacyStatement.from_json(statement.to_json()) == statement
+    assert PrivacyStatement.from_json(statement.to_json(indent=None)) == statement
+
+
+def test_json_is_strict_and_complete(statement):
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    values = json.loads(statement.to_json(), parse_constant=refuse)
+    assert list(values) == [field.name for field in dataclasses.fields(PrivacyStatement)]
+    assert values["is_private"] == statement.is_private
+    assert (values["epsilon"] == "inf") == math.isinf(statement.epsilon)
+
+
+def test_statements_cannot_be_changed(statement):
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        statement.is_private = True
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(PrivacyStatement)])
+def test_a_missing_entry_is_named(name):
+    values = state().to_dict()
+    del values[name]
+    with pytest.raises(ValueError, match=f"lacks {name}"):
+        PrivacyStatement.from_dict(values)
+
+
+def test_an_unknown_entry_is_named():
+    with pytest.raises(ValueError, match="unknown entries: loss"):
+        PrivacyStatement.from_dict(state().to_dict() | {"loss": 0.5})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"is_private": 1},
+        {"is_private": "true"},
+        {"epsilon": -1.0},
+        {"epsilon": math.nan},
+        {"epsilon": "1"},
+        {"epsilon": None},
+        {"epsilon": True},
+        {"delta": 0.0},
+        {"delta": 1.0},
+        {"steps": 0},
+        {"steps": 1.0},
+        {"steps": True},
+        {"neighbors": "both"},
+        {"neighbors": None},
+        {"mechanism": "laplace"},
+        {"randomness": "dice"},
+        {"classes": "guessed"},
+        {"accountant": None},
+        {"reasons": "because"},
+        {"reasons": [1]},
+    ],
+)
+def test_entries_of_the_wrong_kind_are_refused(change):
+    with pytest.raises(ValueError, match=next(iter(change))):
+        PrivacyStatement.from_dict(state().to_dict() | change)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"is_private": False},
+        {"reasons": ["it is not"]},
+        {"epsilon": 1.5},
+        {"epsilon": "inf"},
+        {"eps0": "inf"},
+        {"mechanism": "paper"},
+        {"randomness": "seeded"},
+        {"randomness": "none"},
+    ],
+)
+def test_a_claim_that_its_entries_contradict_is_refused(change):
+    with pytest.raises(ValueError):
+        PrivacyStatement.from_dict(state().to_dict() | change)
+
+
+@pytest.mark.parametrize("name", ["seeded", "paper", "no privacy"])
+def test_a_leaky_run_cannot_be_declared_private(name):
+    values = state(**STATEMENTS[name]).to_dict() | {"is_private": True, "reasons": []}
+    with pytest.raises(ValueError):
+        PrivacyStatement.from_dict(values)
+
+
+@pytest.mark.parametrize("values", [None, [], "{}", 3])
+def test_only_mappings_are_statements(values):
+    with pytest.raises(ValueError, match="must be a mapping"):
+        PrivacyStatement.from_dict(values)
+
+
+def test_whole_numbers_in_json_are_numbers():
+    values = state(feature_bound=2.0).to_dict() | {"feature_bound": 2}
+    assert PrivacyStatement.from_dict(values) == state(feature_bound=2.0)

@@ -1,0 +1,105 @@
+"""Slow checkers: is a structure consistent with the gradients it indexes?"""
+
+import numpy as np
+from reference import level_of
+
+from dplasso.selection.big_little import BigLittleState
+from dplasso.selection.bucket import BucketState
+from dplasso.selection.fibonacci_heap import HeapState
+
+
+class BrokenInvariantError(AssertionError):
+    """A structure that does not fit its gradients."""
+
+
+def demand(condition, what):
+    if not condition:
+        raise BrokenInvariantError(what)
+
+
+def check(selector, alpha):
+    """Raise BrokenInvariantError where the structure contradicts `alpha`."""
+    if isinstance(selector, BucketState):
+        check_bucket(selector, alpha)
+    elif isinstance(selector, BigLittleState):
+        check_big_little(selector, alpha)
+    elif isinstance(selector, HeapState):
+        check_heap(selector, alpha)
+
+
+def check_bucket(selector, alpha):
+    order, position, start = selector.order, selector.position, selector.start
+    demand(sorted(order) == list(range(alpha.size)), "every coordinate stands in one place")
+    demand((order[position] == np.arange(alpha.size)).all(), "position is the inverse of order")
+    demand(start[0] == 0 and start[-1] == alpha.size, "segments cover the order")
+    demand((np.diff(start) >= 0).all(), "segments do not overlap")
+    level = np.array([level_of(abs(int(a)), selector.shift, selector.bits) for a in alpha])
+    place = np.asarray(position, dtype=np.int64)
+    demand((start[level] <= place).all(), "no coordinate stands below its level")
+    demand((place < start[level + 1]).all(), "no coordinate stands above its level")
+    demand(selector.top[0] >= level.max(), "no member above the top")
+
+
+def check_big_little(selector, alpha):
+    waiting = set(selector.stale[1 : 1 + selector.stale[0]].tolist())
+    demand(len(waiting) == selector.stale[0], "no group waits twice")
+    for group, total in enumerate(selector.total.tolist()):
+        demand((group in waiting) == (total == 0), "the groups that wait are marked")
+        if total == 0:
+            continue
+        members = range(group * selector.size, min((group + 1) * selector.size, alpha.size))
+        reference = int(selector.reference[group])
+        weights = []
+        for k in members:
+            log_weight = selector.exponent * float(abs(int(alpha[k])) - reference)
+            other = np.exp(-2.0 * selector.exponent * abs(float(alpha[k]))) * selector.signed
+            weights.append(selector.scale * np.exp(log_weight) * (1.0 + other))
+        ticks = [int(selector.ticks[k]) for k in members]
+        demand(total == sum(ticks), "a group's sum is the sum of its members")
+        demand(total < 2**62 // selector.total.size, "sums leave room for each other")
+        for weight, tick in zip(weights, ticks, strict=True):
+            slack = 1e-9 * weight
+            demand(weight - slack <= tick <= weight + slack + 1.0, "ticks are rounded up weights")
+        # Rounding up costs each member at most a tick; beyond that the sum is the true one.
+        error = abs(total - sum(weights) - 0.5 * len(ticks))
+        demand(error <= 0.5 * len(ticks) + 1e-9 * total, "a group's sum fits its weights")
+
+
+def check_heap(selector, alpha):
+    demand((selector.key >= np.abs(alpha)).all(), "keys bound the magnitudes")
+    seen: set[int] = set()
+    first = int(selector.first[0])
+    roots = _ring(selector, first)
+    for root in roots:
+        demand(selector.parent[root] == -1, "roots have no parent")
+        _check_tree(selector, root, seen)
+    demand(seen == set(range(alpha.size)), "every coordinate is in the heap")
+    best = max(roots, key=lambda k: (selector.key[k], -k))
+    demand(best == first, "the first root is the largest")
+
+
+def _check_tree(selector, node, seen):
+    pending = [node]
+    while pending:
+        node = pending.pop()
+        demand(node not in seen, "every coordinate is in the heap once")
+        seen.add(node)
+        child = int(selector.child[node])
+        children = [] if child < 0 else _ring(selector, child)
+        demand(selector.degree[node] == len(children), "degree counts the children")
+        for k in children:
+            demand(selector.parent[k] == node, "children know their parent")
+            ahead = (selector.key[node], -node) > (selector.key[k], -k)
+            demand(ahead, "no child precedes its parent")
+        pending.extend(children)
+
+
+def _ring(selector, start):
+    ring = [start]
+    node = int(selector.right[start])
+    while node != start:
+        demand(len(ring) <= selector.key.size, "rings close")
+        demand(selector.left[selector.right[node]] == node, "neighbours agree")
+        ring.append(node)
+        node = int(selector.right[node])
+    return ring

@@ -1,0 +1,235 @@
+"""The model file: what goes in comes out, and no half-written file is left."""
+
+import json
+import math
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dplasso.frank_wolfe.transcript import History, Transcript
+from dplasso.model import (
+    ModelParts,
+    check_writable,
+    load_model,
+    parts_of,
+    read_parts,
+    save_model,
+    write_parts,
+)
+from model_files import N_FEATURES, STEPS, fitted, header_of, same
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "model.npz"
+
+
+def names_in(directory):
+    return sorted(entry.name for entry in directory.iterdir())
+
+
+# --- Round trip --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        fitted(),
+        fitted(seeded=True),
+        fitted(private=False),
+        fitted(names=["age", "größe", "", 'a "b"\n']),
+        fitted(params={"classes": [0, 1], "epsilon": math.inf, "delta": np.float64(0.25)}),
+        fitted(params={"n_jobs": np.int64(2), "drift_tol": None, "verbose": True}),
+        fitted(n_iter=1),
+    ],
+    ids=["private", "seeded", "history", "names", "labels", "numpy", "one step"],
+)
+def test_round_trip(estimator, path):
+    save_model(estimator, path)
+    expected = parts_of(estimator)
+    found = read_parts(path)
+    for name, value in expected.params.items():
+        if name == "classes" and value is not None:
+            assert found.params[name].tolist() == list(value)
+        else:
+            assert found.params[name] == value
+    assert found.params.keys() == expected.params.keys()
+    assert found.transcript.vertex.dtype == np.int64
+    assert found.transcript.sign.dtype == np.int8
+    found.params.clear()
+    expected.params.clear()
+    assert same(found, expected)
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array([0, 1]),
+        np.array([-1, 1], dtype=np.int8),
+        np.array([1, 2], dtype=np.uint64),
+        np.array([-(2**63), 2**63 - 1]),
+        np.array([-1.0, 1.0]),
+        np.array([0.1, 0.2], dtype=np.float32),
+        np.array([False, True]),
+        np.array(["no", "yes"]),
+        np.array(["", "naïve ☃"]),
+        np.array(["no", "yes"], dtype=object),
+        np.array([0, 1], dtype=object),
+        np.array([False, True], dtype=object),
+        np.array(["no", "yes"], dtype=np.dtypes.StringDType()),
+        np.array([0, 1], dtype=">i4"),
+    ],
+    ids=lambda classes: str(classes.dtype),
+)
+def test_labels_keep_value_and_type(classes, path):
+    save_model(fitted(classes=classes), path)
+    found = read_parts(path).classes
+    assert found.dtype == classes.dtype
+    assert found.tolist() == classes.tolist()
+    assert [type(label) for label in found] == [type(label) for label in classes]
+
+
+@pytest.mark.parametrize(
+    "classes",
+    [
+        np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"),
+        np.array([1j, 2j]),
+        np.array([(1,), None], dtype=object),
+        np.array([b"a", b"b"]),
+        np.array([0.0, np.nan]),
+        np.array([0.0, np.inf]),
+    ],
+    ids=lambda classes: str(classes.dtype),
+)
+def test_labels_of_other_kinds_are_refused_and_nothing_written(classes, path):
+    with pytest.raises(ValueError, match="cannot be written to a model file"):
+        save_model(fitted(classes=classes), path)
+    assert names_in(path.parent) == []
+
+
+def test_the_seed_is_never_stored(path):
+    save_model(fitted(seeded=True), path)
+    assert b"12345" not in path.read_bytes()
+    assert header_of(path)["params"]["random_state"] == "seeded"
+    assert read_parts(path).params["random_state"] is None
+    assert read_parts(path).statement.randomness == "seeded"
+    generator = np.random.default_rng(3)
+    save_model(fitted(params={"random_state": generator}), path)
+    assert header_of(path)["params"]["random_state"] is None
+
+
+def test_a_parameter_of_unknown_kind_is_refused(path):
+    with pytest.raises(ValueError, match="cannot hold the parameter solver="):
+        save_model(fitted(params={"solver": object()}), path)
+    assert names_in(path.parent) == []
+
+
+def test_the_same_model_gives_the_same_bytes(path, tmp_path):
+    save_model(fitted(), path)
+    save_model(fitted(), tmp_path / "again.npz")
+    assert path.read_bytes() == (tmp_path / "again.npz").read_bytes()
+
+
+def test_numpy_alone_can_read_it(path):
+    estimator = fitted()
+    save_model(estimator, path)
+    with np.load(path, allow_pickle=False) as file:
+        assert json.loads(file["header"].tobytes())["magic"] == "dplasso-model"
+        assert file["vertex"].tolist() == estimator.transcript_.vertex.tolist()
+        assert file["sign"].tolist() == estimator.transcript_.sign.tolist()
+
+
+def test_the_estimator_is_rebuilt(path):
+    """`load_model` hands the parts to the estimator, which predicts as before."""
+    from dplasso.estimator import DPLassoClassifier
+
+    X = np.random.default_rng(0).integers(0, 2, (40, 5)).astype(float)
+    original = DPLassoClassifier(epsilon=1.0, n_iter=20).fit(X, X[:, 0] > 0)
+    save_model(original, path)
+    loaded = load_model(path)
+    assert repr(loaded.get_params()) == repr(original.get_params())
+    assert loaded.transcript_ == original.transcript_
+    assert loaded.privacy_ == original.privacy_
+    assert (loaded.coef_ != original.coef_).nnz == 0
+    assert loaded.predict(X).tolist() == original.predict(X).tolist()
+    assert loaded.classes_.dtype == original.classes_.dtype
+
+
+# --- What a model may hold ---------------------------------------------------------------------
+
+
+def test_a_private_model_cannot_carry_a_history(path):
+    estimator = fitted()
+    estimator.history_ = History(np.zeros(STEPS), np.zeros(STEPS))
+    with pytest.raises(ValueError, match="only a fit without privacy has a history"):
+        save_model(estimator, path)
+    assert names_in(path.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_features": 0}, "number of columns"),
+        ({"n_features": 2}, "outside the 2 columns"),
+        ({"classes": np.array([1, 1])}, "two different labels"),
+        ({"classes": np.array([1, 2, 3])}, "two different labels"),
+        ({"feature_names": np.array(["a"], dtype=object)}, "names do not fit"),
+        ({"transcript": Transcript(np.zeros(2, int), np.ones(2, np.int8))}, "2 vertices"),
+        ({"transcript": Transcript(np.zeros(STEPS, int), np.zeros(STEPS, np.int8))}, "a sign"),
+        ({"transcript": Transcript(-np.ones(STEPS, int), np.ones(STEPS, np.int8))}, "outside"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(change, words):
+    parts = vars(parts_of(fitted()))
+    with pytest.raises(ValueError, match=words):
+        ModelParts(**(parts | change))
+
+
+def test_the_intercept_is_a_column_only_where_there_is_one():
+    parts = vars(parts_of(fitted()))
+    last = Transcript(np.full(STEPS, N_FEATURES), np.ones(STEPS, np.int8))
+    assert ModelParts(**(parts | {"transcript": last}))
+    with pytest.raises(ValueError, match="outside"):
+        ModelParts(**(parts | {"transcript": last, "params": {"fit_intercept": False}}))
+
+
+# --- Writing -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_an_interrupted_save_keeps_what_was_there(path, monkeypatch, error, older, after):
+    if older:
+        save_model(fitted(names=["a", "b", "c", "d"]), path)
+    before = path.read_bytes() if older else None
+    written = zipfile.ZipFile.writestr
+    done = []
+
+    def interrupt(self, *arguments, **options):
+        if len(done) == after:
+            raise error
+        done.append(written(self, *arguments, **options))
+
+    monkeypatch.setattr(zipfile.ZipFile, "writestr", interrupt)
+    with pytest.raises(error):
+        save_model(fitted(), path)
+    assert names_in(path.parent) == (["model.npz"] if older else [])
+    assert not older or path.read_bytes() == before
+
+
+def test_an_unwritable_place_is_found_before_training(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no directory"):
+        check_writable(tmp_path / "missing" / "model.npz")
+    with pytest.raises(FileNotFoundError, match="there is no directory"):
+        save_model(fitted(), tmp_path / "missing" / "model.npz")
+
+
+def test_saving_again_replaces(path):
+    save_model(fitted(), path)
+    other = fitted(classes=("no", "yes"))
+    write_parts(parts_of(other), str(path))
+    assert read_parts(path).classes.tolist() == ["no", "yes"]
+    assert names_in(path.parent) == ["model.npz"]

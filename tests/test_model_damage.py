@@ -1,0 +1,266 @@
+"""Nothing but a whole, undamaged model file is taken for a model."""
+
+import io
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso import model as model_module
+from dplasso.errors import ModelFileError
+from dplasso.model import FORMAT_VERSION, load_model, read_parts, save_model
+from model_files import STEPS, fitted, header_of, same
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "model.npz"
+
+
+def is_refused_or_same(path, content, original):
+    path.write_bytes(content)
+    try:
+        return same(read_parts(path), original)
+    except ModelFileError as error:
+        # Refused in one line that names the file.
+        return str(error).startswith(f"{path} ") and "\n" not in str(error)
+
+
+@pytest.mark.parametrize("mask", [0xFF, 0x01])
+def test_a_flipped_byte_is_found_or_does_not_matter(path, mask):
+    save_model(fitted(private=False), path)
+    original, content = read_parts(path), path.read_bytes()
+    for place in range(len(content)):
+        flipped = bytearray(content)
+        flipped[place] ^= mask
+        assert is_refused_or_same(path, flipped, original), place
+
+
+def test_a_flip_in_the_content_is_always_found(path):
+    save_model(fitted(), path)
+    content = path.read_bytes()
+    start = content.index(b'{"magic"')
+    end = content.index(b"vertex.npy", start) - 30
+    for place in range(start, end):
+        flipped = bytearray(content)
+        flipped[place] ^= 1
+        path.write_bytes(flipped)
+        with pytest.raises(ModelFileError):
+            read_parts(path)
+
+
+def test_a_truncated_file_is_refused_at_every_length(path):
+    save_model(fitted(), path)
+    content = path.read_bytes()
+    for length in range(len(content)):
+        path.write_bytes(content[:length])
+        with pytest.raises(ModelFileError):
+            read_parts(path)
+
+
+@settings(max_examples=300, deadline=None)
+@given(content=st.one_of(st.binary(max_size=300), st.binary(max_size=60).map(lambda b: b"PK" + b)))
+def test_noise_is_no_model(tmp_path_factory, content):
+    path = tmp_path_factory.mktemp("noise") / "model.npz"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError):
+        read_parts(path)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_a_damaged_stretch_is_found_or_does_not_matter(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("stretch") / "model.npz"
+    save_model(fitted(), path)
+    original, content = read_parts(path), path.read_bytes()
+    start = data.draw(st.integers(0, len(content) - 1))
+    noise = data.draw(st.binary(min_size=1, max_size=40))
+    damaged = content[:start] + noise + content[start + data.draw(st.integers(0, 40)) :]
+    assert is_refused_or_same(path, damaged, original)
+
+
+def npz(**arrays) -> bytes:
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def zipped(**members) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+    return buffer.getvalue()
+
+
+class Bomb:
+    """Unpickling it would be noticed."""
+
+    def __reduce__(self):
+        return (pytest.fail, ("a pickle was run",))
+
+
+def pickled_array() -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.array([Bomb()], dtype=object), allow_pickle=True)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0",
+        b"+1 1:0.5 7:1\n-1 2:1\n",
+        b"\x89PNG\r\n\x1a\n" + bytes(100),
+        pickle.dumps({"coef": 1}),
+        pickle.dumps(Bomb()),
+        npz(data=np.ones(3), indices=np.arange(3)),
+        npz(header=np.arange(5)),
+        npz(header=np.frombuffer(b"{}", dtype=np.uint8)),
+        npz(header=np.frombuffer(b"[1]", dtype=np.uint8)),
+        npz(header=np.frombuffer(b'{"magic": "other"}', dtype=np.uint8)),
+        npz(header=np.frombuffer(b"\xff\xfe", dtype=np.uint8)),
+        zipped(),
+        zipped(header=b"not an array"),
+        zipped(header=pickled_array()),
+    ],
+    ids=[
+        "empty",
+        "nul",
+        "text",
+        "png",
+        "pickle",
+        "pickle bomb",
+        "other npz",
+        "header of numbers",
+        "empty header",
+        "header list",
+        "other magic",
+        "no text",
+        "empty zip",
+        "no array",
+        "object array",
+    ],
+)
+def test_foreign_files_are_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError, match=r"model\.npz .*\.$"):
+        load_model(path)
+
+
+def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
+    """Write the file anew with a changed header or members and a checksum that fits."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name.removesuffix(".npy"): archive.read(name) for name in archive.namelist()}
+    header = header_of(path)
+    if change is not None:
+        change(header)
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    parts["header"] = model_module._npy(text)
+    for name, value in members.items():
+        parts[name] = value if isinstance(value, bytes) else model_module._npy(value)
+    parts.pop("sha256")
+    digest = np.frombuffer(model_module._digest(parts), dtype=np.uint8)
+    parts["sha256"] = model_module._npy(digest)
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in parts.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+def test_rewriting_itself_does_no_harm(path):
+    save_model(fitted(), path)
+    original = read_parts(path)
+    rewrite(path)
+    assert same(read_parts(path), original)
+
+
+def test_a_newer_version_is_named_before_anything_else(path):
+    save_model(fitted(), path)
+
+    def newer(header):
+        header.clear()
+        header.update(magic="dplasso-model", version=FORMAT_VERSION + 1)
+
+    rewrite(path, newer, something=np.arange(3))
+    with pytest.raises(ModelFileError, match=r"version 2 of the model format .* install a newer"):
+        read_parts(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header.update(version=0),
+        lambda header: header.update(version="1"),
+        lambda header: header.pop("version"),
+        lambda header: header.pop("written_by"),
+        lambda header: header.update(more=1),
+        lambda header: header.update(n_features="4"),
+        lambda header: header.update(n_features=3),
+        lambda header: header.update(feature_names="abcd"),
+        lambda header: header.update(feature_names=[1, 2, 3, 4]),
+        lambda header: header.update(feature_names=["a"]),
+        lambda header: header.update(classes={"dtype": "<i8", "values": [1]}),
+        lambda header: header.update(classes={"dtype": "object", "values": [None, 1]}),
+        lambda header: header.update(params=[]),
+        lambda header: header["params"].update(random_state=5),
+        lambda header: header["params"].update(l1_radius=[1]),
+        lambda header: header["params"].update(l1_radius={"code": "1"}),
+        lambda header: header["params"].update(l1_radius={"float": "wide"}),
+        lambda header: header["privacy"].update(steps=7),
+        lambda header: header["privacy"].update(randomness="seeded"),
+        lambda header: header["privacy"].pop("epsilon"),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused(path, change):
+    save_model(fitted(), path)
+    rewrite(path, change)
+    with pytest.raises(ModelFileError):
+        read_parts(path)
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        {"vertex": np.zeros(STEPS, dtype=np.int32)},
+        {"vertex": np.zeros(STEPS, dtype=">i8")},
+        {"vertex": np.zeros((STEPS, 1), dtype=np.int64)},
+        {"vertex": np.zeros(STEPS + 1, dtype=np.int64)},
+        {"vertex": np.full(STEPS, 99, dtype=np.int64)},
+        {"sign": np.zeros(STEPS, dtype=np.int8)},
+        {"sign": np.full(STEPS, -128, dtype=np.int8)},
+        {"vertex": pickled_array()},
+        {"more": np.zeros(1)},
+        {"gap": np.zeros(STEPS)},
+        {"gap": np.zeros(STEPS), "objective": np.zeros(STEPS)},
+    ],
+)
+def test_arrays_that_make_no_sense_are_refused(path, members):
+    save_model(fitted(), path)
+    rewrite(path, **members)
+    with pytest.raises(ModelFileError):
+        read_parts(path)
+
+
+def test_nothing_is_unpacked(path):
+    save_model(fitted(), path)
+    rewrite(path, compression=zipfile.ZIP_DEFLATED)
+    with pytest.raises(ModelFileError, match="compressed"):
+        read_parts(path)
+
+
+def test_parameters_the_estimator_does_not_know_are_refused(path):
+    save_model(fitted(), path)
+    rewrite(path, lambda header: header["params"].update(no_such_parameter=1))
+    with pytest.raises(ModelFileError, match="no usable model"):
+        load_model(path)
+
+
+def test_a_missing_file_is_just_missing(path):
+    with pytest.raises(FileNotFoundError):
+        load_model(path)
