@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-COMPILING = "compiling the training loop for this machine: once, up to 20 s"
+COMPILING = "compiling for this machine: once, up to 20 s"
 
 
 @contextmanager

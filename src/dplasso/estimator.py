@@ -3,6 +3,7 @@
 import math
 import time
 import warnings
+from numbers import Integral
 from os import PathLike
 from typing import Any, Self
 
@@ -21,15 +22,22 @@ from dplasso.frank_wolfe.decision import margins
 from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit
 from dplasso.frank_wolfe.solve import SOLVERS, Progress, Solution, solve
 from dplasso.frank_wolfe.transcript import History, Transcript, weights
-from dplasso.privacy.mechanism import Mechanism, build_mechanism
-from dplasso.privacy.parameters import check_positive
+from dplasso.privacy.mechanism import Mechanism, build_mechanism, check_mechanism
+from dplasso.privacy.parameters import (
+    check_delta,
+    check_epsilon,
+    check_feature_bound,
+    check_n_iter,
+    check_neighbors,
+    check_positive,
+)
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.privacy.statement import PrivacyStatement, make_statement
 from dplasso.progress import progress_bar, say
 from dplasso.selection.forced import forced_state
 from dplasso.selection.registry import SelectionRule, check_selector, make_selector
 
-DEFAULT_DRIFT_TOL = 1e-3
+DEFAULT_DRIFT_TOL = 2.5e-3
 
 
 class DPLassoClassifier(ClassifierMixin, BaseEstimator):
@@ -73,7 +81,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     selector : {"bucket", "noisy-max", "argmax", ...}, default="bucket"
         Structure that draws the vertex; every private one draws from the same distribution.
         See docs/selection.md.
-    drift_tol : float or None, default=0.001
+    drift_tol : float or None, default=0.0025
         `solver="sparse"` only: largest error allowed in a record's gradient before that record is
         refreshed. 0 gives Algorithm 1's iterates; None the paper's stale ones. It does not affect
         privacy.
@@ -211,6 +219,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         """
         began = time.perf_counter()
         self._check_parameters()
+        stream = random_stream(self.random_state)
         X, y = validate_data(
             self,
             X,
@@ -237,7 +246,6 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
-        stream = random_stream(self.random_state)
         problem = self._problem(X, labels)
         trained = time.perf_counter()
         solution = self._solve(problem, mechanism, stream, progress, forced)
@@ -258,7 +266,14 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse settings that no data can make right."""
+        epsilon = check_epsilon(self.epsilon)
+        check_delta(self.delta)
         check_positive("l1_radius", self.l1_radius)
+        check_n_iter(self.n_iter)
+        check_feature_bound(self.feature_bound)
+        check_neighbors(self.neighbors)
+        mechanism = check_mechanism(self.mechanism)
+        check_selector(self.selector, "none" if math.isinf(epsilon) else mechanism)
         if self.solver not in SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {self.solver!r}")
         if self.drift_tol is not None and not (
@@ -266,6 +281,12 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         ):
             raise ValueError(
                 f"drift_tol must be None or a finite number >= 0, got {self.drift_tol!r}"
+            )
+        n_jobs: Any = self.n_jobs
+        if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+            raise ValueError(
+                "n_jobs must be None or a whole number other than 0 (-1 for all cores), "
+                f"got {n_jobs!r}"
             )
 
     def _problem(self, X: Any, labels: NDArray[np.int8]) -> Problem:
@@ -309,7 +330,6 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
                 mechanism.exponent_scale / problem.unit,
                 (mechanism.laplace_scale or 0.0) * problem.unit,
             )
-            check_selector(self.selector, mechanism.name)
             selector = make_selector(self.selector, n_coordinates, rule)
         else:
             selector = forced_state(forced.vertex, forced.sign)
@@ -394,7 +414,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If X has another number of columns than the training data, or NaN or infinity.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         X = validate_data(
             self,
             X,
@@ -462,7 +482,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         """
         from dplasso.model import save_model
 
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         save_model(self, path)
 
     def __sklearn_tags__(self) -> Any:
@@ -470,5 +490,5 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         tags.classifier_tags.multi_class = False
         # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
-        tags.classifier_tags.poor_score = not math.isinf(float(self.epsilon))
+        tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
         return tags

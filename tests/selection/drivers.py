@@ -8,16 +8,17 @@ from dplasso.selection.contract import rebuild, select, update
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
 ALARM = 1e-6
-# Cells expected to hold fewer draws than this are pooled.
+# Cells expected to hold fewer draws than this are merged.
 _SMALL_CELL = 20.0
 
 
-@njit(cache=True)
+# Not cached: numba would not notice that a structure's kernels have changed.
+@njit
 def fill(selector, alpha):
     rebuild(selector, alpha)
 
 
-@njit(cache=True)
+@njit
 def draw(selector, alpha, stream, count):
     """Return `count` vertices and signs drawn from the same gradients."""
     vertex = np.empty(count, np.int64)
@@ -27,7 +28,7 @@ def draw(selector, alpha, stream, count):
     return vertex, sign
 
 
-@njit(cache=True)
+@njit
 def change(selector, alpha, coordinates, values):
     """Set gradients one by one, telling the structure of each."""
     for i in range(coordinates.size):
@@ -45,20 +46,28 @@ def count_vertices(n_columns, vertex, sign):
 
 
 def p_value(counts, probabilities):
-    """Test counts against the closed form: chi-square, small cells pooled, exact if still small."""
+    """Test counts against the closed form: chi-square, small cells merged, exact if still small."""
     counts, probabilities = np.ravel(counts), np.ravel(probabilities)
-    draws = counts.sum()
-    small = draws * probabilities < _SMALL_CELL
-    pooled, chance = counts[small].sum(), probabilities[small].sum()
-    counts, expected = counts[~small], draws * probabilities[~small]
+    order = np.argsort(-probabilities)
+    counts, expected = counts[order], counts.sum() * probabilities[order]
+    # Likeliest first; a cell too small to stand alone joins the next ones.
+    starts, held = [0], 0.0
+    for i, value in enumerate(expected):
+        if held >= _SMALL_CELL:
+            starts.append(i)
+            held = 0.0
+        held += value
+    observed = np.add.reduceat(counts, starts)
+    expected = np.add.reduceat(expected, starts)
     exact = 1.0
-    if draws * chance >= _SMALL_CELL:
-        counts, expected = np.append(counts, pooled), np.append(expected, draws * chance)
-    elif small.any():
-        tails = binom.cdf(pooled, draws, chance), binom.sf(pooled - 1, draws, chance)
+    if held < _SMALL_CELL:
+        draws, rare = observed.sum(), observed[-1]
+        chance = min(1.0, expected[-1] / draws)
+        tails = binom.cdf(rare, draws, chance), binom.sf(rare - 1, draws, chance)
         exact = min(1.0, 2.0 * min(tails))
-        expected = expected * (counts.sum() / expected.sum())
-    if counts.size < 2:
+        observed, expected = observed[:-1], expected[:-1]
+        expected = expected * (observed.sum() / expected.sum()) if observed.size else expected
+    if observed.size < 2:
         return exact
-    approximate = chi2.sf(((counts - expected) ** 2 / expected).sum(), counts.size - 1)
+    approximate = chi2.sf(((observed - expected) ** 2 / expected).sum(), observed.size - 1)
     return min(1.0, 2.0 * min(exact, float(approximate)))

@@ -1,11 +1,11 @@
 """Slow checkers: is a structure consistent with the gradients it indexes?"""
 
 import numpy as np
-from reference import level_of
 
 from dplasso.selection.big_little import BigLittleState
 from dplasso.selection.bucket import BucketState
 from dplasso.selection.fibonacci_heap import HeapState
+from reference import level_of
 
 
 class BrokenInvariantError(AssertionError):

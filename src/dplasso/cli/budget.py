@@ -53,6 +53,7 @@ def budget(
         mine = next(row for row in rows if row["n_iter"] == n_iter)
         print_json({"privacy": asked.to_dict(), "noise_scale": mine["noise_scale"], "table": rows})
         return
+    out.print("A fit with these settings would be:\n", markup=False, highlight=False)
     out.print(asked.text(), markup=False, highlight=False)
     out.print()
     out.print(_table(rows, n_iter, features))

@@ -21,6 +21,7 @@ from dplasso.cli.reading import (
     DataArgument,
     Labels,
     ZeroBased,
+    check_known,
     classes_like,
     parse_classes,
     read,
@@ -240,6 +241,7 @@ def fit(
                 labels=test_labels,
                 binarize=binarize,
             )
+            check_known(held_out, estimator.classes, train.y)
         seconds |= train_with_bar(estimator, train.X, train.y, bars, "training")
 
     scores = None

@@ -128,9 +128,7 @@ def _draw_weights(axes: "Axes", weights: NamedWeights, private: str, plain: str)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     axes.set_xlabel("weight (positive: towards income above 50,000 dollars)")
-    axes.set_title(
-        f"The {len(rows)} heaviest weights of the private model", fontsize=12, loc="left"
-    )
+    axes.set_title(f"The {len(rows)} heaviest weights at {private}", fontsize=12, loc="left")
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.legend(loc="best", fontsize=10)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -63,9 +63,14 @@ def predict(
     if proba:
         lines = [f"{value:.9g}\n" for value in fitted.predict_proba(rows)[:, 1]]
     else:
-        lines = [f"{label}\n" for label in fitted.predict(rows).tolist()]
+        lines = [f"{_written(label)}\n" for label in fitted.predict(rows).tolist()]
     if output is None:
         sys.stdout.write("".join(lines))
     else:
         with uninterrupted():
             write_text(output, "".join(lines))
+
+
+def _written(label: Any) -> str:
+    """Write a label the way svmlight files do: 1, not 1.0."""
+    return str(int(label) if isinstance(label, float) and label.is_integer() else label)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dplasso.cli.options import DATA
 from dplasso.cli.output import Bars
@@ -106,6 +106,33 @@ def read(
             raise DataError(f"{path}: the values hold NaN or infinity; give finite numbers only")
         data.X.data[:] = data.X.data != 0  # read for this command alone: nobody else's array
     return data
+
+
+def check_known(test: "Dataset", classes: ArrayLike | None, trained_on: NDArray[Any]) -> None:
+    """Refuse test rows whose labels the model is not going to know, before it is trained.
+
+    Parameters
+    ----------
+    test : Dataset
+        The test rows.
+    classes : sequence of two labels, or None
+        The labels as declared.
+    trained_on : ndarray
+        Labels to learn from: what counts where none are declared.
+
+    Raises
+    ------
+    DataError
+        Naming the first row with another label.
+    """
+    known = np.unique(trained_on) if classes is None else np.asarray(classes)
+    strange = ~np.isin(test.y, known)
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise DataError(
+            f"{test.source}: row {row + 1} has the label {test.y[row]}, which is none of the "
+            f"model's classes"
+        )
 
 
 def parse_classes(text: str) -> tuple[str, str]:

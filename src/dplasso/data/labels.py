@@ -38,7 +38,8 @@ def encode_labels(
         present = np.unique(y)
         if present.size == 1:
             raise DataError(
-                f"y holds only one class, {present[0]!r}; name both with the parameter classes"
+                f"y holds only one class, {_plain(present[0])!r}; "
+                "name both with the parameter classes"
             )
         if present.size != 2:
             raise DataError(
@@ -53,7 +54,13 @@ def encode_labels(
     outside = ~((y == classes[0]) | (y == classes[1]))
     if np.any(outside):
         raise DataError(
-            f"y holds the label {y[outside][0]!r}, which is not one of the declared classes "
-            f"{classes[0]!r} and {classes[1]!r}"
+            f"y holds the label {_plain(y[outside][0])!r}, "
+            "which is not one of the declared classes "
+            f"{_plain(classes[0])!r} and {_plain(classes[1])!r}"
         )
     return classes, labels
+
+
+def _plain(label: Any) -> Any:
+    """Return a label as Python would print it, without numpy's type around it."""
+    return label.item() if isinstance(label, np.generic) else label

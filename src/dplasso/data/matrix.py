@@ -44,7 +44,11 @@ def working_dtype(X: Any) -> np.dtype:
     numpy.dtype
         float32 or float64.
     """
-    kind = np.dtype(getattr(X, "dtype", np.float64))
+    try:
+        kind = np.dtype(getattr(X, "dtype", np.float64))
+    except TypeError:
+        # Another library's type; what numpy makes of its entries is seen later.
+        return np.dtype(np.float64)
     if kind.kind in "biuf" and np.can_cast(kind, np.float32):
         return np.dtype(np.float32)
     return np.dtype(np.float64)

@@ -121,7 +121,8 @@ def due_step(full_margin, step, tolerance, n_steps):
     if target <= 0.5:
         return never
     # Solve full_margin * weight_scale(s) = logit(target) for s, then settle the rounding.
-    ratio = 2.0 * full_margin / np.log(target / (1.0 - target))
+    # A target that rounds to 1 has an infinite logit and so a guess too early.
+    ratio = 2.0 * full_margin / (np.log(target) - np.log1p(-target))
     guess = 0.5 * (np.sqrt(1.0 + 4.0 * ratio) - 3.0)
     due = step + 1
     if guess > due:

@@ -97,14 +97,14 @@ def replace_shares(problem, alpha, selector, i, old, new):
         if values.size:
             value = clip(values[p], bound)
             change = share(scaled_new, value) - share(scaled_old, value)
-        k = indices[p]
+        k = np.int64(indices[p])
         before = alpha[k]
         after = before + change
         alpha[k] = after
         if (abs(before) >> grain) != (abs(after) >> grain):
             update(selector, alpha, k, before, after)
     if problem.intercept:
-        k = problem.n_columns
+        k = np.int64(problem.n_columns)
         before = alpha[k]
         after = before + share(scaled_new, bound) - share(scaled_old, bound)
         alpha[k] = after

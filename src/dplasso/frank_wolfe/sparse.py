@@ -121,7 +121,7 @@ def step_column(problem, state, selector, j, weight, step, tolerance, record):
         return
     columns = problem.columns
     for p in range(columns.indptr[j], columns.indptr[j + 1]):
-        i = columns.indices[p]
+        i = np.int64(columns.indices[p])
         value = columns.values[p] if columns.values.size else columns.constant
         term = margin_term(clip(value, problem.bound), problem.margin_unit)
         state.margin[i] += weight * term
@@ -168,9 +168,9 @@ def run_sparse(
         state.sums[0] += weight * steepest
         step_column(problem, state, selector, j, weight, step, tolerance, record)
         if state.calendar.due.size:
-            i = state.calendar.head[step]
+            i = np.int64(state.calendar.head[step])
             while i != NONE:
-                following = state.calendar.following[i]
+                following = np.int64(state.calendar.following[i])
                 refresh_row(problem, state, selector, i, step, tolerance, record)
                 i = following
         if work.shape[0]:

@@ -42,8 +42,6 @@ class Work:
 
 
 COLUMNS = tuple(field.name for field in fields(Work))
-SELECTION_COLUMNS = 4
-TOUCHED, OPERATIONS = 4, 5
 
 
 def work_table(n_steps: int) -> NDArray[np.int64]:
@@ -53,9 +51,10 @@ def work_table(n_steps: int) -> NDArray[np.int64]:
 
 @njit(cache=True, nogil=True)
 def record_work(row, counters, effort):
-    """Move the counts since the last step into a row of the table."""
-    row[:SELECTION_COLUMNS] = counters
-    row[TOUCHED] = effort[0]
-    row[OPERATIONS] = effort[1]
-    counters[:] = 0
-    effort[:] = 0
+    """Move the counts since the last step into a row of the table, the selection's first."""
+    for column in range(counters.size):
+        row[column] = counters[column]
+        counters[column] = 0
+    for column in range(effort.size):
+        row[counters.size + column] = effort[column]
+        effort[column] = 0

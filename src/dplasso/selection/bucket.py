@@ -167,7 +167,7 @@ def upper_edge(level, shift, bits):
     """Return the largest magnitude that belongs to the level."""
     octave = max(0, (level >> bits) - 1)
     steps = level - (octave << bits) + 1
-    if steps >= (1 << (63 - octave - shift)):
+    if steps > (LARGEST >> (octave + shift)):
         return LARGEST
     return (steps << (octave + shift)) - 1
 

@@ -1,0 +1,68 @@
+"""Small files and a runner for the command line's tests."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dplasso.cli.app import app
+
+
+def write_svmlight(path: Path, n_rows: int, seed: int) -> Path:
+    """Write rows over 30 columns; columns 1 and 2 (from 1) tell the labels -1 and +1."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for _ in range(n_rows):
+        positive = rng.random() < 0.6
+        columns = {1 if positive else 2} if rng.random() < 0.95 else {1, 2}
+        columns |= set((3 + rng.choice(28, size=4, replace=False)).tolist())
+        entries = " ".join(f"{column}:{rng.uniform(0.2, 3.0):.3f}" for column in sorted(columns))
+        lines.append(f"{'+1' if positive else '-1'} {entries}\n")
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture(scope="session")
+def train(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give 800 labelled rows."""
+    return write_svmlight(tmp_path_factory.mktemp("data") / "train.svm", 800, seed=1)
+
+
+@pytest.fixture(scope="session")
+def held_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give 300 more."""
+    return write_svmlight(tmp_path_factory.mktemp("data") / "test.svm", 300, seed=2)
+
+
+@pytest.fixture
+def run() -> Callable[..., Any]:
+    """Run a command line in this process; the result has exit_code, stdout, stderr."""
+
+    def run(*arguments: Any) -> Any:
+        return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def model(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a model that separates the classes: fitted with a budget where noise is no matter."""
+    path = tmp_path_factory.mktemp("model") / "model.npz"
+    arguments = ["fit", str(train), "--epsilon", "50", "--n-iter", "20", "--binarize"]
+    result = CliRunner().invoke(app, [*arguments, "--model", str(path)])
+    assert result.exit_code == 0, result.output
+    return path
+
+
+@pytest.fixture
+def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make any attempt to train fail the test."""
+    from dplasso.estimator import DPLassoClassifier
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("training started")
+
+    monkeypatch.setattr(DPLassoClassifier, "_fit", refuse)

@@ -1,0 +1,50 @@
+import json
+import math
+
+import pytest
+
+import dplasso
+
+
+def test_json_table_agrees_with_the_library(run):
+    result = run("budget", "--epsilon", "1", "--n-iter", "50", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert set(report) == {"privacy", "noise_scale", "table"}
+    assert report["privacy"] == dplasso.privacy_cost(1.0, 1e-6, 50).to_dict()
+    assert [row["n_iter"] for row in report["table"]] == [10, 30, 50, 100, 300, 1000, 4000]
+    for row in report["table"]:
+        assert set(row) == {"n_iter", "eps0", "noise_scale"}
+        assert row["eps0"] == dplasso.privacy_cost(1.0, 1e-6, row["n_iter"]).eps0
+
+
+def test_noise_scale_is_one_over_the_exponent_scale(run):
+    from dplasso.privacy.mechanism import build_mechanism
+
+    for neighbors in ("add-remove", "replace-one"):
+        arguments = ("--feature-bound", "3", "--neighbors", neighbors, "--n-iter", "20", "--json")
+        report = json.loads(run("budget", "--epsilon", "0.5", *arguments).stdout)
+        mechanism = build_mechanism(
+            epsilon=0.5, delta=1e-6, n_iter=20, neighbors=neighbors, feature_bound=3.0
+        )
+        assert report["noise_scale"] == pytest.approx(1 / mechanism.exponent_scale, rel=1e-12)
+
+
+def test_features_add_the_gradient_that_stands_out(run):
+    report = json.loads(run("budget", "--epsilon", "1", "--features", "1000", "--json").stdout)
+    for row in report["table"]:
+        expected = row["noise_scale"] * math.log(2000)
+        assert row["findable_gradient"] == pytest.approx(expected, rel=1e-12)
+
+
+def test_text_output(run):
+    text = " ".join(run("budget", "--epsilon", "1", "--features", "1000").stdout.split())
+    assert "Differentially private with epsilon = 1" in text
+    assert "4,000" in text
+    assert "among 1,000 columns" in text
+
+
+def test_no_privacy_means_no_noise(run):
+    report = json.loads(run("budget", "--epsilon", "inf", "--json").stdout)
+    assert report["noise_scale"] == 0
+    assert report["privacy"]["is_private"] is False

@@ -1,0 +1,55 @@
+import json
+from pathlib import Path
+
+import pytest
+from matplotlib.image import imread
+
+import dplasso
+from dplasso.data.adult import cross_name
+
+
+def test_the_whole_job_on_the_real_data(run, tmp_path):
+    """Eight iterations instead of a hundred: enough to see every part of the output."""
+    directory = tmp_path / "new" / "demo"
+    result = run("demo", "--out", directory, "--n-iter", "8", "--epsilon", "2", "--json")
+
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert (report["n_samples"], report["n_test"], report["n_features"]) == (32560, 16281, 193681)
+    for name in ("private", "plain"):
+        assert set(report[name]) == {"auc", "accuracy", "n_nonzero", "seconds"}
+        assert 0.7 < report[name]["auc"] < 0.92
+        assert 0.5 < report[name]["accuracy"] < 0.87
+    assert report["majority_accuracy"] == pytest.approx(0.7638, abs=1e-4)
+    assert report["privacy"]["is_private"] is True
+    assert 1.98 < report["privacy"]["epsilon"] <= 2
+
+    assert sorted(path.name for path in directory.iterdir()) == [
+        *("demo.png", "model.npz", "statement.json"),
+    ]
+    model = dplasso.load(directory / "model.npz")
+    for feature in report["heaviest"]:
+        assert model.coef_[0, feature["column"]] == feature["weight"]
+        assert cross_name(feature["column"]) == feature["name"]
+    assert json.loads((directory / "statement.json").read_text()) == report["privacy"]
+    image = imread(directory / "demo.png")
+    assert image.shape[0] > 600
+    assert image.shape[1] > 1000
+
+
+def test_an_unwritable_directory_is_found_before_training(run, no_training, tmp_path):
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("kept")
+    for directory in (in_the_way, in_the_way / "below"):
+        result = run("demo", "--out", directory)
+        assert result.exit_code == 1
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == [in_the_way]
+    assert in_the_way.read_text() == "kept"
+
+
+def test_wrong_settings_are_found_before_anything_is_read(run, no_training, tmp_path):
+    directory: Path = tmp_path / "demo"
+    assert run("demo", "--epsilon", "0", "--out", directory).exit_code == 1
+    assert not directory.exists()

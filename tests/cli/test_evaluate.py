@@ -1,0 +1,74 @@
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
+
+import dplasso
+from dplasso.cli.metrics import is_positive, score
+from dplasso.data.files import read_data
+from dplasso.errors import DataError
+
+
+def test_scores_are_scikit_learns(run, model, held_out):
+    result = run("evaluate", model, held_out, "--binarize", "--json")
+    assert result.exit_code == 0, result.output
+    scores = json.loads(result.stdout)
+    assert set(scores) == {"n_samples", "accuracy", "auc", "log_loss", "majority_accuracy"}
+
+    fitted, data = dplasso.load(model), read_data(held_out)
+    data.X.data[:] = 1
+    probabilities = fitted.predict_proba(data.X)
+    assert scores["n_samples"] == 300
+    assert scores["accuracy"] == accuracy_score(data.y, fitted.predict(data.X))
+    assert scores["auc"] == pytest.approx(roc_auc_score(data.y, probabilities[:, 1]), abs=1e-12)
+    assert scores["log_loss"] == pytest.approx(log_loss(data.y, probabilities), abs=1e-12)
+    assert scores["majority_accuracy"] == max(np.mean(data.y == 1), np.mean(data.y == -1))
+    assert scores["auc"] > 0.9  # the fixture's classes are nearly separated
+
+
+def test_text_output(run, model, held_out):
+    text = run("evaluate", model, held_out, "--binarize").stdout
+    for word in ("accuracy", "majority class", "AUC", "log-loss", "300"):
+        assert word in text
+
+
+def test_rows_of_one_class_have_no_auc(run, model, tmp_path):
+    one_class = tmp_path / "one.svm"
+    one_class.write_text("+1 1:1\n+1 2:1\n")
+    scores = json.loads(run("evaluate", model, one_class, "--json").stdout)
+    assert scores["auc"] is None
+    assert scores["majority_accuracy"] == 1.0
+    assert "undefined" in run("evaluate", model, one_class).stdout
+
+
+def test_an_unknown_label_is_named(run, model, tmp_path):
+    strange = tmp_path / "strange.svm"
+    strange.write_text("+1 1:1\n3 2:1\n")
+    result = run("evaluate", model, strange)
+    assert result.exit_code == 1
+    assert "row 2 has the label 3" in result.stderr
+    assert str(strange) in result.stderr
+
+
+def test_log_loss_stays_finite_at_certain_mistakes():
+    class Certain:
+        classes_ = np.array([0, 1])
+
+        def decision_function(self, X):
+            return np.array([1000.0, -1000.0])
+
+        def predict(self, X):
+            return np.array([1, 0])
+
+    scores = score(Certain(), None, np.array([0, 1]), "here")
+    assert scores.log_loss == 1000.0
+    assert scores.accuracy == 0.0
+    assert scores.auc == 0.0
+
+
+def test_string_labels():
+    labels = np.array(["no", "yes", "no"])
+    assert is_positive(labels, np.array(["no", "yes"]), "here").tolist() == [False, True, False]
+    with pytest.raises(DataError, match="row 2 has the label yes"):
+        is_positive(labels, np.array(["no", "ja"]), "here")

@@ -1,0 +1,18 @@
+"""Settings and data shared by all tests."""
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from dplasso.data.adult import load_adult
+
+# The first example of a test may have to wait for the compiler.
+settings.register_profile("dplasso", deadline=None)
+settings.load_profile("dplasso")
+
+
+@pytest.fixture(scope="session")
+def adult():
+    """The first 2,500 records of UCI Adult: X (csr, 123 binary columns) and labels 0 or 1."""
+    data = load_adult("train")
+    return data.X[:2500], (data.y[:2500] > 0).astype(np.int64)

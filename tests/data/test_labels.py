@@ -1,0 +1,92 @@
+"""Two labels, declared or taken from the data."""
+
+import numpy as np
+import pytest
+
+from dplasso.data.labels import encode_labels
+from dplasso.errors import DataError
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        ([1, 0, 1, 0], [0, 1]),
+        ([5, -3, 5, -3], [-3, 5]),
+        ([1.0, -1.0, 1.0, -1.0], [-1.0, 1.0]),
+        ([True, False, True, False], [False, True]),
+        (["spam", "ham", "spam", "ham"], ["ham", "spam"]),
+    ],
+)
+def test_labels_from_the_data_are_sorted(y, classes):
+    found, labels = encode_labels(np.array(y), None)
+    assert found.tolist() == classes
+    assert found.dtype == np.array(y).dtype
+    assert labels.dtype == np.int8
+    assert labels.tolist() == [1, 0, 1, 0]
+
+
+def test_object_labels():
+    found, labels = encode_labels(np.array(["b", "a", "b"], dtype=object), None)
+    assert found.tolist() == ["a", "b"]
+    assert labels.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("declared", [("yes", "no"), ["yes", "no"], np.array(["yes", "no"])])
+def test_the_declared_order_is_kept(declared):
+    classes, labels = encode_labels(np.array(["no", "yes", "no"]), declared)
+    assert classes.tolist() == ["yes", "no"]
+    assert labels.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("present", [0, 1])
+def test_one_declared_label_may_be_absent(present):
+    classes, labels = encode_labels(np.full(3, present), (0, 1))
+    assert classes.tolist() == [0, 1]
+    assert labels.tolist() == [present] * 3
+
+
+@pytest.mark.parametrize(
+    ("y", "declared", "name"),
+    [
+        ([0, 1, 2], (0, 1), "label 2,"),
+        (["a", "b", "c"], ("a", "b"), "label 'c',"),
+        ([0.0, 1.0, -1.0], (0, 1), "label -1.0,"),
+        ([0, 1], ("a", "b"), "label 0,"),
+        (["a", "b"], (0, 1), "label 'a',"),
+    ],
+)
+def test_an_undeclared_label_is_named(y, declared, name):
+    with pytest.raises(DataError, match="not one of the declared classes") as error:
+        encode_labels(np.array(y), declared)
+    assert name in str(error.value)
+    assert f"{declared[0]!r} and {declared[1]!r}" in str(error.value)
+
+
+def test_labels_match_across_number_types():
+    classes, labels = encode_labels(np.array([1.0, 0.0]), (0, 1))
+    assert classes.dtype.kind == "i"
+    assert labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(("label", "shown"), [(1, "1"), (2.0, "2.0"), ("spam", "'spam'")])
+def test_a_single_label_asks_for_classes(label, shown):
+    with pytest.raises(DataError) as error:
+        encode_labels(np.array([label, label]), None)
+    message = f"y holds only one class, {shown}; name both with the parameter classes"
+    assert str(error.value) == message
+
+
+def test_a_third_label_is_refused():
+    with pytest.raises(DataError, match="y holds 3 classes, two are needed"):
+        encode_labels(np.array([0, 1, 2]), None)
+
+
+def test_a_continuous_target_is_refused():
+    with pytest.raises(ValueError, match="continuous"):
+        encode_labels(np.array([0.25, 1.75, 2.5]), None)
+
+
+@pytest.mark.parametrize("declared", [(0,), (0, 1, 2), (1, 1), "ab", 3, [[0, 1]], []])
+def test_declared_classes_must_be_two(declared):
+    with pytest.raises(ValueError, match="classes must be two different labels"):
+        encode_labels(np.array([0, 1]), declared)

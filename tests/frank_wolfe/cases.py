@@ -1,0 +1,114 @@
+"""Small problems for the solvers, and a way to watch Algorithm 2 step by step."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from dplasso.data.matrix import compress, transpose
+from dplasso.frank_wolfe.gradient import margin_scale
+from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit
+from dplasso.frank_wolfe.solve import starting_gradient
+from dplasso.frank_wolfe.sparse import run_sparse, start_sparse
+from dplasso.frank_wolfe.standard import run_standard, start_standard
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.frank_wolfe.work import work_table
+from dplasso.privacy.randomness import random_stream
+from dplasso.selection.argmax import ArgmaxState
+from dplasso.selection.counters import new_counters
+from dplasso.selection.forced import forced_state
+from selection.drivers import fill
+
+
+def dense_rows(n_rows, n_columns, seed, *, density=0.3, spread=1.5):
+    """Return float32 entries, some beyond 1 in magnitude, the rest zero."""
+    rng = np.random.default_rng(seed)
+    entries = rng.normal(0.0, spread, (n_rows, n_columns))
+    return np.where(rng.random(entries.shape) < density, entries, 0.0).astype(np.float32)
+
+
+def some_labels(n_rows, seed):
+    return np.random.default_rng([seed, 1]).integers(0, 2, n_rows).astype(np.int8)
+
+
+def build(X, labels, n_steps, *, bound=1.0, radius=5.0, intercept=True):
+    """Lay out a dense or CSR matrix as the estimator does."""
+    rows, by_rows = compress(X if sp.issparse(X) else sp.csr_array(X))
+    assert by_rows
+    return Problem(
+        rows=rows,
+        columns=transpose(rows, X.shape[1]),
+        labels=np.asarray(labels, dtype=np.int8),
+        n_columns=X.shape[1],
+        intercept=intercept,
+        bound=bound,
+        radius=radius,
+        unit=gradient_unit(bound),
+        margin_unit=margin_unit(bound, n_steps),
+        n_steps=n_steps,
+    )
+
+
+def small_problem(seed, n_steps=12, *, n_rows=15, n_columns=8, bound=1.0, radius=5.0, **options):
+    """Return (X, labels, problem) of random entries and labels."""
+    X, labels = dense_rows(n_rows, n_columns, seed), some_labels(n_rows, seed)
+    return X, labels, build(X, labels, n_steps, bound=bound, radius=radius, **options)
+
+
+def argmax():
+    return ArgmaxState(new_counters())
+
+
+def random_transcript(problem, seed):
+    """Return vertices that have nothing to do with the data, as an adversary might release."""
+    rng = np.random.default_rng(seed)
+    return Transcript(
+        rng.integers(0, problem.n_columns + problem.intercept, problem.n_steps),
+        rng.choice(np.array([-1, 1], dtype=np.int8), problem.n_steps),
+    )
+
+
+def forced(transcript):
+    return forced_state(transcript.vertex, transcript.sign)
+
+
+def empty_outputs(problem, *, record=False):
+    n_steps, kept = problem.n_steps, problem.n_steps if record else 0
+    history = np.zeros(kept), np.zeros(kept)
+    vertex, sign = np.zeros(n_steps, dtype=np.int64), np.zeros(n_steps, dtype=np.int8)
+    return vertex, sign, history, work_table(0)
+
+
+def watch(problem, selector, drift_tol, *, outputs=None, seed=0):
+    """Run Algorithm 2 one step at a time, yielding the step and the state (the same arrays)."""
+    gradient, alpha = starting_gradient(problem, 1)
+    state = start_sparse(problem, alpha, gradient, drift_tol is not None)
+    fill(selector, state.alpha)
+    outputs = outputs or empty_outputs(problem)
+    stream, tolerance = random_stream(seed), float(drift_tol or 0.0)
+    for step in range(1, problem.n_steps + 1):
+        run_sparse(problem, state, selector, stream, tolerance, step, step, *outputs)
+        yield step, state
+
+
+def watch_standard(problem, selector, *, outputs=None, seed=0):
+    """Run Algorithm 1 one step at a time; its gradients are those before the step."""
+    gradient, alpha = starting_gradient(problem, 1)
+    state = start_standard(alpha, gradient)
+    outputs = outputs or empty_outputs(problem)
+    stream = random_stream(seed)
+    for step in range(1, problem.n_steps + 1):
+        run_standard(problem, state, selector, stream, step, step, *outputs)
+        yield step, state
+
+
+def last(states):
+    """Run to the end and return the final state."""
+    for _, state in states:
+        final = state
+    return final
+
+
+def true_gradient(problem, margin, step):
+    """Return sigma(margin) - label of every row at its integer margin."""
+    margins = margin * margin_scale(problem, step)
+    with np.errstate(over="ignore"):
+        return 1.0 / (1.0 + np.exp(-margins)) - problem.labels

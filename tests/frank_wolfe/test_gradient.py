@@ -1,0 +1,130 @@
+"""Fixed-point arithmetic against its slow twins."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso.frank_wolfe.gradient import (
+    add_margins,
+    add_shares,
+    clip,
+    margin_scale,
+    margin_term,
+    probability,
+    replace_shares,
+    share,
+)
+from dplasso.frank_wolfe.problem import gradient_unit
+from dplasso.selection.bucket import bucket_state
+from frank_wolfe.cases import argmax, build, dense_rows, small_problem, some_labels
+from reference import clipped, column_gradients, integer_margins, weights_of
+from selection.cases import EXPONENT
+from selection.drivers import fill
+from selection.invariants import BrokenInvariantError, check
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+bounds = st.floats(1e-100, 1e100)
+
+
+@given(finite, bounds)
+def test_clip_matches_its_twin(value, bound):
+    assert clip(value, bound) == clipped(value, bound)
+
+
+@pytest.mark.parametrize("value", [np.float32(3e38), np.float32(-3e38), np.float64(1.7e308)])
+def test_clip_bounds_the_largest_numbers(value):
+    assert clip(value, 0.25) == math.copysign(0.25, value)
+
+
+@given(st.floats(-800, 800))
+def test_probability(margin):
+    value = probability(margin)
+    assert value == pytest.approx(0.5 * (1.0 + math.tanh(0.5 * margin)), abs=1e-15)
+    assert probability(-margin) == pytest.approx(1.0 - value, abs=1e-15)
+
+
+def test_probability_does_not_overflow():
+    assert [probability(m) for m in (-1e308, -750.0, 0.0, 750.0, 1e308)] == [0, 0, 0.5, 1, 1]
+
+
+@given(st.floats(-1, 1), st.floats(-1, 1), bounds)
+def test_a_share_is_bounded_and_matches_its_twin(gradient, part, bound):
+    value = clip(part * bound, bound)
+    scaled = gradient * gradient_unit(bound)
+    found = share(scaled, value)
+    assert found == round(scaled * value)
+    assert abs(found) <= 2**32
+
+
+def test_shares_round_half_to_even():
+    assert [share(1.0, x) for x in (0.5, 1.5, 2.5, -0.5, -2.5)] == [0, 2, 2, 0, -2]
+    assert margin_term(0.5, 3.0) == 2
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 1.7]), st.booleans())
+def test_gradients_and_margins_match_their_twins(seed, bound, intercept):
+    X, _, problem = small_problem(seed, bound=bound, intercept=intercept)
+    rng = np.random.default_rng(seed)
+    gradient = rng.uniform(-1, 1, X.shape[0])
+    alpha = np.zeros(X.shape[1] + intercept, dtype=np.int64)
+    add_shares(problem, 0, X.shape[0], gradient, alpha)
+    assert alpha.tolist() == column_gradients(X, gradient, bound, intercept=intercept)
+
+    vertex = rng.integers(0, alpha.size, 12)
+    weights = weights_of(vertex, rng.choice([-1, 1], 12), alpha.size)
+    margin = rng.integers(0, 100, X.shape[0])
+    add_margins(problem, np.array(weights), margin)
+    expected = integer_margins(X, weights, bound, problem.margin_unit, intercept=intercept)
+    assert margin.tolist() == expected
+
+
+def test_margins_in_fixed_point_are_the_margins():
+    X, _, problem = small_problem(3, bound=1.7, radius=20.0, n_steps=50)
+    rng = np.random.default_rng(0)
+    taken = rng.integers(0, 9, 50), rng.choice([-1, 1], 50)
+    weights = np.array(weights_of(*taken, 9))
+    margin = np.zeros(X.shape[0], dtype=np.int64)
+    add_margins(problem, weights, margin)
+    w = weights * (20.0 * 2.0 / (51.0 * 52.0))
+    expected = np.clip(X, -1.7, 1.7) @ w[:8] + 1.7 * w[8]
+    np.testing.assert_allclose(margin * margin_scale(problem, 50), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_replacing_shares_keeps_the_sum_and_tells_the_selector(constant, intercept):
+    X = dense_rows(15, 40, seed=4)
+    if constant:
+        X = np.where(X != 0, np.float32(0.75), np.float32(0.0))
+    problem = build(X, some_labels(15, 4), 1, intercept=intercept)
+    assert (problem.rows.values.size == 0) == constant
+    rng = np.random.default_rng(0)
+    gradient = rng.uniform(-1, 1, 15)
+    alpha = np.zeros(40 + intercept, dtype=np.int64)
+    add_shares(problem, 0, 15, gradient, alpha)
+    # Narrow levels, so that most changes cross one.
+    selector = bucket_state(alpha.size, 1e4 * EXPONENT, True)
+    fill(selector, alpha)
+    for _ in range(200):
+        i, new = rng.integers(15), rng.uniform(-1, 1)
+        replace_shares(problem, alpha, selector, i, gradient[i], new)
+        gradient[i] = new
+    assert alpha.tolist() == column_gradients(X, gradient, 1.0, intercept=intercept)
+    check(selector, alpha)
+    assert selector.counters.sum() > 0
+
+
+def test_a_selector_that_is_not_told_is_caught():
+    _, labels, problem = small_problem(5)
+    gradient = 0.5 - labels
+    alpha = np.zeros(9, dtype=np.int64)
+    add_shares(problem, 0, 15, gradient, alpha)
+    selector = bucket_state(9, 1e4 * EXPONENT, True)
+    fill(selector, alpha)
+    replace_shares(problem, alpha, argmax(), 0, gradient[0], -gradient[0])
+    with pytest.raises(BrokenInvariantError):
+        check(selector, alpha)

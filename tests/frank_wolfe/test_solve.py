@@ -1,0 +1,167 @@
+"""The driver: same bits however the work is divided, progress, interruption, the optimum."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.special import expit
+from sklearn import __version__ as sklearn_version
+from sklearn.linear_model import LogisticRegression
+
+from dplasso.frank_wolfe import solve as driver
+from dplasso.frank_wolfe.solve import solve, starting_gradient
+from dplasso.frank_wolfe.transcript import weights
+from dplasso.privacy.randomness import random_stream
+from frank_wolfe.cases import argmax, build, forced, last, random_transcript, small_problem, watch
+from reference import frank_wolfe
+
+
+def run(problem, selector=None, seed=0, **options):
+    return solve(problem, selector or argmax(), random_stream(seed), **options)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 7, 40])
+def test_threads_do_not_change_the_gradient(n_threads):
+    _, labels, problem = small_problem(0)
+    gradient, alpha = starting_gradient(problem, n_threads)
+    np.testing.assert_array_equal(gradient, 0.5 - labels)
+    np.testing.assert_array_equal(alpha, starting_gradient(problem, 1)[1])
+    assert alpha.any()
+
+
+@pytest.mark.parametrize("solver", ["sparse", "standard"])
+def test_chunks_do_not_change_the_run(solver, monkeypatch):
+    _, _, problem = small_problem(0, n_steps=50)
+    runs = []
+    for seconds in (0.0, 1e9):
+        monkeypatch.setattr(driver, "_CHUNK_SECONDS", seconds)
+        calls = []
+        options = {"solver": solver, "drift_tol": 0.01, "record_history": True}
+        solution = run(problem, progress=lambda done, total, c=calls: c.append(done), **options)
+        runs.append((solution, calls))
+    (one, single), (other, doubled) = runs
+    assert single == list(range(1, 51))
+    assert doubled == [1, 3, 7, 15, 31, 50]
+    assert one.transcript == other.transcript
+    np.testing.assert_array_equal(one.state.alpha, other.state.alpha)
+    np.testing.assert_array_equal(one.history.objective, other.history.objective)
+
+
+def test_one_call_is_many_single_steps():
+    _, _, problem = small_problem(1, n_steps=30)
+    chosen = random_transcript(problem, 1)
+    whole = run(problem, forced(chosen), drift_tol=0.01)
+    state = last(watch(problem, forced(chosen), 0.01))
+    assert whole.transcript == chosen
+    for name in ("alpha", "margin", "gradient"):
+        np.testing.assert_array_equal(getattr(whole.state, name), getattr(state, name))
+
+
+def test_progress_ends_at_the_last_step():
+    _, _, problem = small_problem(0, n_steps=9)
+    calls = []
+    run(problem, progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1] == (9, 9)
+    assert all(total == 9 for _, total in calls)
+
+
+def test_an_interruption_passes_through():
+    _, _, problem = small_problem(0, n_steps=9)
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(problem, progress=stop)
+
+
+def test_nothing_is_kept_that_was_not_asked_for():
+    _, _, problem = small_problem(0)
+    for solver in ("sparse", "standard"):
+        solution = run(problem, solver=solver)
+        assert solution.history is None
+        assert solution.work is None
+    assert run(problem, record_history=True).history.gap.shape == (12,)
+    assert run(problem, record_work=True).work.touched.shape == (12,)
+
+
+def test_no_tolerance_needs_no_calendar():
+    _, _, problem = small_problem(0)
+    assert run(problem, drift_tol=None).state.calendar.due.size == 0
+    assert run(problem, drift_tol=0.0).state.calendar.due.size == 15
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_empty_rows_and_columns(intercept):
+    X = np.zeros((6, 5), dtype=np.float32)
+    X[0, 1] = X[3, 3] = 1.0
+    X[5, 1] = -0.5
+    problem = build(X, [0, 1, 0, 1, 0, 1], 20, intercept=intercept)
+    states = [run(problem, solver=s, drift_tol=0.0) for s in ("sparse", "standard")]
+    assert states[0].transcript == states[1].transcript
+    assert set(states[0].transcript.vertex.tolist()) <= {1, 3, 5}
+
+
+def test_no_entries_at_all():
+    problem = build(sp.csr_array((4, 3), dtype=np.float32), [0, 1, 1, 1], 5)
+    assert run(problem).transcript.vertex.tolist() == [3] * 5
+    problem = build(sp.csr_array((4, 3), dtype=np.float32), [0, 1, 1, 1], 5, intercept=False)
+    assert run(problem).transcript.vertex.tolist() == [0] * 5
+
+
+class TestOptimum:
+    """Frank-Wolfe without privacy, on real data."""
+
+    def mean_loss(self, X, y, w):
+        margins = X @ w
+        return np.mean(np.logaddexp(0.0, margins) - y * margins)
+
+    def solution(self, X, y, radius, n_steps, **options):
+        problem = build(X, y, n_steps, radius=radius, intercept=False)
+        found = run(problem, record_history=True, **options)
+        w = np.zeros(X.shape[1])
+        coordinates, values = weights(found.transcript, radius)
+        w[coordinates] = values
+        return w, found.history
+
+    def test_the_dual_gap_vanishes(self, adult):
+        X, y = adult
+        w, history = self.solution(X, y, 3.0, 2000, drift_tol=0.0)
+        assert history.gap.min() < 1e-3 * history.objective[-1]
+        # The gap by its definition, at the weights that were released.
+        gradient = X.T @ (expit(X @ w) - y) / len(y)
+        gap = gradient @ w + 3.0 * np.abs(gradient).max()
+        assert 0.0 < gap < 1e-3 * self.mean_loss(X, y, w)
+
+    def test_the_default_tolerance_reaches_the_same_loss(self, adult):
+        X, y = adult
+        exact, _ = self.solution(X, y, 3.0, 300, drift_tol=0.0)
+        default, history = self.solution(X, y, 3.0, 300, drift_tol=1e-3)
+        best = self.mean_loss(X, y, exact)
+        assert self.mean_loss(X, y, default) == pytest.approx(best, rel=1e-3)
+        assert history.objective[-1] == pytest.approx(best, rel=1e-2)
+
+    def test_it_agrees_with_scikit_learn(self, adult):
+        X, y = adult
+        recent = tuple(map(int, sklearn_version.split(".")[:2])) >= (1, 8)
+        l1 = {"l1_ratio": 1.0} if recent else {"penalty": "l1"}
+        peer = LogisticRegression(
+            C=0.02, solver="liblinear", fit_intercept=False, tol=1e-8, max_iter=2000, **l1
+        )
+        # liblinear takes 32-bit indices and doubles.
+        peer.fit(X.astype(np.float64), y)
+        theirs = peer.coef_.ravel()
+        radius = np.abs(theirs).sum()
+        assert radius > 1.0
+        ours, _ = self.solution(X, y, radius, 2000, drift_tol=0.0)
+        assert self.mean_loss(X, y, ours) == pytest.approx(self.mean_loss(X, y, theirs), rel=1e-3)
+        # A loss that only the constrained optimum has: half the radius is far worse.
+        half, _ = self.solution(X, y, 0.5 * radius, 500, drift_tol=0.0)
+        assert self.mean_loss(X, y, half) > 1.02 * self.mean_loss(X, y, theirs)
+
+    def test_the_textbook_takes_the_same_first_steps(self, adult):
+        X, y = adult
+        problem = build(X, y, 50, radius=10.0, intercept=False)
+        found = run(problem, drift_tol=0.0).transcript
+        true = frank_wolfe(X.toarray().astype(float), y, 10.0, 50)
+        np.testing.assert_array_equal(found.vertex, true["vertex"])
+        np.testing.assert_array_equal(found.sign, true["sign"])

@@ -1,0 +1,256 @@
+"""Algorithm 2: exact sums, Algorithm 1's choices, and a drift within its bound."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso.data.matrix import Compressed, transpose
+from dplasso.frank_wolfe.drift import NONE
+from dplasso.frank_wolfe.gradient import margin_scale
+from dplasso.frank_wolfe.sparse import entropy
+from dplasso.frank_wolfe.standard import refresh_all
+from dplasso.selection.counters import new_counters
+from dplasso.selection.noisy_max import GumbelState
+from frank_wolfe.cases import (
+    argmax,
+    build,
+    dense_rows,
+    empty_outputs,
+    forced,
+    last,
+    random_transcript,
+    small_problem,
+    some_labels,
+    true_gradient,
+    watch,
+    watch_standard,
+)
+from reference import column_gradients, frank_wolfe, integer_margins, weights_of
+
+ROUNDING = 1e-14
+seeds = st.integers(0, 10**6)
+bounds = st.sampled_from([0.3, 1.0, 1.7])
+tolerances = st.sampled_from([None, 0.0, 1e-3, 0.03, 0.2])
+
+
+def gumbel():
+    return GumbelState(3e-10, new_counters())
+
+
+class TestFixedPoint:
+    @settings(max_examples=15)
+    @given(seeds, bounds, st.booleans(), tolerances)
+    def test_alpha_is_the_sum_of_the_current_shares(self, seed, bound, intercept, drift_tol):
+        X, _, problem = small_problem(seed, bound=bound, intercept=intercept)
+        outputs = empty_outputs(problem)
+        for step, state in watch(problem, argmax(), drift_tol, outputs=outputs):
+            expected = column_gradients(X, state.gradient, bound, intercept=intercept)
+            assert state.alpha.tolist() == expected
+            taken = [part[:step] for part in outputs[:2]]
+            weights = weights_of(*taken, X.shape[1] + intercept)
+            margins = integer_margins(X, weights, bound, problem.margin_unit, intercept=intercept)
+            assert state.margin.tolist() == margins
+
+    def test_a_lost_unit_is_caught(self):
+        X, _, problem = small_problem(0)
+        state = last(watch(problem, argmax(), 0.0))
+        state.alpha[3] += 1
+        assert state.alpha.tolist() != column_gradients(X, state.gradient, 1.0, intercept=True)
+
+
+class TestAgainstAlgorithm1:
+    @settings(max_examples=40)
+    @given(seeds, bounds, st.booleans(), st.sampled_from([argmax, gumbel]))
+    def test_without_drift_it_makes_the_same_choices(self, seed, bound, intercept, selector):
+        _, _, problem = small_problem(seed, bound=bound, intercept=intercept)
+        sparse, standard = empty_outputs(problem), empty_outputs(problem)
+        one = last(watch(problem, selector(), 0.0, outputs=sparse, seed=seed))
+        other = last(watch_standard(problem, selector(), outputs=standard, seed=seed))
+        np.testing.assert_array_equal(sparse[:2], standard[:2])
+        # Algorithm 1 stops with the gradients before its last step.
+        refresh_all(problem, other, problem.n_steps)
+        np.testing.assert_array_equal(one.alpha, other.alpha)
+        np.testing.assert_array_equal(one.margin, other.margin)
+        np.testing.assert_array_equal(one.gradient, other.gradient)
+
+    def test_stale_rows_would_be_noticed(self):
+        parted = 0
+        for seed in range(20):
+            _, _, problem = small_problem(seed, n_steps=30)
+            stale, exact = empty_outputs(problem), empty_outputs(problem)
+            last(watch(problem, argmax(), None, outputs=stale))
+            last(watch_standard(problem, argmax(), outputs=exact))
+            parted += not np.array_equal(stale[0], exact[0])
+        assert parted > 10
+
+
+def drift_of(problem, state, step):
+    """Return how far each row's gradient in use is from the true one."""
+    return np.abs(true_gradient(problem, state.margin, step) - state.gradient)
+
+
+class TestDrift:
+    @settings(max_examples=25)
+    @given(seeds, bounds, st.booleans(), st.sampled_from([0.0, 1e-6, 1e-3, 0.03, 0.2]))
+    def test_gradients_stay_within_the_tolerance(self, seed, bound, intercept, drift_tol):
+        X, _, problem = small_problem(
+            seed, bound=bound, intercept=intercept, n_steps=25, radius=30.0
+        )
+        reach = np.abs(np.clip(X, -bound, bound)).sum(axis=0)
+        if intercept:
+            reach = np.append(reach, bound * X.shape[0])
+        for step, state in watch(problem, forced(random_transcript(problem, seed)), drift_tol):
+            assert (drift_of(problem, state, step) <= drift_tol + ROUNDING).all()
+            exact = true_gradient(problem, state.margin, step)
+            shares = column_gradients(X, exact, bound, intercept=intercept)
+            error = np.abs(state.alpha - np.array(shares))
+            # Each of the two sums rounds every share by half a unit; a double adds a few ulps.
+            allowed = (drift_tol + ROUNDING) * reach * problem.unit + X.shape[0]
+            assert (error <= allowed).all()
+
+    @settings(max_examples=25)
+    @given(seeds, st.booleans(), st.sampled_from([1e-4, 1e-3, 0.03, 0.2]))
+    def test_every_row_waits_once_at_the_step_it_is_due(self, seed, intercept, drift_tol):
+        _, _, problem = small_problem(seed, intercept=intercept, n_steps=25, radius=30.0)
+        n_rows = problem.labels.size
+        for step, state in watch(problem, forced(random_transcript(problem, seed)), drift_tol):
+            waiting = [[] for _ in range(problem.n_steps + 2)]
+            for due, first in enumerate(state.calendar.head.tolist()):
+                row = first
+                while row != NONE:
+                    waiting[due].append(row)
+                    row = int(state.calendar.following[row])
+            rows = [row for rows in waiting for row in rows]
+            assert len(rows) == len(set(rows))
+            # Lists of the past are empty.
+            assert not any(waiting[: step + 1])
+            for row in range(n_rows):
+                due = int(state.calendar.due[row])
+                assert (due == NONE) == (row not in rows)
+                due = problem.n_steps + 1 if due == NONE else due
+                assert due == problem.n_steps + 1 or row in waiting[due]
+                # Just in time: not yet too far the step before, too far at the step itself.
+                for later in range(step, min(due, problem.n_steps + 1)):
+                    assert drift_of(problem, state, later)[row] <= drift_tol + ROUNDING
+                if due <= problem.n_steps:
+                    assert drift_of(problem, state, due)[row] > drift_tol - ROUNDING
+
+    def test_no_tolerance_leaves_rows_stale(self):
+        # Row 0 has column 0 alone; after step 1 only column 1 is chosen.
+        X = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
+        problem = build(X, [0, 1], 10, radius=8.0, intercept=False)
+        chosen = random_transcript(problem, 0)
+        chosen.vertex[:], chosen.sign[:] = 1, 1
+        chosen.vertex[0] = 0
+        kept, drift = [], []
+        for step, state in watch(problem, forced(chosen), None):
+            kept.append(state.gradient[0])
+            drift.append(drift_of(problem, state, step)[0])
+        assert len(set(kept)) == 1
+        assert drift[0] < ROUNDING
+        assert drift[-1] > 0.3
+        # The same checker is content where rows are refreshed.
+        for step, state in watch(problem, forced(chosen), 0.01):
+            assert drift_of(problem, state, step)[0] <= 0.01 + ROUNDING
+
+    def test_rows_are_not_refreshed_before_they_are_due(self):
+        _, _, problem = small_problem(1, n_steps=40, radius=30.0)
+        chosen = forced(random_transcript(problem, 1))
+        early = sum((drift_of(problem, s, t) > 0.02).any() for t, s in watch(problem, chosen, 0.05))
+        assert early > 10
+
+    def test_a_tolerance_below_rounding_on_saturated_rows(self):
+        # sigma(margin) is 1 to the last bit here; its logit is infinite.
+        X = np.ones((3, 2), dtype=np.float32)
+        problem = build(X, [0, 1, 0], 8, radius=1e6)
+        chosen = random_transcript(problem, 0)
+        chosen.sign[:] = 1
+        for step, state in watch(problem, forced(chosen), 1e-18):
+            assert (drift_of(problem, state, step) <= ROUNDING).all()
+
+    def test_explicit_zeros_change_nothing_when_rows_are_exact(self):
+        X, _, problem = small_problem(2)
+        n_rows, n_columns = X.shape
+        every = Compressed(
+            np.arange(0, X.size + 1, n_columns),
+            np.tile(np.arange(n_columns, dtype=np.int32), n_rows),
+            X.ravel(),
+            0.0,
+        )
+        filled = problem._replace(rows=every, columns=transpose(every, n_columns))
+        assert filled.rows.indices.size > problem.rows.indices.size
+        one = last(watch(problem, argmax(), 0.0))
+        other = last(watch(filled, argmax(), 0.0))
+        for name in ("alpha", "margin", "gradient"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def rounding_of(problem):
+    """Return what rounding every share to 2^-32 of the bound can do to the mean loss."""
+    return problem.radius * problem.bound * 2.0**-32
+
+
+class TestHistory:
+    def course(self, problem, X, labels, drift_tol, n_coordinates):
+        outputs = empty_outputs(problem, record=True)
+        last(watch(problem, argmax(), drift_tol, outputs=outputs))
+        taken = list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True))
+        bound = problem.bound
+        clipped = np.clip(X.astype(float), -bound, bound)
+        if problem.intercept:
+            clipped = np.column_stack([clipped, np.full(len(X), bound)])
+        assert clipped.shape[1] == n_coordinates
+        true = frank_wolfe(clipped, labels, problem.radius, problem.n_steps, transcript=taken)
+        return outputs[2], true
+
+    @settings(max_examples=20)
+    @given(seeds, bounds, st.booleans())
+    def test_without_drift_it_is_the_truth(self, seed, bound, intercept):
+        X, labels, problem = small_problem(seed, bound=bound, intercept=intercept, n_steps=30)
+        (objective, gap), true = self.course(problem, X, labels, 0.0, 8 + intercept)
+        allowed = rounding_of(problem)
+        np.testing.assert_allclose(objective, true["objective"], rtol=0, atol=allowed)
+        np.testing.assert_allclose(gap, true["gap"], rtol=0, atol=2 * allowed)
+        # The vertices taken were the steepest.
+        np.testing.assert_allclose(np.abs(true["gradient"]), true["steepest"], atol=1e-9)
+        assert (np.sign(true["gradient"]) * true["sign"] <= 0).all()
+
+    @settings(max_examples=20)
+    @given(seeds, bounds, st.sampled_from([None, 1e-3, 0.05]))
+    def test_otherwise_it_never_exceeds_the_loss(self, seed, bound, drift_tol):
+        X, labels, problem = small_problem(seed, bound=bound, n_steps=30, radius=15.0)
+        (objective, _), true = self.course(problem, X, labels, drift_tol, 9)
+        assert (objective <= true["objective"] + rounding_of(problem)).all()
+
+    def test_a_tolerance_keeps_the_objective_close(self):
+        X, labels, problem = small_problem(3, n_steps=60, radius=15.0)
+        short = {}
+        for drift_tol in (1e-3, None):
+            (objective, _), true = self.course(problem, X, labels, drift_tol, 9)
+            short[drift_tol] = np.max(true["objective"] - objective)
+        assert short[1e-3] < 1e-3 < short[None]
+
+
+@given(st.floats(0, 1))
+def test_entropy(p):
+    expected = 0.0
+    if 0.0 < p < 1.0:
+        expected = -p * np.log(p) - (1 - p) * np.log1p(-p)
+    assert entropy(p) == pytest.approx(expected, abs=1e-15)
+
+
+def test_margins_reach_the_weights_scale():
+    X = dense_rows(15, 8, 7)
+    problem = build(X, some_labels(15, 7), 20, radius=9.0)
+    outputs = empty_outputs(problem)
+    state = last(watch(problem, argmax(), 1e-3, outputs=outputs))
+    true = frank_wolfe(
+        np.column_stack([np.clip(X.astype(float), -1, 1), np.ones(15)]),
+        problem.labels,
+        9.0,
+        20,
+        transcript=list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True)),
+    )
+    margins = np.column_stack([np.clip(X, -1, 1), np.ones(15)]) @ true["w"]
+    np.testing.assert_allclose(state.margin * margin_scale(problem, 20), margins, atol=1e-9)

@@ -1,0 +1,81 @@
+"""Algorithm 1 against textbook Frank-Wolfe in floating point."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso.frank_wolfe.standard import mean_loss, refresh_all
+from frank_wolfe.cases import (
+    argmax,
+    build,
+    empty_outputs,
+    last,
+    small_problem,
+    watch_standard,
+)
+from reference import column_gradients, frank_wolfe, integer_margins, weights_of
+
+
+def design(X, problem):
+    clipped = np.clip(X.astype(float), -problem.bound, problem.bound)
+    if not problem.intercept:
+        return clipped
+    return np.column_stack([clipped, np.full(len(X), problem.bound)])
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 1.7]), st.booleans())
+def test_objective_and_gap_match_the_textbook(seed, bound, intercept):
+    X, labels, problem = small_problem(seed, bound=bound, intercept=intercept, n_steps=30)
+    outputs = empty_outputs(problem, record=True)
+    last(watch_standard(problem, argmax(), outputs=outputs))
+    taken = list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True))
+    true = frank_wolfe(design(X, problem), labels, problem.radius, 30, transcript=taken)
+    np.testing.assert_allclose(outputs[2][0], true["objective"], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(outputs[2][1], true["gap"], rtol=0, atol=1e-8)
+    np.testing.assert_allclose(np.abs(true["gradient"]), true["steepest"], atol=1e-9)
+    assert (np.sign(true["gradient"]) * true["sign"] <= 0).all()
+
+
+def test_it_takes_the_textbook_s_own_steps():
+    for seed in range(10):
+        X, labels, problem = small_problem(seed, n_steps=30)
+        outputs = empty_outputs(problem)
+        last(watch_standard(problem, argmax(), outputs=outputs))
+        free = frank_wolfe(design(X, problem), labels, problem.radius, 30)
+        np.testing.assert_array_equal(outputs[0], free["vertex"])
+        np.testing.assert_array_equal(outputs[1], free["sign"])
+
+
+def test_everything_is_recomputed_from_the_weights():
+    X, labels, problem = small_problem(1, n_steps=12, bound=0.3)
+    outputs = empty_outputs(problem)
+    state = last(watch_standard(problem, argmax(), outputs=outputs))
+    weights = weights_of(*outputs[:2], 9)
+    assert state.weights.tolist() == weights
+    state.alpha[:], state.margin[:], state.gradient[:] = 7, 7, 7.0
+    refresh_all(problem, state, 12)
+    margins = integer_margins(X, weights, 0.3, problem.margin_unit, intercept=True)
+    assert state.margin.tolist() == margins
+    assert state.alpha.tolist() == column_gradients(X, state.gradient, 0.3, intercept=True)
+    true = frank_wolfe(
+        design(X, problem),
+        labels,
+        problem.radius,
+        12,
+        transcript=list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True)),
+    )
+    w = true["w"]
+    expected = 1.0 / (1.0 + np.exp(-design(X, problem) @ w)) - labels
+    np.testing.assert_allclose(state.gradient, expected, atol=1e-9)
+
+
+def test_the_loss_does_not_overflow():
+    X = np.ones((2, 1), dtype=np.float32)
+    problem = build(X, [0, 1], 1, radius=1e6, intercept=False)
+    margin = np.full(2, np.int64(problem.margin_unit))
+    # Margins 1e6 after 0 steps: the losses are 1e6 and 0.
+    assert mean_loss(problem, margin, 0) == pytest.approx(5e5)
+    assert mean_loss(problem, -margin, 0) == pytest.approx(5e5)
+    assert mean_loss(problem, 0 * margin, 0) == pytest.approx(np.log(2.0))

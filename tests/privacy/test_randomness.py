@@ -1,0 +1,315 @@
+import multiprocessing
+import os
+
+import numpy as np
+import pytest
+from numba import njit
+from scipy.stats import binom, chi2, kstest
+
+from dplasso.privacy.randomness import (
+    below,
+    bernoulli,
+    exponential,
+    random_stream,
+    random_word,
+    stream_from_key,
+    uniform,
+)
+from reference import chacha20_block
+
+# Chance that a right implementation fails one statistical test, were its seed drawn afresh.
+ALARM = 1e-6
+
+# RFC 8439: section 2.3.2; the first two blocks of 2.4.2; appendix A.1, vectors 1 to 5.
+COUNTING_KEY = bytes(range(32))
+ZERO_KEY = bytes(32)
+VECTORS = [
+    (
+        COUNTING_KEY,
+        1,
+        "000000090000004a00000000",
+        "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"
+        "d2826446079faa0914c2d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e",
+    ),
+    (
+        COUNTING_KEY,
+        1,
+        "000000000000004a00000000",
+        "224f51f3401bd9e12fde276fb8631ded8c131f823d2c06e27e4fcaec9ef3cf78"
+        "8a3b0aa372600a92b57974cded2b9334794cba40c63e34cdea212c4cf07d41b7",
+    ),
+    (
+        COUNTING_KEY,
+        2,
+        "000000000000004a00000000",
+        "69a6749f3f630f4122cafe28ec4dc47e26d4346d70b98c73f3e9c53ac40c5945"
+        "398b6eda1a832c89c167eacd901d7e2bf363740373201aa188fbbce83991c4ed",
+    ),
+    (
+        ZERO_KEY,
+        0,
+        "00" * 12,
+        "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
+        "da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586",
+    ),
+    (
+        ZERO_KEY,
+        1,
+        "00" * 12,
+        "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed"
+        "29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f",
+    ),
+    (
+        bytes(31) + b"\x01",
+        1,
+        "00" * 12,
+        "3aeb5224ecf849929b9d828db1ced4dd832025e8018b8160b82284f3c949aa5a"
+        "8eca00bbb4a73bdad192b5c42f73f2fd4e273644c8b36125a64addeb006c13a0",
+    ),
+    (
+        b"\x00\xff" + bytes(30),
+        2,
+        "00" * 12,
+        "72d54dfbf12ec44b362692df94137f328fea8da73990265ec1bbbea1ae9af0ca"
+        "13b25aa26cb4a648cb9b9d1be65b2c0924a66c54d545ec1b7374f4872e99f096",
+    ),
+    (
+        ZERO_KEY,
+        0,
+        "000000000000000000000002",
+        "c2c64d378cd536374ae204b9ef933fcd1a8b2288b3dfa49672ab765b54ee27c7"
+        "8a970e0e955c14f3a88e741b97c286f75f8fc299e8148362fa198a39531bed6d",
+    ),
+]
+
+
+@njit
+def many_words(stream, count):
+    out = np.empty(count, np.uint64)
+    for i in range(count):
+        out[i] = random_word(stream)
+    return out
+
+
+@njit
+def many_uniforms(stream, count):
+    out = np.empty(count)
+    for i in range(count):
+        out[i] = uniform(stream)
+    return out
+
+
+@njit
+def many_exponentials(stream, count):
+    out = np.empty(count)
+    for i in range(count):
+        out[i] = exponential(stream)
+    return out
+
+
+@njit
+def many_below(stream, bound, count):
+    out = np.empty(count, np.int64)
+    for i in range(count):
+        out[i] = below(stream, bound)
+    return out
+
+
+@njit
+def how_often(stream, probability, count):
+    hits = 0
+    for _ in range(count):
+        hits += bernoulli(stream, probability)
+    return hits
+
+
+def scripted(*words):
+    """Return a stream whose next words are these (8 at most)."""
+    stream = random_stream(0)
+    stream.block[8 - len(words) :] = words
+    stream.position[0] = 8 - len(words)
+    return stream
+
+
+def stream_at(key, counter, nonce):
+    stream = stream_from_key(np.frombuffer(key, dtype="<u4"))
+    stream.state[12] = counter
+    stream.state[13:] = np.frombuffer(nonce, dtype="<u4")
+    return stream
+
+
+class TestChaCha20:
+    @pytest.mark.parametrize(("key", "counter", "nonce", "block"), VECTORS)
+    def test_published_vectors(self, key, counter, nonce, block):
+        nonce, block = bytes.fromhex(nonce), bytes.fromhex(block)
+        assert chacha20_block(key, counter, nonce) == block
+        words = many_words(stream_at(key, counter, nonce), 8)
+        assert words.astype("<u8").tobytes() == block
+
+    def test_blocks_follow_each_other(self):
+        words = many_words(stream_at(COUNTING_KEY, 0, bytes(12)), 80)
+        expected = b"".join(chacha20_block(COUNTING_KEY, i, bytes(12)) for i in range(10))
+        assert words.astype("<u8").tobytes() == expected
+
+    def test_the_counter_has_64_bits(self):
+        stream = stream_at(COUNTING_KEY, 2**32 - 1, bytes(12))
+        words = many_words(stream, 16)
+        # The carry goes to the next word, which the RFC's layout counts as nonce.
+        carried = (1).to_bytes(4, "little") + bytes(8)
+        assert words[8:].astype("<u8").tobytes() == chacha20_block(COUNTING_KEY, 0, carried)
+
+
+class TestBelow:
+    @pytest.mark.parametrize("bound", [1, 2, 3, 10, 97])
+    def test_is_uniform(self, bound):
+        counts = np.bincount(many_below(random_stream(1), bound, 100_000), minlength=bound)
+        assert counts.size == bound
+        statistic = ((counts - 100_000 / bound) ** 2 / (100_000 / bound)).sum()
+        assert chi2.sf(statistic, max(1, bound - 1)) > ALARM
+
+    def test_favours_no_remainder(self):
+        # 3.2 times the bound is 2^64: a bare remainder would favour the lowest fifth.
+        bound = 2**62 + 2**60
+        share = np.mean(many_below(random_stream(2), bound, 20_000) < 2**64 % bound)
+        expected = (2**64 % bound) / bound
+        assert abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / 20_000)
+        biased = many_words(random_stream(2), 20_000) % np.uint64(bound)
+        share = np.mean(biased < np.uint64(2**64 % bound))
+        assert abs(share - expected) > 5 * np.sqrt(expected * (1 - expected) / 20_000)
+
+    @pytest.mark.parametrize("bound", [3, 10, 2**62 + 12345, 2**63 - 1])
+    def test_rejects_exactly_the_excess(self, bound):
+        excess = 2**64 % bound
+        assert below(scripted(excess - 1, 2**64 - 1), bound) == (2**64 - 1) % bound
+        assert below(scripted(excess, 2**64 - 1), bound) == excess % bound
+
+    def test_of_one_is_zero(self):
+        assert set(many_below(random_stream(3), 1, 20)) == {0}
+
+
+class TestBernoulli:
+    @pytest.mark.parametrize("probability", [0.5, 0.1, 1e-3, 1 - 1e-3, 1 / 3])
+    def test_frequency(self, probability):
+        hits = how_often(random_stream(4), probability, 1_000_000)
+        tails = binom.cdf(hits, 1_000_000, probability), binom.sf(hits - 1, 1_000_000, probability)
+        assert min(tails) > ALARM / 2
+
+    def test_certain_and_impossible(self):
+        stream = random_stream(5)
+        for probability, hits in ((0.0, 0), (1.0, 1000), (1.5, 1000), (-0.0, 0)):
+            assert how_often(stream, probability, 1000) == hits
+
+    @pytest.mark.parametrize("probability", [0.3, 1 - 2.0**-53, 2.0**-40, 3 * 2.0**-60])
+    def test_threshold_is_exact(self, probability):
+        # These doubles are whole multiples of 2^-64 or settle in the second word.
+        threshold = int(probability * 2.0**64)
+        assert bernoulli(scripted(threshold - 1), probability)
+        assert not bernoulli(scripted(threshold + 1), probability)
+
+    def test_a_tie_is_settled_by_the_next_word(self):
+        probability = 1.5 * 2.0**-64
+        assert bernoulli(scripted(0), probability)
+        assert bernoulli(scripted(1, 2**63 - 1), probability)
+        assert not bernoulli(scripted(1, 2**63), probability)
+        assert not bernoulli(scripted(1, 2**63 + 1), probability)
+        assert not bernoulli(scripted(2), probability)
+
+    def test_probabilities_far_below_a_word(self):
+        probability = 2.0**-130
+        assert bernoulli(scripted(0, 0, 2**61), probability)
+        assert not bernoulli(scripted(0, 0, 2**62), probability)
+        assert not bernoulli(scripted(0, 1), probability)
+        smallest = 5e-324
+        assert not bernoulli(scripted(0, 0, 0, 0, 1), smallest)
+
+    def test_uses_the_words_it_compares(self):
+        stream = scripted(2**63, 7, 8)
+        bernoulli(stream, 0.25)
+        assert random_word(stream) == 7
+
+
+class TestUniform:
+    def test_distribution(self):
+        values = many_uniforms(random_stream(6), 100_000)
+        assert values.min() > 0
+        assert values.max() <= 1
+        assert kstest(values, "uniform").pvalue > ALARM
+
+    def test_keeps_53_bits_near_zero(self):
+        # A leading word of 1 leaves all but one bit to the second.
+        value = uniform(scripted(1, 2**62 + 2**20))
+        assert value == (1 + 0.25 + 2.0**-44 + 2.0**-65) * 2.0**-64
+        neighbours = [uniform(scripted(1, word)) for word in (2**62, 2**62 + 2**12)]
+        assert neighbours[0] != neighbours[1]
+
+    def test_is_never_zero(self):
+        assert uniform(scripted(0, 0)) == 2.0**-129
+
+    def test_exponentials(self):
+        values = many_exponentials(random_stream(7), 100_000)
+        assert kstest(values, "expon").pvalue > ALARM
+        # Near zero an exponential equals its uniform to first order, in full precision.
+        small = exponential(scripted(1, 2**62))
+        assert small == pytest.approx(1.25 * 2.0**-64, rel=1e-15)
+
+
+def stream_key(queue):
+    queue.put(random_stream(None).state.tobytes())
+
+
+class TestSeeds:
+    def test_none_never_repeats(self):
+        keys = {random_stream(None).state.tobytes() for _ in range(200)}
+        assert len(keys) == 200
+
+    # Newer Pythons warn where a process with threads forks.
+    @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+    @pytest.mark.parametrize("method", ["fork", "spawn"])
+    def test_processes_share_no_stream(self, method):
+        context = multiprocessing.get_context(method)
+        queue = context.SimpleQueue()
+        workers = [context.Process(target=stream_key, args=(queue,)) for _ in range(2)]
+        for worker in workers:
+            worker.start()
+        keys = [queue.get() for _ in workers] + [random_stream(None).state.tobytes()]
+        for worker in workers:
+            worker.join()
+        assert len(set(keys)) == 3
+
+    def test_none_asks_the_operating_system(self, monkeypatch):
+        asked = []
+
+        def urandom(count):
+            asked.append(count)
+            return bytes(range(count))
+
+        monkeypatch.setattr(os, "urandom", urandom)
+        stream = random_stream(None)
+        assert asked == [32]
+        assert stream.state[4:12].tobytes() == bytes(range(32))
+        assert stream.state[12:].tolist() == [0] * 4
+
+    @pytest.mark.parametrize("seed", [0, 7, np.int64(7), 2**80])
+    def test_integers_repeat(self, seed):
+        first, second = random_stream(seed), random_stream(seed)
+        np.testing.assert_array_equal(many_words(first, 20), many_words(second, 20))
+
+    def test_integers_differ(self):
+        assert len({random_stream(seed).state.tobytes() for seed in range(100)}) == 100
+        assert random_stream(7).state.tobytes() == random_stream(np.int64(7)).state.tobytes()
+
+    @pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState])
+    def test_generators_repeat_and_move_on(self, make):
+        generator, again = make(3), make(3)
+        first = random_stream(generator).state.tobytes()
+        assert first == random_stream(again).state.tobytes()
+        assert first != random_stream(generator).state.tobytes()
+
+    @pytest.mark.parametrize("senseless", ["7", 1.0, True, [1], np.array([1]), object()])
+    def test_refuses_anything_else(self, senseless):
+        with pytest.raises(ValueError, match="random_state must be None, a non-negative integer"):
+            random_stream(senseless)
+
+    def test_refuses_negative_seeds(self):
+        with pytest.raises(ValueError, match="must not be negative, got -1"):
+            random_stream(-1)
