@@ -11,6 +11,7 @@ loop does to them on text.
 import argparse
 import json
 import platform
+import resource
 import sys
 import time
 from importlib.metadata import version
@@ -18,12 +19,16 @@ from pathlib import Path
 
 import numpy as np
 from numba import njit
+from scipy import sparse
 
+from dplasso.data.matrix import compress, transpose
+from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit
+from dplasso.frank_wolfe.solve import solve
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
-from dplasso.selection.contract import rebuild, select, update
+from dplasso.selection.contract import granularity, rebuild, select, update_many
 from dplasso.selection.counters import MOVES, POPS, TRIES, VARIATES, new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState
@@ -32,16 +37,18 @@ SHARE = 2**32
 # The exponential mechanism's eps0 for T = 1,000 and delta = 1e-6, by epsilon.
 EPS0 = {"0.1": 0.001603, "1": 0.013959}
 RECORDS = 1_000_000
+# Entries of a row: in an iteration, and where updates alone are timed.
+ROW, LONG_ROW = 10, 100
 # O(D) structures, and the heap's 26 bytes a column, end here.
 LINEAR_LIMIT = 10_000_000
 
 
-@njit(cache=True)
+@njit
 def fill(selector, alpha):
     rebuild(selector, alpha)
 
 
-@njit(cache=True)
+@njit
 def draw_only(selector, alpha, stream, count):
     total = 0
     for _ in range(count):
@@ -50,30 +57,44 @@ def draw_only(selector, alpha, stream, count):
     return total
 
 
-@njit(cache=True)
-def iterate(selector, alpha, stream, columns, changes, touched):
-    """One iteration per `touched` changes: a draw, then the changes."""
-    for begin in range(0, columns.size, touched):
-        select(selector, alpha, stream)
-        for i in range(begin, begin + touched):
-            k = columns[i]
-            old = alpha[k]
-            new = old + changes[i]
-            alpha[k] = new
-            update(selector, alpha, k, old, new)
-
-
-@njit(cache=True)
-def update_only(selector, alpha, columns, changes):
-    for i in range(columns.size):
+@njit
+def change_row(selector, alpha, columns, changes, begin, end, grain, changed, before):
+    """Change the gradients of one row, as the solvers do."""
+    count = 0
+    for i in range(begin, end):
         k = columns[i]
         old = alpha[k]
         new = old + changes[i]
         alpha[k] = new
-        update(selector, alpha, k, old, new)
+        if (old ^ new) >> grain:
+            changed[count] = k
+            before[count] = old
+            count += 1
+    if count:
+        update_many(selector, alpha, changed, before, count)
 
 
-@njit(cache=True)
+@njit
+def iterate(selector, alpha, stream, columns, changes, touched):
+    """Run one iteration per `touched` changes: a draw, then the rows' changes."""
+    grain = granularity(selector)
+    changed, before = np.empty(ROW, np.int64), np.empty(ROW, np.int64)
+    for begin in range(0, columns.size, touched):
+        select(selector, alpha, stream)
+        for row in range(begin, begin + touched, ROW):
+            change_row(selector, alpha, columns, changes, row, row + ROW, grain, changed, before)
+
+
+@njit
+def update_only(selector, alpha, columns, changes):
+    grain = granularity(selector)
+    changed, before = np.empty(LONG_ROW, np.int64), np.empty(LONG_ROW, np.int64)
+    for row in range(0, columns.size, LONG_ROW):
+        end = min(row + LONG_ROW, columns.size)
+        change_row(selector, alpha, columns, changes, row, end, grain, changed, before)
+
+
+@njit
 def bare(alpha, columns, changes):
     for i in range(columns.size):
         alpha[columns[i]] += changes[i]
@@ -92,6 +113,10 @@ def power_law_gradients(n_columns, rng):
 def touched_columns(n_columns, count, rng):
     """Columns by the power law: popular ones often, any one now and then."""
     return np.minimum((n_columns ** rng.random(count)).astype(np.int64), n_columns) - 1
+
+
+def uniform_columns(n_columns, count, rng):
+    return rng.integers(0, n_columns, count)
 
 
 def small_changes(count, rng):
@@ -118,75 +143,270 @@ def seconds(function, *arguments):
 
 def iterations_per_batch(name, n_columns, quick):
     if name in ("noisy-max", "argmax"):
-        cost = n_columns * (5e-8 if name == "noisy-max" else 1e-9)
-        return max(1, min(100, int(0.05 / cost)))
-    return 100 if quick else 400
+        cost = n_columns * (6e-8 if name == "noisy-max" else 1e-9)
+        return max(1, min(100, int(0.1 / cost)))
+    return 100 if quick else 500
+
+
+def median_times(selectors, alpha, rounds, batch, work):
+    """Let the structures take turns; return the median seconds per unit of work of each.
+
+    They share one array of gradients, so each turn undoes its changes outside the clock.
+    """
+    times = {name: [] for name in selectors}
+    for _ in range(rounds):
+        for name, selector in selectors.items():
+            columns, changes, units = batch(name)
+            times[name].append(seconds(work, selector, columns, changes) / units)
+            if selector is None:
+                bare(alpha, columns, -changes)
+            else:
+                update_only(selector, alpha, columns, -changes)
+    return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def compare(n_columns, epsilon, quick, rng):
     """Return the figures of all structures at one D and epsilon."""
     exponent = EPS0[epsilon] / (2 * SHARE)
-    start = power_law_gradients(n_columns, rng)
-    found = {}
-    alphas = {}
+    alpha = power_law_gradients(n_columns, rng)
     selectors = structures(n_columns, exponent)
     stream = random_stream(1)
+    found = {}
     for name, selector in selectors.items():
-        # The structures' own copies, so that all see the same changes; one copy at a time is big.
-        alphas[name] = start.copy() if n_columns <= LINEAR_LIMIT else start
-        fill(selector, alphas[name])
-        draw_only(selector, alphas[name], stream, 1)
+        found[name] = {"rebuild": seconds(fill, selector, alpha)}
+        draw_only(selector, alpha, stream, 1)
         selector.counters[:] = 0
-    rounds = 3 if quick else 9
+    rounds = 3 if quick else 7
+
+    def draw(selector, columns, _):
+        draw_only(selector, alpha, stream, columns.size)
+
+    def batch_of_draws(name):
+        count = iterations_per_batch(name, n_columns, quick)
+        return touched_columns(n_columns, count, rng), np.zeros(count, dtype=np.int64), count
+
+    for name, value in median_times(selectors, alpha, rounds, batch_of_draws, draw).items():
+        draws = rounds * iterations_per_batch(name, n_columns, quick)
+        counters = selectors[name].counters
+        found[name]["draw"] = value
+        for label, counter in (("tries", TRIES), ("variates", VARIATES), ("pops", POPS)):
+            found[name][f"{label}_per_draw"] = int(counters[counter]) / draws
+        counters[:] = 0
+
     for touched in (10, 500):
-        times = {name: [] for name in selectors}
-        for _ in range(rounds):
-            for name, selector in selectors.items():
-                count = iterations_per_batch(name, n_columns, quick)
-                columns = touched_columns(n_columns, count * touched, rng)
-                changes = small_changes(columns.size, rng)
-                alpha = alphas[name]
-                if alpha is start and name != "bucket":
-                    # The structures share one array: this one's copy is out of date.
-                    fill(selector, alpha)
-                spent = seconds(iterate, selector, alpha, stream, columns, changes, touched)
-                times[name].append(spent / count)
-                if alpha is start and name != "bucket":
-                    bare(alpha, columns, -changes)
-        for name, batch in times.items():
-            found.setdefault(name, {})[f"iteration_{touched}"] = float(np.median(batch))
-    draws = {name: [] for name in selectors}
-    for name, selector in selectors.items():
-        fill(selector, alphas[name])
-        selector.counters[:] = 0
-    drawn = dict.fromkeys(selectors, 0)
-    for _ in range(rounds):
-        for name, selector in selectors.items():
+
+        def batch_of_iterations(name, touched=touched):
             count = iterations_per_batch(name, n_columns, quick)
-            draws[name].append(seconds(draw_only, selector, alphas[name], stream, count) / count)
-            drawn[name] += count
-    for name, selector in selectors.items():
-        found[name]["draw"] = float(np.median(draws[name]))
-        found[name]["tries_per_draw"] = selector.counters[TRIES] / drawn[name]
-        found[name]["variates_per_draw"] = selector.counters[VARIATES] / drawn[name]
-    updates = {name: [] for name in ("bare", *found)}
-    moved = dict.fromkeys(selectors, 0)
-    count = 20_000 if quick else 100_000
-    for _ in range(rounds):
-        columns = touched_columns(n_columns, count, rng)
-        changes = small_changes(count, rng)
-        spent = seconds(bare, start, columns, changes)
-        updates["bare"].append(spent / count)
-        bare(start, columns, -changes)
-        for name, selector in selectors.items():
+            columns = touched_columns(n_columns, count * touched, rng)
+            return columns, small_changes(columns.size, rng), count
+
+        def run(selector, columns, changes, touched=touched):
+            iterate(selector, alpha, stream, columns, changes, touched)
+
+        values = median_times(selectors, alpha, rounds, batch_of_iterations, run)
+        for name, value in values.items():
+            found[name][f"iteration_{touched}"] = value
+
+    for kind, columns_of in (("", touched_columns), ("_uniform", uniform_columns)):
+        count = 20_000 if quick else 200_000
+
+        def batch_of_updates(_, columns_of=columns_of, count=count):
+            return columns_of(n_columns, count, rng), small_changes(count, rng), count
+
+        def change(selector, columns, changes):
+            if selector is None:
+                bare(alpha, columns, changes)
+            else:
+                update_only(selector, alpha, columns, changes)
+
+        for selector in selectors.values():
             selector.counters[MOVES] = 0
-            updates[name].append(
-                seconds(update_only, selector, alphas[name], columns, changes) / count
-            )
-            moved[name] += int(selector.counters[MOVES])
-            update_only(selector, alphas[name], columns, -changes)
-    for name in selectors:
-        found[name]["update"] = float(np.median(updates[name]))
-        found[name]["moves_per_update"] = moved[name] / (rounds * count)
-    found["bare"] = {"update": float(np.median(updates["bare"]))}
+        values = median_times({"bare": None, **selectors}, alpha, rounds, batch_of_updates, change)
+        for name, value in values.items():
+            found.setdefault(name, {})[f"update{kind}"] = value
+        for name, selector in selectors.items():
+            moves = int(selector.counters[MOVES])
+            found[name][f"moves_per_update{kind}"] = moves / (2 * rounds * count)
     return found
+
+
+def heap_pops(quick):
+    """Pops per iteration of the heap in a plain Frank-Wolfe run, against the non-zero weights."""
+    rng = np.random.default_rng(2)
+    n_rows, n_columns, n_steps = (2000, 10_000, 200) if quick else (20_000, 200_000, 1000)
+    per_row = 60
+    columns = touched_columns(n_columns, n_rows * per_row, rng).reshape(n_rows, per_row)
+    rows = np.repeat(np.arange(n_rows), per_row)
+    X = sparse.csr_array((np.ones(rows.size, np.float32), (rows, columns.ravel())))
+    X.resize(n_rows, n_columns)
+    X.data[:] = 1.0
+    signal = rng.normal(0, 1, n_columns) * (rng.random(n_columns) < 0.02)
+    labels = (X @ signal + rng.normal(0, 1, n_rows) > 0).astype(np.int8)
+    laid_out, _ = compress(X)
+    problem = Problem(
+        rows=laid_out,
+        columns=transpose(laid_out, n_columns),
+        labels=labels,
+        n_columns=n_columns,
+        intercept=True,
+        bound=1.0,
+        radius=50.0,
+        unit=gradient_unit(1.0),
+        margin_unit=margin_unit(1.0, n_steps),
+        n_steps=n_steps,
+    )
+    heap = heap_state(n_columns + 1)
+    solution = solve(problem, heap, random_stream(0), drift_tol=0.01)
+    nonzero = np.unique(solution.transcript.vertex).size
+    pops = int(heap.counters[POPS]) / n_steps
+    return {
+        "rows": n_rows,
+        "columns": n_columns,
+        "iterations": n_steps,
+        "pops_per_iteration": pops,
+        "nonzero_weights": int(nonzero),
+        "ratio": pops / nonzero,
+    }
+
+
+def fitted_exponent(runs, name, figure):
+    """Slope of log time against log D, from D = 10^5 on, where fixed costs have faded."""
+    points = [
+        (run["columns"], run["structures"][name][figure])
+        for run in runs
+        if run["columns"] >= 10**5 and name in run["structures"] and run["epsilon"] == "1"
+    ]
+    if len(points) < 2:
+        return None
+    sizes, times = np.log(np.array(points)).T
+    return float(np.polyfit(sizes, times, 1)[0])
+
+
+def ratios(runs):
+    """Return the figures asked of the default structure, from the runs at hand."""
+    found = {}
+    for epsilon in EPS0:
+        by_size = {run["columns"]: run["structures"] for run in runs if run["epsilon"] == epsilon}
+        smallest, largest = min(by_size), max(by_size)
+        first, last = by_size[smallest], by_size[largest]
+        found[f"epsilon {epsilon}"] = one = {
+            f"bucket draw, {largest} over {smallest} columns": (
+                last["bucket"]["draw"] / first["bucket"]["draw"]
+            ),
+        }
+        for columns, structures_at in by_size.items():
+            bucket = structures_at["bucket"]
+            for kind in ("update", "update_uniform"):
+                one[f"bucket {kind} over bare, {columns} columns"] = (
+                    bucket[kind] / structures_at["bare"][kind]
+                )
+            for other in ("big-little", "noisy-max"):
+                if other in structures_at:
+                    one[f"{other} over bucket, 10 touched, {columns} columns"] = (
+                        structures_at[other]["iteration_10"] / bucket["iteration_10"]
+                    )
+    return found
+
+
+def picture(report, path):
+    """Draw cost per draw and per update against D."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    colours = {
+        "bucket": "C0",
+        "big-little": "C1",
+        "heap": "C2",
+        "noisy-max": "C3",
+        "argmax": "C4",
+        "bare": "0.5",
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    for axis, what, title in (
+        (axes[0], "draw", "one draw"),
+        (axes[1], "update_uniform", "one update, columns at random"),
+    ):
+        for name, colour in colours.items():
+            points = [
+                (run["columns"], run["structures"][name][what])
+                for run in report["runs"]
+                if run["epsilon"] == "1" and what in run["structures"].get(name, {})
+            ]
+            if points:
+                label = "alpha[k] += d alone" if name == "bare" else name
+                axis.loglog(*zip(*points, strict=True), "o-", color=colour, label=label)
+        axis.set_xlabel("columns D")
+        axis.set_ylabel("seconds")
+        axis.set_title(title)
+        axis.grid(alpha=0.3)
+    axes[0].legend(frameon=False)
+    axes[1].legend(frameon=False)
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+
+
+def show(report):
+    for run in report["runs"]:
+        print(f"D = {run['columns']:,}, epsilon {run['epsilon']}")
+        for name, row in run["structures"].items():
+            cells = [
+                f"{label} {row[key] * scale:10.3f} {unit}"
+                for label, key, scale, unit in (
+                    ("draw", "draw", 1e6, "us"),
+                    ("iteration, 10 touched", "iteration_10", 1e6, "us"),
+                    ("500 touched", "iteration_500", 1e6, "us"),
+                    ("update", "update", 1e9, "ns"),
+                    ("at random", "update_uniform", 1e9, "ns"),
+                )
+                if key in row
+            ]
+            print(f"  {name:10s} {'  '.join(cells)}")
+    for group, values in report["ratios"].items():
+        for what, value in values.items():
+            print(f"{group}: {what}: {value:.2f}")
+    print(f"draw of big-little grows like D^{report['exponents']['big-little']}")
+    print(f"heap: {report['heap']}")
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.selection", description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--quick", action="store_true", help="fewer rounds, at most 10^6 columns")
+    parser.add_argument("--max-columns", type=int, default=10**8, help="largest D (10^8)")
+    parser.add_argument("--picture", help="write the picture of cost against D here (PNG)")
+    chosen = parser.parse_args(arguments)
+    largest = min(chosen.max_columns, 10**6) if chosen.quick else chosen.max_columns
+    sizes = [10**power for power in range(4, 9) if 10**power <= largest]
+    rng = np.random.default_rng(1)
+    # Compile before the clock runs.
+    compare(sizes[0], "1", True, rng)
+    runs = []
+    for columns in sizes:
+        for epsilon in EPS0:
+            if not chosen.json:
+                print(f"{columns:,} columns, epsilon {epsilon} ...", file=sys.stderr)
+            found = compare(columns, epsilon, chosen.quick, rng)
+            runs.append({"columns": columns, "epsilon": epsilon, "structures": found})
+    report = {
+        "machine": platform.processor() or platform.machine(),
+        "versions": {name: version(name) for name in ("dplasso", "numba", "numpy")},
+        "runs": runs,
+        "ratios": ratios(runs),
+        "exponents": {
+            name: fitted_exponent(runs, name, "draw") for name in ("bucket", "big-little")
+        },
+        "heap": heap_pops(chosen.quick),
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+    }
+    if chosen.picture:
+        picture(report, chosen.picture)
+    if chosen.json:
+        print(json.dumps(report, indent=1))
+    else:
+        show(report)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

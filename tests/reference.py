@@ -120,9 +120,9 @@ def vertex_probabilities(alpha, exponent, *, signed=True):
     return np.array([[float(a / total), float(b / total)] for a, b in pairs])
 
 
-def level_of(magnitude, shift, bits):
-    """Return the bucket level of a magnitude, counted edge by edge within its octave."""
-    steps = magnitude // 2**shift
+def level_of(folded, shift, bits):
+    """Return the bucket level of a gradient a >= 0, or of -a - 1, from the size of its number."""
+    steps = folded // 2**shift
     octave = max(0, steps.bit_length() - bits - 1)
     return octave * 2**bits + steps // 2**octave
 

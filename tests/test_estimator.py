@@ -42,7 +42,7 @@ def test_the_interface_is_the_documented_one():
         "mechanism": "exponential",
         "solver": "sparse",
         "selector": "bucket",
-        "drift_tol": 1e-3,
+        "drift_tol": dplasso.estimator.DEFAULT_DRIFT_TOL,
         "random_state": None,
         "n_jobs": None,
         "verbose": 0,
@@ -135,6 +135,35 @@ class TestFittedModel:
         model.set_params(epsilon=1.0).fit(*data)
         assert not hasattr(model, "history_")
         assert not hasattr(model, "work_")
+
+
+class TestClasses:
+    def test_the_declared_order_is_kept(self, data):
+        X, y = data
+        one, other = (DPLassoClassifier(classes=c, **EXACT).fit(X, y) for c in [(0, 1), (1, 0)])
+        assert one.classes_.tolist() == [0, 1]
+        assert other.classes_.tolist() == [1, 0]
+        # Taken the other way round, everything but the labels changes sign.
+        assert one.transcript_.vertex[0] == other.transcript_.vertex[0]
+        assert one.transcript_.sign[0] == -other.transcript_.sign[0]
+        np.testing.assert_allclose(one.coef_.toarray(), -other.coef_.toarray(), atol=0.1)
+        assert (one.predict(X) == other.predict(X)).mean() > 0.9
+
+    @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [-1.0, 2.0], [3, 9]])
+    def test_predictions_are_the_labels_given(self, data, labels):
+        X, y = data
+        model = DPLassoClassifier(**EXACT).fit(X, np.array(labels)[y])
+        found = model.predict(X)
+        assert sorted(set(found.tolist())) == labels
+        assert found.dtype == np.array(labels).dtype
+
+    @pytest.mark.parametrize("present", [0, 1])
+    def test_one_label_is_enough_where_both_are_declared(self, data, present):
+        X, y = data
+        model = DPLassoClassifier(classes=(0, 1), **EXACT).fit(X, np.full_like(y, present))
+        assert model.classes_.tolist() == [0, 1]
+        assert (model.predict(X) == present).all()
+        assert model.privacy_.classes == "declared"
 
 
 class TestUnfitted:

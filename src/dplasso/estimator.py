@@ -78,8 +78,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         **not** differentially private and warns with `PrivacyLeakWarning`.
     solver : {"sparse", "standard"}, default="sparse"
         Algorithm 2 (iterations at sparse cost) or Algorithm 1 (everything recomputed).
-    selector : {"bucket", "noisy-max", "argmax", ...}, default="bucket"
+    selector : {"bucket", "noisy-max", "big-little", "argmax", "heap"}, default="bucket"
         Structure that draws the vertex; every private one draws from the same distribution.
+        "argmax" and "heap" are for ``epsilon=inf`` only, "big-little" for finite epsilon.
         See docs/selection.md.
     drift_tol : float or None, default=0.0025
         `solver="sparse"` only: largest error allowed in a record's gradient before that record is
@@ -239,6 +240,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             l1_radius=self.l1_radius,
             n_samples=labels.size,
         )
+        check_selector(self.selector, mechanism.name)
         if mechanism.name == "paper":
             warnings.warn(
                 "mechanism='paper' releases the true sign of a gradient entry at every step: this "

@@ -29,4 +29,4 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 def say(line: str) -> None:
     """Print one line on standard error."""
-    Console(stderr=True).print(line, highlight=False)
+    Console(stderr=True).print(line, markup=False, highlight=False)

@@ -18,12 +18,8 @@ from dplasso.frank_wolfe.gradient import (
     share,
 )
 from dplasso.frank_wolfe.problem import gradient_unit
-from dplasso.selection.bucket import bucket_state
-from frank_wolfe.cases import argmax, build, dense_rows, small_problem, some_labels
+from frank_wolfe.cases import build, dense_rows, small_problem, some_labels
 from reference import clipped, column_gradients, integer_margins, weights_of
-from selection.cases import EXPONENT
-from selection.drivers import fill
-from selection.invariants import BrokenInvariantError, check
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 bounds = st.floats(1e-100, 1e100)
@@ -96,7 +92,8 @@ def test_margins_in_fixed_point_are_the_margins():
 
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
-def test_replacing_shares_keeps_the_sum_and_tells_the_selector(constant, intercept):
+@pytest.mark.parametrize("grain", [0, 28, 32, 63])
+def test_replacing_shares_keeps_the_sum_and_reports_changes(constant, intercept, grain):
     X = dense_rows(15, 40, seed=4)
     if constant:
         X = np.where(X != 0, np.float32(0.75), np.float32(0.0))
@@ -106,25 +103,21 @@ def test_replacing_shares_keeps_the_sum_and_tells_the_selector(constant, interce
     gradient = rng.uniform(-1, 1, 15)
     alpha = np.zeros(40 + intercept, dtype=np.int64)
     add_shares(problem, 0, 15, gradient, alpha)
-    # Narrow levels, so that most changes cross one.
-    selector = bucket_state(alpha.size, 1e4 * EXPONENT, True)
-    fill(selector, alpha)
+    changed, before = np.zeros(41, dtype=np.int64), np.zeros(41, dtype=np.int64)
+    reported = signs = 0
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
-        replace_shares(problem, alpha, selector, i, gradient[i], new)
+        old = alpha.copy()
+        count = replace_shares(problem, alpha, i, gradient[i], new, grain, changed, before)
         gradient[i] = new
+        crossed = np.flatnonzero((old >> grain) != (alpha >> grain))
+        if grain == 63:
+            # Nothing is to be reported, although some signs have changed.
+            signs += crossed.size
+            crossed = crossed[:0]
+        assert changed[:count].tolist() == crossed.tolist()
+        assert before[:count].tolist() == old[crossed].tolist()
+        reported += count
     assert alpha.tolist() == column_gradients(X, gradient, 1.0, intercept=intercept)
-    check(selector, alpha)
-    assert selector.counters.sum() > 0
-
-
-def test_a_selector_that_is_not_told_is_caught():
-    _, labels, problem = small_problem(5)
-    gradient = 0.5 - labels
-    alpha = np.zeros(9, dtype=np.int64)
-    add_shares(problem, 0, 15, gradient, alpha)
-    selector = bucket_state(9, 1e4 * EXPONENT, True)
-    fill(selector, alpha)
-    replace_shares(problem, alpha, argmax(), 0, gradient[0], -gradient[0])
-    with pytest.raises(BrokenInvariantError):
-        check(selector, alpha)
+    assert (reported > 0) == (grain < 63)
+    assert (signs > 0) == (grain == 63)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from dplasso.data.matrix import Compressed, transpose
 from dplasso.frank_wolfe.drift import NONE
 from dplasso.frank_wolfe.gradient import margin_scale
-from dplasso.frank_wolfe.sparse import entropy
+from dplasso.frank_wolfe.sparse import entropy, many_touches
 from dplasso.frank_wolfe.standard import refresh_all
+from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.noisy_max import GumbelState
 from frank_wolfe.cases import (
@@ -27,6 +28,8 @@ from frank_wolfe.cases import (
     watch_standard,
 )
 from reference import column_gradients, frank_wolfe, integer_margins, weights_of
+from selection.cases import EXPONENT
+from selection.invariants import BrokenInvariantError, check
 
 ROUNDING = 1e-14
 seeds = st.integers(0, 10**6)
@@ -57,6 +60,35 @@ class TestFixedPoint:
         state = last(watch(problem, argmax(), 0.0))
         state.alpha[3] += 1
         assert state.alpha.tolist() != column_gradients(X, state.gradient, 1.0, intercept=True)
+
+
+class TestSelector:
+    """The structure hears of every change it needs, one by one or by a fresh start."""
+
+    @settings(max_examples=15)
+    @given(seeds, st.booleans(), tolerances)
+    def test_it_fits_the_gradients_after_every_step(self, seed, intercept, drift_tol):
+        _, _, problem = small_problem(seed, intercept=intercept, n_steps=20, n_columns=30)
+        # Narrow levels, so that most changes cross one.
+        selector = bucket_state(30 + intercept, 1e4 * EXPONENT, True)
+        for _, state in watch(problem, selector, drift_tol, seed=seed):
+            check(selector, state.alpha)
+        assert selector.counters.any()
+
+    def test_both_ways_are_taken(self):
+        _, _, problem = small_problem(0, n_columns=30)
+        state = last(watch(problem, argmax(), None))
+        fresh = [bool(many_touches(problem, state, j, 1)) for j in range(31)]
+        assert fresh[30]
+        assert fresh.count(False) > 20
+
+    def test_a_change_that_is_not_reported_is_caught(self):
+        _, _, problem = small_problem(0, n_columns=30)
+        selector = bucket_state(31, 1e4 * EXPONENT, True)
+        *_, (_, state) = watch(problem, selector, 0.0)
+        state.alpha[3] += 2**34
+        with pytest.raises(BrokenInvariantError):
+            check(selector, state.alpha)
 
 
 class TestAgainstAlgorithm1:

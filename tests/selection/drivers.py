@@ -1,10 +1,10 @@
-"""Compiled loops around the contract's three functions, and the check of what they draw."""
+"""Compiled loops around the contract's functions, and the check of what they draw."""
 
 import numpy as np
 from numba import njit
 from scipy.stats import binom, chi2
 
-from dplasso.selection.contract import rebuild, select, update
+from dplasso.selection.contract import granularity, rebuild, select, update, update_many
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
 ALARM = 1e-6
@@ -30,12 +30,31 @@ def draw(selector, alpha, stream, count):
 
 @njit
 def change(selector, alpha, coordinates, values):
-    """Set gradients one by one, telling the structure of each."""
+    """Set gradients one by one, telling the structure as the solvers do."""
+    grain = granularity(selector)
+    for i in range(coordinates.size):
+        k = coordinates[i]
+        old = alpha[k]
+        new = values[i]
+        alpha[k] = new
+        if (old ^ new) >> grain:
+            update(selector, alpha, k, old, new)
+
+
+@njit
+def change_together(selector, alpha, coordinates, values):
+    """Set gradients, each coordinate once, and tell the structure of all together."""
+    grain = granularity(selector)
+    changed, before = np.empty_like(coordinates), np.empty_like(values)
+    count = 0
     for i in range(coordinates.size):
         k = coordinates[i]
         old = alpha[k]
         alpha[k] = values[i]
-        update(selector, alpha, k, old, values[i])
+        if (old ^ values[i]) >> grain:
+            changed[count], before[count] = k, old
+            count += 1
+    update_many(selector, alpha, changed, before, count)
 
 
 def count_vertices(n_columns, vertex, sign):

@@ -33,7 +33,9 @@ def check_bucket(selector, alpha):
     demand((order[position] == np.arange(alpha.size)).all(), "position is the inverse of order")
     demand(start[0] == 0 and start[-1] == alpha.size, "segments cover the order")
     demand((np.diff(start) >= 0).all(), "segments do not overlap")
-    level = np.array([level_of(abs(int(a)), selector.shift, selector.bits) for a in alpha])
+    level = np.array(
+        [level_of(max(int(a), -int(a) - 1), selector.shift, selector.bits) for a in alpha]
+    )
     place = np.asarray(position, dtype=np.int64)
     demand((start[level] <= place).all(), "no coordinate stands below its level")
     demand((place < start[level + 1]).all(), "no coordinate stands above its level")

@@ -47,3 +47,11 @@ class TestEveryArgmax:
             best = np.array([first_largest(alpha)])
             change(selector, alpha, best, alpha[best] // 2)
             assert_steepest(selector, alpha)
+
+    @pytest.mark.parametrize("edge", [2**34, 2**36, 5 * 2**40, 2**62])
+    def test_ties_on_the_edge_of_a_level(self, name, edge):
+        for values in ([-edge, edge], [edge, -edge], [0, edge, -edge, edge - 1, -edge]):
+            alpha = np.array(values, dtype=np.int64)
+            selector = EXACT[name](alpha.size)
+            fill(selector, alpha)
+            assert_steepest(selector, alpha)

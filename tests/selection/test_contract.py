@@ -5,7 +5,7 @@ import pytest
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import descent_sign
-from dplasso.selection.contract import rebuild, select, update
+from dplasso.selection.contract import granularity, rebuild, select, update, update_many
 from reference import vertex_probabilities
 from selection.cases import EXPONENT, HARD, LIMIT, PRIVATE, SHARE, random_gradients
 from selection.drivers import ALARM, change, count_vertices, draw, fill, p_value
@@ -123,7 +123,8 @@ def test_draws_where_nothing_may_fall_are_caught():
 
 
 def test_the_contract_speaks_inside_kernels_only():
-    for function, n_arguments in ((select, 3), (update, 5), (rebuild, 2)):
+    duties = ((select, 3), (update, 5), (update_many, 5), (rebuild, 2), (granularity, 1))
+    for function, n_arguments in duties:
         with pytest.raises(NotImplementedError, match="compiled kernels"):
             function(*[None] * n_arguments)
 

@@ -1,4 +1,4 @@
-"""At a large exponent the steepest vertex wins: every structure, both signs."""
+"""What all structures share, private or not: direction, and updates in batches."""
 
 import numpy as np
 import pytest
@@ -11,9 +11,9 @@ from dplasso.selection.counters import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState, LaplaceState
 from selection.cases import SHARE
-from selection.drivers import draw, fill
+from selection.drivers import change, change_together, draw, fill
 
-# A thousand nats a share.
+# At a thousand nats a share the steepest vertex wins.
 STEEP = 1000.0 / SHARE
 STRUCTURES = {
     "argmax": lambda n: ArgmaxState(new_counters()),
@@ -38,3 +38,20 @@ def test_the_steepest_descent_wins(name, gradient):
     vertex, sign = draw(selector, alpha, random_stream(1), 50)
     assert vertex.tolist() == [7] * 50
     assert sign.tolist() == [-np.sign(gradient)] * 50
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_changes_told_together_leave_the_same_structure(name):
+    rng = np.random.default_rng(0)
+    start = rng.integers(-5 * SHARE, 5 * SHARE, 50)
+    one, other = STRUCTURES[name](50), STRUCTURES[name](50)
+    alphas = start.copy(), start.copy()
+    fill(one, alphas[0])
+    fill(other, alphas[1])
+    for _ in range(50):
+        coordinates = rng.permutation(50)[:10]
+        values = alphas[0][coordinates] + rng.integers(-SHARE, SHARE, 10)
+        change(one, alphas[0], coordinates, values)
+        change_together(other, alphas[1], coordinates, values)
+        for a, b in zip(one, other, strict=True):
+            np.testing.assert_array_equal(a, b)

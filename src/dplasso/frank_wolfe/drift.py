@@ -27,6 +27,8 @@ class Calendar(NamedTuple):
     ----------
     head : ndarray of int32, shape (T + 1,)
         First row due at each step, or -1.
+    count : ndarray of int32, shape (T + 1,)
+        Number of rows due at each step.
     following, previous : ndarray of int32, shape (N,)
         Neighbours in the list, or -1.
     due : ndarray of int32, shape (N,)
@@ -34,6 +36,7 @@ class Calendar(NamedTuple):
     """
 
     head: NDArray[np.int32]
+    count: NDArray[np.int32]
     following: NDArray[np.int32]
     previous: NDArray[np.int32]
     due: NDArray[np.int32]
@@ -43,6 +46,7 @@ def new_calendar(n_rows: int, n_steps: int) -> Calendar:
     """Return an empty calendar for `n_rows` rows (0 when nothing is ever refreshed)."""
     return Calendar(
         np.full(n_steps + 1, NONE, dtype=np.int32),
+        np.zeros(n_steps + 1, dtype=np.int32),
         np.full(n_rows, NONE, dtype=np.int32),
         np.full(n_rows, NONE, dtype=np.int32),
         np.full(n_rows, NONE, dtype=np.int32),
@@ -60,6 +64,7 @@ def schedule(calendar, row, step):
     if first != NONE:
         calendar.previous[first] = row
     calendar.head[step] = row
+    calendar.count[step] += 1
     calendar.due[row] = step
 
 
@@ -77,6 +82,7 @@ def unschedule(calendar, row):
         calendar.following[before] = after
     if after != NONE:
         calendar.previous[after] = before
+    calendar.count[step] -= 1
     calendar.previous[row] = NONE
     calendar.following[row] = NONE
     calendar.due[row] = NONE

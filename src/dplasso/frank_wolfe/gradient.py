@@ -12,7 +12,6 @@ import numpy as np
 from numba import njit
 
 from dplasso.frank_wolfe.transcript import weight_scale
-from dplasso.selection.contract import granularity, update
 
 
 @njit(cache=True, nogil=True)
@@ -83,30 +82,56 @@ def add_margins(problem, integer_weights, margin):
 
 
 @njit(cache=True, nogil=True)
-def replace_shares(problem, alpha, selector, i, old, new):
-    """Replace row i's shares at record gradient `old` by those at `new`, telling the selector."""
+def replace_shares(problem, alpha, i, old, new, grain, changed, before):
+    """Replace row i's shares at record gradient `old` by those at `new`.
+
+    Parameters
+    ----------
+    problem : Problem
+    alpha : ndarray of int64
+        Column gradients, changed in place.
+    i : int
+        Row.
+    old, new : float
+        Record gradients.
+    grain : int
+        Changes of ``alpha_k >> grain`` are reported; at 63 none is, not even of the sign.
+    changed, before : ndarray of int64, at least as long as a row
+        Filled with the coordinates to report and what they were.
+
+    Returns
+    -------
+    int
+        Number of coordinates to report.
+    """
     rows = problem.rows
     indices, values = rows.indices, rows.values
     bound = problem.bound
     scaled_old = old * problem.unit
     scaled_new = new * problem.unit
-    grain = granularity(selector)
+    count = 0
+    reported = np.int64(0) if grain == 63 else ~((np.int64(1) << grain) - 1)
     value = clip(rows.constant, bound)
     change = share(scaled_new, value) - share(scaled_old, value)
     for p in range(rows.indptr[i], rows.indptr[i + 1]):
         if values.size:
             value = clip(values[p], bound)
             change = share(scaled_new, value) - share(scaled_old, value)
-        k = np.int64(indices[p])
-        before = alpha[k]
-        after = before + change
-        alpha[k] = after
-        if (abs(before) >> grain) != (abs(after) >> grain):
-            update(selector, alpha, k, before, after)
+        k = indices[p]
+        was = alpha[k]
+        now = was + change
+        alpha[k] = now
+        if (was ^ now) & reported:
+            changed[count] = k
+            before[count] = was
+            count += 1
     if problem.intercept:
-        k = np.int64(problem.n_columns)
-        before = alpha[k]
-        after = before + share(scaled_new, bound) - share(scaled_old, bound)
-        alpha[k] = after
-        if (abs(before) >> grain) != (abs(after) >> grain):
-            update(selector, alpha, k, before, after)
+        k = problem.n_columns
+        was = alpha[k]
+        now = was + share(scaled_new, bound) - share(scaled_old, bound)
+        alpha[k] = now
+        if (was ^ now) & reported:
+            changed[count] = k
+            before[count] = was
+            count += 1
+    return count

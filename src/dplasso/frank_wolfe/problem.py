@@ -48,7 +48,7 @@ class Problem(NamedTuple):
 # |q x S| <= 2^32 for every record; sums of fewer than 2^31 of them fit 64 bits.
 SHARE_BITS = 32
 MAX_ROWS = 2**31 - 1
-# Margins carry this many bits behind |x| = bound, fewer (20 at T = 2 million) in long runs.
+# Margins carry this many bits behind |x| = bound, fewer (21 at T = 2 million) in long runs.
 _MARGIN_BITS = 40
 
 

@@ -22,7 +22,13 @@ from dplasso.frank_wolfe.gradient import (
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
-from dplasso.selection.contract import select
+from dplasso.selection.contract import granularity, rebuild, select, update_many
+
+# With this granularity no change of a gradient is reported to the selector.
+NOTHING_REPORTED = 63
+# A step that touches more than this many entries per coordinate indexes all gradients afresh
+# instead of reporting each change.
+_TOUCHES_PER_COORDINATE = 2
 
 
 class SparseState(NamedTuple):
@@ -42,6 +48,8 @@ class SparseState(NamedTuple):
         ``<alpha, K>`` and the sum of the entropies of sigma(margin), for the history.
     effort : ndarray of int64, shape (2,)
         Entries touched and operations spent since the last record of work.
+    changed, before : ndarray of int64, as long as the longest row
+        Scratch: the gradients of a row that the selector must hear of.
     """
 
     alpha: NDArray[np.int64]
@@ -50,6 +58,8 @@ class SparseState(NamedTuple):
     calendar: Calendar
     sums: NDArray[np.float64]
     effort: NDArray[np.int64]
+    changed: NDArray[np.int64]
+    before: NDArray[np.int64]
 
 
 def start_sparse(
@@ -69,6 +79,7 @@ def start_sparse(
         Whether rows are refreshed when they drift.
     """
     n_rows = gradient.size
+    longest_row = int(np.diff(problem.rows.indptr).max(initial=0)) + int(problem.intercept)
     return SparseState(
         alpha,
         np.zeros(n_rows, dtype=np.int64),
@@ -76,6 +87,8 @@ def start_sparse(
         new_calendar(n_rows if scheduled else 0, problem.n_steps),
         np.array([0.0, n_rows * np.log(2.0)]),
         np.zeros(2, dtype=np.int64),
+        np.empty(longest_row, dtype=np.int64),
+        np.empty(longest_row, dtype=np.int64),
     )
 
 
@@ -88,7 +101,7 @@ def entropy(p):
 
 
 @njit(cache=True, nogil=True)
-def refresh_row(problem, state, selector, i, step, tolerance, record):
+def refresh_row(problem, state, selector, i, step, tolerance, record, grain):
     """Bring row i's gradient up to date after `step` steps and reschedule it."""
     margin = np.float64(state.margin[i])
     label = np.float64(problem.labels[i])
@@ -96,7 +109,10 @@ def refresh_row(problem, state, selector, i, step, tolerance, record):
     new = probability(margin * margin_scale(problem, step)) - label
     state.effort[1] += OPERATIONS_PER_GRADIENT
     if new != old:
-        replace_shares(problem, state.alpha, selector, i, old, new)
+        changed, before = state.changed, state.before
+        count = replace_shares(problem, state.alpha, i, old, new, grain, changed, before)
+        if count:
+            update_many(selector, state.alpha, changed, before, count)
         state.gradient[i] = new
         entries = problem.rows.indptr[i + 1] - problem.rows.indptr[i]
         state.effort[0] += entries
@@ -111,13 +127,13 @@ def refresh_row(problem, state, selector, i, step, tolerance, record):
 
 
 @njit(cache=True, nogil=True)
-def step_column(problem, state, selector, j, weight, step, tolerance, record):
+def step_column(problem, state, selector, j, weight, step, tolerance, record, grain):
     """Add `weight` to K_j and refresh the rows that hold column j."""
     if j == problem.n_columns:
         term = margin_term(problem.bound, problem.margin_unit)
         for i in range(state.margin.size):
             state.margin[i] += weight * term
-            refresh_row(problem, state, selector, i, step, tolerance, record)
+            refresh_row(problem, state, selector, i, step, tolerance, record, grain)
         return
     columns = problem.columns
     for p in range(columns.indptr[j], columns.indptr[j + 1]):
@@ -125,7 +141,24 @@ def step_column(problem, state, selector, j, weight, step, tolerance, record):
         value = columns.values[p] if columns.values.size else columns.constant
         term = margin_term(clip(value, problem.bound), problem.margin_unit)
         state.margin[i] += weight * term
-        refresh_row(problem, state, selector, i, step, tolerance, record)
+        refresh_row(problem, state, selector, i, step, tolerance, record, grain)
+
+
+@njit(cache=True, nogil=True)
+def many_touches(problem, state, j, step):
+    """Say whether a step is better followed by indexing all gradients afresh.
+
+    This decides how the selector comes to know the gradients, never which rows are refreshed.
+    """
+    n_rows = state.margin.size
+    if j == problem.n_columns:
+        refreshed = n_rows
+    else:
+        refreshed = problem.columns.indptr[j + 1] - problem.columns.indptr[j]
+    if state.calendar.due.size:
+        refreshed += state.calendar.count[step]
+    touches = np.float64(problem.rows.indices.size) / n_rows * refreshed
+    return touches > _TOUCHES_PER_COORDINATE * state.alpha.size
 
 
 @njit(cache=True, nogil=True)
@@ -166,12 +199,18 @@ def run_sparse(
             gap[step - 1] = (inner - s * problem.radius * steepest) / n_rows
         weight = s * (step + 1)
         state.sums[0] += weight * steepest
-        step_column(problem, state, selector, j, weight, step, tolerance, record)
+        grain = granularity(selector)
+        wholesale = many_touches(problem, state, j, step)
+        if wholesale:
+            grain = NOTHING_REPORTED
+        step_column(problem, state, selector, j, weight, step, tolerance, record, grain)
         if state.calendar.due.size:
             i = np.int64(state.calendar.head[step])
             while i != NONE:
                 following = np.int64(state.calendar.following[i])
-                refresh_row(problem, state, selector, i, step, tolerance, record)
+                refresh_row(problem, state, selector, i, step, tolerance, record, grain)
                 i = following
+        if wholesale:
+            rebuild(selector, state.alpha)
         if work.shape[0]:
             record_work(work[step - 1], selector.counters, state.effort)

@@ -14,8 +14,8 @@ NEIGHBOR_RELATIONS = ("add-remove", "replace-one")
 # double; no real feature does.
 SMALLEST_BOUND = 1e-100
 LARGEST_BOUND = 1e100
-# Steps are counted in 32-bit calendars, and the transcript holds one vertex for each.
-LARGEST_N_ITER = 2**31 - 1
+# Weights grow like T^2 in integers; up to here 64-bit margins keep 21 bits behind feature_bound.
+LARGEST_N_ITER = 2_000_000
 
 
 def _number(name: str, value: Any) -> float:
@@ -84,7 +84,7 @@ def check_n_iter(n_iter: Any) -> int:
     Parameters
     ----------
     n_iter : int
-        From 1 to 2^31 - 1.
+        From 1 to 2,000,000.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def check_n_iter(n_iter: Any) -> int:
     TypeError
         If it is not a whole number.
     ValueError
-        If it is less than 1 or above 2^31 - 1.
+        If it is less than 1 or above 2,000,000.
     """
     if isinstance(n_iter, bool) or not isinstance(n_iter, Integral):
         raise TypeError(

@@ -187,23 +187,57 @@ def rebuild_big_little(selector, alpha):
 
 
 @njit(cache=True, nogil=True)
+def recount(bounds, weigh, ticks, total, reference, stale, k, old, new):
+    """Recount coordinate k; return 1 if its group has to wait for a draw to recompute it."""
+    size, most, least = bounds
+    exponent, signed, scale = weigh
+    group = k // size
+    if total[group] == 0 or abs(old) == abs(new):
+        return 0
+    weight = scale * relative_weight(exponent, abs(new), reference[group], signed)
+    if weight < most:
+        counted = np.int64(weight) + 1
+        after = total[group] + counted - ticks[k]
+        if after >= least:
+            ticks[k] = counted
+            total[group] = after
+            return 0
+    total[group] = 0
+    stale[0] += 1
+    stale[stale[0]] = group
+    return 1
+
+
+@njit(cache=True, nogil=True)
+def update_many_big_little(selector, alpha, changed, old, count):
+    """Recount the coordinates that changed."""
+    bounds = selector.size, selector.most, selector.least
+    weigh = selector.exponent, selector.signed, selector.scale
+    ticks, total = selector.ticks, selector.total
+    reference, stale = selector.reference, selector.stale
+    left = 0
+    for m in range(count):
+        k = np.int64(changed[m])
+        left += recount(bounds, weigh, ticks, total, reference, stale, k, old[m], alpha[k])
+    selector.counters[MOVES] += left
+
+
+@njit(cache=True, nogil=True)
 def update_big_little(selector, alpha, k, old, new):
     """Recount coordinate k, or leave its group for the next draw to recompute."""
-    group = k // selector.size
-    if selector.total[group] == 0 or abs(old) == abs(new):
-        return
-    weight = weight_in_ticks(selector, abs(new), selector.reference[group])
-    if weight < selector.most:
-        ticks = np.int64(weight) + 1
-        total = selector.total[group] + ticks - selector.ticks[k]
-        if total >= selector.least:
-            selector.ticks[k] = ticks
-            selector.total[group] = total
-            return
-    selector.total[group] = 0
-    selector.stale[0] += 1
-    selector.stale[selector.stale[0]] = group
-    selector.counters[MOVES] += 1
+    bounds = selector.size, selector.most, selector.least
+    weigh = selector.exponent, selector.signed, selector.scale
+    selector.counters[MOVES] += recount(
+        bounds,
+        weigh,
+        selector.ticks,
+        selector.total,
+        selector.reference,
+        selector.stale,
+        k,
+        old,
+        new,
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -290,4 +324,10 @@ def select_big_little(selector, alpha, stream):
             return k, sign
 
 
-register(BigLittleState, select_big_little, update_big_little, rebuild_big_little)
+register(
+    BigLittleState,
+    select_big_little,
+    update_big_little,
+    rebuild_big_little,
+    update_many_kernel=update_many_big_little,
+)

@@ -1,8 +1,8 @@
 """Dynamic bucketed rejection: draws at a cost free of D, updates that mostly cost one compare.
 
-Coordinates are kept sorted by *level*, a function of ``|alpha_k|`` alone: one permutation of the
-coordinates in which each level is a contiguous segment. Levels are ``2^shift`` units wide, which
-makes the weights inside one differ by a factor of at most 2, so that
+Coordinates are kept sorted by *level*, a function of alpha_k alone: one permutation of the
+coordinates in which each level is a contiguous segment. Levels are ``2^shift`` units of magnitude
+wide, which makes the weights inside one differ by a factor of at most 2, so that
 
 1. drawing a level by (members x upper bound of their weight),
 2. drawing a member uniformly,
@@ -60,6 +60,8 @@ class BucketState(NamedTuple):
         with the true one.
     shift, bits : int
         Level width ``2^shift`` units; `bits` as in `level_of`.
+    linear : int
+        Draws are by rejection while the top level is below this one.
     order : ndarray of int32 or int64, shape (D,)
         Coordinates, grouped by level.
     position : ndarray like `order`, shape (D,)
@@ -82,6 +84,7 @@ class BucketState(NamedTuple):
     signed: bool
     shift: int
     bits: int
+    linear: int
     order: NDArray[np.integer]
     position: NDArray[np.integer]
     start: NDArray[np.int64]
@@ -118,10 +121,12 @@ def bucket_state(n_columns: int, exponent: float, signed: bool) -> BucketState:
     if not exponent > 0:
         raise ValueError(f"exponent must be positive, got {exponent}")
     if np.isinf(exponent):
-        shift, bits, decay = ARGMAX_SHIFT, ARGMAX_BITS, np.ones(1)
+        shift, bits, linear, decay = ARGMAX_SHIFT, ARGMAX_BITS, 0, np.ones(1)
     else:
         shift = int(np.clip(np.floor(np.log2(np.log(2.0) / exponent)), 0, 62))
         bits = PRIVATE_BITS
+        # Weights of neighbouring integers may be too far apart for a level to hold two.
+        linear = 2 ** (bits + 1) if exponent <= np.log(2.0) else 0
         width = exponent * 2.0**shift
         # All members together stay below 2^63 ticks, and those of one tick weigh next to nothing.
         size_bits = int(n_columns).bit_length()
@@ -131,13 +136,14 @@ def bucket_state(n_columns: int, exponent: float, signed: bool) -> BucketState:
     index = np.int32 if n_columns < 2**31 else np.int64
     edge_factor = np.ones(_EDGE_FACTORS)
     if signed:
-        edges = np.arange(1, _EDGE_FACTORS + 1) * 2.0**shift - 1.0
+        edges = np.arange(1, _EDGE_FACTORS + 1) * 2.0**shift
         edge_factor += np.exp(-2.0 * exponent * edges)
     return BucketState(
         float(exponent),
         signed,
         shift,
         bits,
+        linear,
         np.empty(n_columns, dtype=index),
         np.empty(n_columns, dtype=index),
         np.zeros(level_of(LARGEST, shift, bits) + 2, dtype=np.int64),
@@ -151,9 +157,18 @@ def bucket_state(n_columns: int, exponent: float, signed: bool) -> BucketState:
 
 
 @njit(cache=True, nogil=True)
-def level_of(magnitude, shift, bits):
-    """Return the level of a magnitude: linear up to ``2^(bits + 1)`` levels, then logarithmic."""
-    steps = magnitude >> shift
+def fold(gradient):
+    """Return a for a >= 0, else -a - 1: the magnitude, so that level edges are those of a >> shift.
+
+    A solver can then tell in two instructions that a gradient has stayed in its level.
+    """
+    return gradient ^ (gradient >> 63)
+
+
+@njit(cache=True, nogil=True)
+def level_of(folded, shift, bits):
+    """Return the level of a `fold`: linear up to ``2^(bits + 1)`` levels, then logarithmic."""
+    steps = folded >> shift
     level = steps
     octave = 0
     while (steps >> octave) >= (1 << (bits + 1)):
@@ -164,12 +179,12 @@ def level_of(magnitude, shift, bits):
 
 @njit(cache=True, nogil=True)
 def upper_edge(level, shift, bits):
-    """Return the largest magnitude that belongs to the level."""
+    """Return the largest magnitude in the level; the next one's smallest equals it."""
     octave = max(0, (level >> bits) - 1)
     steps = level - (octave << bits) + 1
     if steps > (LARGEST >> (octave + shift)):
         return LARGEST
-    return (steps << (octave + shift)) - 1
+    return steps << (octave + shift)
 
 
 @njit(cache=True, nogil=True)
@@ -180,7 +195,7 @@ def rebuild_bucket(selector, alpha):
     shift, bits = selector.shift, selector.bits
     top = 0
     for k in range(alpha.size):
-        level = level_of(abs(alpha[k]), shift, bits)
+        level = level_of(fold(alpha[k]), shift, bits)
         start[level + 1] += 1
         top = max(top, level)
     selector.top[0] = top
@@ -188,7 +203,7 @@ def rebuild_bucket(selector, alpha):
         start[level + 1] += start[level]
     # start[l] serves as level l's write position, then is put back.
     for k in range(alpha.size):
-        level = level_of(abs(alpha[k]), shift, bits)
+        level = level_of(fold(alpha[k]), shift, bits)
         place = start[level]
         selector.order[place] = k
         selector.position[k] = place
@@ -199,9 +214,8 @@ def rebuild_bucket(selector, alpha):
 
 
 @njit(cache=True, nogil=True)
-def move(selector, k, source, target):
+def move(order, position, start, k, source, target):
     """Carry coordinate k from one level's segment to another's, a swap per level crossed."""
-    order, position, start = selector.order, selector.position, selector.start
     place = np.int64(position[k])
     for level in range(source, target):
         edge = start[level + 1] - 1
@@ -223,21 +237,36 @@ def move(selector, k, source, target):
             order[edge] = k
             place = edge
     position[k] = place
-    selector.top[0] = max(selector.top[0], target)
-    selector.counters[MOVES] += 1
+
+
+@njit(cache=True, nogil=True)
+def update_many_bucket(selector, alpha, changed, old, count):
+    """Move the coordinates that left their level."""
+    order, position, start = selector.order, selector.position, selector.start
+    shift, bits = selector.shift, selector.bits
+    top = selector.top[0]
+    moves = 0
+    for m in range(count):
+        k = changed[m]
+        source = level_of(fold(old[m]), shift, bits)
+        target = level_of(fold(alpha[k]), shift, bits)
+        if source != target:
+            move(order, position, start, k, source, target)
+            top = max(top, target)
+            moves += 1
+    selector.top[0] = top
+    selector.counters[MOVES] += moves
 
 
 @njit(cache=True, nogil=True)
 def update_bucket(selector, alpha, k, old, new):
     """Move coordinate k if it left its level."""
-    shift = selector.shift
-    before = abs(old) >> shift
-    after = abs(new) >> shift
-    if before != after:
-        source = level_of(abs(old), shift, selector.bits)
-        target = level_of(abs(new), shift, selector.bits)
-        if source != target:
-            move(selector, k, source, target)
+    source = level_of(fold(old), selector.shift, selector.bits)
+    target = level_of(fold(new), selector.shift, selector.bits)
+    if source != target:
+        move(selector.order, selector.position, selector.start, k, source, target)
+        selector.top[0] = max(selector.top[0], target)
+        selector.counters[MOVES] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -252,17 +281,22 @@ def lower_top(selector):
 
 @njit(cache=True, nogil=True)
 def scan_top(selector, alpha, top):
-    """Return the coordinate of largest magnitude, the first of equals: it is in the top level."""
-    order = selector.order
+    """Return the coordinate of largest magnitude, the first of equals."""
+    order, start = selector.order, selector.start
     best = np.int64(alpha.size)
     largest = np.int64(-1)
-    for place in range(selector.start[top], selector.start[top + 1]):
-        k = np.int64(order[place])
-        magnitude = abs(alpha[k])
-        if magnitude > largest or (magnitude == largest and k < best):
-            best, largest = k, magnitude
-    selector.counters[TRIES] += selector.start[top + 1] - selector.start[top]
-    return best
+    level = top
+    while True:
+        for place in range(start[level], start[level + 1]):
+            k = np.int64(order[place])
+            magnitude = abs(alpha[k])
+            if magnitude > largest or (magnitude == largest and k < best):
+                best, largest = k, magnitude
+        selector.counters[TRIES] += start[level + 1] - start[level]
+        level -= 1
+        # Only on the edge between two levels can the lower one hold an equal.
+        if level < 0 or upper_edge(level, selector.shift, selector.bits) < largest:
+            return best
 
 
 @njit(cache=True, nogil=True)
@@ -313,7 +347,7 @@ def select_bucket(selector, alpha, stream):
     if np.isinf(selector.exponent):
         best = scan_top(selector, alpha, top)
         return best, descent_sign(alpha[best])
-    if top < (1 << (selector.bits + 1)):
+    if top < selector.linear:
         chosen = reject(selector, alpha, stream, top)
     else:
         chosen = race_top(selector, alpha, stream, top)
@@ -353,4 +387,4 @@ def level_width(selector):
     return selector.shift
 
 
-register(BucketState, select_bucket, update_bucket, rebuild_bucket, level_width)
+register(BucketState, select_bucket, update_bucket, rebuild_bucket, level_width, update_many_bucket)

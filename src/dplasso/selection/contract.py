@@ -11,12 +11,13 @@ function       duty
 =============  ==========================================================================
 `select`       return ``(coordinate, sign)``: the vertex ``sign * radius * e_coordinate``
 `update`       coordinate `k` has just changed from `old` to `new`
+`update_many`  ``changed[:count]`` have just changed, each once, from ``old[:count]``
 `rebuild`      forget everything and index `alpha` afresh
-`granularity`  return g: only changes of ``|alpha_k| >> g`` need an `update`; 63 means none
+`granularity`  return g: only changes of ``alpha_k >> g`` need an `update`; 63 means none
 =============  ==========================================================================
 
-The solvers make the comparison of `granularity` themselves, in the innermost loop, where a call per
-touched entry would cost a hundred times the entry's own update.
+The solvers make the comparison of `granularity` themselves and report a row's changes together: in
+the innermost loop a call per touched entry would cost a hundred times the entry's own update.
 
 A structure may read `alpha` in `select`; it must not write to it. Every private structure draws
 from the same distribution, to within `DRAW_ERROR` in total variation.
@@ -38,6 +39,11 @@ def select(selector: Any, alpha: Any, stream: Any) -> tuple[int, int]:
 
 def update(selector: Any, alpha: Any, k: int, old: int, new: int) -> None:
     """Take note that ``alpha[k]`` went from `old` to `new`; see the module's table."""
+    raise NotImplementedError(_ONLY_COMPILED)
+
+
+def update_many(selector: Any, alpha: Any, changed: Any, old: Any, count: int) -> None:
+    """Take note of several changes; see the module's table."""
     raise NotImplementedError(_ONLY_COMPILED)
 
 
@@ -69,6 +75,7 @@ def register(
     update_kernel: Callable[..., Any],
     rebuild_kernel: Callable[..., Any],
     granularity_kernel: Callable[..., Any] = every_change,
+    update_many_kernel: Callable[..., Any] | None = None,
 ) -> None:
     """Make a structure known to the solvers.
 
@@ -78,6 +85,8 @@ def register(
         A NamedTuple class, defined at the top of an importable module.
     select_kernel, update_kernel, rebuild_kernel, granularity_kernel : numba functions
         With the arguments of `select`, `update`, `rebuild` and `granularity`.
+    update_many_kernel : numba function, optional
+        With the arguments of `update_many`; by default `update_kernel` for each change.
     """
 
     def handles(selector: Any) -> bool:
@@ -96,6 +105,21 @@ def register(
         if not handles(selector):
             return None
         return lambda selector, alpha, k, old, new: update_kernel(selector, alpha, k, old, new)
+
+    @overload(update_many, strict=False)
+    def _update_many(selector: Any, alpha: Any, changed: Any, old: Any, count: Any) -> Any:
+        if not handles(selector):
+            return None
+        if update_many_kernel is not None:
+            return lambda selector, alpha, changed, old, count: update_many_kernel(
+                selector, alpha, changed, old, count
+            )
+
+        def one_by_one(selector, alpha, changed, old, count):  # type: ignore[no-untyped-def]
+            for m in range(count):
+                update_kernel(selector, alpha, changed[m], old[m], alpha[changed[m]])
+
+        return one_by_one
 
     @overload(rebuild, strict=False)
     def _rebuild(selector: Any, alpha: Any) -> Any:

@@ -267,6 +267,17 @@ def update_heap(heap, alpha, k, old, new):
 
 
 @njit(cache=True, nogil=True)
+def update_many_heap(heap, alpha, changed, old, count):
+    """Raise the keys of the gradients that outgrew them."""
+    key = heap.key
+    for m in range(count):
+        k = np.int64(changed[m])
+        magnitude = abs(alpha[k])
+        if magnitude > key[k]:
+            raise_key(heap, k, magnitude)
+
+
+@njit(cache=True, nogil=True)
 def select_heap(heap, alpha, stream):
     """Return the first coordinate of largest magnitude and the descending sign."""
     best = np.int64(-1)
@@ -291,4 +302,4 @@ def select_heap(heap, alpha, stream):
     return best, descent_sign(alpha[best])
 
 
-register(HeapState, select_heap, update_heap, rebuild_heap)
+register(HeapState, select_heap, update_heap, rebuild_heap, update_many_kernel=update_many_heap)

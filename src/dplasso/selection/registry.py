@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from dplasso.selection.argmax import ArgmaxState
+from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
+from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState, LaplaceState
 
 
@@ -47,11 +49,21 @@ def _bucket(n_columns: int, rule: SelectionRule) -> Any:
     return bucket_state(n_columns, rule.exponent, rule.mechanism == "exponential")
 
 
+def _big_little(n_columns: int, rule: SelectionRule) -> Any:
+    return big_little_state(n_columns, rule.exponent, rule.mechanism == "exponential")
+
+
+def _heap(n_columns: int, rule: SelectionRule) -> Any:
+    return heap_state(n_columns)
+
+
 _EVERYTHING = ("exponential", "paper", "none")
 _BUILDERS: dict[str, tuple[Callable[[int, SelectionRule], Any], tuple[str, ...]]] = {
     "bucket": (_bucket, _EVERYTHING),
     "noisy-max": (_noisy_max, _EVERYTHING),
+    "big-little": (_big_little, ("exponential", "paper")),
     "argmax": (_argmax, ("none",)),
+    "heap": (_heap, ("none",)),
 }
 SELECTORS = tuple(_BUILDERS)
 
