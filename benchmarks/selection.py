@@ -19,17 +19,14 @@ from pathlib import Path
 
 import numpy as np
 from numba import njit
-from scipy import sparse
 
-from dplasso.data.matrix import compress, transpose
-from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit
-from dplasso.frank_wolfe.solve import solve
+from benchmarks.heap import heap_pops
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.contract import granularity, rebuild, select, update_many
-from dplasso.selection.counters import MOVES, POPS, TRIES, VARIATES, new_counters
+from dplasso.selection.counters import MOVES, TRIES, VARIATES, new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState
 
@@ -37,8 +34,8 @@ SHARE = 2**32
 # The exponential mechanism's eps0 for T = 1,000 and delta = 1e-6, by epsilon.
 EPS0 = {"0.1": 0.001603, "1": 0.013959}
 RECORDS = 1_000_000
-# Entries of a row: in an iteration, and where updates alone are timed.
-ROW, LONG_ROW = 10, 100
+# Entries of a row: its columns are distinct, as the contract asks of changes told together.
+ROW = 10
 # O(D) structures, and the heap's 26 bytes a column, end here.
 LINEAR_LIMIT = 10_000_000
 
@@ -58,46 +55,42 @@ def draw_only(selector, alpha, stream, count):
 
 
 @njit
-def change_row(selector, alpha, columns, changes, begin, end, grain, changed, before):
-    """Change the gradients of one row, as the solvers do."""
-    count = 0
-    for i in range(begin, end):
-        k = columns[i]
-        old = alpha[k]
-        new = old + changes[i]
-        alpha[k] = new
-        if (old ^ new) >> grain:
-            changed[count] = k
-            before[count] = old
-            count += 1
-    if count:
-        update_many(selector, alpha, changed, before, count)
-
-
-@njit
 def iterate(selector, alpha, stream, columns, changes, touched):
-    """Run one iteration per `touched` changes: a draw, then the rows' changes."""
-    grain = granularity(selector)
+    """Run one iteration per `touched` changes: a draw, then the changes, row by row."""
+    # As the solvers do: report what left its level, the columns of a row together.
+    mask = report_mask(selector)
     changed, before = np.empty(ROW, np.int64), np.empty(ROW, np.int64)
-    for begin in range(0, columns.size, touched):
-        select(selector, alpha, stream)
-        for row in range(begin, begin + touched, ROW):
-            change_row(selector, alpha, columns, changes, row, row + ROW, grain, changed, before)
+    for begin in range(0, columns.size, ROW):
+        if touched and begin % touched == 0:
+            select(selector, alpha, stream)
+        count = 0
+        for i in range(begin, begin + ROW):
+            k = np.uint64(columns[np.uint64(i)])
+            old = alpha[k]
+            new = old + changes[np.uint64(i)]
+            alpha[k] = new
+            if (old ^ new) & mask:
+                changed[np.uint64(count)] = k
+                before[np.uint64(count)] = old
+                count += 1
+        if count:
+            update_many(selector, alpha, changed, before, count)
 
 
 @njit
-def update_only(selector, alpha, columns, changes):
+def report_mask(selector):
     grain = granularity(selector)
-    changed, before = np.empty(LONG_ROW, np.int64), np.empty(LONG_ROW, np.int64)
-    for row in range(0, columns.size, LONG_ROW):
-        end = min(row + LONG_ROW, columns.size)
-        change_row(selector, alpha, columns, changes, row, end, grain, changed, before)
+    return np.int64(0) if grain == 63 else ~((np.int64(1) << grain) - 1)
+
+
+def update_only(selector, alpha, columns, changes):
+    iterate(selector, alpha, random_stream(0), columns, changes, 0)
 
 
 @njit
 def bare(alpha, columns, changes):
     for i in range(columns.size):
-        alpha[columns[i]] += changes[i]
+        alpha[np.uint64(columns[np.uint64(i)])] += changes[np.uint64(i)]
 
 
 def power_law_gradients(n_columns, rng):
@@ -111,12 +104,21 @@ def power_law_gradients(n_columns, rng):
 
 
 def touched_columns(n_columns, count, rng):
-    """Columns by the power law: popular ones often, any one now and then."""
-    return np.minimum((n_columns ** rng.random(count)).astype(np.int64), n_columns) - 1
+    """Rows of columns by the power law: popular ones often, any one now and then."""
+    drawn = (n_columns ** rng.random((count // ROW, ROW))).astype(np.int64) - 1
+    return ascending(np.minimum(drawn, n_columns - 1), n_columns)
 
 
 def uniform_columns(n_columns, count, rng):
-    return rng.integers(0, n_columns, count)
+    return ascending(rng.integers(0, n_columns, (count // ROW, ROW)), n_columns)
+
+
+def ascending(rows, n_columns):
+    """Sort the columns of every row and move equal ones apart."""
+    rows.sort(axis=1)
+    steps = np.arange(rows.shape[1])
+    apart = np.maximum.accumulate(rows - steps, axis=1) + steps
+    return np.minimum(apart, n_columns - rows.shape[1] + steps).ravel()
 
 
 def small_changes(count, rng):
@@ -157,7 +159,7 @@ def median_times(selectors, alpha, rounds, batch, work):
     for _ in range(rounds):
         for name, selector in selectors.items():
             columns, changes, units = batch(name)
-            times[name].append(seconds(work, selector, columns, changes) / units)
+            times[name].append(seconds(work, selector, columns, changes, units) / units)
             if selector is None:
                 bare(alpha, columns, -changes)
             else:
@@ -166,54 +168,52 @@ def median_times(selectors, alpha, rounds, batch, work):
 
 
 def compare(n_columns, epsilon, quick, rng):
-    """Return the figures of all structures at one D and epsilon."""
-    exponent = EPS0[epsilon] / (2 * SHARE)
+    """Return the figures of all structures at one D and epsilon, seconds each."""
     alpha = power_law_gradients(n_columns, rng)
-    selectors = structures(n_columns, exponent)
+    selectors = structures(n_columns, EPS0[epsilon] / (2 * SHARE))
     stream = random_stream(1)
+    rounds = 3 if quick else 7
     found = {}
     for name, selector in selectors.items():
         found[name] = {"rebuild": seconds(fill, selector, alpha)}
         draw_only(selector, alpha, stream, 1)
         selector.counters[:] = 0
-    rounds = 3 if quick else 7
 
-    def draw(selector, columns, _):
-        draw_only(selector, alpha, stream, columns.size)
+    def no_changes(name):
+        nothing = np.zeros(0, dtype=np.int64)
+        return nothing, nothing, iterations_per_batch(name, n_columns, quick)
 
-    def batch_of_draws(name):
-        count = iterations_per_batch(name, n_columns, quick)
-        return touched_columns(n_columns, count, rng), np.zeros(count, dtype=np.int64), count
+    def draw(selector, columns, changes, units):  # noqa: ARG001
+        draw_only(selector, alpha, stream, units)
 
-    for name, value in median_times(selectors, alpha, rounds, batch_of_draws, draw).items():
-        draws = rounds * iterations_per_batch(name, n_columns, quick)
+    for name, value in median_times(selectors, alpha, rounds, no_changes, draw).items():
         counters = selectors[name].counters
+        draws = rounds * iterations_per_batch(name, n_columns, quick)
         found[name]["draw"] = value
-        for label, counter in (("tries", TRIES), ("variates", VARIATES), ("pops", POPS)):
+        for label, counter in (("tries", TRIES), ("variates", VARIATES)):
             found[name][f"{label}_per_draw"] = int(counters[counter]) / draws
-        counters[:] = 0
 
     for touched in (10, 500):
 
-        def batch_of_iterations(name, touched=touched):
-            count = iterations_per_batch(name, n_columns, quick)
-            columns = touched_columns(n_columns, count * touched, rng)
-            return columns, small_changes(columns.size, rng), count
+        def changes_of_iterations(name, touched=touched):
+            units = iterations_per_batch(name, n_columns, quick)
+            columns = touched_columns(n_columns, units * touched, rng)
+            return columns, small_changes(columns.size, rng), units
 
-        def run(selector, columns, changes, touched=touched):
+        def run(selector, columns, changes, units, touched=touched):  # noqa: ARG001
             iterate(selector, alpha, stream, columns, changes, touched)
 
-        values = median_times(selectors, alpha, rounds, batch_of_iterations, run)
-        for name, value in values.items():
+        times = median_times(selectors, alpha, rounds, changes_of_iterations, run)
+        for name, value in times.items():
             found[name][f"iteration_{touched}"] = value
 
-    for kind, columns_of in (("", touched_columns), ("_uniform", uniform_columns)):
+    for kind, columns_of in (("update", touched_columns), ("update_uniform", uniform_columns)):
         count = 20_000 if quick else 200_000
 
-        def batch_of_updates(_, columns_of=columns_of, count=count):
+        def changes_alone(_, columns_of=columns_of, count=count):
             return columns_of(n_columns, count, rng), small_changes(count, rng), count
 
-        def change(selector, columns, changes):
+        def change(selector, columns, changes, units):  # noqa: ARG001
             if selector is None:
                 bare(alpha, columns, changes)
             else:
@@ -221,52 +221,13 @@ def compare(n_columns, epsilon, quick, rng):
 
         for selector in selectors.values():
             selector.counters[MOVES] = 0
-        values = median_times({"bare": None, **selectors}, alpha, rounds, batch_of_updates, change)
-        for name, value in values.items():
-            found.setdefault(name, {})[f"update{kind}"] = value
+        times = median_times({"bare": None, **selectors}, alpha, rounds, changes_alone, change)
+        for name, value in times.items():
+            found.setdefault(name, {})[kind] = value
         for name, selector in selectors.items():
             moves = int(selector.counters[MOVES])
-            found[name][f"moves_per_update{kind}"] = moves / (2 * rounds * count)
+            found[name][f"moves_per_{kind}"] = moves / (2 * rounds * count)
     return found
-
-
-def heap_pops(quick):
-    """Pops per iteration of the heap in a plain Frank-Wolfe run, against the non-zero weights."""
-    rng = np.random.default_rng(2)
-    n_rows, n_columns, n_steps = (2000, 10_000, 200) if quick else (20_000, 200_000, 1000)
-    per_row = 60
-    columns = touched_columns(n_columns, n_rows * per_row, rng).reshape(n_rows, per_row)
-    rows = np.repeat(np.arange(n_rows), per_row)
-    X = sparse.csr_array((np.ones(rows.size, np.float32), (rows, columns.ravel())))
-    X.resize(n_rows, n_columns)
-    X.data[:] = 1.0
-    signal = rng.normal(0, 1, n_columns) * (rng.random(n_columns) < 0.02)
-    labels = (X @ signal + rng.normal(0, 1, n_rows) > 0).astype(np.int8)
-    laid_out, _ = compress(X)
-    problem = Problem(
-        rows=laid_out,
-        columns=transpose(laid_out, n_columns),
-        labels=labels,
-        n_columns=n_columns,
-        intercept=True,
-        bound=1.0,
-        radius=50.0,
-        unit=gradient_unit(1.0),
-        margin_unit=margin_unit(1.0, n_steps),
-        n_steps=n_steps,
-    )
-    heap = heap_state(n_columns + 1)
-    solution = solve(problem, heap, random_stream(0), drift_tol=0.01)
-    nonzero = np.unique(solution.transcript.vertex).size
-    pops = int(heap.counters[POPS]) / n_steps
-    return {
-        "rows": n_rows,
-        "columns": n_columns,
-        "iterations": n_steps,
-        "pops_per_iteration": pops,
-        "nonzero_weights": int(nonzero),
-        "ratio": pops / nonzero,
-    }
 
 
 def fitted_exponent(runs, name, figure):

@@ -147,7 +147,9 @@ class TestClasses:
         assert one.transcript_.vertex[0] == other.transcript_.vertex[0]
         assert one.transcript_.sign[0] == -other.transcript_.sign[0]
         np.testing.assert_allclose(one.coef_.toarray(), -other.coef_.toarray(), atol=0.1)
-        assert (one.predict(X) == other.predict(X)).mean() > 0.9
+        clear = np.abs(one.decision_function(X)) > 0.2
+        assert clear.sum() > 500
+        np.testing.assert_array_equal(one.predict(X)[clear], other.predict(X)[clear])
 
     @pytest.mark.parametrize("labels", [["no", "yes"], [False, True], [-1.0, 2.0], [3, 9]])
     def test_predictions_are_the_labels_given(self, data, labels):

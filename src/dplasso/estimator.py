@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dplasso.compilation import announce_compilation
 from dplasso.data.labels import encode_labels
-from dplasso.data.matrix import compress, transpose, working_dtype
+from dplasso.data.matrix import compress, working_dtype
+from dplasso.data.transpose import transpose
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.decision import margins
 from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit
@@ -294,12 +295,13 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     def _problem(self, X: Any, labels: NDArray[np.int8]) -> Problem:
         """Lay out the data for the solver."""
         bound = float(self.feature_bound)
+        n_threads = effective_n_jobs(self.n_jobs)
         matrix, by_rows = compress(X)
-        rows = matrix if by_rows else transpose(matrix, X.shape[0])
+        rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
         if not by_rows:
             columns = matrix
         elif self.solver == "sparse":
-            columns = transpose(rows, X.shape[1])
+            columns = transpose(rows, X.shape[1], n_threads)
         else:
             # Algorithm 1 reads rows alone.
             columns = rows

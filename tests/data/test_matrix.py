@@ -6,7 +6,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.data.matrix import Compressed, compress, transpose, working_dtype
+from dplasso.data.matrix import Compressed, compress, working_dtype
+from dplasso.data.transpose import transpose
 from dplasso.errors import DataError
 
 

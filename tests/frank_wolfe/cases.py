@@ -3,7 +3,8 @@
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso.data.matrix import compress, transpose
+from dplasso.data.matrix import compress
+from dplasso.data.transpose import transpose
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit
 from dplasso.frank_wolfe.solve import starting_gradient

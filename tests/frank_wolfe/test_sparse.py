@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.data.matrix import Compressed, transpose
+from dplasso.data.matrix import Compressed
+from dplasso.data.transpose import transpose
 from dplasso.frank_wolfe.drift import NONE
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.sparse import entropy, many_touches
