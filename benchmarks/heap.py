@@ -24,8 +24,10 @@ def heap_pops(quick):
     )
     X.sum_duplicates()
     X.data[:] = 1.0
-    signal = rng.normal(0, 1, n_columns) * (rng.random(n_columns) < 0.02)
-    labels = (X @ signal + rng.normal(0, 1, n_rows) > 0).astype(np.int8)
+    # A thousand columns of every popularity matter, none decides alone.
+    signal = np.zeros(n_columns)
+    signal[(n_columns ** rng.random(1000)).astype(np.int64) - 1] = rng.normal(0, 0.5, 1000)
+    labels = (X @ signal + rng.logistic(0, 1, n_rows) > 0).astype(np.int8)
     laid_out, _ = compress(X)
     problem = Problem(
         rows=laid_out,

@@ -31,6 +31,7 @@ from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState
 
 SHARE = 2**32
+NO_DRAWS = random_stream(0)
 # The exponential mechanism's eps0 for T = 1,000 and delta = 1e-6, by epsilon.
 EPS0 = {"0.1": 0.001603, "1": 0.013959}
 RECORDS = 1_000_000
@@ -84,7 +85,7 @@ def report_mask(selector):
 
 
 def update_only(selector, alpha, columns, changes):
-    iterate(selector, alpha, random_stream(0), columns, changes, 0)
+    iterate(selector, alpha, NO_DRAWS, columns, changes, 0)
 
 
 @njit

@@ -134,8 +134,12 @@ class TestSameResult:
         np.testing.assert_array_equal(one.gradient[order], other.gradient)
         np.testing.assert_array_equal(one.margin[order], other.margin)
 
-    def test_threads(self):
-        X, y = dense_rows(30, 12, 7), some_labels(30, 7)
+    @pytest.mark.parametrize("n_columns", [12, 200_000])
+    def test_threads(self, n_columns):
+        # The wide one is transposed in several blocks of columns.
+        X = sp.csr_array((30, n_columns), dtype=np.float32).tolil()
+        X[:, :: -n_columns // 12] = dense_rows(30, 12, 7)
+        X, y = X.tocsr(), some_labels(30, 7)
         runs = [
             DPLassoClassifier(random_state=1, n_iter=40, n_jobs=n).fit(X, y).transcript_
             for n in (None, 1, 2, 3, -1)

@@ -3,11 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from dplasso.data.matrix import Compressed, compress, working_dtype
-from dplasso.data.transpose import transpose
+from dplasso.data.matrix import compress, working_dtype
 from dplasso.errors import DataError
 
 
@@ -145,32 +142,3 @@ class TestCompress:
         X.indptr = np.array(indptr, dtype=np.int32)
         with pytest.raises(DataError, match="not a valid sparse matrix"):
             compress(X)
-
-
-class TestTranspose:
-    @settings(max_examples=50)
-    @given(st.integers(0, 10**6), st.integers(1, 9), st.integers(1, 9), st.floats(0, 1))
-    def test_it_is_the_other_orientation(self, seed, n_rows, n_columns, density):
-        X = entries(seed, (n_rows, n_columns), density)
-        rows, _ = compress(sp.csr_array(X))
-        columns = transpose(rows, n_columns)
-        np.testing.assert_array_equal(expand(columns, n_rows), X.T)
-        for k in range(n_columns):
-            segment = columns.indices[columns.indptr[k] : columns.indptr[k + 1]]
-            assert (np.diff(segment) > 0).all()
-        back = transpose(columns, n_rows)
-        for one, other in zip(rows, back, strict=True):
-            np.testing.assert_array_equal(one, other)
-
-    def test_constant_values_stay_unstored(self):
-        rows, _ = compress(sp.csr_array((entries(5) != 0).astype(np.float32)))
-        columns = transpose(rows, 5)
-        assert columns.values.size == 0
-        assert columns.constant == 1.0
-        np.testing.assert_array_equal(expand(columns, 7), entries(5).T != 0)
-
-    def test_input_is_not_written_to(self):
-        rows, _ = compress(sp.csr_array(entries(6)))
-        for part in rows[:3]:
-            part.flags.writeable = False
-        assert isinstance(transpose(rows, 5), Compressed)

@@ -27,7 +27,7 @@ class Calendar(NamedTuple):
     ----------
     head : ndarray of int32, shape (T + 1,)
         First row due at each step, or -1.
-    count : ndarray of int32, shape (T + 1,)
+    rows_due : ndarray of int32, shape (T + 1,)
         Number of rows due at each step.
     following, previous : ndarray of int32, shape (N,)
         Neighbours in the list, or -1.
@@ -36,7 +36,7 @@ class Calendar(NamedTuple):
     """
 
     head: NDArray[np.int32]
-    count: NDArray[np.int32]
+    rows_due: NDArray[np.int32]
     following: NDArray[np.int32]
     previous: NDArray[np.int32]
     due: NDArray[np.int32]
@@ -64,7 +64,7 @@ def schedule(calendar, row, step):
     if first != NONE:
         calendar.previous[first] = row
     calendar.head[step] = row
-    calendar.count[step] += 1
+    calendar.rows_due[step] += 1
     calendar.due[row] = step
 
 
@@ -82,7 +82,7 @@ def unschedule(calendar, row):
         calendar.following[before] = after
     if after != NONE:
         calendar.previous[after] = before
-    calendar.count[step] -= 1
+    calendar.rows_due[step] -= 1
     calendar.previous[row] = NONE
     calendar.following[row] = NONE
     calendar.due[row] = NONE

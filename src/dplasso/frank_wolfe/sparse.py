@@ -156,7 +156,7 @@ def many_touches(problem, state, j, step):
     else:
         refreshed = problem.columns.indptr[j + 1] - problem.columns.indptr[j]
     if state.calendar.due.size:
-        refreshed += state.calendar.count[step]
+        refreshed += state.calendar.rows_due[step]
     touches = np.float64(problem.rows.indices.size) / n_rows * refreshed
     return touches > _TOUCHES_PER_COORDINATE * state.alpha.size
 

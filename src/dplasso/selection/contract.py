@@ -115,7 +115,7 @@ def register(
                 selector, alpha, changed, old, count
             )
 
-        def one_by_one(selector, alpha, changed, old, count):  # type: ignore[no-untyped-def]
+        def one_by_one(selector, alpha, changed, old, count):
             for m in range(count):
                 update_kernel(selector, alpha, changed[m], old[m], alpha[changed[m]])
 
