@@ -31,12 +31,17 @@ from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState
 
 SHARE = 2**32
-NO_DRAWS = random_stream(0)
-# The exponential mechanism's eps0 for T = 1,000 and delta = 1e-6, by epsilon.
-EPS0 = {"0.1": 0.001603, "1": 0.013959}
-RECORDS = 1_000_000
+# Weights by name: the exponential mechanism's eps0 for T = 1,000 and delta = 1e-6, and how many
+# records. With many records the weight sits on a few columns, with few it spreads over all D.
+WEIGHTS = {
+    "epsilon 0.1, 20,000 records": (0.001603, 20_000),
+    "epsilon 1, 20,000 records": (0.013959, 20_000),
+    "epsilon 1, 1,000,000 records": (0.013959, 1_000_000),
+}
 # Entries of a row: its columns are distinct, as the contract asks of changes told together.
 ROW = 10
+PICTURED = "epsilon 1, 20,000 records"
+NO_DRAWS = random_stream(0)
 # O(D) structures, and the heap's 26 bytes a column, end here.
 LINEAR_LIMIT = 10_000_000
 
@@ -61,9 +66,11 @@ def iterate(selector, alpha, stream, columns, changes, touched):
     # As the solvers do: report what left its level, the columns of a row together.
     mask = report_mask(selector)
     changed, before = np.empty(ROW, np.int64), np.empty(ROW, np.int64)
+    total = 0
     for begin in range(0, columns.size, ROW):
         if touched and begin % touched == 0:
-            select(selector, alpha, stream)
+            vertex, sign = select(selector, alpha, stream)
+            total += vertex + sign
         count = 0
         for i in range(begin, begin + ROW):
             k = np.uint64(columns[np.uint64(i)])
@@ -76,6 +83,7 @@ def iterate(selector, alpha, stream, columns, changes, touched):
                 count += 1
         if count:
             update_many(selector, alpha, changed, before, count)
+    return total
 
 
 @njit
@@ -94,12 +102,12 @@ def bare(alpha, columns, changes):
         alpha[np.uint64(columns[np.uint64(i)])] += changes[np.uint64(i)]
 
 
-def power_law_gradients(n_columns, rng):
+def power_law_gradients(n_columns, n_records, rng):
     """|alpha| of the column of rank r about r^-0.8, the largest 5 % of the records' shares."""
     alpha = np.empty(n_columns, dtype=np.int64)
     for begin in range(0, n_columns, 10**7):
         rank = np.arange(begin + 1, min(begin + 10**7, n_columns) + 1, dtype=np.float64)
-        size = 0.05 * RECORDS * rank**-0.8 * rng.uniform(0.2, 1.0, rank.size) + 0.5
+        size = 0.05 * n_records * rank**-0.8 * rng.uniform(0.2, 1.0, rank.size) + 0.5
         alpha[begin : begin + rank.size] = np.rint(size * SHARE) * rng.choice([-1, 1], rank.size)
     return alpha
 
@@ -168,10 +176,11 @@ def median_times(selectors, alpha, rounds, batch, work):
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
-def compare(n_columns, epsilon, quick, rng):
-    """Return the figures of all structures at one D and epsilon, seconds each."""
-    alpha = power_law_gradients(n_columns, rng)
-    selectors = structures(n_columns, EPS0[epsilon] / (2 * SHARE))
+def compare(n_columns, weights, quick, rng):
+    """Return the figures of all structures at one D and kind of weights, seconds each."""
+    eps0, n_records = WEIGHTS[weights]
+    alpha = power_law_gradients(n_columns, n_records, rng)
+    selectors = structures(n_columns, eps0 / (2 * SHARE))
     stream = random_stream(1)
     rounds = 3 if quick else 7
     found = {}
@@ -236,7 +245,7 @@ def fitted_exponent(runs, name, figure):
     points = [
         (run["columns"], run["structures"][name][figure])
         for run in runs
-        if run["columns"] >= 10**5 and name in run["structures"] and run["epsilon"] == "1"
+        if run["columns"] >= 10**5 and name in run["structures"] and run["weights"] == PICTURED
     ]
     if len(points) < 2:
         return None
@@ -247,11 +256,11 @@ def fitted_exponent(runs, name, figure):
 def ratios(runs):
     """Return the figures asked of the default structure, from the runs at hand."""
     found = {}
-    for epsilon in EPS0:
-        by_size = {run["columns"]: run["structures"] for run in runs if run["epsilon"] == epsilon}
+    for weights in WEIGHTS:
+        by_size = {run["columns"]: run["structures"] for run in runs if run["weights"] == weights}
         smallest, largest = min(by_size), max(by_size)
         first, last = by_size[smallest], by_size[largest]
-        found[f"epsilon {epsilon}"] = one = {
+        found[weights] = one = {
             f"bucket draw, {largest} over {smallest} columns": (
                 last["bucket"]["draw"] / first["bucket"]["draw"]
             ),
@@ -294,24 +303,25 @@ def picture(report, path):
             points = [
                 (run["columns"], run["structures"][name][what])
                 for run in report["runs"]
-                if run["epsilon"] == "1" and what in run["structures"].get(name, {})
+                if run["weights"] == PICTURED and what in run["structures"].get(name, {})
             ]
             if points:
                 label = "alpha[k] += d alone" if name == "bare" else name
                 axis.loglog(*zip(*points, strict=True), "o-", color=colour, label=label)
+        axis.set_ylim(top=30 * axis.get_ylim()[1] if what == "draw" else None)
         axis.set_xlabel("columns D")
         axis.set_ylabel("seconds")
         axis.set_title(title)
         axis.grid(alpha=0.3)
-    axes[0].legend(frameon=False)
-    axes[1].legend(frameon=False)
+    axes[0].legend(frameon=False, loc="upper left")
+    axes[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.68), fontsize="small")
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
 
 
 def show(report):
     for run in report["runs"]:
-        print(f"D = {run['columns']:,}, epsilon {run['epsilon']}")
+        print(f"D = {run['columns']:,}, {run['weights']}")
         for name, row in run["structures"].items():
             cells = [
                 f"{label} {row[key] * scale:10.3f} {unit}"
@@ -343,14 +353,14 @@ def main(arguments):
     sizes = [10**power for power in range(4, 9) if 10**power <= largest]
     rng = np.random.default_rng(1)
     # Compile before the clock runs.
-    compare(sizes[0], "1", True, rng)
+    compare(sizes[0], PICTURED, True, rng)
     runs = []
     for columns in sizes:
-        for epsilon in EPS0:
+        for weights in WEIGHTS:
             if not chosen.json:
-                print(f"{columns:,} columns, epsilon {epsilon} ...", file=sys.stderr)
-            found = compare(columns, epsilon, chosen.quick, rng)
-            runs.append({"columns": columns, "epsilon": epsilon, "structures": found})
+                print(f"{columns:,} columns, {weights} ...", file=sys.stderr)
+            found = compare(columns, weights, chosen.quick, rng)
+            runs.append({"columns": columns, "weights": weights, "structures": found})
     report = {
         "machine": platform.processor() or platform.machine(),
         "versions": {name: version(name) for name in ("dplasso", "numba", "numpy")},

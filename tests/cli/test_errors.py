@@ -254,7 +254,7 @@ def test_ctrl_c_in_the_middle_of_a_fit_leaves_no_file(train, tmp_path):
     """)
     outputs = ["--model", str(tmp_path / "m.npz"), "--statement", str(tmp_path / "s.json")]
     # Millions of steps would take minutes.
-    settings = ["--epsilon", "1", "--delta", "0.01", "--n-iter", "3000000", "--solver", "standard"]
+    settings = ["--epsilon", "1", "--delta", "0.01", "--n-iter", "2000000", "--solver", "standard"]
     arguments = ["fit", str(train), *settings, *outputs]
     command = [sys.executable, "-c", script, *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

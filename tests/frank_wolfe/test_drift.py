@@ -71,7 +71,7 @@ def test_the_calendar_matches_plain_lists(taken):
             schedule(calendar, row, step)
             twin.schedule(row, step)
         assert lists_of(calendar) == twin.rows
-        assert calendar.count.tolist() == [len(rows) for rows in twin.rows.values()]
+        assert calendar.rows_due.tolist() == [len(rows) for rows in twin.rows.values()]
     for row in range(n_rows):
         where = [step for step, rows in twin.rows.items() if row in rows]
         assert calendar.due[row] == (where[0] if where else NONE)
