@@ -308,13 +308,11 @@ def picture(report, path):
             if points:
                 label = "alpha[k] += d alone" if name == "bare" else name
                 axis.loglog(*zip(*points, strict=True), "o-", color=colour, label=label)
-        axis.set_ylim(top=30 * axis.get_ylim()[1] if what == "draw" else None)
         axis.set_xlabel("columns D")
         axis.set_ylabel("seconds")
         axis.set_title(title)
         axis.grid(alpha=0.3)
-    axes[0].legend(frameon=False, loc="upper left")
-    axes[1].legend(frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.68), fontsize="small")
+    figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=6)
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
 

@@ -119,7 +119,8 @@ class TestSameResult:
             (X.ravel(), np.tile(np.arange(12), 30), np.arange(0, 361, 12)), shape=X.shape
         )
         assert full.nnz == 360
-        for options in (EXACT, EXACT | {"solver": "standard"}):
+        stale = [EXACT | {"drift_tol": tolerance} for tolerance in (0.01, 0.1, None)]
+        for options in (EXACT, EXACT | {"solver": "standard"}, *stale):
             model = DPLassoClassifier(**options)
             assert model.fit(full, y).transcript_ == model.fit(X, y).transcript_
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dplasso import DPLassoClassifier
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.model import (
     ModelParts,
@@ -233,3 +234,15 @@ def test_saving_again_replaces(path):
     write_parts(parts_of(other), str(path))
     assert read_parts(path).classes.tolist() == ["no", "yes"]
     assert names_in(path.parent) == ["model.npz"]
+
+
+def test_a_model_whose_settings_changed_since_the_fit_is_not_saved(tmp_path):
+    X, y = np.eye(4, dtype=np.float32), [0, 1, 0, 1]
+    model = DPLassoClassifier(n_iter=3, random_state=0).fit(X, y)
+    margins = model.decision_function(X)
+    model.set_params(l1_radius=20.0)
+    with pytest.raises(ValueError, match="l1_radius or feature_bound was changed after fitting"):
+        model.save(tmp_path / "model.npz")
+    assert list(tmp_path.iterdir()) == []
+    np.testing.assert_array_equal(model.decision_function(X), margins)
+    model.set_params(l1_radius=10.0).save(tmp_path / "model.npz")

@@ -3,40 +3,30 @@
 import math
 import time
 import warnings
-from numbers import Integral
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dplasso.compilation import announce_compilation
 from dplasso.data.labels import encode_labels
 from dplasso.data.matrix import compress, working_dtype
-from dplasso.data.transpose import transpose
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.decision import margins
-from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit
-from dplasso.frank_wolfe.solve import SOLVERS, Progress, Solution, solve
-from dplasso.frank_wolfe.transcript import History, Transcript, weights
-from dplasso.privacy.mechanism import Mechanism, build_mechanism, check_mechanism
-from dplasso.privacy.parameters import (
-    check_delta,
-    check_epsilon,
-    check_feature_bound,
-    check_n_iter,
-    check_neighbors,
-    check_positive,
-)
+from dplasso.frank_wolfe.problem import Problem, build_problem
+from dplasso.frank_wolfe.solve import Progress, Solution, solve
+from dplasso.frank_wolfe.transcript import History, Transcript, coefficients_of
+from dplasso.privacy.mechanism import Mechanism, build_mechanism
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.privacy.statement import PrivacyStatement, make_statement
 from dplasso.progress import progress_bar, say
 from dplasso.selection.forced import forced_state
-from dplasso.selection.registry import SelectionRule, check_selector, make_selector
+from dplasso.selection.registry import SelectionRule, make_selector
+from dplasso.settings import check_settings
 
 DEFAULT_DRIFT_TOL = 2.5e-3
 
@@ -241,7 +231,6 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             l1_radius=self.l1_radius,
             n_samples=labels.size,
         )
-        check_selector(self.selector, mechanism.name)
         if mechanism.name == "paper":
             warnings.warn(
                 "mechanism='paper' releases the true sign of a gradient entry at every step: this "
@@ -269,53 +258,19 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse settings that no data can make right."""
-        epsilon = check_epsilon(self.epsilon)
-        check_delta(self.delta)
-        check_positive("l1_radius", self.l1_radius)
-        check_n_iter(self.n_iter)
-        check_feature_bound(self.feature_bound)
-        check_neighbors(self.neighbors)
-        mechanism = check_mechanism(self.mechanism)
-        check_selector(self.selector, "none" if math.isinf(epsilon) else mechanism)
-        if self.solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {self.solver!r}")
-        if self.drift_tol is not None and not (
-            isinstance(self.drift_tol, int | float | np.number) and 0 <= self.drift_tol < math.inf
-        ):
-            raise ValueError(
-                f"drift_tol must be None or a finite number >= 0, got {self.drift_tol!r}"
-            )
-        n_jobs: Any = self.n_jobs
-        if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-            raise ValueError(
-                "n_jobs must be None or a whole number other than 0 (-1 for all cores), "
-                f"got {n_jobs!r}"
-            )
+        check_settings(self.get_params(deep=False))
 
     def _problem(self, X: Any, labels: NDArray[np.int8]) -> Problem:
         """Lay out the data for the solver."""
-        bound = float(self.feature_bound)
-        n_threads = effective_n_jobs(self.n_jobs)
-        matrix, by_rows = compress(X)
-        rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
-        if not by_rows:
-            columns = matrix
-        elif self.solver == "sparse":
-            columns = transpose(rows, X.shape[1], n_threads)
-        else:
-            # Algorithm 1 reads rows alone.
-            columns = rows
-        return Problem(
-            rows=rows,
-            columns=columns,
-            labels=labels,
-            n_columns=X.shape[1],
-            intercept=bool(self.fit_intercept),
-            bound=bound,
+        return build_problem(
+            X,
+            labels,
+            bound=float(self.feature_bound),
             radius=float(self.l1_radius),
-            unit=gradient_unit(bound),
-            margin_unit=margin_unit(bound, int(self.n_iter)),
             n_steps=int(self.n_iter),
+            intercept=bool(self.fit_intercept),
+            by_columns=self.solver == "sparse",
+            n_threads=effective_n_jobs(self.n_jobs),
         )
 
     def _solve(
@@ -359,19 +314,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         """Set the fitted attributes, all of them functions of the transcript and public values."""
         for name in self._OPTIONAL:
             self.__dict__.pop(name, None)
-        coordinates, values = weights(transcript, float(self.l1_radius))
-        inside = coordinates < n_features
-        index = np.int32 if n_features < 2**31 else np.int64
-        n_nonzero = int(inside.sum())
-        self.coef_ = csr_array(
-            (
-                values[inside],
-                coordinates[inside].astype(index),
-                np.array([0, n_nonzero], dtype=index),
-            ),
-            shape=(1, n_features),
+        self.coef_, self.intercept_ = coefficients_of(
+            transcript, n_features, self.l1_radius, self.feature_bound
         )
-        self.intercept_ = np.array([values[~inside].sum() * float(self.feature_bound)])
         self.classes_ = classes
         self.n_iter_ = len(transcript)
         self.n_features_in_ = n_features
@@ -430,7 +375,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         matrix, by_rows = compress(X)
         dense = np.zeros(self.n_features_in_)
         dense[self.coef_.indices] = self.coef_.data
-        bound, offset = float(self.feature_bound), float(self.intercept_[0])
+        bound, offset = self.privacy_.feature_bound, float(self.intercept_[0])
         return margins(matrix, by_rows, X.shape[0], dense, bound, offset)
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -483,10 +428,22 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             Before `fit`.
         OSError
             If the file cannot be written.
+        ValueError
+            If `l1_radius` or `feature_bound` was changed after the fit: the file would describe
+            another model.
         """
         from dplasso.model import save_model
 
         check_is_fitted(self, "coef_")
+        coefficients, intercept = coefficients_of(
+            self.transcript_, self.n_features_in_, self.l1_radius, self.feature_bound
+        )
+        same = np.array_equal(coefficients.data, self.coef_.data)
+        if not (same and np.array_equal(intercept, self.intercept_)):
+            raise ValueError(
+                "l1_radius or feature_bound was changed after fitting; fit again, or set it back, "
+                "before saving"
+            )
         save_model(self, path)
 
     def __sklearn_tags__(self) -> Any:

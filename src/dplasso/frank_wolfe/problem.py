@@ -1,11 +1,12 @@
 """The training problem as arrays the kernels read."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.matrix import Compressed
+from dplasso.data.matrix import Compressed, compress
+from dplasso.data.transpose import transpose
 
 
 class Problem(NamedTuple):
@@ -65,3 +66,57 @@ def margin_unit(bound: float, n_steps: int) -> float:
     total = n_steps * (n_steps + 3) // 2
     bits = min(_MARGIN_BITS, 62 - total.bit_length())
     return float(2.0**bits / bound)
+
+
+def build_problem(
+    X: Any,
+    labels: NDArray[np.int8],
+    *,
+    bound: float,
+    radius: float,
+    n_steps: int,
+    intercept: bool,
+    by_columns: bool,
+    n_threads: int,
+) -> Problem:
+    """Lay out a training run, copying of X only the orientation it lacks.
+
+    Parameters
+    ----------
+    X : csr or csc matrix or array, or ndarray, shape (N, D)
+        float32 or float64, finite. Never written to.
+    labels : ndarray of int8, shape (N,)
+        0 or 1.
+    bound, radius, n_steps, intercept
+        As in `Problem`.
+    by_columns : bool
+        Whether the solver reads X by columns too; without, `columns` stands for nothing.
+    n_threads : int
+        Threads for the transpose.
+
+    Returns
+    -------
+    Problem
+
+    Raises
+    ------
+    DataError
+        See `dplasso.data.matrix.compress`.
+    """
+    matrix, given_by_rows = compress(X)
+    rows = matrix if given_by_rows else transpose(matrix, X.shape[0], n_threads)
+    columns = matrix
+    if by_columns and given_by_rows:
+        columns = transpose(matrix, X.shape[1], n_threads)
+    return Problem(
+        rows=rows,
+        columns=columns,
+        labels=labels,
+        n_columns=X.shape[1],
+        intercept=intercept,
+        bound=bound,
+        radius=radius,
+        unit=gradient_unit(bound),
+        margin_unit=margin_unit(bound, n_steps),
+        n_steps=n_steps,
+    )

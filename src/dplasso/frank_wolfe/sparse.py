@@ -140,6 +140,9 @@ def step_column(problem, state, selector, j, weight, step, tolerance, record, gr
         i = np.int64(columns.indices[p])
         value = columns.values[p] if columns.values.size else columns.constant
         term = margin_term(clip(value, problem.bound), problem.margin_unit)
+        # A stored zero is no entry: it must not even refresh its row.
+        if term == 0:
+            continue
         state.margin[i] += weight * term
         refresh_row(problem, state, selector, i, step, tolerance, record, grain)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -115,3 +116,34 @@ def weights(
     """
     coordinates, totals = integer_weights(transcript)
     return coordinates, totals * (l1_radius * weight_scale(len(transcript)))
+
+
+def coefficients_of(
+    transcript: Transcript, n_features: int, l1_radius: float, feature_bound: float
+) -> tuple[csr_array, NDArray[np.float64]]:
+    """Compute the linear model a transcript leads to.
+
+    Parameters
+    ----------
+    transcript : Transcript
+        T steps.
+    n_features : int
+        D; the coordinate D is the intercept.
+    l1_radius : float
+        Radius of the L1 ball.
+    feature_bound : float
+        Value of the intercept's constant column.
+
+    Returns
+    -------
+    coefficients : csr_array, shape (1, D)
+        Weights of the columns.
+    intercept : ndarray, shape (1,)
+        The constant term of the margin.
+    """
+    coordinates, values = weights(transcript, float(l1_radius))
+    inside = coordinates < n_features
+    columns = coordinates[inside].astype(np.int32 if n_features < 2**31 else np.int64)
+    pointers = np.array([0, columns.size], dtype=columns.dtype)
+    coefficients = csr_array((values[inside], columns, pointers), shape=(1, n_features))
+    return coefficients, np.array([values[~inside].sum() * float(feature_bound)])

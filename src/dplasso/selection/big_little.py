@@ -13,7 +13,7 @@ beyond a boundary is a comparison of integers (`beyond`), made on 128 bits of U.
 are drawn.
 
 **Weights in ticks.** Member k of group g counts ``floor(w) + 1`` ticks, where w is its weight over
-``exp(exponent * reference_g)``, in units that give the group's largest member some 2^26 to
+``exp(exponent * reference_g)``, in units that give the group's largest member some 2^25 to
 2^48 ticks. A group's sum is the sum of its members' stored ticks, kept in integers: it cannot
 drift, whatever the number of updates. In a draw the group counts its sum scaled to the highest
 reference, rounded up.
