@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test lint types format clean
+.PHONY: help demo test bench lint types format clean
 help:
 	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
 	@echo "make test    run all tests (under 10 minutes)"
+	@echo "make bench   time it against other methods, side by side (about 5 minutes)"
 	@echo "make lint    ruff: format and lint       make types   mypy --strict"
 	@echo "make format  rewrite the code's layout   make clean   remove everything built"
 
@@ -27,6 +28,15 @@ demo: $(VENV)/.run-installed
 
 test: $(VENV)/.dev-installed
 	$(BIN)/python -m pytest -n auto
+
+$(VENV)/.bench-installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' \
+	|| { echo "skglm or copt does not install here; the report will leave them out"; \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .; }
+	@touch $@ $(VENV)/.run-installed
+
+bench: $(VENV)/.bench-installed
+	$(BIN)/python -m benchmarks.run --quick
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff format --check .

@@ -22,9 +22,9 @@ _BLOCKS_PER_THREAD = 16
 # The longest row, in mean rows.
 _LONGEST_ROW = 40
 # Planted weights: how many, and among how many of the most popular columns.
-_N_PLANTED, _PLANTED_RANKS = 200, 20_000
+_N_PLANTED, _PLANTED_RANKS = 60, 2_000
 # Scale of the logistic noise on the labels, in standard deviations of the planted score.
-_LABEL_NOISE = 0.3
+_LABEL_NOISE = 0.15
 
 
 @dataclass(frozen=True)
@@ -201,9 +201,7 @@ def generate(shape: Shape, *, seed: int = 0, n_jobs: int = -1) -> Dataset:
             shape.unit_rows,
         ),
     )
-    X = csr_array(
-        (values, indices, indptr.astype(np.int32)), shape=(shape.n_rows, shape.n_columns)
-    )
+    X = csr_array((values, indices, indptr.astype(np.int32)), shape=(shape.n_rows, shape.n_columns))
     X.has_canonical_format = True
     score += rng.logistic(scale=_LABEL_NOISE * (float(score.std()) or 1.0), size=score.size)
     threshold = np.quantile(score, 1.0 - shape.positive)
@@ -244,8 +242,9 @@ def _row_lengths(shape: Shape, dense: float, rng: np.random.Generator) -> NDArra
         np.clip(lengths, min(1.0, mean), longest, out=lengths)
         lengths *= mean / lengths.mean()
     # An entry more or less, so that the mean is met to a fraction of an entry.
-    rounded = np.floor(lengths + rng.random(shape.n_rows)).astype(np.int64)
-    return np.minimum(rounded, max(1, int(longest)))
+    rounded: NDArray[np.int64] = np.floor(lengths + rng.random(shape.n_rows)).astype(np.int64)
+    np.minimum(rounded, max(1, int(longest)), out=rounded)
+    return rounded
 
 
 def _rank_quantiles(shape: Shape) -> NDArray[np.float64]:
@@ -264,8 +263,11 @@ def _planted_weights(shape: Shape, rng: np.random.Generator) -> NDArray[np.float
     n_ranks = min(_PLANTED_RANKS, shape.n_columns - shape.n_dense)
     planted = np.zeros(n_ranks)
     ranks = np.unique((n_ranks ** rng.random(_N_PLANTED)).astype(np.int64) - 1)
-    # Rare columns speak louder, else the few popular ones would be the whole model.
-    planted[ranks] = rng.normal(size=ranks.size) * (1.0 + ranks / shape.shift) ** 0.25
+    # A few strong columns and many weak ones, rare columns louder: else the few popular ones would
+    # be the whole model.
+    strength = rng.permutation(1.0 / np.sqrt(np.arange(1, ranks.size + 1)))
+    loudness = (1.0 + ranks / max(shape.shift, 1.0)) ** (shape.exponent / 4.0)
+    planted[ranks] = rng.choice([-1.0, 1.0], ranks.size) * strength * loudness
     return planted
 
 
