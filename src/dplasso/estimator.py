@@ -221,16 +221,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             dtype=(working_dtype(X), np.float32, np.float64),
         )
         classes, labels = encode_labels(np.asarray(y), self.classes)
-        mechanism = build_mechanism(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_iter=self.n_iter,
-            neighbors=self.neighbors,
-            feature_bound=self.feature_bound,
-            mechanism=self.mechanism,
-            l1_radius=self.l1_radius,
-            n_samples=labels.size,
-        )
+        mechanism = self._mechanism(labels.size)
         if mechanism.name == "paper":
             warnings.warn(
                 "mechanism='paper' releases the true sign of a gradient entry at every step: this "
@@ -255,6 +246,19 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         if solution.work is not None:
             self.work_ = solution.work
         return self
+
+    def _mechanism(self, n_samples: int) -> Mechanism:
+        """Calibrate the private step; only the paper's asks for the number of rows."""
+        return build_mechanism(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_iter=self.n_iter,
+            neighbors=self.neighbors,
+            feature_bound=self.feature_bound,
+            mechanism=self.mechanism,
+            l1_radius=self.l1_radius,
+            n_samples=n_samples,
+        )
 
     def _check_parameters(self) -> None:
         """Refuse settings that no data can make right."""

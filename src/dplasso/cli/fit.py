@@ -284,21 +284,9 @@ def parse_drift_tol(text: str) -> float | None:
 
 def _check_settings(estimator: "DPLassoClassifier") -> None:
     """Refuse settings that no data can make right."""
-    from dplasso.privacy.mechanism import build_mechanism
-    from dplasso.selection.registry import check_selector
-
     estimator._check_parameters()
-    mechanism = build_mechanism(
-        epsilon=estimator.epsilon,
-        delta=estimator.delta,
-        n_iter=estimator.n_iter,
-        neighbors=estimator.neighbors,
-        feature_bound=estimator.feature_bound,
-        mechanism=estimator.mechanism,
-        l1_radius=estimator.l1_radius,
-        n_samples=1,  # only the paper's mechanism asks, and only its scale depends on it
-    )
-    check_selector(estimator.selector, mechanism.name)
+    # Finds a delta too small for n_iter; the number of rows does not matter for that.
+    estimator._mechanism(n_samples=1)
 
 
 def _write(estimator: "DPLassoClassifier", model: Path | None, statement: Path | None) -> None:
