@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from dplasso.frank_wolfe.transcript import weight_scale
+from dplasso.selection.contract import NOTHING_REPORTED
 
 
 @njit(cache=True, nogil=True)
@@ -95,7 +96,7 @@ def replace_shares(problem, alpha, i, old, new, grain, changed, before):
     old, new : float
         Record gradients.
     grain : int
-        Changes of ``alpha_k >> grain`` are reported; at 63 none is, not even of the sign.
+        Changes of ``alpha_k >> grain`` are reported; at `NOTHING_REPORTED` none is.
     changed, before : ndarray of int64, at least as long as a row
         Filled with the coordinates to report and what they were.
 
@@ -110,7 +111,7 @@ def replace_shares(problem, alpha, i, old, new, grain, changed, before):
     scaled_old = old * problem.unit
     scaled_new = new * problem.unit
     count = np.uint64(0)
-    reported = np.int64(0) if grain == 63 else ~((np.int64(1) << grain) - 1)
+    reported = np.int64(0) if grain == NOTHING_REPORTED else ~((np.int64(1) << grain) - 1)
     value = clip(rows.constant, bound)
     change = share(scaled_new, value) - share(scaled_old, value)
     # Unsigned, an index needs no test for counting from the end: half the time of the loop.

@@ -22,10 +22,14 @@ from dplasso.frank_wolfe.gradient import (
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
-from dplasso.selection.contract import granularity, rebuild, select, update_many
+from dplasso.selection.contract import (
+    NOTHING_REPORTED,
+    granularity,
+    rebuild,
+    select,
+    update_many,
+)
 
-# With this granularity no change of a gradient is reported to the selector.
-NOTHING_REPORTED = 63
 # A step that touches more than this many entries per coordinate indexes all gradients afresh
 # instead of reporting each change.
 _TOUCHES_PER_COORDINATE = 2

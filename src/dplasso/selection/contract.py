@@ -29,6 +29,8 @@ from typing import Any
 from numba import njit, types
 from numba.extending import overload
 
+# The granularity at which no change of a gradient is reported, not even of its sign.
+NOTHING_REPORTED = 63
 _ONLY_COMPILED = "selection runs inside compiled kernels; register a structure and pass its state"
 
 
@@ -66,7 +68,7 @@ def every_change(selector):
 @njit(cache=True, nogil=True)
 def no_change(selector):
     """Granularity of a structure that reads alpha afresh at every draw."""
-    return 63
+    return NOTHING_REPORTED
 
 
 def register(
