@@ -194,18 +194,25 @@ def sigmoid(margin):
     return 1.0 / (1.0 + math.exp(-margin))
 
 
-def drift_between(full_margin, step, later):
-    """Return how far sigma(margin) moves while only the shrinkage by w_m acts on the margin."""
-    here, there = (full_margin * 2.0 / ((t + 1) * (t + 2)) for t in (step, later))
-    return sigmoid(here) - sigmoid(there)
-
-
-def first_drifted(full_margin, step, tolerance, n_steps):
-    """Return the first later step at which the drift exceeds `tolerance`, by looking at each."""
+def first_outside(full_margin, lowest, highest, step, n_steps):
+    """Return the first later step at which a shrinking margin is outside, by looking at each."""
     for later in range(step + 1, n_steps + 1):
-        if drift_between(full_margin, step, later) > tolerance:
+        if not lowest <= full_margin * (2.0 / ((later + 1.0) * (later + 2.0))) <= highest:
             return later
     return n_steps + 1
+
+
+def refreshed(margins, gradient, labels, tolerance):
+    """Return the record gradients after a step: new ones where the old are too far off."""
+    true = [sigma(margin) - label for margin, label in zip(margins, labels, strict=True)]
+    return [
+        new if abs(new - old) > tolerance else old for new, old in zip(true, gradient, strict=True)
+    ]
+
+
+def sigma(margin):
+    """Return sigma(margin)."""
+    return sigmoid(margin) if margin >= 0 else 1.0 - sigmoid(-margin)
 
 
 class ListCalendar:

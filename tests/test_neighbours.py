@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dplasso.frank_wolfe.sparse import NOTHING_REPORTED, many_touches, refresh_row
+from dplasso.frank_wolfe.large_step import crew, large_rows
 from dplasso.privacy.mechanism import build_mechanism
 from frank_wolfe.cases import (
+    WAYS,
     build,
     dense_rows,
     forced,
     random_transcript,
     some_labels,
+    true_gradient,
     watch,
     watch_standard,
 )
@@ -86,8 +88,8 @@ def compare(one, other, units, run):
         for name in ("gradient", "margin"):
             left, right = getattr(a, name)[at_one], getattr(b, name)[at_other]
             demand(left.tobytes() == right.tobytes(), f"{name} of the others at step {step}")
-        if hasattr(a, "calendar") and a.calendar.due.size:
-            due = a.calendar.due[at_one], b.calendar.due[at_other]
+        if hasattr(a, "rows"):
+            due = a.rows["due"][at_one], b.rows["due"][at_other]
             demand((due[0] == due[1]).all(), f"due dates of the others at step {step}")
         # Differences of 64-bit integers, in Python's.
         moved = [abs(p - q) for p, q in zip(a.alpha.tolist(), b.alpha.tolist(), strict=True)]
@@ -96,9 +98,9 @@ def compare(one, other, units, run):
     return largest
 
 
-def sparse(drift_tol, seed=0):
+def sparse(drift_tol, seed=0, **options):
     def run(problem):
-        return watch(problem, forced(random_transcript(problem, seed)), drift_tol)
+        return watch(problem, forced(random_transcript(problem, seed)), drift_tol, **options)
 
     return run
 
@@ -154,26 +156,23 @@ def test_the_bounds_are_reached():
     assert max(reached) > SHARE
 
 
-def test_it_holds_where_only_one_of_the_two_indexes_afresh():
+@pytest.mark.parametrize("way", ["large", "recomputed"])
+def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     """How a step is computed may depend on all records: which gradients come out may not."""
     without = (*other_rows(), np.arange(N_ROWS))
     one_more = with_record(hostile_rows()["full"], 0, 3)
-    differing = 0
+    # Column 0 is in half of the rows, and the added record makes it one more.
+    threshold = (N_ROWS // 2 + 0.5) * np.count_nonzero(one_more[0]) / (N_ROWS + 1)
+    options = {"entries_large": threshold, "part_recomputed": WAYS[way]["part_recomputed"]}
+    large = 0
+    for X, y, _ in (without, one_more):
+        problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
+        with crew(1, **options) as workers:
+            large += np.diff(problem.columns.indptr)[0] > large_rows(problem, workers)
+    assert large == 1
     for seed in range(5):
-        decisions = []
-        for X, y, _ in (without, one_more):
-            problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
-            vertex = random_transcript(problem, seed).vertex
-            decisions.append(
-                [
-                    bool(many_touches(problem, state, vertex[step], step + 1))
-                    for step, state in sparse(0.0025, seed)(problem)
-                    if step < N_STEPS
-                ]
-            )
-        differing += np.count_nonzero(np.not_equal(*decisions))
-        compare(without, one_more, SHARE, sparse(0.0025, seed))
-    assert differing > 0
+        run = sparse(0.0025, seed, way=options, n_threads=2)
+        compare(without, one_more, SHARE, run)
 
 
 class TestPower:
@@ -185,12 +184,8 @@ class TestPower:
         taken.vertex[5] = 0
         for step, state in watch(problem, forced(taken), 0.1):
             j = taken.vertex[step - 1]
-            n_rows = problem.labels.size
             if j < N_COLUMNS and np.diff(problem.columns.indptr)[j] > N_ROWS // 2:
-                for i in range(n_rows):
-                    refresh_row(
-                        problem, state, forced(taken), i, step, 0.1, False, NOTHING_REPORTED
-                    )
+                state.rows["gradient"] = true_gradient(problem, state.margin, step)
             yield step, state
 
     def test_refreshing_all_rows_of_a_dense_column_is_caught(self):

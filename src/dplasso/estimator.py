@@ -293,7 +293,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
                 mechanism.exponent_scale / problem.unit,
                 (mechanism.laplace_scale or 0.0) * problem.unit,
             )
-            selector = make_selector(self.selector, n_coordinates, rule)
+            selector = make_selector(self.selector, n_coordinates, rule, problem.numbering)
         else:
             selector = forced_state(forced.vertex, forced.sign)
         return solve(

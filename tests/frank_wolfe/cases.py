@@ -6,9 +6,10 @@ import scipy.sparse as sp
 from dplasso.data.matrix import compress
 from dplasso.data.transpose import transpose
 from dplasso.frank_wolfe.gradient import margin_scale
-from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit
-from dplasso.frank_wolfe.solve import starting_gradient
-from dplasso.frank_wolfe.sparse import run_sparse, start_sparse
+from dplasso.frank_wolfe.large_step import crew, starting_alpha
+from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit, relabel
+from dplasso.frank_wolfe.solve import _run_sparse
+from dplasso.frank_wolfe.sparse import start_sparse
 from dplasso.frank_wolfe.standard import run_standard, start_standard
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import work_table
@@ -16,6 +17,7 @@ from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.counters import new_counters
 from dplasso.selection.forced import forced_state
+from dplasso.selection.numbering import AS_GIVEN, by_popularity
 from selection.drivers import fill
 
 
@@ -37,6 +39,9 @@ def build(X, labels, n_steps, *, bound=1.0, radius=5.0, intercept=True):
     return Problem(
         rows=rows,
         columns=transpose(rows, X.shape[1]),
+        has_columns=True,
+        columns_internal=False,
+        numbering=AS_GIVEN,
         labels=np.asarray(labels, dtype=np.int8),
         n_columns=X.shape[1],
         intercept=intercept,
@@ -78,26 +83,76 @@ def empty_outputs(problem, *, record=False):
     return vertex, sign, history, work_table(0)
 
 
-def watch(problem, selector, drift_tol, *, outputs=None, seed=0):
+def renumbered(problem):
+    """Store popular columns' gradients first; X by columns keeps its order."""
+    numbering = by_popularity(np.diff(problem.columns.indptr), problem.intercept)
+    return problem._replace(rows=relabel(problem.rows, numbering), numbering=numbering)
+
+
+def stored(problem):
+    """Lay a problem out as a store does: X by columns in internal order too."""
+    numbering = by_popularity(np.diff(problem.columns.indptr), problem.intercept)
+    original = numbering.original[: problem.n_columns]
+    by_columns = sp.csc_array(
+        (
+            problem.columns.values
+            if problem.columns.values.size
+            else np.full(problem.columns.indices.size, problem.columns.constant),
+            problem.columns.indices,
+            problem.columns.indptr,
+        ),
+        shape=(problem.labels.size, problem.n_columns),
+    )[:, original]
+    columns = problem.columns._replace(
+        indptr=by_columns.indptr.astype(problem.columns.indptr.dtype),
+        indices=by_columns.indices.astype(problem.columns.indices.dtype),
+        values=by_columns.data if problem.columns.values.size else problem.columns.values,
+    )
+    return renumbered(problem)._replace(columns=columns, columns_internal=True)
+
+
+def without_columns(problem):
+    """Leave only the rows: columns are found by reading all of them."""
+    return problem._replace(columns=problem.rows, has_columns=False)
+
+
+LAYOUTS = {
+    "as given": lambda problem: problem,
+    "renumbered": renumbered,
+    "stored": stored,
+    "rows only": without_columns,
+}
+
+
+# How a step is taken: as the sizes suggest, or all of them in one way.
+WAYS = {
+    "as it comes": {},
+    "small": {"entries_large": np.inf},
+    "large": {"entries_large": 0, "part_recomputed": np.inf},
+    "recomputed": {"entries_large": 0, "part_recomputed": -1.0},
+}
+
+
+def watch(problem, selector, drift_tol, *, outputs=None, seed=0, n_threads=1, n_given=0, way=None):
     """Run Algorithm 2 one step at a time, yielding the step and the state (the same arrays)."""
-    gradient, alpha = starting_gradient(problem, 1)
-    state = start_sparse(problem, alpha, gradient, drift_tol is not None)
-    fill(selector, state.alpha)
-    outputs = outputs or empty_outputs(problem)
-    stream, tolerance = random_stream(seed), float(drift_tol or 0.0)
-    for step in range(1, problem.n_steps + 1):
-        run_sparse(problem, state, selector, stream, tolerance, step, step, *outputs)
-        yield step, state
+    with crew(n_threads, **(way or {})) as workers:
+        state = start_sparse(problem, starting_alpha(problem, workers), drift_tol)
+        fill(selector, state.alpha)
+        outputs = (*(outputs or empty_outputs(problem)), n_given)
+        stream, tolerance = random_stream(seed), float(drift_tol or 0.0)
+        for step in range(1, problem.n_steps + 1):
+            _run_sparse(problem, state, selector, stream, tolerance, step, step, outputs, workers)
+            yield step, state
 
 
 def watch_standard(problem, selector, *, outputs=None, seed=0):
     """Run Algorithm 1 one step at a time; its gradients are those before the step."""
-    gradient, alpha = starting_gradient(problem, 1)
-    state = start_standard(alpha, gradient)
+    with crew(1) as workers:
+        state = start_standard(starting_alpha(problem, workers), problem.labels.size)
     outputs = outputs or empty_outputs(problem)
     stream = random_stream(seed)
     for step in range(1, problem.n_steps + 1):
-        run_standard(problem, state, selector, stream, step, step, *outputs)
+        run_standard(problem, state, selector, stream, step, step, *outputs, 0)
         yield step, state
 
 

@@ -1,56 +1,79 @@
-"""The calendar: who is due when, against a linear search and plain lists."""
+"""The calendar and the intervals: against plain lists, a linear search and sigma itself."""
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.frank_wolfe.drift import NONE, drift, due_step, new_calendar, schedule, unschedule
-from reference import ListCalendar, drift_between, first_drifted
-
-# What rounding may move a drift by.
-ROUNDING = 1e-15
-
-
-@given(
-    st.floats(0, 1e6),
-    st.integers(0, 50),
-    st.one_of(st.floats(0, 0.6), st.floats(1e-19, 1e-3), st.just(1e-3)),
-    st.integers(1, 150),
+from dplasso.frank_wolfe.drift import (
+    NONE,
+    due_step,
+    interval,
+    new_calendar,
+    new_rows,
+    schedule,
+    take_due,
+    unschedule,
 )
-@example(1000.0, 0, 1e-20, 100)
-@example(30.0, 0, 1e-17, 100)
-@example(1e6, 3, 0.499, 100)
-@example(0.0, 0, 0.0, 10)
-def test_due_step_is_the_first_that_drifted(full_margin, step, tolerance, n_steps):
+from reference import ListCalendar, first_outside, sigma
+
+# What rounding an end of an interval to float32 may cost, in sigma.
+ROUNDING = 1e-6
+tolerances = st.one_of(st.floats(1e-5, 0.6), st.floats(1e-19, 1e-5))
+
+
+@given(st.floats(0.0, 1.0), tolerances)
+@example(1.0, 1e-20)
+@example(0.0, 0.2)
+@example(0.5, 0.5)
+def test_inside_an_interval_sigma_is_within_the_tolerance(p, tolerance):
+    lowest, highest = (float(end) for end in interval(p, tolerance))
+    for end in (lowest, highest):
+        if np.isfinite(end) and lowest <= highest:
+            assert abs(sigma(end) - p) <= tolerance + 1e-15
+    # Nor is it much narrower than it may be.
+    if p - tolerance > ROUNDING:
+        assert sigma(lowest) - (p - tolerance) <= ROUNDING
+    if p + tolerance < 1 - ROUNDING:
+        assert p + tolerance - sigma(highest) <= ROUNDING
+
+
+def test_nothing_is_inside_without_tolerance():
+    lowest, highest = interval(0.3, 0.0)
+    assert lowest > highest
+
+
+ends = st.tuples(st.floats(-40, 40, width=32), st.floats(-40, 40, width=32)).map(sorted)
+
+
+@given(st.floats(-1e6, 1e6), ends, st.integers(0, 50), st.integers(1, 150))
+@example(1000.0, (np.inf, -np.inf), 0, 100)
+@example(0.0, (np.inf, -np.inf), 3, 100)
+@example(-3.0, (-2.0, -1e-3), 0, 100)
+@example(1e6, (1e-38, 40.0), 3, 100)
+def test_due_step_is_the_first_outside(full_margin, ends, step, n_steps):
     step = min(step, n_steps)
-    due = due_step(full_margin, step, tolerance, n_steps)
-    if tolerance == 0.0:
-        assert due == (n_steps + 1 if full_margin == 0.0 else step + 1)
-        return
-    earliest = first_drifted(full_margin, step, tolerance - ROUNDING, n_steps)
-    latest = first_drifted(full_margin, step, tolerance + ROUNDING, n_steps)
-    assert earliest <= due <= latest
+    lowest, highest = np.float32(ends[0]), np.float32(ends[1])
+    due = due_step(full_margin, lowest, highest, step, n_steps)
+    here = full_margin * (2.0 / ((step + 1.0) * (step + 2.0)))
+    if full_margin == 0.0:
+        assert due == n_steps + 1
+    elif lowest > highest:
+        assert due == step + 1
+    elif lowest <= here <= highest:
+        assert due == first_outside(full_margin, lowest, highest, step, n_steps)
 
 
-def test_due_steps_are_exact_for_ordinary_rows():
+def test_due_steps_are_soon_later_and_never():
     rng = np.random.default_rng(0)
     seen = set()
     for _ in range(300):
         full_margin, step = rng.exponential(300.0), int(rng.integers(1, 60))
-        tolerance = 10.0 ** rng.uniform(-4, -0.5)
-        due = due_step(full_margin, step, tolerance, 400)
-        assert due == first_drifted(full_margin, step, tolerance, 400)
-        seen.add(due)
-    # Soon, later, and never: the search has something to find.
+        here = full_margin * 2.0 / ((step + 1) * (step + 2))
+        lowest, highest = interval(sigma(here), 10.0 ** rng.uniform(-4, -0.5))
+        seen.add(due_step(full_margin, lowest, highest, step, 400))
     assert len(seen) > 30
     assert 401 in seen
-
-
-def test_drift_matches_its_twin():
-    for full_margin, step, later in ((3.0, 0, 4), (1e5, 2, 90), (0.1, 7, 8), (1e9, 1, 2)):
-        expected = drift_between(full_margin, step, later)
-        assert drift(full_margin, step, later) == pytest.approx(expected, abs=ROUNDING)
 
 
 operations = st.lists(
@@ -58,38 +81,64 @@ operations = st.lists(
 )
 
 
-@given(operations)
-def test_the_calendar_matches_plain_lists(taken):
+def empty_rows(n_rows):
+    return new_rows(np.zeros(n_rows, dtype=np.int8), 0.0)
+
+
+@given(operations, st.integers(1, 5), st.integers(1, 3))
+def test_the_calendar_matches_plain_lists(taken, due, room):
     n_rows, n_steps = 8, 5
-    calendar, twin = new_calendar(n_rows, n_steps), ListCalendar(n_rows, n_steps)
+    calendar, twin = new_calendar(n_steps), ListCalendar(n_rows, n_steps)
+    rows = empty_rows(n_rows)
     for row, step in taken:
         if step is None:
-            unschedule(calendar, row)
+            unschedule(*calendar, rows, row)
             twin.unschedule(row)
         else:
             # Step 6 lies beyond the last: the row is taken off.
-            schedule(calendar, row, step)
+            schedule(*calendar, rows, row, step)
             twin.schedule(row, step)
-        assert lists_of(calendar) == twin.rows
-        assert calendar.rows_due.tolist() == [len(rows) for rows in twin.rows.values()]
-    for row in range(n_rows):
-        where = [step for step, rows in twin.rows.items() if row in rows]
-        assert calendar.due[row] == (where[0] if where else NONE)
+        check(calendar, rows, twin)
+    # Rows come off in the order of the list, a few at a time.
+    while twin.rows[due]:
+        found = np.empty(room, dtype=np.int32)
+        count = take_due(*calendar, rows, due, found)
+        assert found[:count].tolist() == twin.rows[due][:room]
+        del twin.rows[due][:room]
+        check(calendar, rows, twin)
+    assert take_due(*calendar, rows, due, np.empty(1, dtype=np.int32)) == 0
 
 
-def lists_of(calendar):
+def check(calendar, rows, twin):
+    """Compare the lists, and every row's own note of where it waits."""
+    assert lists_of(calendar, rows) == twin.rows
+    assert calendar.rows_due.tolist() == [len(waiting) for waiting in twin.rows.values()]
+    for row in range(rows.size):
+        where = [step for step, waiting in twin.rows.items() if row in waiting]
+        assert rows["due"][row] == (where[0] if where else NONE)
+
+
+def lists_of(calendar, rows):
     """Walk every list forwards, checking that it reads the same backwards."""
-    rows = {}
+    lists = {}
     for step, first in enumerate(calendar.head.tolist()):
-        rows[step] = []
+        lists[step] = []
         before, row = NONE, first
         while row != NONE:
-            assert calendar.previous[row] == before
-            rows[step].append(row)
-            assert len(rows[step]) <= calendar.due.size
-            before, row = row, int(calendar.following[row])
-    return rows
+            assert rows["previous"][row] == before
+            lists[step].append(row)
+            assert len(lists[step]) <= rows.size
+            before, row = row, int(rows["following"][row])
+    return lists
 
 
 def test_a_calendar_that_is_never_used_takes_no_space():
-    assert new_calendar(0, 9).due.size == 0
+    assert new_calendar(9, scheduled=False).head.size == 0
+
+
+def test_rows_start_at_zero_weights():
+    rows = new_rows(np.array([0, 1], dtype=np.int8), 0.1)
+    assert rows["gradient"].tolist() == [0.5, -0.5]
+    assert rows["margin"].tolist() == [0, 0]
+    assert sigma(float(rows["highest"][0])) == pytest.approx(0.6)
+    assert rows.itemsize <= 40

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dplasso.frank_wolfe.solve import starting_gradient
+from dplasso.frank_wolfe.large_step import crew, starting_alpha
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
 from frank_wolfe.cases import (
@@ -23,7 +23,8 @@ from selection.test_direction import STRUCTURES
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_follows_a_forced_transcript(name):
     _, _, problem = small_problem(1, n_steps=40)
-    alpha = starting_gradient(problem, 1)[1]
+    with crew(1) as workers:
+        alpha = starting_alpha(problem, workers)
     selector, reference = STRUCTURES[name](alpha.size), argmax()
     fill(selector, alpha)
     for _, state in watch(problem, forced(random_transcript(problem, 2)), 0.01):

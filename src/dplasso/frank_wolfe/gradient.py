@@ -37,6 +37,13 @@ def share(scaled_gradient, value):
 
 
 @njit(cache=True, nogil=True)
+def share_change(scaled_old, scaled_new, value):
+    """Return ``share(scaled_new, value) - share(scaled_old, value)``, with one conversion."""
+    # Whole numbers below 2^34: their difference is exact in doubles.
+    return np.int64(np.rint(scaled_new * value) - np.rint(scaled_old * value))
+
+
+@njit(cache=True, nogil=True)
 def margin_term(value, margin_unit):
     """Return an entry in margin units: rint(x 2^b / bound)."""
     return np.int64(np.rint(value * margin_unit))
@@ -113,12 +120,12 @@ def replace_shares(problem, alpha, i, old, new, grain, changed, before):
     count = np.uint64(0)
     reported = np.int64(0) if grain == NOTHING_REPORTED else ~((np.int64(1) << grain) - 1)
     value = clip(rows.constant, bound)
-    change = share(scaled_new, value) - share(scaled_old, value)
+    change = share_change(scaled_old, scaled_new, value)
     # Unsigned, an index needs no test for counting from the end: half the time of the loop.
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
         if values.size:
             value = clip(values[p], bound)
-            change = share(scaled_new, value) - share(scaled_old, value)
+            change = share_change(scaled_old, scaled_new, value)
         k = np.uint64(indices[p])
         was = alpha[k]
         now = was + change
@@ -130,7 +137,7 @@ def replace_shares(problem, alpha, i, old, new, grain, changed, before):
     if problem.intercept:
         k = np.uint64(problem.n_columns)
         was = alpha[k]
-        now = was + share(scaled_new, bound) - share(scaled_old, bound)
+        now = was + share_change(scaled_old, scaled_new, bound)
         alpha[k] = now
         if (was ^ now) & reported:
             changed[count] = k

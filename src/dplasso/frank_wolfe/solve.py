@@ -2,27 +2,31 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
-from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.gradient import add_shares
+from dplasso.frank_wolfe.large_step import (
+    Crew,
+    crew,
+    index,
+    large_rows,
+    starting_alpha,
+    take_large_step,
+)
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.sparse import SparseState, run_sparse, start_sparse
 from dplasso.frank_wolfe.standard import StandardState, run_standard, start_standard
 from dplasso.frank_wolfe.transcript import History, Transcript
-from dplasso.frank_wolfe.work import Work, work_table
+from dplasso.frank_wolfe.work import Work, record_work, work_table
 from dplasso.privacy.randomness import RandomStream
-from dplasso.selection.contract import rebuild
 
 SOLVERS = ("sparse", "standard")
 _CHUNK_SECONDS = 0.1
 
 Progress = Callable[[int, int], None]
+Checkpoint = Callable[[Transcript], None]
 
 
 @dataclass(frozen=True)
@@ -47,48 +51,6 @@ class Solution:
     state: SparseState | StandardState
 
 
-@njit(cache=True, nogil=True)
-def _index(selector, alpha):
-    rebuild(selector, alpha)
-
-
-def starting_gradient(problem: Problem, n_threads: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Compute record and column gradients at zero weights.
-
-    Parameters
-    ----------
-    problem : Problem
-        The data.
-    n_threads : int
-        Threads to share the rows; the bits do not depend on it.
-
-    Returns
-    -------
-    gradient : ndarray of float64, shape (N,)
-        sigma(0) - y.
-    alpha : ndarray of int64
-        Column gradients in fixed point.
-    """
-    n_rows = problem.labels.size
-    gradient = 0.5 - problem.labels
-    n_coordinates = problem.n_columns + int(problem.intercept)
-    edges = np.linspace(0, n_rows, n_threads + 1).astype(np.int64)
-
-    def part(t: int) -> NDArray[np.int64]:
-        alpha = np.zeros(n_coordinates, dtype=np.int64)
-        add_shares(problem, edges[t], edges[t + 1], gradient, alpha)
-        return alpha
-
-    if n_threads == 1:
-        return gradient, part(0)
-    with ThreadPoolExecutor(n_threads) as pool:
-        parts = pool.map(part, range(n_threads))
-        alpha = next(parts)
-        for other in parts:
-            alpha += other
-    return gradient, alpha
-
-
 def solve(
     problem: Problem,
     selector: Any,
@@ -99,7 +61,10 @@ def solve(
     record_history: bool = False,
     record_work: bool = False,
     n_threads: int = 1,
+    given: Transcript | None = None,
+    checkpoint: Checkpoint | None = None,
     progress: Progress | None = None,
+    **forced: Any,
 ) -> Solution:
     """Run T steps of Frank-Wolfe.
 
@@ -120,47 +85,109 @@ def solve(
     record_history, record_work : bool
         Keep objective and gap; count the work. Both are functions of the private data.
     n_threads : int
-        Threads for the set-up passes.
+        Threads for the set-up and for steps that touch many rows; the bits do not depend on it.
+    given : Transcript, optional
+        The first steps, at most T: taken as they are, not drawn.
+    checkpoint : callable, optional
+        Called between chunks with the transcript so far.
     progress : callable, optional
         Called between chunks with the steps done and T.
+    **forced
+        `entries_large` and `part_recomputed` of `dplasso.frank_wolfe.large_step.crew`, for tests.
 
     Returns
     -------
     Solution
     """
     n_steps = problem.n_steps
-    gradient, alpha = starting_gradient(problem, n_threads)
     vertex = np.zeros(n_steps, dtype=np.int64)
     sign = np.zeros(n_steps, dtype=np.int8)
+    n_given = 0 if given is None else len(given)
+    if given is not None:
+        vertex[:n_given], sign[:n_given] = given.vertex, given.sign
     recorded = n_steps if record_history else 0
     history = (np.zeros(recorded), np.zeros(recorded))
     work = work_table(n_steps if record_work else 0)
-    outputs = (vertex, sign, history, work)
-    state: SparseState | StandardState
-    if solver == "sparse":
-        state = start_sparse(problem, alpha, gradient, drift_tol is not None)
-        tolerance = 0.0 if drift_tol is None else float(drift_tol)
-        _index(selector, alpha)
-    else:
-        state = start_standard(alpha, gradient)
-    done, chunk = 0, 1
-    while done < n_steps:
-        last = min(done + chunk, n_steps)
-        began = time.perf_counter()
+    outputs = (vertex, sign, history, work, n_given)
+    with crew(n_threads, **forced) as workers:
+        alpha = starting_alpha(problem, workers)
+        state: SparseState | StandardState
         if solver == "sparse":
-            run_sparse(problem, state, selector, stream, tolerance, done + 1, last, *outputs)
+            state = start_sparse(problem, alpha, drift_tol)
+            index(selector, alpha)
         else:
-            run_standard(problem, state, selector, stream, done + 1, last, *outputs)
-        if time.perf_counter() - began < _CHUNK_SECONDS:
-            chunk *= 2
-        elif chunk > 1:
-            chunk //= 2
-        done = last
-        if progress is not None:
-            progress(done, n_steps)
+            state = start_standard(alpha, problem.labels.size)
+        tolerance = 0.0 if drift_tol is None else float(drift_tol)
+        done, chunk = 0, 1
+        while done < n_steps:
+            last = min(done + chunk, n_steps)
+            began = time.perf_counter()
+            if isinstance(state, StandardState):
+                run_standard(problem, state, selector, stream, done + 1, last, *outputs)
+            else:
+                _run_sparse(
+                    problem, state, selector, stream, tolerance, done + 1, last, outputs, workers
+                )
+            if time.perf_counter() - began < _CHUNK_SECONDS:
+                chunk *= 2
+            elif chunk > 1:
+                chunk //= 2
+            done = last
+            if checkpoint is not None:
+                checkpoint(Transcript(vertex[:done].copy(), sign[:done].copy()))
+            if progress is not None:
+                progress(done, n_steps)
     return Solution(
         Transcript(vertex, sign),
         History(*history) if record_history else None,
         Work(*work.T) if record_work else None,
         state,
     )
+
+
+def _run_sparse(
+    problem: Problem,
+    state: SparseState,
+    selector: Any,
+    stream: RandomStream,
+    tolerance: float,
+    first: int,
+    last: int,
+    outputs: tuple[Any, ...],
+    workers: Crew,
+) -> None:
+    """Take steps `first` to `last` of Algorithm 2, the large ones with all threads."""
+    vertex, sign, history, work, n_given = outputs
+    while first <= last:
+        reached = run_sparse(
+            problem,
+            state,
+            selector,
+            stream,
+            tolerance,
+            first,
+            last,
+            vertex,
+            sign,
+            history,
+            work,
+            n_given,
+            large_rows(problem, workers),
+        )
+        if reached > 0:
+            return
+        step = -reached
+        take_large_step(
+            problem,
+            state,
+            selector,
+            workers,
+            int(vertex[step - 1]),
+            int(sign[step - 1]) * (step + 1),
+            step,
+            tolerance,
+            record=history[0].size > 0,
+        )
+        if work.shape[0]:
+            record_work(work[step - 1], selector.counters, state.effort)
+        first = step + 1

@@ -3,6 +3,9 @@
 A step changes one weight, so only rows that hold the chosen column change their margin, and only
 the columns of those rows their gradient. The shrinkage of all other margins by ``w_m`` is what the
 paper leaves out; the calendar of `dplasso.frank_wolfe.drift` brings it back, to a stated tolerance.
+
+Rows are worked through in blocks: first all their margins, which are independent loads, then the
+shares of those whose gradient has to change.
 """
 
 from typing import NamedTuple
@@ -11,7 +14,16 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.drift import NONE, Calendar, due_step, new_calendar, schedule
+from dplasso.frank_wolfe.drift import (
+    NONE,
+    Calendar,
+    due_step,
+    interval,
+    new_calendar,
+    new_rows,
+    schedule,
+    take_due,
+)
 from dplasso.frank_wolfe.gradient import (
     clip,
     margin_scale,
@@ -29,10 +41,39 @@ from dplasso.selection.contract import (
     select,
     update_many,
 )
+from dplasso.selection.numbering import look_up
 
+# Rows worked through together.
+BLOCK_ROWS = 2048
 # A step that touches more than this many entries per coordinate indexes all gradients afresh
 # instead of reporting each change.
-_TOUCHES_PER_COORDINATE = 2
+TOUCHES_PER_COORDINATE = 2
+
+
+class Scratch(NamedTuple):
+    """Room for one block of rows and for one row's entries.
+
+    Attributes
+    ----------
+    taken : ndarray of int32, shape (B,)
+        Rows taken off the calendar.
+    refreshed : ndarray of int32, shape (B,)
+        Rows whose gradient changed.
+    old : ndarray of float64, shape (B,)
+        Their gradients before.
+    moved, moved_to : ndarray of int32, shape (B,)
+        Rows to be scheduled, and for which step.
+    changed, before : ndarray of int64, as long as the longest row
+        Column gradients of a row that the selector must hear of, and what they were.
+    """
+
+    taken: NDArray[np.int32]
+    refreshed: NDArray[np.int32]
+    old: NDArray[np.float64]
+    moved: NDArray[np.int32]
+    moved_to: NDArray[np.int32]
+    changed: NDArray[np.int64]
+    before: NDArray[np.int64]
 
 
 class SparseState(NamedTuple):
@@ -42,32 +83,53 @@ class SparseState(NamedTuple):
     ----------
     alpha : ndarray of int64, shape (D,) or (D + 1,)
         Column gradients in fixed point.
-    margin : ndarray of int64, shape (N,)
-        Integer margins.
-    gradient : ndarray of float64, shape (N,)
-        Record gradients q_i in use.
+    rows : ndarray of `dplasso.frank_wolfe.drift.ROW`, shape (N,)
+        Integer margin, gradient in use, interval and place in the calendar of every row.
     calendar : Calendar
         Due refreshes; of length 0 with ``drift_tol=None``.
     sums : ndarray of float64, shape (2,)
         ``<alpha, K>`` and the sum of the entropies of sigma(margin), for the history.
     effort : ndarray of int64, shape (2,)
         Entries touched and operations spent since the last record of work.
-    changed, before : ndarray of int64, as long as the longest row
-        Scratch: the gradients of a row that the selector must hear of.
+    refreshed_part : ndarray of float64, shape (1,)
+        Part of the rows looked at in the last large step whose gradient changed.
+    scratch : Scratch
     """
 
     alpha: NDArray[np.int64]
-    margin: NDArray[np.int64]
-    gradient: NDArray[np.float64]
+    rows: NDArray[np.void]
     calendar: Calendar
     sums: NDArray[np.float64]
     effort: NDArray[np.int64]
-    changed: NDArray[np.int64]
-    before: NDArray[np.int64]
+    refreshed_part: NDArray[np.float64]
+    scratch: Scratch
+
+    @property
+    def margin(self) -> NDArray[np.int64]:
+        """Integer margins, a view, shape (N,)."""
+        return self.rows["margin"]
+
+    @property
+    def gradient(self) -> NDArray[np.float64]:
+        """Record gradients in use, a view, shape (N,)."""
+        return self.rows["gradient"]
+
+
+def new_scratch(n_rows: int, longest_row: int) -> Scratch:
+    """Return room for blocks of `n_rows` rows of up to `longest_row` entries."""
+    return Scratch(
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(n_rows, dtype=np.float64),
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(longest_row, dtype=np.int64),
+        np.empty(longest_row, dtype=np.int64),
+    )
 
 
 def start_sparse(
-    problem: Problem, alpha: NDArray[np.int64], gradient: NDArray[np.float64], scheduled: bool
+    problem: Problem, alpha: NDArray[np.int64], drift_tol: float | None
 ) -> SparseState:
     """Return the state before the first step, all weights zero.
 
@@ -77,22 +139,19 @@ def start_sparse(
         The data.
     alpha : ndarray of int64
         Column gradients at zero weights.
-    gradient : ndarray of float64, shape (N,)
-        Record gradients at zero weights.
-    scheduled : bool
-        Whether rows are refreshed when they drift.
+    drift_tol : float or None
+        Tolerance; with None no row is refreshed but by a touch.
     """
-    n_rows = gradient.size
+    n_rows = problem.labels.size
     longest_row = int(np.diff(problem.rows.indptr).max(initial=0)) + int(problem.intercept)
     return SparseState(
         alpha,
-        np.zeros(n_rows, dtype=np.int64),
-        gradient,
-        new_calendar(n_rows if scheduled else 0, problem.n_steps),
+        new_rows(problem.labels, drift_tol or 0.0),
+        new_calendar(problem.n_steps, drift_tol is not None),
         np.array([0.0, n_rows * np.log(2.0)]),
         np.zeros(2, dtype=np.int64),
-        np.empty(longest_row, dtype=np.int64),
-        np.empty(longest_row, dtype=np.int64),
+        np.ones(1),
+        new_scratch(BLOCK_ROWS, longest_row),
     )
 
 
@@ -105,74 +164,212 @@ def entropy(p):
 
 
 @njit(cache=True, nogil=True)
-def refresh_row(problem, state, selector, i, step, tolerance, record, grain):
-    """Bring row i's gradient up to date after `step` steps and reschedule it."""
-    margin = np.float64(state.margin[i])
-    label = np.float64(problem.labels[i])
-    old = state.gradient[i]
-    new = probability(margin * margin_scale(problem, step)) - label
-    state.effort[1] += OPERATIONS_PER_GRADIENT
-    if new != old:
-        changed, before = state.changed, state.before
-        count = replace_shares(problem, state.alpha, i, old, new, grain, changed, before)
+def touch_rows(column, public, rows, first, last, weight, step, scheduled, scratch):
+    """Move the margins of some rows; find which gradients change and who is due when.
+
+    Parameters
+    ----------
+    column : tuple of (indices, values, constant)
+        Rows and entries of a column; without indices, all rows hold `constant`.
+    public : tuple of (bound, margin_unit, scale, tolerance, n_steps)
+        `scale` is `margin_scale` after this step.
+    rows : ndarray of ROW
+        Changed in place, but for the links of the calendar.
+    first, last : int
+        The part of the column to work through, at most as long as the scratch.
+    weight : int
+        What is added to K_j; 0 for rows that are looked at because they are due.
+    step : int
+        Steps done, this one included.
+    scheduled : bool
+        Whether there is a calendar.
+    scratch : Scratch
+        `refreshed`, `old`, `moved` and `moved_to` are filled from the start.
+
+    Returns
+    -------
+    tuple of int
+        Rows refreshed and rows moved.
+    """
+    indices, values, constant = column
+    bound, margin_unit, scale, tolerance, n_steps = public
+    refreshed, old = scratch.refreshed, scratch.old
+    moved, moved_to = scratch.moved, scratch.moved_to
+    everyone = indices.size == 0
+    term = margin_term(clip(constant, bound), margin_unit)
+    to_full = scale / weight_scale(step)
+    n_refreshed = 0
+    n_moved = 0
+    for p in range(np.uint64(first), np.uint64(last)):
+        i = np.uint64(p) if everyone else np.uint64(indices[p])
+        row = rows[i]
+        if values.size:
+            term = margin_term(clip(values[p], bound), margin_unit)
+        if weight:
+            # A stored zero is no entry: it must not even refresh its row.
+            if term == 0:
+                continue
+            row.margin += weight * term
+        margin = np.float64(row.margin)
+        value = margin * scale
+        if value >= row.lowest and value <= row.highest:
+            if row.due == step:
+                continue
+            # Still inside at the last step before the row is looked at anyway?
+            horizon = n_steps if row.due == NONE else np.int64(row.due) - 1
+            later = margin * to_full * weight_scale(horizon)
+            if not scheduled or (later >= row.lowest and later <= row.highest):
+                continue
+        else:
+            label = np.float64(row.label)
+            p_new = probability(value)
+            new = p_new - label
+            if new != row.gradient:
+                refreshed[n_refreshed] = i
+                old[n_refreshed] = row.gradient
+                n_refreshed += 1
+                row.gradient = new
+            if not scheduled:
+                continue
+            row.lowest, row.highest = interval(p_new, tolerance)
+        moved[n_moved] = i
+        moved_to[n_moved] = due_step(margin * to_full, row.lowest, row.highest, step, n_steps)
+        n_moved += 1
+    return n_refreshed, n_moved
+
+
+@njit(cache=True, nogil=True)
+def schedule_moved(calendar, rows, scratch, count):
+    """Put the rows that `touch_rows` moved on the calendar."""
+    head, rows_due = calendar.head, calendar.rows_due
+    moved, moved_to = scratch.moved, scratch.moved_to
+    for m in range(count):
+        schedule(head, rows_due, rows, moved[m], moved_to[m])
+
+
+@njit(cache=True, nogil=True)
+def count_entries(indptr, refreshed, count):
+    """Return how many entries the refreshed rows have."""
+    total = np.int64(0)
+    for m in range(count):
+        i = refreshed[m]
+        total += np.int64(indptr[i + 1]) - np.int64(indptr[i])
+    return total
+
+
+@njit(cache=True, nogil=True)
+def record_refreshed(problem, state, scratch, count):
+    """Bring the sums of the history up to date."""
+    rows, sums = state.rows, state.sums
+    for m in range(count):
+        i, old = scratch.refreshed[m], scratch.old[m]
+        row = rows[i]
+        new, label = row.gradient, np.float64(row.label)
+        sums[0] += (new - old) * np.float64(row.margin) / problem.margin_unit
+        sums[1] += entropy(new + label) - entropy(old + label)
+
+
+@njit(cache=True, nogil=True)
+def refresh_block(problem, state, found, selector, counts, record, touched, replacing):
+    """Carry the changes of one touched block into calendar, history, gradients and selector.
+
+    Parameters
+    ----------
+    problem, state, selector
+        As in `run_sparse`.
+    found : Scratch
+        What `touch_rows` filled.
+    counts : tuple of int
+        What it returned.
+    record : bool
+        Whether to keep the history.
+    touched : int
+        Entries touched by this step's earlier blocks.
+    replacing : bool
+        Whether to replace the shares; otherwise the caller computes alpha anew.
+
+    Returns
+    -------
+    int
+        Entries touched including these. Once they pass `TOUCHES_PER_COORDINATE`, the selector is no
+        longer told: the caller has to rebuild it.
+    """
+    n_refreshed, n_moved = counts
+    if n_moved:
+        schedule_moved(state.calendar, state.rows, found, n_moved)
+    if n_refreshed == 0:
+        return touched
+    entries = count_entries(problem.rows.indptr, found.refreshed, n_refreshed)
+    state.effort[0] += entries
+    state.effort[1] += 2 * entries
+    if record:
+        record_refreshed(problem, state, found, n_refreshed)
+    touched += entries
+    if not replacing:
+        return touched
+    grain = np.int64(NOTHING_REPORTED)
+    if touched <= TOUCHES_PER_COORDINATE * state.alpha.size:
+        grain = np.int64(granularity(selector))
+    changed, before = state.scratch.changed, state.scratch.before
+    for m in range(n_refreshed):
+        i = found.refreshed[m]
+        count = replace_shares(
+            problem, state.alpha, i, found.old[m], state.rows[i].gradient, grain, changed, before
+        )
         if count:
             update_many(selector, state.alpha, changed, before, count)
-        state.gradient[i] = new
-        entries = problem.rows.indptr[i + 1] - problem.rows.indptr[i]
-        state.effort[0] += entries
-        state.effort[1] += 2 * entries
-        if record:
-            state.sums[0] += (new - old) * margin / problem.margin_unit
-            state.sums[1] += entropy(new + label) - entropy(old + label)
-    if state.calendar.due.size:
-        full_margin = abs(margin) * problem.radius / problem.margin_unit
-        due = due_step(full_margin, step, tolerance, problem.n_steps)
-        schedule(state.calendar, i, due)
+    return touched
 
 
 @njit(cache=True, nogil=True)
-def step_column(problem, state, selector, j, weight, step, tolerance, record, grain):
-    """Add `weight` to K_j and refresh the rows that hold column j."""
-    if j == problem.n_columns:
-        term = margin_term(problem.bound, problem.margin_unit)
-        for i in range(state.margin.size):
-            state.margin[i] += weight * term
-            refresh_row(problem, state, selector, i, step, tolerance, record, grain)
-        return
-    columns = problem.columns
-    for p in range(columns.indptr[j], columns.indptr[j + 1]):
-        i = np.int64(columns.indices[p])
-        value = columns.values[p] if columns.values.size else columns.constant
-        term = margin_term(clip(value, problem.bound), problem.margin_unit)
-        # A stored zero is no entry: it must not even refresh its row.
-        if term == 0:
-            continue
-        state.margin[i] += weight * term
-        refresh_row(problem, state, selector, i, step, tolerance, record, grain)
-
-
-@njit(cache=True, nogil=True)
-def many_touches(problem, state, j, step):
-    """Say whether a step is better followed by indexing all gradients afresh.
-
-    This decides how the selector comes to know the gradients, never which rows are refreshed.
-    """
-    n_rows = state.margin.size
-    if j == problem.n_columns:
-        refreshed = n_rows
-    else:
-        refreshed = problem.columns.indptr[j + 1] - problem.columns.indptr[j]
-    if state.calendar.due.size:
-        refreshed += state.calendar.rows_due[step]
-    touches = np.float64(problem.rows.indices.size) / n_rows * refreshed
-    return touches > _TOUCHES_PER_COORDINATE * state.alpha.size
+def step_rows(problem, state, selector, column, first, last, weight, step, tolerance, record):
+    """Take one step through rows `first` to `last` of a column, then through the rows due."""
+    public = (
+        problem.bound,
+        problem.margin_unit,
+        margin_scale(problem, step),
+        tolerance,
+        problem.n_steps,
+    )
+    scheduled = state.calendar.head.size > 0
+    scratch, rows = state.scratch, state.rows
+    touched = np.int64(0)
+    for begin in range(first, last, BLOCK_ROWS):
+        end = min(begin + BLOCK_ROWS, last)
+        counts = touch_rows(column, public, rows, begin, end, weight, step, scheduled, scratch)
+        state.effort[1] += OPERATIONS_PER_GRADIENT * (end - begin)
+        touched = refresh_block(problem, state, scratch, selector, counts, record, touched, True)
+    if scheduled:
+        head, rows_due = state.calendar.head, state.calendar.rows_due
+        due = (scratch.taken, problem.columns.values[:0], column[2])
+        while head[step] != NONE:
+            count = take_due(head, rows_due, rows, step, scratch.taken)
+            counts = touch_rows(due, public, rows, 0, count, 0, step, scheduled, scratch)
+            state.effort[1] += OPERATIONS_PER_GRADIENT * count
+            touched = refresh_block(
+                problem, state, scratch, selector, counts, record, touched, True
+            )
+    if touched > TOUCHES_PER_COORDINATE * state.alpha.size:
+        rebuild(selector, state.alpha)
 
 
 @njit(cache=True, nogil=True)
 def run_sparse(
-    problem, state, selector, stream, tolerance, first, last, vertex, sign, history, work
+    problem,
+    state,
+    selector,
+    stream,
+    tolerance,
+    first,
+    last,
+    vertex,
+    sign,
+    history,
+    work,
+    n_given,
+    rows_large,
 ):
-    """Take steps `first` to `last` (inclusive, from 1) of Algorithm 2.
+    """Take steps `first` to `last` (inclusive, from 1) of Algorithm 2, or up to a large one.
 
     Parameters
     ----------
@@ -191,33 +388,51 @@ def run_sparse(
         Objective and gap, filled in when of length T; of length 0 in private runs.
     work : ndarray of int64, shape (T, 6) or (0, 6)
         Work per step (`dplasso.frank_wolfe.work`), likewise.
+    n_given : int
+        Steps whose vertices the transcript holds already; they are taken, not drawn.
+    rows_large : int
+        Steps that look at more rows than this are left to the caller.
+
+    Returns
+    -------
+    int
+        `last`; or the negative of a step whose vertex is chosen and which is left to the caller.
     """
     objective, gap = history
     record = objective.size > 0
-    n_rows = state.margin.size
+    n_rows = state.rows.size
+    internal = problem.numbering.internal
+    columns = problem.columns
+    nothing = columns.indices[:0], columns.values[:0]
     for step in range(first, last + 1):
-        j, s = select(selector, state.alpha, stream)
-        vertex[step - 1] = j
-        sign[step - 1] = s
-        steepest = np.float64(state.alpha[j]) / problem.unit
+        if step <= n_given:
+            j, s = vertex[step - 1], np.int64(sign[step - 1])
+        else:
+            j, s = select(selector, state.alpha, stream)
+            vertex[step - 1] = j
+            sign[step - 1] = s
+        place = look_up(internal, j)
+        steepest = np.float64(state.alpha[place]) / problem.unit
         if record:
             inner = problem.radius * weight_scale(step - 1) * state.sums[0]
             objective[step - 1] = (state.sums[1] + inner) / n_rows
             gap[step - 1] = (inner - s * problem.radius * steepest) / n_rows
         weight = s * (step + 1)
         state.sums[0] += weight * steepest
-        grain = granularity(selector)
-        wholesale = many_touches(problem, state, j, step)
-        if wholesale:
-            grain = NOTHING_REPORTED
-        step_column(problem, state, selector, j, weight, step, tolerance, record, grain)
-        if state.calendar.due.size:
-            i = np.int64(state.calendar.head[step])
-            while i != NONE:
-                following = np.int64(state.calendar.following[i])
-                refresh_row(problem, state, selector, i, step, tolerance, record, grain)
-                i = following
-        if wholesale:
-            rebuild(selector, state.alpha)
+        if j == problem.n_columns:
+            column, begin, end = (nothing[0], nothing[1], problem.bound), 0, n_rows
+        else:
+            if not problem.has_columns:
+                return -step
+            c = place if problem.columns_internal else j
+            column = (columns.indices, columns.values, columns.constant)
+            begin, end = np.int64(columns.indptr[c]), np.int64(columns.indptr[c + 1])
+        n_looked_at = end - begin
+        if state.calendar.rows_due.size:
+            n_looked_at += state.calendar.rows_due[step]
+        if n_looked_at > rows_large:
+            return -step
+        step_rows(problem, state, selector, column, begin, end, weight, step, tolerance, record)
         if work.shape[0]:
             record_work(work[step - 1], selector.counters, state.effort)
+    return last

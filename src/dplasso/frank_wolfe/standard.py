@@ -18,6 +18,7 @@ from dplasso.frank_wolfe.work import (
     record_work,
 )
 from dplasso.selection.contract import rebuild, select
+from dplasso.selection.numbering import look_up
 
 
 class StandardState(NamedTuple):
@@ -44,21 +45,21 @@ class StandardState(NamedTuple):
     effort: NDArray[np.int64]
 
 
-def start_standard(alpha: NDArray[np.int64], gradient: NDArray[np.float64]) -> StandardState:
+def start_standard(alpha: NDArray[np.int64], n_rows: int) -> StandardState:
     """Return the state before the first step, all weights zero.
 
     Parameters
     ----------
     alpha : ndarray of int64
         Column gradients at zero weights.
-    gradient : ndarray of float64, shape (N,)
-        Record gradients at zero weights.
+    n_rows : int
+        N.
     """
     return StandardState(
         alpha,
         np.zeros_like(alpha),
-        np.zeros(gradient.size, dtype=np.int64),
-        gradient,
+        np.zeros(n_rows, dtype=np.int64),
+        np.zeros(n_rows),
         np.zeros(2, dtype=np.int64),
     )
 
@@ -89,7 +90,9 @@ def refresh_all(problem, state, step):
 
 
 @njit(cache=True, nogil=True)
-def run_standard(problem, state, selector, stream, first, last, vertex, sign, history, work):
+def run_standard(
+    problem, state, selector, stream, first, last, vertex, sign, history, work, n_given
+):
     """Take steps `first` to `last` (inclusive, from 1) of Algorithm 1.
 
     Parameters are those of `dplasso.frank_wolfe.sparse.run_sparse`; there is nothing to drift.
@@ -99,9 +102,13 @@ def run_standard(problem, state, selector, stream, first, last, vertex, sign, hi
     for step in range(first, last + 1):
         refresh_all(problem, state, step - 1)
         rebuild(selector, state.alpha)
-        j, s = select(selector, state.alpha, stream)
-        vertex[step - 1] = j
-        sign[step - 1] = s
+        if step <= n_given:
+            j, s = vertex[step - 1], np.int64(sign[step - 1])
+        else:
+            j, s = select(selector, state.alpha, stream)
+            vertex[step - 1] = j
+            sign[step - 1] = s
+        place = look_up(problem.numbering.internal, j)
         if objective.size:
             inner = 0.0
             for k in range(state.alpha.size):
@@ -109,8 +116,8 @@ def run_standard(problem, state, selector, stream, first, last, vertex, sign, hi
             inner *= weight_scale(step - 1)
             scale = problem.radius / problem.unit / n_rows
             objective[step - 1] = mean_loss(problem, state.margin, step - 1)
-            gap[step - 1] = scale * (inner - s * np.float64(state.alpha[j]))
-        state.weights[j] += s * (step + 1)
+            gap[step - 1] = scale * (inner - s * np.float64(state.alpha[place]))
+        state.weights[place] += s * (step + 1)
         if work.shape[0]:
             state.effort[0] = problem.rows.indices.size
             state.effort[1] = (

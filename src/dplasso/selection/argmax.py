@@ -10,6 +10,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.selection.contract import no_change, register
+from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 
 
 class ArgmaxState(NamedTuple):
@@ -19,9 +20,12 @@ class ArgmaxState(NamedTuple):
     ----------
     counters : ndarray of int64, shape (4,)
         See `dplasso.selection.counters`.
+    numbering : Numbering
+        Where the coordinates stand in alpha.
     """
 
     counters: NDArray[np.int64]
+    numbering: Numbering = AS_GIVEN
 
 
 @njit(cache=True, nogil=True)
@@ -33,14 +37,15 @@ def descent_sign(gradient):
 @njit(cache=True, nogil=True)
 def select_argmax(selector, alpha, stream):
     """Return the first coordinate of largest magnitude and the descending sign."""
-    best = 0
-    largest = abs(alpha[0])
-    for k in range(1, alpha.size):
-        magnitude = abs(alpha[k])
+    internal = selector.numbering.internal
+    best = np.int64(0)
+    largest = np.int64(-1)
+    for j in range(alpha.size):
+        magnitude = abs(alpha[look_up(internal, j)])
         if magnitude > largest:
             largest = magnitude
-            best = k
-    return best, descent_sign(alpha[best])
+            best = j
+    return best, descent_sign(alpha[look_up(internal, best)])
 
 
 @njit(cache=True, nogil=True)

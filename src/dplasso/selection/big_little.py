@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from dplasso.privacy.randomness import bernoulli, random_word
 from dplasso.selection.contract import register
 from dplasso.selection.counters import MOVES, TRIES, VARIATES, new_counters
+from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.selection.weights import draw_sign, relative_weight
 
 _TWO_64 = 18446744073709551616.0
@@ -80,6 +81,8 @@ class BigLittleState(NamedTuple):
         How many groups wait to be recomputed, then which.
     counters : ndarray of int64, shape (4,)
         See `dplasso.selection.counters`.
+    numbering : Numbering
+        Where the coordinates stand in alpha.
     """
 
     exponent: float
@@ -95,9 +98,12 @@ class BigLittleState(NamedTuple):
     scaled: NDArray[np.int64]
     stale: NDArray[np.int64]
     counters: NDArray[np.int64]
+    numbering: Numbering
 
 
-def big_little_state(n_columns: int, exponent: float, signed: bool) -> BigLittleState:
+def big_little_state(
+    n_columns: int, exponent: float, signed: bool, numbering: Numbering = AS_GIVEN
+) -> BigLittleState:
     """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
 
     Parameters
@@ -108,6 +114,8 @@ def big_little_state(n_columns: int, exponent: float, signed: bool) -> BigLittle
         Log-weight per fixed-point unit; finite and positive.
     signed : bool
         Signed exponential mechanism, or weights of the magnitude alone.
+    numbering : Numbering, optional
+        Where the coordinates stand in alpha.
 
     Returns
     -------
@@ -139,6 +147,7 @@ def big_little_state(n_columns: int, exponent: float, signed: bool) -> BigLittle
         np.zeros(groups, dtype=np.int64),
         np.zeros(groups + 1, dtype=np.int64),
         new_counters(),
+        numbering,
     )
 
 
@@ -154,13 +163,15 @@ def recompute_group(selector, alpha, group):
     """Set a group's reference to its largest magnitude and count its ticks anew."""
     begin = group * selector.size
     end = min(begin + selector.size, alpha.size)
+    internal = selector.numbering.internal
     reference = np.int64(0)
-    for k in range(begin, end):
-        reference = max(reference, abs(alpha[k]))
+    for j in range(begin, end):
+        reference = max(reference, abs(alpha[look_up(internal, j)]))
     total = np.int64(0)
-    for k in range(begin, end):
-        ticks = np.int64(weight_in_ticks(selector, abs(alpha[k]), reference)) + 1
-        selector.ticks[k] = ticks
+    for j in range(begin, end):
+        magnitude = abs(alpha[look_up(internal, j)])
+        ticks = np.int64(weight_in_ticks(selector, magnitude, reference)) + 1
+        selector.ticks[j] = ticks
         total += ticks
     selector.reference[group] = reference
     selector.total[group] = total
@@ -187,19 +198,19 @@ def rebuild_big_little(selector, alpha):
 
 
 @njit(cache=True, nogil=True)
-def recount(bounds, weigh, ticks, total, reference, stale, k, old, new):
-    """Recount coordinate k; return 1 if its group has to wait for a draw to recompute it."""
+def recount(bounds, weigh, ticks, total, reference, stale, j, old, new):
+    """Recount coordinate j; return 1 if its group has to wait for a draw to recompute it."""
     size, most, least = bounds
     exponent, signed, scale = weigh
-    group = k // size
+    group = j // size
     if total[group] == 0 or abs(old) == abs(new):
         return 0
     weight = scale * relative_weight(exponent, abs(new), reference[group], signed)
     if weight < most:
         counted = np.int64(weight) + 1
-        after = total[group] + counted - ticks[k]
+        after = total[group] + counted - ticks[j]
         if after >= least:
-            ticks[k] = counted
+            ticks[j] = counted
             total[group] = after
             return 0
     total[group] = 0
@@ -215,10 +226,12 @@ def update_many_big_little(selector, alpha, changed, old, count):
     weigh = selector.exponent, selector.signed, selector.scale
     ticks, total = selector.ticks, selector.total
     reference, stale = selector.reference, selector.stale
+    original = selector.numbering.original
     left = 0
     for m in range(count):
         k = np.int64(changed[m])
-        left += recount(bounds, weigh, ticks, total, reference, stale, k, old[m], alpha[k])
+        j = look_up(original, k)
+        left += recount(bounds, weigh, ticks, total, reference, stale, j, old[m], alpha[k])
     selector.counters[MOVES] += left
 
 
@@ -234,7 +247,7 @@ def update_big_little(selector, alpha, k, old, new):
         selector.total,
         selector.reference,
         selector.stale,
-        k,
+        look_up(selector.numbering.original, k),
         old,
         new,
     )
@@ -315,13 +328,14 @@ def select_big_little(selector, alpha, stream):
         if not bernoulli(stream, share / np.float64(scaled[group])):
             continue
         begin = group * selector.size
-        k = walk(selector, selector.ticks, begin, min(begin + selector.size, alpha.size), stream)
-        weight = weight_in_ticks(selector, abs(alpha[k]), selector.reference[group])
+        j = walk(selector, selector.ticks, begin, min(begin + selector.size, alpha.size), stream)
+        gradient = alpha[look_up(selector.numbering.internal, j)]
+        weight = weight_in_ticks(selector, abs(gradient), selector.reference[group])
         selector.counters[VARIATES] += 1
-        if bernoulli(stream, weight / np.float64(selector.ticks[k])):
+        if bernoulli(stream, weight / np.float64(selector.ticks[j])):
             selector.counters[VARIATES] += selector.signed
-            sign = draw_sign(stream, selector.exponent, alpha[k], selector.signed)
-            return k, sign
+            sign = draw_sign(stream, selector.exponent, gradient, selector.signed)
+            return j, sign
 
 
 register(

@@ -32,6 +32,7 @@ from dplasso.privacy.randomness import below, bernoulli, exponential
 from dplasso.selection.argmax import descent_sign
 from dplasso.selection.contract import register
 from dplasso.selection.counters import MOVES, TRIES, new_counters
+from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.selection.weights import cosh_factor, draw_sign, relative_weight
 
 # Private draws: levels of equal width up to 2^13 of them, 2^12 to the octave beyond.
@@ -78,6 +79,8 @@ class BucketState(NamedTuple):
         Scratch: ticks of one member, and of all members, of the level i below the top.
     counters : ndarray of int64, shape (4,)
         See `dplasso.selection.counters`.
+    numbering : Numbering
+        Where the coordinates stand in alpha.
     """
 
     exponent: float
@@ -94,9 +97,12 @@ class BucketState(NamedTuple):
     bound: NDArray[np.int64]
     mass: NDArray[np.int64]
     counters: NDArray[np.int64]
+    numbering: Numbering
 
 
-def bucket_state(n_columns: int, exponent: float, signed: bool) -> BucketState:
+def bucket_state(
+    n_columns: int, exponent: float, signed: bool, numbering: Numbering = AS_GIVEN
+) -> BucketState:
     """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
 
     Parameters
@@ -107,6 +113,8 @@ def bucket_state(n_columns: int, exponent: float, signed: bool) -> BucketState:
         Log-weight per fixed-point unit; infinity for the non-private argmax.
     signed : bool
         Signed exponential mechanism, or weights of the magnitude alone.
+    numbering : Numbering, optional
+        Where the coordinates stand in alpha.
 
     Returns
     -------
@@ -153,6 +161,7 @@ def bucket_state(n_columns: int, exponent: float, signed: bool) -> BucketState:
         np.zeros(decay.size, dtype=np.int64),
         np.zeros(decay.size, dtype=np.int64),
         new_counters(),
+        numbering,
     )
 
 
@@ -201,12 +210,14 @@ def rebuild_bucket(selector, alpha):
     selector.top[0] = top
     for level in range(start.size - 1):
         start[level + 1] += start[level]
+    internal = selector.numbering.internal
+    order, position = selector.order, selector.position
     # start[l] serves as level l's write position, then is put back.
-    for k in range(alpha.size):
-        level = level_of(fold(alpha[k]), shift, bits)
+    for j in range(alpha.size):
+        level = level_of(fold(alpha[look_up(internal, j)]), shift, bits)
         place = start[level]
-        selector.order[place] = k
-        selector.position[k] = place
+        order[place] = j
+        position[j] = place
         start[level] = place + 1
     for level in range(start.size - 1, 0, -1):
         start[level] = start[level - 1]
@@ -214,18 +225,18 @@ def rebuild_bucket(selector, alpha):
 
 
 @njit(cache=True, nogil=True)
-def move(order, position, start, k, source, target):
-    """Carry coordinate k from one level's segment to another's, a swap per level crossed."""
-    place = np.int64(position[k])
+def move(order, position, start, j, source, target):
+    """Carry coordinate j from one level's segment to another's, a swap per level crossed."""
+    place = np.int64(position[j])
     for level in range(source, target):
         edge = start[level + 1] - 1
         start[level + 1] = edge
-        # In an empty level k stands at the edge already.
+        # In an empty level j stands at the edge already.
         if edge != place:
             other = order[edge]
             order[place] = other
             position[other] = place
-            order[edge] = k
+            order[edge] = j
             place = edge
     for level in range(source, target, -1):
         edge = start[level]
@@ -234,9 +245,9 @@ def move(order, position, start, k, source, target):
             other = order[edge]
             order[place] = other
             position[other] = place
-            order[edge] = k
+            order[edge] = j
             place = edge
-    position[k] = place
+    position[j] = place
 
 
 @njit(cache=True, nogil=True)
@@ -244,6 +255,7 @@ def update_many_bucket(selector, alpha, changed, old, count):
     """Move the coordinates that left their level."""
     order, position, start = selector.order, selector.position, selector.start
     shift, bits = selector.shift, selector.bits
+    original = selector.numbering.original
     top = selector.top[0]
     moves = 0
     for m in range(count):
@@ -251,7 +263,7 @@ def update_many_bucket(selector, alpha, changed, old, count):
         source = level_of(fold(old[m]), shift, bits)
         target = level_of(fold(alpha[k]), shift, bits)
         if source != target:
-            move(order, position, start, k, source, target)
+            move(order, position, start, look_up(original, k), source, target)
             top = max(top, target)
             moves += 1
     selector.top[0] = top
@@ -264,7 +276,8 @@ def update_bucket(selector, alpha, k, old, new):
     source = level_of(fold(old), selector.shift, selector.bits)
     target = level_of(fold(new), selector.shift, selector.bits)
     if source != target:
-        move(selector.order, selector.position, selector.start, k, source, target)
+        j = look_up(selector.numbering.original, k)
+        move(selector.order, selector.position, selector.start, j, source, target)
         selector.top[0] = max(selector.top[0], target)
         selector.counters[MOVES] += 1
 
@@ -283,15 +296,16 @@ def lower_top(selector):
 def scan_top(selector, alpha, top):
     """Return the coordinate of largest magnitude, the first of equals."""
     order, start = selector.order, selector.start
+    internal = selector.numbering.internal
     best = np.int64(alpha.size)
     largest = np.int64(-1)
     level = top
     while True:
         for place in range(start[level], start[level + 1]):
-            k = np.int64(order[place])
-            magnitude = abs(alpha[k])
-            if magnitude > largest or (magnitude == largest and k < best):
-                best, largest = k, magnitude
+            j = np.int64(order[place])
+            magnitude = abs(alpha[look_up(internal, j)])
+            if magnitude > largest or (magnitude == largest and j < best):
+                best, largest = j, magnitude
         selector.counters[TRIES] += start[level + 1] - start[level]
         level -= 1
         # Only on the edge between two levels can the lower one hold an equal.
@@ -304,6 +318,7 @@ def reject(selector, alpha, stream, top):
     """Draw a level, a member, and accept it with its weight over the level's bound."""
     exponent, signed = selector.exponent, selector.signed
     order, start, bound, mass = selector.order, selector.start, selector.bound, selector.mass
+    internal = selector.numbering.internal
     reach = min(top + 1, mass.size)
     # Members of the levels further down, one tick each.
     below_reach = start[top + 1 - reach]
@@ -325,7 +340,7 @@ def reject(selector, alpha, stream, top):
         selector.counters[TRIES] += 1
         rest = below(stream, total)
         if rest < below_reach:
-            k = np.int64(order[rest])
+            j = np.int64(order[rest])
             ticks = np.int64(1)
         else:
             rest -= below_reach
@@ -334,24 +349,27 @@ def reject(selector, alpha, stream, top):
                 rest -= mass[i]
                 i += 1
             ticks = bound[i]
-            k = np.int64(order[start[top - i] + rest // ticks])
-        weight = selector.decay[0] * relative_weight(exponent, abs(alpha[k]), edge, signed)
+            j = np.int64(order[start[top - i] + rest // ticks])
+        magnitude = abs(alpha[look_up(internal, j)])
+        weight = selector.decay[0] * relative_weight(exponent, magnitude, edge, signed)
         if bernoulli(stream, weight / np.float64(ticks)):
-            return k
+            return j
 
 
 @njit(cache=True, nogil=True)
 def select_bucket(selector, alpha, stream):
     """Draw a vertex; without privacy, return the steepest one."""
+    internal = selector.numbering.internal
     top = lower_top(selector)
     if np.isinf(selector.exponent):
         best = scan_top(selector, alpha, top)
-        return best, descent_sign(alpha[best])
+        return best, descent_sign(alpha[look_up(internal, best)])
     if top < selector.linear:
         chosen = reject(selector, alpha, stream, top)
     else:
         chosen = race_top(selector, alpha, stream, top)
-    sign = draw_sign(stream, selector.exponent, alpha[chosen], selector.signed)
+    gradient = alpha[look_up(internal, chosen)]
+    sign = draw_sign(stream, selector.exponent, gradient, selector.signed)
     return chosen, sign
 
 
@@ -360,7 +378,8 @@ def race_top(selector, alpha, stream, top):
     """Draw by exponential race among the levels in reach of the largest magnitude."""
     exponent, signed = selector.exponent, selector.signed
     order, start = selector.order, selector.start
-    largest = abs(alpha[scan_top(selector, alpha, top)])
+    internal = selector.numbering.internal
+    largest = abs(alpha[look_up(internal, scan_top(selector, alpha, top))])
     reach = CUTOFF_NATS + np.log(np.float64(alpha.size))
     best = np.int64(0)
     best_key = np.inf
@@ -370,12 +389,12 @@ def race_top(selector, alpha, stream, top):
         if exponent * np.float64(largest - edge) > reach:
             break
         for place in range(start[level], start[level + 1]):
-            k = np.int64(order[place])
-            magnitude = abs(alpha[k])
+            j = np.int64(order[place])
+            magnitude = abs(alpha[look_up(internal, j)])
             key = np.log(exponential(stream)) + exponent * np.float64(largest - magnitude)
             key -= np.log(cosh_factor(exponent, magnitude, signed))
             if key < best_key:
-                best, best_key = k, key
+                best, best_key = j, key
         selector.counters[TRIES] += start[level + 1] - start[level]
         level -= 1
     return best

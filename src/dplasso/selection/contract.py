@@ -4,13 +4,14 @@ A structure is a NamedTuple of arrays and numbers (its state) plus three kernels
 `register`. The solvers' kernels call the three generic functions below; numba picks the
 implementation by the type of the state, which keeps one compiled loop per structure on disk.
 
-Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`.
+Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`. Places in ``alpha`` are
+internal numbers, coordinates drawn are original ones (`dplasso.selection.numbering`).
 
 =============  ==========================================================================
 function       duty
 =============  ==========================================================================
 `select`       return ``(coordinate, sign)``: the vertex ``sign * radius * e_coordinate``
-`update`       coordinate `k` has just changed from `old` to `new`
+`update`       ``alpha[k]`` has just changed from `old` to `new`
 `update_many`  ``changed[:count]`` have just changed, each once, from ``old[:count]``
 `rebuild`      forget everything and index `alpha` afresh
 `granularity`  return g: only changes of ``alpha_k >> g`` need an `update`; 63 means none

@@ -23,13 +23,14 @@ from numpy.typing import NDArray
 from dplasso.selection.argmax import descent_sign
 from dplasso.selection.contract import register
 from dplasso.selection.counters import POPS, new_counters
+from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 
 # A node of degree d has at least the d-th Fibonacci number of descendants: 92 covers int64.
 _DEGREES = 92
 
 
 class HeapState(NamedTuple):
-    """State of the heap selection; coordinate k is node k.
+    """State of the heap selection; coordinate j is node j.
 
     Attributes
     ----------
@@ -49,6 +50,8 @@ class HeapState(NamedTuple):
         Scratch: the root of each degree while roots are merged.
     counters : ndarray of int64, shape (4,)
         See `dplasso.selection.counters`.
+    numbering : Numbering
+        Where the coordinates stand in alpha.
     """
 
     key: NDArray[np.int64]
@@ -61,15 +64,18 @@ class HeapState(NamedTuple):
     first: NDArray[np.int64]
     by_degree: NDArray[np.int64]
     counters: NDArray[np.int64]
+    numbering: Numbering
 
 
-def heap_state(n_columns: int) -> HeapState:
+def heap_state(n_columns: int, numbering: Numbering = AS_GIVEN) -> HeapState:
     """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
 
     Parameters
     ----------
     n_columns : int
         Number of coordinates, D (plus one for an intercept).
+    numbering : Numbering, optional
+        Where the coordinates stand in alpha.
 
     Returns
     -------
@@ -88,6 +94,7 @@ def heap_state(n_columns: int) -> HeapState:
         np.full(1, -1, dtype=np.int64),
         np.full(_DEGREES, -1, dtype=np.int64),
         new_counters(),
+        numbering,
     )
 
 
@@ -243,18 +250,19 @@ def raise_key(heap, node, key):
 @njit(cache=True, nogil=True)
 def rebuild_heap(heap, alpha):
     """Make every coordinate a root with its true magnitude as key."""
+    internal = heap.numbering.internal
     last = alpha.size - 1
     first = 0
-    for k in range(alpha.size):
-        heap.key[k] = abs(alpha[k])
-        heap.parent[k] = -1
-        heap.child[k] = -1
-        heap.left[k] = k - 1 if k > 0 else last
-        heap.right[k] = k + 1 if k < last else 0
-        heap.degree[k] = 0
-        heap.mark[k] = False
-        if heap.key[k] > heap.key[first]:
-            first = k
+    for j in range(alpha.size):
+        heap.key[j] = abs(alpha[look_up(internal, j)])
+        heap.parent[j] = -1
+        heap.child[j] = -1
+        heap.left[j] = j - 1 if j > 0 else last
+        heap.right[j] = j + 1 if j < last else 0
+        heap.degree[j] = 0
+        heap.mark[j] = False
+        if heap.key[j] > heap.key[first]:
+            first = j
     heap.first[0] = first
 
 
@@ -262,24 +270,28 @@ def rebuild_heap(heap, alpha):
 def update_heap(heap, alpha, k, old, new):
     """Raise the key of a gradient that outgrew it."""
     magnitude = abs(new)
-    if magnitude > heap.key[k]:
-        raise_key(heap, k, magnitude)
+    j = look_up(heap.numbering.original, k)
+    if magnitude > heap.key[j]:
+        raise_key(heap, j, magnitude)
 
 
 @njit(cache=True, nogil=True)
 def update_many_heap(heap, alpha, changed, old, count):
     """Raise the keys of the gradients that outgrew them."""
     key = heap.key
+    original = heap.numbering.original
     for m in range(count):
         k = np.int64(changed[m])
         magnitude = abs(alpha[k])
-        if magnitude > key[k]:
-            raise_key(heap, k, magnitude)
+        j = look_up(original, k)
+        if magnitude > key[j]:
+            raise_key(heap, j, magnitude)
 
 
 @njit(cache=True, nogil=True)
 def select_heap(heap, alpha, stream):
     """Return the first coordinate of largest magnitude and the descending sign."""
+    internal = heap.numbering.internal
     best = np.int64(-1)
     largest = np.int64(-1)
     # The popped nodes, chained by `right`, which no ring uses meanwhile.
@@ -289,7 +301,7 @@ def select_heap(heap, alpha, stream):
         if heap.key[first] < largest or (heap.key[first] == largest and first > best):
             break
         node = pop(heap)
-        magnitude = abs(alpha[node])
+        magnitude = abs(alpha[look_up(internal, node)])
         heap.key[node] = magnitude
         heap.right[node] = popped
         popped = node
@@ -299,7 +311,7 @@ def select_heap(heap, alpha, stream):
         following = np.int64(heap.right[popped])
         insert(heap, popped)
         popped = following
-    return best, descent_sign(alpha[best])
+    return best, descent_sign(alpha[look_up(internal, best)])
 
 
 register(HeapState, select_heap, update_heap, rebuild_heap, update_many_kernel=update_many_heap)

@@ -21,6 +21,7 @@ from dplasso.privacy.randomness import exponential, random_word
 from dplasso.selection.argmax import descent_sign, keep_nothing, rebuild_nothing
 from dplasso.selection.contract import no_change, register
 from dplasso.selection.counters import VARIATES
+from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 
 
 class GumbelState(NamedTuple):
@@ -32,10 +33,13 @@ class GumbelState(NamedTuple):
         Log-weight per fixed-point unit of alpha.
     counters : ndarray of int64, shape (4,)
         See `dplasso.selection.counters`.
+    numbering : Numbering
+        Where the coordinates stand in alpha.
     """
 
     exponent: float
     counters: NDArray[np.int64]
+    numbering: Numbering = AS_GIVEN
 
 
 class LaplaceState(NamedTuple):
@@ -47,10 +51,13 @@ class LaplaceState(NamedTuple):
         Scale of the noise in fixed-point units of alpha.
     counters : ndarray of int64, shape (4,)
         See `dplasso.selection.counters`.
+    numbering : Numbering
+        Where the coordinates stand in alpha.
     """
 
     noise_scale: float
     counters: NDArray[np.int64]
+    numbering: Numbering = AS_GIVEN
 
 
 @njit(cache=True, nogil=True)
@@ -73,17 +80,19 @@ def behind(largest, score):
 def select_gumbel(selector, alpha, stream):
     """Draw a signed vertex with probability proportional to ``exp(-sign * exponent * alpha)``."""
     exponent = selector.exponent
+    internal = selector.numbering.internal
     largest = largest_magnitude(alpha)
     best = np.int64(0)
     best_sign = -1
     best_key = np.inf
-    for k in range(alpha.size):
-        key = np.log(exponential(stream)) + exponent * behind(largest, alpha[k])
+    for j in range(alpha.size):
+        gradient = alpha[look_up(internal, j)]
+        key = np.log(exponential(stream)) + exponent * behind(largest, gradient)
         if key < best_key:
-            best, best_sign, best_key = k, -1, key
-        key = np.log(exponential(stream)) + exponent * behind(largest, -alpha[k])
+            best, best_sign, best_key = j, -1, key
+        key = np.log(exponential(stream)) + exponent * behind(largest, -gradient)
         if key < best_key:
-            best, best_sign, best_key = k, 1, key
+            best, best_sign, best_key = j, 1, key
     selector.counters[VARIATES] += 2 * alpha.size
     return best, best_sign
 
@@ -91,17 +100,18 @@ def select_gumbel(selector, alpha, stream):
 @njit(cache=True, nogil=True)
 def select_laplace(selector, alpha, stream):
     """Return the coordinate of largest noisy magnitude and the true descending sign."""
+    internal = selector.numbering.internal
     best = np.int64(0)
     best_key = -1.0
-    for k in range(alpha.size):
+    for j in range(alpha.size):
         noise = selector.noise_scale * exponential(stream)
         if random_word(stream) & np.uint64(1):
             noise = -noise
-        key = abs(np.float64(alpha[k]) + noise)
+        key = abs(np.float64(alpha[look_up(internal, j)]) + noise)
         if key > best_key:
-            best, best_key = k, key
+            best, best_key = j, key
     selector.counters[VARIATES] += alpha.size
-    return best, descent_sign(alpha[best])
+    return best, descent_sign(alpha[look_up(internal, best)])
 
 
 register(GumbelState, select_gumbel, keep_nothing, rebuild_nothing, no_change)

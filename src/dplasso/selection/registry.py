@@ -12,6 +12,7 @@ from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState, LaplaceState
+from dplasso.selection.numbering import AS_GIVEN, Numbering
 
 
 @dataclass(frozen=True)
@@ -33,32 +34,33 @@ class SelectionRule:
     laplace: float
 
 
-def _argmax(n_columns: int, rule: SelectionRule) -> Any:
-    return ArgmaxState(new_counters())
+def _argmax(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
+    return ArgmaxState(new_counters(), numbering)
 
 
-def _noisy_max(n_columns: int, rule: SelectionRule) -> Any:
+def _noisy_max(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
     if rule.mechanism == "paper":
-        return LaplaceState(rule.laplace, new_counters())
+        return LaplaceState(rule.laplace, new_counters(), numbering)
     if np.isinf(rule.exponent):
-        return ArgmaxState(new_counters())
-    return GumbelState(rule.exponent, new_counters())
+        return ArgmaxState(new_counters(), numbering)
+    return GumbelState(rule.exponent, new_counters(), numbering)
 
 
-def _bucket(n_columns: int, rule: SelectionRule) -> Any:
-    return bucket_state(n_columns, rule.exponent, rule.mechanism == "exponential")
+def _bucket(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
+    return bucket_state(n_columns, rule.exponent, rule.mechanism == "exponential", numbering)
 
 
-def _big_little(n_columns: int, rule: SelectionRule) -> Any:
-    return big_little_state(n_columns, rule.exponent, rule.mechanism == "exponential")
+def _big_little(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
+    return big_little_state(n_columns, rule.exponent, rule.mechanism == "exponential", numbering)
 
 
-def _heap(n_columns: int, rule: SelectionRule) -> Any:
-    return heap_state(n_columns)
+def _heap(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
+    return heap_state(n_columns, numbering)
 
 
 _EVERYTHING = ("exponential", "paper", "none")
-_BUILDERS: dict[str, tuple[Callable[[int, SelectionRule], Any], tuple[str, ...]]] = {
+_Builder = Callable[[int, SelectionRule, Numbering], Any]
+_BUILDERS: dict[str, tuple[_Builder, tuple[str, ...]]] = {
     "bucket": (_bucket, _EVERYTHING),
     "noisy-max": (_noisy_max, _EVERYTHING),
     "big-little": (_big_little, ("exponential", "paper")),
@@ -93,7 +95,9 @@ def check_selector(name: str, mechanism: str) -> None:
         )
 
 
-def make_selector(name: str, n_columns: int, rule: SelectionRule) -> Any:
+def make_selector(
+    name: str, n_columns: int, rule: SelectionRule, numbering: Numbering = AS_GIVEN
+) -> Any:
     """Build the named structure, empty; `dplasso.selection.contract.rebuild` fills it.
 
     Parameters
@@ -104,6 +108,8 @@ def make_selector(name: str, n_columns: int, rule: SelectionRule) -> Any:
         Number of coordinates (D, plus one for an intercept).
     rule : SelectionRule
         What to draw.
+    numbering : Numbering, optional
+        Where the coordinates stand in alpha.
 
     Raises
     ------
@@ -111,4 +117,4 @@ def make_selector(name: str, n_columns: int, rule: SelectionRule) -> Any:
         See `check_selector`.
     """
     check_selector(name, rule.mechanism)
-    return _BUILDERS[name][0](n_columns, rule)
+    return _BUILDERS[name][0](n_columns, rule, numbering)

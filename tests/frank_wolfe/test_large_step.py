@@ -1,0 +1,227 @@
+"""One run, many ways to compute it: threads, large steps, layouts; the same bits from all."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso.data.matrix import Compressed
+from dplasso.frank_wolfe.large_step import column_of, crew, large_rows, starting_alpha
+from dplasso.frank_wolfe.solve import solve
+from dplasso.privacy.randomness import random_stream
+from dplasso.selection.argmax import ArgmaxState
+from dplasso.selection.big_little import big_little_state
+from dplasso.selection.bucket import bucket_state
+from dplasso.selection.counters import new_counters
+from dplasso.selection.fibonacci_heap import heap_state
+from dplasso.selection.noisy_max import GumbelState, LaplaceState
+from frank_wolfe.cases import (
+    LAYOUTS,
+    WAYS,
+    build,
+    dense_rows,
+    forced,
+    random_transcript,
+    small_problem,
+    some_labels,
+)
+from reference import column_gradients
+from selection.cases import EXPONENT
+
+seeds = st.integers(0, 10**6)
+SELECTORS = {
+    "argmax": lambda n, numbering: ArgmaxState(new_counters(), numbering),
+    "heap": heap_state,
+    "noisy-max": lambda n, numbering: GumbelState(30 * EXPONENT, new_counters(), numbering),
+    "laplace": lambda n, numbering: LaplaceState(2.0**31, new_counters(), numbering),
+    "bucket": lambda n, numbering: bucket_state(n, 30 * EXPONENT, True, numbering),
+    "bucket, plain": lambda n, numbering: bucket_state(n, np.inf, False, numbering),
+    "big-little": lambda n, numbering: big_little_state(n, 30 * EXPONENT, True, numbering),
+}
+
+
+def in_original_order(problem, alpha):
+    internal = problem.numbering.internal
+    return alpha[internal] if internal.size else alpha
+
+
+def run(problem, selector, drift_tol, *, n_threads=1, way=None, **options):
+    """Return everything a run leaves behind, in the original numbering."""
+    found = solve(
+        problem,
+        selector,
+        random_stream(3),
+        drift_tol=drift_tol,
+        n_threads=n_threads,
+        record_history=True,
+        record_work=True,
+        **(way or {}),
+        **options,
+    )
+    state = found.state
+    return {
+        "vertex": found.transcript.vertex,
+        "sign": found.transcript.sign,
+        "alpha": in_original_order(problem, state.alpha),
+        "margin": state.margin.copy(),
+        "gradient": state.gradient.copy(),
+        "due": state.rows["due"].copy(),
+        "objective": found.history.objective,
+        "gap": found.history.gap,
+        "touched": found.work.touched,
+    }
+
+
+def same(one, other, label=""):
+    for name, values in one.items():
+        np.testing.assert_array_equal(values, other[name], f"{name} {label}")
+
+
+def problems(seed, **options):
+    options = {"n_rows": 40, "n_columns": 20, "n_steps": 25, "radius": 30.0} | options
+    problem = small_problem(seed, **options)[2]
+    if seed % 2:
+        rows, columns = problem.rows, problem.columns
+        nothing = np.zeros(0, dtype=rows.values.dtype)
+        problem = problem._replace(
+            rows=rows._replace(values=nothing, constant=1.0),
+            columns=columns._replace(values=nothing, constant=1.0),
+        )
+    return problem
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("way", WAYS)
+@settings(max_examples=4)
+@given(seeds, st.booleans(), st.sampled_from([None, 0.0, 0.003, 0.1]))
+def test_the_same_vertices_lead_to_the_same_bits(
+    n_threads, layout, way, seed, intercept, drift_tol
+):
+    problem = problems(seed, intercept=intercept)
+    chosen = random_transcript(problem, seed)
+    expected = run(problem, forced(chosen), drift_tol, way=WAYS["small"])
+    found = run(
+        LAYOUTS[layout](problem), forced(chosen), drift_tol, n_threads=n_threads, way=WAYS[way]
+    )
+    same(expected, found)
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+@settings(max_examples=6)
+@given(seeds)
+def test_a_draw_does_not_depend_on_the_layout(name, seed):
+    problem = problems(seed)
+    n_coordinates = problem.n_columns + 1
+    expected = None
+    for layout, change in LAYOUTS.items():
+        if layout == "rows only":
+            continue
+        other = change(problem)
+        selector = SELECTORS[name](n_coordinates, other.numbering)
+        found = run(other, selector, 0.003)
+        expected = expected or found
+        same(expected, found, layout)
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_draw_does_not_depend_on_the_threads(name, way):
+    problem = problems(4)
+    runs = []
+    for n_threads in (1, 2, 3):
+        selector = SELECTORS[name](problem.n_columns + 1, problem.numbering)
+        runs.append(run(problem, selector, 0.003, n_threads=n_threads, way=WAYS[way]))
+    same(runs[0], runs[1])
+    same(runs[0], runs[2])
+
+
+@pytest.mark.parametrize("name", ["argmax", "noisy-max", "bucket, plain", "heap"])
+def test_structures_without_an_order_of_their_own_take_every_way_alike(name):
+    problem = problems(6)
+    runs = [
+        run(problem, SELECTORS[name](problem.n_columns + 1, problem.numbering), 0.003, way=way)
+        for way in WAYS.values()
+    ]
+    for other in runs[1:]:
+        same(runs[0], other)
+
+
+def test_given_steps_are_taken_and_the_rest_is_drawn():
+    problem = problems(8)
+    selector = SELECTORS["argmax"](21, problem.numbering)
+    whole = solve(problem, selector, random_stream(0), drift_tol=0.003)
+    for n_given in (0, 1, 10, 25):
+        given = type(whole.transcript)(
+            whole.transcript.vertex[:n_given], whole.transcript.sign[:n_given]
+        )
+        other = solve(problem, selector, random_stream(0), drift_tol=0.003, given=given)
+        assert other.transcript == whole.transcript
+        np.testing.assert_array_equal(other.state.alpha, whole.state.alpha)
+    # Steps that argmax would not take are taken too.
+    chosen = random_transcript(problem, 1)
+    assert solve(problem, selector, random_stream(0), given=chosen).transcript == chosen
+
+
+def test_checkpoints_are_prefixes():
+    problem = problems(8)
+    kept = []
+    whole = solve(
+        problem,
+        SELECTORS["argmax"](21, problem.numbering),
+        random_stream(0),
+        checkpoint=kept.append,
+    )
+    assert [len(prefix) for prefix in kept][-1] == 25
+    for prefix in kept:
+        np.testing.assert_array_equal(prefix.vertex, whole.transcript.vertex[: len(prefix)])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_first_gradients(n_threads, layout):
+    X, labels, problem = small_problem(0)
+    other = LAYOUTS[layout](problem)
+    with crew(n_threads) as workers:
+        alpha = in_original_order(other, starting_alpha(other, workers))
+    assert alpha.tolist() == column_gradients(X, 0.5 - labels, 1.0, intercept=True)
+    assert alpha.any()
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_column_is_found_in_every_layout(n_threads, layout):
+    X, _, problem = small_problem(5, n_rows=30, n_columns=9)
+    other = LAYOUTS[layout](problem)
+    with crew(n_threads) as workers:
+        for j in range(9):
+            (indices, values, _), begin, end = column_of(other, j, workers)
+            rows = np.flatnonzero(X[:, j])
+            assert indices[begin:end].tolist() == rows.tolist()
+            assert values[begin:end].tolist() == X[rows, j].tolist()
+        (indices, values, constant), begin, end = column_of(other, 9, workers)
+        assert (indices.size, values.size, constant, begin, end) == (0, 0, 1.0, 0, 30)
+
+
+def test_a_step_is_large_by_its_entries():
+    problem = small_problem(0, n_rows=40)[2]
+    mean = problem.rows.indices.size / 40
+    with crew(1, entries_large=100) as workers:
+        assert large_rows(problem, workers) == int(100 / mean)
+    empty = problem._replace(
+        rows=Compressed(np.zeros(41, np.int64), np.zeros(0, np.int32), np.zeros(0), 0.0)
+    )
+    with crew(1, entries_large=np.inf) as workers:
+        assert large_rows(empty, workers) > 10**9
+
+
+def test_both_kinds_of_step_occur_by_size_alone():
+    """The thresholds as shipped: a popular column makes a large step, a rare one does not."""
+    X = dense_rows(30_000, 80, 0, density=0.9)
+    X[100:, 5] = 0.0
+    problem = build(X, some_labels(30_000, 0), 4)
+    with crew(1) as workers:
+        limit = large_rows(problem, workers)
+        lengths = np.diff(problem.columns.indptr)
+    assert (lengths > limit).sum() == 79
+    assert lengths[5] < limit
