@@ -105,13 +105,38 @@ class Gap:
     data: tuple[DataSpec, ...]
 
 
-Settings = Table3 | EndToEnd | Transposition | Growth | Gap
+@dataclass(frozen=True)
+class Memory:
+    """What a fit allocates on top of the caller's matrix."""
+
+    radius: float
+    n_iter: int
+    delta: float
+    epsilon: float
+    data: tuple[DataSpec, ...]
+
+
+@dataclass(frozen=True)
+class Access:
+    """The training loop against bare random accesses."""
+
+    radius: float
+    n_iter: int
+    delta: float
+    epsilon: float
+    repeats: int
+    data: tuple[DataSpec, ...]
+
+
+Settings = Memory | Access | Table3 | EndToEnd | Transposition | Growth | Gap
 KINDS: dict[str, type[Settings]] = {
     "table3": Table3,
     "end_to_end": EndToEnd,
     "transpose": Transposition,
     "growth": Growth,
     "gap": Gap,
+    "memory": Memory,
+    "access": Access,
 }
 
 

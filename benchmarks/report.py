@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from benchmarks import end_to_end, gap, growth, table3, transposition
+from benchmarks import access, end_to_end, gap, growth, memory, table3, transposition
 from benchmarks.machine import machine_line
 
 FORMAT = 1
@@ -17,6 +17,8 @@ COMPARISONS: dict[str, ModuleType] = {
     "transpose": transposition,
     "growth": growth,
     "gap": gap,
+    "memory": memory,
+    "access": access,
 }
 
 

@@ -42,7 +42,7 @@ def test_the_interface_is_the_documented_one():
         "mechanism": "exponential",
         "solver": "sparse",
         "selector": "bucket",
-        "drift_tol": dplasso.estimator.DEFAULT_DRIFT_TOL,
+        "drift_tol": "auto",
         "random_state": None,
         "n_jobs": None,
         "verbose": 0,

@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier
+from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
@@ -27,7 +28,7 @@ class TestSameResult:
         problem = model._problem(X, labels)
         taken = transcript or model.transcript_
         forced = forced_state(taken.vertex, taken.sign)
-        tolerance = model.drift_tol
+        tolerance = tolerance_of(model.drift_tol, private=np.isfinite(model.epsilon))
         return solve(problem, forced, random_stream(0), drift_tol=tolerance).state
 
     def variants(self, X):

@@ -17,6 +17,7 @@ from dplasso.data.labels import encode_labels
 from dplasso.data.matrix import compress, working_dtype
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.decision import margins
+from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.solve import Progress, Solution, solve
 from dplasso.frank_wolfe.transcript import History, Transcript, coefficients_of
@@ -27,8 +28,6 @@ from dplasso.progress import progress_bar, say
 from dplasso.selection.forced import forced_state
 from dplasso.selection.registry import SelectionRule, make_selector
 from dplasso.settings import check_settings
-
-DEFAULT_DRIFT_TOL = 2.5e-3
 
 
 class DPLassoClassifier(ClassifierMixin, BaseEstimator):
@@ -73,10 +72,11 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         Structure that draws the vertex; every private one draws from the same distribution.
         "argmax" and "heap" are for ``epsilon=inf`` only, "big-little" for finite epsilon.
         See docs/selection.md.
-    drift_tol : float or None, default=0.0025
+    drift_tol : float, None or "auto", default="auto"
         `solver="sparse"` only: largest error allowed in a record's gradient before that record is
-        refreshed. 0 gives Algorithm 1's iterates; None the paper's stale ones. It does not affect
-        privacy.
+        refreshed. "auto" is 0.0025 in a private fit, whose noise hides far larger errors, and
+        0.0001 with ``epsilon=inf``. 0 gives Algorithm 1's iterates; None the paper's stale ones.
+        It does not affect privacy.
     random_state : None, int, Generator or RandomState, default=None
         None draws from the operating system. Anything else makes the run repeatable, for
         experiments, and the statement says that such a model is not private.
@@ -139,7 +139,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         mechanism: str = "exponential",
         solver: str = "sparse",
         selector: str = "bucket",
-        drift_tol: float | None = DEFAULT_DRIFT_TOL,
+        drift_tol: float | str | None = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -301,7 +301,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             selector,
             stream,
             solver=self.solver,
-            drift_tol=self.drift_tol,
+            drift_tol=tolerance_of(self.drift_tol, private=mechanism.name != "none"),
             record_history=mechanism.name == "none",
             record_work=mechanism.name != "exponential",
             n_threads=effective_n_jobs(self.n_jobs),

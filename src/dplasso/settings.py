@@ -42,10 +42,11 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     solver, drift_tol, n_jobs = settings["solver"], settings["drift_tol"], settings["n_jobs"]
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {solver!r}")
-    if drift_tol is not None and not (
-        isinstance(drift_tol, Real) and 0 <= float(drift_tol) < math.inf
-    ):
-        raise ValueError(f"drift_tol must be None or a finite number >= 0, got {drift_tol!r}")
+    named = drift_tol is None or (isinstance(drift_tol, str) and drift_tol == "auto")
+    if not named and not (isinstance(drift_tol, Real) and 0 <= float(drift_tol) < math.inf):
+        raise ValueError(
+            f"drift_tol must be 'auto', None or a finite number >= 0, got {drift_tol!r}"
+        )
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
             f"n_jobs must be None or a whole number other than 0 (-1 for all cores), got {n_jobs!r}"

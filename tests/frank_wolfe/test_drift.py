@@ -13,6 +13,7 @@ from dplasso.frank_wolfe.drift import (
     new_rows,
     schedule,
     take_due,
+    tolerance_of,
     unschedule,
 )
 from reference import ListCalendar, first_outside, sigma
@@ -142,3 +143,12 @@ def test_rows_start_at_zero_weights():
     assert rows["margin"].tolist() == [0, 0]
     assert sigma(float(rows["highest"][0])) == pytest.approx(0.6)
     assert rows.itemsize <= 40
+
+
+@pytest.mark.parametrize(
+    ("drift_tol", "private", "expected"),
+    [("auto", True, 2.5e-3), ("auto", False, 1e-4), (0, True, 0.0), (0.1, False, 0.1)],
+)
+def test_what_a_setting_stands_for(drift_tol, private, expected):
+    assert tolerance_of(drift_tol, private=private) == expected
+    assert tolerance_of(None, private=private) is None

@@ -7,8 +7,8 @@ from scipy.special import expit
 from sklearn import __version__ as sklearn_version
 from sklearn.linear_model import LogisticRegression
 
-from dplasso.estimator import DEFAULT_DRIFT_TOL
 from dplasso.frank_wolfe import solve as driver
+from dplasso.frank_wolfe.drift import PLAIN_TOLERANCE
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import weights
 from dplasso.privacy.randomness import random_stream
@@ -127,7 +127,7 @@ class TestOptimum:
     def test_the_default_tolerance_reaches_the_same_loss(self, adult):
         X, y = adult
         exact, _ = self.solution(X, y, 3.0, 300, drift_tol=0.0)
-        default, history = self.solution(X, y, 3.0, 300, drift_tol=DEFAULT_DRIFT_TOL)
+        default, history = self.solution(X, y, 3.0, 300, drift_tol=PLAIN_TOLERANCE)
         best = self.mean_loss(X, y, exact)
         assert self.mean_loss(X, y, default) == pytest.approx(best, rel=1e-3)
         assert history.objective[-1] == pytest.approx(best, rel=1e-2)

@@ -128,7 +128,7 @@ def fit(
             metavar="X",
             show_default=False,
             help="How stale a record's gradient may get in the sparse solver; 0: never, "
-            "none: without limit.",
+            "none: without limit; default: auto.",
             rich_help_panel=MODEL,
         ),
     ] = None,
@@ -272,14 +272,19 @@ def fit(
         _print_report(estimator, train, report, features_declared=features is not None)
 
 
-def parse_drift_tol(text: str) -> float | None:
-    """Read ``--drift-tol``: a number, or the word none."""
-    if text.strip().lower() == "none":
+def parse_drift_tol(text: str) -> float | str | None:
+    """Read ``--drift-tol``: a number, or the word none or auto."""
+    word = text.strip().lower()
+    if word == "none":
         return None
+    if word == "auto":
+        return word
     try:
         return float(text)
     except ValueError:
-        raise typer.BadParameter(f"--drift-tol {text!r} is neither a number nor none") from None
+        raise typer.BadParameter(
+            f"--drift-tol {text!r} is neither a number nor none nor auto"
+        ) from None
 
 
 def _check_settings(estimator: "DPLassoClassifier") -> None:

@@ -35,6 +35,9 @@ ROW = np.dtype(
     align=True,
 )
 
+# `drift_tol="auto"`, chosen by measurement (docs/algorithm.md).
+PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
+
 _UPWARDS = 2.0**-23
 _TINY = 1e-30
 
@@ -52,6 +55,21 @@ class Calendar(NamedTuple):
 
     head: NDArray[np.int32]
     rows_due: NDArray[np.int32]
+
+
+def tolerance_of(drift_tol: float | str | None, *, private: bool) -> float | None:
+    """Return the tolerance a setting stands for.
+
+    Parameters
+    ----------
+    drift_tol : float, None or "auto"
+        As in `DPLassoClassifier`.
+    private : bool
+        Whether the fit has finite epsilon.
+    """
+    if drift_tol == "auto":
+        return PRIVATE_TOLERANCE if private else PLAIN_TOLERANCE
+    return None if drift_tol is None else float(drift_tol)
 
 
 def new_calendar(n_steps: int, scheduled: bool = True) -> Calendar:
