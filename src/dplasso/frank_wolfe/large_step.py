@@ -120,7 +120,7 @@ def starting_alpha(problem: Problem, workers: Crew) -> NDArray[np.int64]:
     return _alpha_of(problem, 0.5 - problem.labels, workers)
 
 
-def _alpha_of(problem: Problem, gradient: NDArray[np.float64], workers: Crew) -> NDArray[np.int64]:
+def _alpha_of(problem: Problem, gradient: NDArray[np.floating], workers: Crew) -> NDArray[np.int64]:
     """Compute the column gradients for some record gradients."""
     if not problem.has_columns:
         return _alpha_by_rows(problem, gradient, workers)
@@ -139,7 +139,7 @@ def _alpha_of(problem: Problem, gradient: NDArray[np.float64], workers: Crew) ->
 
 
 def _alpha_by_rows(
-    problem: Problem, gradient: NDArray[np.float64], workers: Crew
+    problem: Problem, gradient: NDArray[np.floating], workers: Crew
 ) -> NDArray[np.int64]:
     """Sum the shares of all rows, each thread into gradients of its own."""
     n_coordinates = problem.n_columns + int(problem.intercept)
@@ -153,6 +153,7 @@ def _alpha_by_rows(
             add_shares(problem, edges[t], edges[t + 1], gradient, alpha)
         return alpha
 
+    alpha: NDArray[np.int64]
     alpha, *others = workers.run(part)
     for other in others[: n_parts - 1]:
         alpha += other

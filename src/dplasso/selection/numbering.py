@@ -54,8 +54,8 @@ def by_popularity(counts: NDArray[np.integer], intercept: bool) -> Numbering:
     """
     size = counts.size + int(intercept)
     kind = np.int32 if size < 2**31 else np.int64
-    internal = np.arange(size, dtype=kind)
-    original = np.arange(size, dtype=kind)
+    internal: NDArray[np.integer] = np.arange(size).astype(kind)
+    original: NDArray[np.integer] = internal.copy()
     if counts.size:
         _sort_by_popularity(counts, internal, original)
     return Numbering(internal, original)
