@@ -281,7 +281,7 @@ def _check_disk(directory: Path, spill: RowSpill) -> None:
     if needed > free:
         raise OSError(
             errno.ENOSPC,
-            f"the disk is full: {needed / 1e9:.3g} GB more are needed, {free / 1e9:.3g} GB are free",
+            f"the disk is full: {needed / 1e9:.3g} GB more needed, {free / 1e9:.3g} GB free",
         )
 
 
