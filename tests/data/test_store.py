@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_store import assert_holds, block_source, random_matrix, store_arrays
 
 from dplasso.data import external_transpose
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import check_entries, describe, is_store, open_store, write_store
 from dplasso.errors import DataError
+from reference_store import assert_holds, block_source, random_matrix
 
 MIB = 2**20
 
