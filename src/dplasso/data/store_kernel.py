@@ -106,10 +106,14 @@ def cut_columns(indptr, most_entries, most_columns, first_column, part_of_column
 @njit(cache=True, nogil=True)
 def renumber(columns, internal, part_of_column, counts):
     """Replace columns by their internal numbers, and count the entries of each part."""
-    for p in range(columns.size):
-        k = internal[np.uint64(columns[p])]
-        columns[p] = k
-        counts[np.uint64(part_of_column[np.uint64(k)])] += 1
+    # Two short loops over what is in cache take less time than one that waits for both tables.
+    block = 2048
+    for begin in range(0, columns.size, block):
+        some = columns[begin : begin + block]
+        for p in range(some.size):
+            some[p] = internal[np.uint64(some[p])]
+        for p in range(some.size):
+            counts[np.uint64(part_of_column[np.uint64(some[p])])] += 1
 
 
 @njit(cache=True, nogil=True)
