@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dplasso.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
-    from dplasso.errors import DataError, ModelFileError, PrivacyLeakWarning
+    from dplasso.data.store_reader import open_store
+    from dplasso.errors import DataError, ModelFileError, PrivacyLeakWarning, StoreError
     from dplasso.estimator import DPLassoClassifier
     from dplasso.model import load_model as load
     from dplasso.privacy.cost import privacy_cost
@@ -24,8 +25,10 @@ __all__ = [
     "ModelFileError",
     "PrivacyLeakWarning",
     "PrivacyStatement",
+    "StoreError",
     "__version__",
     "load",
+    "open_store",
     "privacy_cost",
 ]
 
@@ -34,8 +37,10 @@ _HOMES = {
     "DataError": ("dplasso.errors", "DataError"),
     "ModelFileError": ("dplasso.errors", "ModelFileError"),
     "PrivacyLeakWarning": ("dplasso.errors", "PrivacyLeakWarning"),
+    "StoreError": ("dplasso.errors", "StoreError"),
     "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
     "load": ("dplasso.model", "load_model"),
+    "open_store": ("dplasso.data.store_reader", "open_store"),
     "privacy_cost": ("dplasso.privacy.cost", "privacy_cost"),
 }
 
