@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dplasso.frank_wolfe.large_step import crew, large_rows
+from dplasso.frank_wolfe.crew import crew, large_rows
 from dplasso.privacy.mechanism import build_mechanism
 from frank_wolfe.cases import (
     WAYS,

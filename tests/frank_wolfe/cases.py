@@ -5,12 +5,13 @@ import scipy.sparse as sp
 
 from dplasso.data.matrix import compress
 from dplasso.data.transpose import transpose
+from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.crew import crew
 from dplasso.frank_wolfe.gradient import margin_scale
-from dplasso.frank_wolfe.large_step import crew, starting_alpha
 from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit, relabel
 from dplasso.frank_wolfe.solve import _run_sparse
-from dplasso.frank_wolfe.sparse import start_sparse
 from dplasso.frank_wolfe.standard import run_standard, start_standard
+from dplasso.frank_wolfe.state import start_sparse
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import work_table
 from dplasso.privacy.randomness import random_stream
@@ -41,6 +42,7 @@ def build(X, labels, n_steps, *, bound=1.0, radius=5.0, intercept=True):
         columns=transpose(rows, X.shape[1]),
         has_columns=True,
         columns_internal=False,
+        checked=True,
         numbering=AS_GIVEN,
         labels=np.asarray(labels, dtype=np.int8),
         n_columns=X.shape[1],
@@ -108,7 +110,7 @@ def stored(problem):
         indices=by_columns.indices.astype(problem.columns.indices.dtype),
         values=by_columns.data if problem.columns.values.size else problem.columns.values,
     )
-    return renumbered(problem)._replace(columns=columns, columns_internal=True)
+    return renumbered(problem)._replace(columns=columns, columns_internal=True, checked=False)
 
 
 def without_columns(problem):

@@ -15,7 +15,7 @@ class Compressed(NamedTuple):
 
     Attributes
     ----------
-    indptr : ndarray of int64
+    indptr : ndarray of int32 or int64
         Where each row (column) starts.
     indices : ndarray of int32 or int64
         Column (row) numbers, each at most once in a row (column).
@@ -25,7 +25,7 @@ class Compressed(NamedTuple):
         The value of every entry where `values` is empty.
     """
 
-    indptr: NDArray[np.int64]
+    indptr: NDArray[np.integer]
     indices: NDArray[np.integer]
     values: NDArray[np.floating]
     constant: float
@@ -97,7 +97,7 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     constant = 0.0
     if n_entries and _all_equal(values):
         constant, values = float(values[0]), values[:0]
-    return Compressed(indptr.astype(np.int64, copy=False), indices, values, constant), by_rows
+    return Compressed(indptr, indices, values, constant), by_rows
 
 
 @njit(cache=True, nogil=True)

@@ -40,7 +40,9 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
     """
     n_rows = matrix.indptr.size - 1
     n_entries = matrix.indices.size
-    indptr = np.zeros(n_columns + 1, dtype=np.int64)
+    indptr: NDArray[np.integer] = np.zeros(
+        n_columns + 1, dtype=np.int32 if n_entries < 2**31 else np.int64
+    )
     index = np.int32 if n_rows < 2**31 else np.int64
     rows: NDArray[np.integer] = np.empty(n_entries, dtype=index)
     values = np.empty_like(matrix.values)
@@ -81,9 +83,9 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
     return result
 
 
-def _even_rows(indptr: NDArray[np.int64], n_parts: int) -> NDArray[Any]:
+def _even_rows(indptr: NDArray[np.integer], n_parts: int) -> NDArray[Any]:
     """Cut the rows into parts of about equally many entries."""
-    targets = np.linspace(0, indptr[-1], n_parts + 1)
+    targets = np.linspace(0, indptr[-1], n_parts + 1).astype(indptr.dtype)
     edges = np.searchsorted(indptr, targets)
     edges[0], edges[-1] = 0, indptr.size - 1
     return edges

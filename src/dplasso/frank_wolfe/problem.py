@@ -23,6 +23,8 @@ class Problem(NamedTuple):
         Without, `columns` stands for nothing and columns are found by reading all rows.
     columns_internal : bool
         Whether `columns` stand in the internal order too.
+    checked : bool
+        Whether every index is known to lie inside the matrix.
     numbering : Numbering
         Where the coordinates stand in alpha.
     labels : ndarray of int8, shape (N,)
@@ -47,6 +49,7 @@ class Problem(NamedTuple):
     columns: Compressed
     has_columns: bool
     columns_internal: bool
+    checked: bool
     numbering: Numbering
     labels: NDArray[np.int8]
     n_columns: int
@@ -193,6 +196,7 @@ def build_problem(
         columns=columns,
         has_columns=has_columns,
         columns_internal=False,
+        checked=True,
         numbering=numbering,
         labels=labels,
         n_columns=n_columns,

@@ -7,17 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dplasso.frank_wolfe.large_step import (
-    Crew,
-    crew,
-    index,
-    large_rows,
-    starting_alpha,
-    take_large_step,
-)
+from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.crew import Crew, crew, large_rows, refuse_damage
+from dplasso.frank_wolfe.large_step import index, take_large_step
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.sparse import SparseState, run_sparse, start_sparse
+from dplasso.frank_wolfe.sparse import run_sparse
 from dplasso.frank_wolfe.standard import StandardState, run_standard, start_standard
+from dplasso.frank_wolfe.state import SparseState, start_sparse
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.frank_wolfe.work import Work, record_work, work_table
 from dplasso.privacy.randomness import RandomStream
@@ -93,7 +89,7 @@ def solve(
     progress : callable, optional
         Called between chunks with the steps done and T.
     **forced
-        `entries_large` and `part_recomputed` of `dplasso.frank_wolfe.large_step.crew`, for tests.
+        `entries_large` and `part_recomputed` of `dplasso.frank_wolfe.crew.crew`, for tests.
 
     Returns
     -------
@@ -174,6 +170,8 @@ def _run_sparse(
             n_given,
             large_rows(problem, workers),
         )
+        if reached == 0:
+            refuse_damage()
         if reached > 0:
             return
         step = -reached

@@ -8,22 +8,10 @@ Rows are worked through in blocks: first all their margins, which are independen
 shares of those whose gradient has to change.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.drift import (
-    NONE,
-    Calendar,
-    due_step,
-    interval,
-    new_calendar,
-    new_rows,
-    schedule,
-    take_due,
-)
+from dplasso.frank_wolfe.drift import NONE, due_step, interval, schedule, take_due
 from dplasso.frank_wolfe.gradient import (
     clip,
     margin_scale,
@@ -31,7 +19,7 @@ from dplasso.frank_wolfe.gradient import (
     probability,
     replace_shares,
 )
-from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
 from dplasso.selection.contract import (
@@ -43,116 +31,9 @@ from dplasso.selection.contract import (
 )
 from dplasso.selection.numbering import look_up
 
-# Rows worked through together.
-BLOCK_ROWS = 2048
 # A step that touches more than this many entries per coordinate indexes all gradients afresh
 # instead of reporting each change.
 TOUCHES_PER_COORDINATE = 2
-
-
-class Scratch(NamedTuple):
-    """Room for one block of rows and for one row's entries.
-
-    Attributes
-    ----------
-    taken : ndarray of int32, shape (B,)
-        Rows taken off the calendar.
-    refreshed : ndarray of int32, shape (B,)
-        Rows whose gradient changed.
-    old : ndarray of float64, shape (B,)
-        Their gradients before.
-    moved, moved_to : ndarray of int32, shape (B,)
-        Rows to be scheduled, and for which step.
-    changed, before : ndarray of int64, as long as the longest row
-        Column gradients of a row that the selector must hear of, and what they were.
-    """
-
-    taken: NDArray[np.int32]
-    refreshed: NDArray[np.int32]
-    old: NDArray[np.float64]
-    moved: NDArray[np.int32]
-    moved_to: NDArray[np.int32]
-    changed: NDArray[np.int64]
-    before: NDArray[np.int64]
-
-
-class SparseState(NamedTuple):
-    """What Algorithm 2 carries from step to step.
-
-    Attributes
-    ----------
-    alpha : ndarray of int64, shape (D,) or (D + 1,)
-        Column gradients in fixed point.
-    rows : ndarray of `dplasso.frank_wolfe.drift.ROW`, shape (N,)
-        Integer margin, gradient in use, interval and place in the calendar of every row.
-    calendar : Calendar
-        Due refreshes; of length 0 with ``drift_tol=None``.
-    sums : ndarray of float64, shape (2,)
-        ``<alpha, K>`` and the sum of the entropies of sigma(margin), for the history.
-    effort : ndarray of int64, shape (2,)
-        Entries touched and operations spent since the last record of work.
-    refreshed_part : ndarray of float64, shape (1,)
-        Part of the rows looked at in the last large step whose gradient changed.
-    scratch : Scratch
-    """
-
-    alpha: NDArray[np.int64]
-    rows: NDArray[np.void]
-    calendar: Calendar
-    sums: NDArray[np.float64]
-    effort: NDArray[np.int64]
-    refreshed_part: NDArray[np.float64]
-    scratch: Scratch
-
-    @property
-    def margin(self) -> NDArray[np.int64]:
-        """Integer margins, a view, shape (N,)."""
-        return self.rows["margin"]
-
-    @property
-    def gradient(self) -> NDArray[np.float64]:
-        """Record gradients in use, a view, shape (N,)."""
-        return self.rows["gradient"]
-
-
-def new_scratch(n_rows: int, longest_row: int) -> Scratch:
-    """Return room for blocks of `n_rows` rows of up to `longest_row` entries."""
-    return Scratch(
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows, dtype=np.float64),
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(longest_row, dtype=np.int64),
-        np.empty(longest_row, dtype=np.int64),
-    )
-
-
-def start_sparse(
-    problem: Problem, alpha: NDArray[np.int64], drift_tol: float | None
-) -> SparseState:
-    """Return the state before the first step, all weights zero.
-
-    Parameters
-    ----------
-    problem : Problem
-        The data.
-    alpha : ndarray of int64
-        Column gradients at zero weights.
-    drift_tol : float or None
-        Tolerance; with None no row is refreshed but by a touch.
-    """
-    n_rows = problem.labels.size
-    longest_row = int(np.diff(problem.rows.indptr).max(initial=0)) + int(problem.intercept)
-    return SparseState(
-        alpha,
-        new_rows(problem.labels, drift_tol or 0.0),
-        new_calendar(problem.n_steps, drift_tol is not None),
-        np.array([0.0, n_rows * np.log(2.0)]),
-        np.zeros(2, dtype=np.int64),
-        np.ones(1),
-        new_scratch(BLOCK_ROWS, longest_row),
-    )
 
 
 @njit(cache=True, nogil=True)
@@ -189,7 +70,7 @@ def touch_rows(column, public, rows, first, last, weight, step, scheduled, scrat
     Returns
     -------
     tuple of int
-        Rows refreshed and rows moved.
+        Rows refreshed and rows moved; (-1, 0) at a row number outside the matrix.
     """
     indices, values, constant = column
     bound, margin_unit, scale, tolerance, n_steps = public
@@ -202,6 +83,9 @@ def touch_rows(column, public, rows, first, last, weight, step, scheduled, scrat
     n_moved = 0
     for p in range(np.uint64(first), np.uint64(last)):
         i = np.uint64(p) if everyone else np.uint64(indices[p])
+        # Indices from a store on disk have not been looked at before.
+        if i >= np.uint64(rows.size):
+            return -1, 0
         row = rows[i]
         if values.size:
             term = margin_term(clip(values[p], bound), margin_unit)
@@ -323,7 +207,10 @@ def refresh_block(problem, state, found, selector, counts, record, touched, repl
 
 @njit(cache=True, nogil=True)
 def step_rows(problem, state, selector, column, first, last, weight, step, tolerance, record):
-    """Take one step through rows `first` to `last` of a column, then through the rows due."""
+    """Take one step through rows `first` to `last` of a column, then through the rows due.
+
+    Returns whether all row numbers were inside the matrix.
+    """
     public = (
         problem.bound,
         problem.margin_unit,
@@ -337,6 +224,8 @@ def step_rows(problem, state, selector, column, first, last, weight, step, toler
     for begin in range(first, last, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, last)
         counts = touch_rows(column, public, rows, begin, end, weight, step, scheduled, scratch)
+        if counts[0] < 0:
+            return False
         state.effort[1] += OPERATIONS_PER_GRADIENT * (end - begin)
         touched = refresh_block(problem, state, scratch, selector, counts, record, touched, True)
     if scheduled:
@@ -351,6 +240,7 @@ def step_rows(problem, state, selector, column, first, last, weight, step, toler
             )
     if touched > TOUCHES_PER_COORDINATE * state.alpha.size:
         rebuild(selector, state.alpha)
+    return True
 
 
 @njit(cache=True, nogil=True)
@@ -396,7 +286,8 @@ def run_sparse(
     Returns
     -------
     int
-        `last`; or the negative of a step whose vertex is chosen and which is left to the caller.
+        `last`; or the negative of a step whose vertex is chosen and which is left to the caller;
+        or 0 where a row number lies outside the matrix.
     """
     objective, gap = history
     record = objective.size > 0
@@ -432,7 +323,11 @@ def run_sparse(
             n_looked_at += state.calendar.rows_due[step]
         if n_looked_at > rows_large:
             return -step
-        step_rows(problem, state, selector, column, begin, end, weight, step, tolerance, record)
+        inside = step_rows(
+            problem, state, selector, column, begin, end, weight, step, tolerance, record
+        )
+        if not inside:
+            return 0
         if work.shape[0]:
             record_work(work[step - 1], selector.counters, state.effort)
     return last

@@ -1,0 +1,117 @@
+"""What Algorithm 2 carries from step to step, and the room its blocks of rows need."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.frank_wolfe.drift import Calendar, new_calendar, new_rows
+from dplasso.frank_wolfe.problem import Problem
+
+# Rows worked through together.
+BLOCK_ROWS = 2048
+
+
+class Scratch(NamedTuple):
+    """Room for one block of rows and for one row's entries.
+
+    Attributes
+    ----------
+    taken : ndarray of int32, shape (B,)
+        Rows taken off the calendar.
+    refreshed : ndarray of int32, shape (B,)
+        Rows whose gradient changed.
+    old : ndarray of float64, shape (B,)
+        Their gradients before.
+    moved, moved_to : ndarray of int32, shape (B,)
+        Rows to be scheduled, and for which step.
+    changed, before : ndarray of int64, as long as the longest row
+        Column gradients of a row that the selector must hear of, and what they were.
+    """
+
+    taken: NDArray[np.int32]
+    refreshed: NDArray[np.int32]
+    old: NDArray[np.float64]
+    moved: NDArray[np.int32]
+    moved_to: NDArray[np.int32]
+    changed: NDArray[np.int64]
+    before: NDArray[np.int64]
+
+
+class SparseState(NamedTuple):
+    """What Algorithm 2 carries from step to step.
+
+    Attributes
+    ----------
+    alpha : ndarray of int64, shape (D,) or (D + 1,)
+        Column gradients in fixed point.
+    rows : ndarray of `dplasso.frank_wolfe.drift.ROW`, shape (N,)
+        Integer margin, gradient in use, interval and place in the calendar of every row.
+    calendar : Calendar
+        Due refreshes; of length 0 with ``drift_tol=None``.
+    sums : ndarray of float64, shape (2,)
+        ``<alpha, K>`` and the sum of the entropies of sigma(margin), for the history.
+    effort : ndarray of int64, shape (2,)
+        Entries touched and operations spent since the last record of work.
+    refreshed_part : ndarray of float64, shape (1,)
+        Part of the rows looked at in the last large step whose gradient changed.
+    scratch : Scratch
+    """
+
+    alpha: NDArray[np.int64]
+    rows: NDArray[np.void]
+    calendar: Calendar
+    sums: NDArray[np.float64]
+    effort: NDArray[np.int64]
+    refreshed_part: NDArray[np.float64]
+    scratch: Scratch
+
+    @property
+    def margin(self) -> NDArray[np.int64]:
+        """Integer margins, a view, shape (N,)."""
+        return self.rows["margin"]
+
+    @property
+    def gradient(self) -> NDArray[np.float64]:
+        """Record gradients in use, a view, shape (N,)."""
+        return self.rows["gradient"]
+
+
+def new_scratch(n_rows: int, longest_row: int) -> Scratch:
+    """Return room for blocks of `n_rows` rows of up to `longest_row` entries."""
+    return Scratch(
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(n_rows, dtype=np.float64),
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(longest_row, dtype=np.int64),
+        np.empty(longest_row, dtype=np.int64),
+    )
+
+
+def start_sparse(
+    problem: Problem, alpha: NDArray[np.int64], drift_tol: float | None
+) -> SparseState:
+    """Return the state before the first step, all weights zero.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data.
+    alpha : ndarray of int64
+        Column gradients at zero weights.
+    drift_tol : float or None
+        Tolerance; with None no row is refreshed but by a touch.
+    """
+    n_rows = problem.labels.size
+    longest_row = int(np.diff(problem.rows.indptr).max(initial=0)) + int(problem.intercept)
+    return SparseState(
+        alpha,
+        new_rows(problem.labels, drift_tol or 0.0),
+        new_calendar(problem.n_steps, drift_tol is not None),
+        np.array([0.0, n_rows * np.log(2.0)]),
+        np.zeros(2, dtype=np.int64),
+        np.ones(1),
+        new_scratch(BLOCK_ROWS, longest_row),
+    )
