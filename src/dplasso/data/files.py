@@ -8,16 +8,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.npz import read_npz
-from dplasso.data.streams import COMPRESSED_SUFFIXES, Progress, check_readable
+from dplasso.data.paths import kind_of
+from dplasso.data.streams import Progress
 from dplasso.data.svmlight import read_svmlight
 from dplasso.errors import DataError
-
-# LIBSVM's own collection names its files a9a, a9a.t, news20.binary, kdd12.tr, ...
-_COLLECTION_SUFFIXES = (".binary", ".scale", ".t", ".tr", ".te", ".train", ".test", ".val")
-SVMLIGHT_SUFFIXES = (
-    *("", ".svm", ".svmlight", ".libsvm", ".txt", ".dat", ".data"),
-    *_COLLECTION_SUFFIXES,
-)
 
 
 @dataclass(frozen=True)
@@ -75,18 +69,9 @@ def read_data(
         names the file and the line or array.
     """
     path = Path(path)
-    check_readable(path)
-    suffix = path.suffix.lower()
-    if suffix == ".npz":
+    if kind_of(path) == "npz":
         X, y = read_npz(path, labels_path=labels_path, n_features=n_features, progress=progress)
         return Dataset(X, y, str(path))
-    if suffix in COMPRESSED_SUFFIXES:
-        suffix = Path(path.stem).suffix.lower()
-    if suffix not in SVMLIGHT_SUFFIXES:
-        raise DataError(
-            f"{path}: files that end in {suffix} are not read; give svmlight text (.svm, .txt or "
-            f"no suffix, perhaps followed by {', '.join(COMPRESSED_SUFFIXES)}) or scipy .npz"
-        )
     if labels_path is not None:
         raise DataError(f"{path}: svmlight text has its own labels; leave labels_path out")
     features, labels = read_svmlight(
