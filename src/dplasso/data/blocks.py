@@ -2,18 +2,32 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-
-from dplasso.data.npz import read_npz
+from dplasso.data.files import read_npz_files, refuse_labels_path
+from dplasso.data.npz import npz_shape
 from dplasso.data.paths import Paths, expand, named, one_kind
-from dplasso.data.streams import Progress
-from dplasso.data.svmlight import read_svmlight
-from dplasso.errors import DataError
+from dplasso.data.streams import BLOCK_BYTES, FileMark, Progress, check_unchanged
+from dplasso.data.svmlight import (
+    check_format,
+    check_not_empty,
+    mark_files,
+    parsed_blocks,
+    usable_threads,
+)
+from dplasso.data.svmlight_lines import Format
+
+# A block of text makes arrays of up to about this many times its size, itself included: short
+# entries make 12 bytes of 4, and the kernel's columns are wider while it works.
+_ARRAYS_PER_TEXT = 8
+# Blocks of text or arrays in memory besides one a thread: read ahead, waiting, handed out.
+_BESIDE_THREADS = 4
+_LEAST_TEXT = 64 << 10
 
 
 class RowBlock(NamedTuple):
@@ -107,32 +121,74 @@ def block_source(
     """
     files = expand(paths)
     kind = one_kind(files)
-    if label_map is not None:
-        raise NotImplementedError
+    marks = mark_files(files)
+    total = sum(mark.size for mark in marks)
     if kind == "svmlight":
-        if labels_path is not None:
-            raise DataError(f"{files[0]}: svmlight text has its own labels; leave labels_path out")
-        return _svmlight_source(files, n_features, zero_based)
-    if labels_path is not None and len(files) > 1:
-        raise DataError(f"{labels_path}: one file of labels does not go with several .npz")
-    return _npz_source(files, n_features, labels_path)
+        refuse_labels_path(files, labels_path)
+        layout = check_format(n_features, zero_based, label_map)
+        svmlight = partial(_svmlight_blocks, files, marks, layout)
+        return BlockSource(named(files), n_features, svmlight, total)
+    if n_features is None:
+        n_features = max(npz_shape(path)[1] for path in files)
+    npz = partial(_npz_blocks, files, marks, n_features, labels_path, label_map)
+    return BlockSource(named(files), n_features, npz, total)
 
 
-def _svmlight_source(files: list[Path], n_features: int | None, zero_based: bool) -> BlockSource:
-    def blocks(memory_bytes: int, progress: Progress | None = None) -> Iterator[RowBlock]:
-        for path in files:
-            X, y = read_svmlight(path, n_features=n_features, zero_based=zero_based)
-            yield RowBlock(X.indptr.astype(np.int64), X.indices, X.data, y)
+def _svmlight_blocks(
+    files: list[Path],
+    marks: list[FileMark],
+    layout: Format,
+    memory_bytes: int,
+    progress: Progress | None = None,
+) -> Iterator[RowBlock]:
+    n_threads = usable_threads()
+    at_work = n_threads + _BESIDE_THREADS
+    text = memory_bytes // (at_work * _ARRAYS_PER_TEXT)
+    n_records, largest = 0, -1 if layout.n_features is None else layout.n_features
+    for lines in parsed_blocks(
+        files,
+        layout,
+        marks=marks,
+        block_bytes=min(max(text, _LEAST_TEXT), BLOCK_BYTES),
+        n_threads=n_threads,
+        progress=progress,
+    ):
+        n_records += lines.labels.size
+        largest = max(largest, lines.largest)
+        if lines.labels.size:
+            starts = np.zeros(lines.labels.size + 1, np.int64)
+            starts[1:] = lines.row_ends
+            yield RowBlock(starts, lines.columns, lines.values, lines.labels)
+    check_not_empty(files, n_records, largest)
 
-    return BlockSource(named(files), n_features, blocks, None)
 
-
-def _npz_source(
-    files: list[Path], n_features: int | None, labels_path: str | Path | None
-) -> BlockSource:
-    def blocks(memory_bytes: int, progress: Progress | None = None) -> Iterator[RowBlock]:
-        for path in files:
-            X, y = read_npz(path, n_features=n_features, labels_path=labels_path)
-            yield RowBlock(X.indptr.astype(np.int64), X.indices, X.data, y)
-
-    return BlockSource(named(files), n_features, blocks, None)
+def _npz_blocks(
+    files: list[Path],
+    marks: list[FileMark],
+    n_features: int,
+    labels_path: str | Path | None,
+    label_map: Mapping[str, float] | None,
+    memory_bytes: int,
+    progress: Progress | None = None,
+) -> Iterator[RowBlock]:
+    for path, mark in zip(files, marks, strict=True):
+        check_unchanged(path, mark)
+    # The arrays of a .npz are compressed each as a whole, and stored by column or entry perhaps.
+    X, y = read_npz_files(
+        files,
+        n_features=n_features,
+        labels_path=labels_path,
+        label_map=label_map,
+        progress=progress,
+    )
+    entry_bytes = X.indices.itemsize + X.data.itemsize
+    most = max(1, memory_bytes // entry_bytes)
+    row = 0
+    while row < y.size:
+        # As many rows as fit by their entries and by their starts and labels; one at least.
+        end = int(np.searchsorted(X.indptr, X.indptr[row] + most, side="right")) - 1
+        end = max(row + 1, min(end, row + max(1, memory_bytes // 16)))
+        at = slice(X.indptr[row], X.indptr[end])
+        starts = X.indptr[row : end + 1].astype(np.int64) - X.indptr[row]
+        yield RowBlock(starts, X.indices[at], X.data[at], y[row:end])
+        row = end

@@ -44,7 +44,8 @@ def expand(paths: Paths) -> list[Path]:
     found: list[Path] = []
     for name in map(str, paths):
         if not Path(name).exists() and glob.has_magic(name):
-            names = glob.glob(name, recursive=True)  # noqa: PTH207: Path.glob wants a folder
+            # Path.glob would want the folder apart from the pattern.
+            names = glob.glob(name, recursive=True)  # noqa: PTH207
             matches = sorted((Path(match) for match in names), key=_natural)
             matches = [match for match in matches if not match.is_dir()]
             if not matches:
