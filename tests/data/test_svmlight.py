@@ -358,6 +358,6 @@ almost_svmlight = st.lists(
         {}, optional={"zero_based": st.booleans(), "n_features": st.integers(1, 9)}
     ),
 )
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=700, deadline=None)
 def test_any_bytes_are_read_like_the_twin_or_refused(write, text, block_bytes, options):
     check_like_twin(write(text), text, block_bytes, **options)

@@ -1,6 +1,7 @@
 """Records as a stream of row blocks, for what must not hold all of them in memory."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -145,20 +146,22 @@ def _svmlight_blocks(
     at_work = n_threads + _BESIDE_THREADS
     text = memory_bytes // (at_work * _ARRAYS_PER_TEXT)
     n_records, largest = 0, -1 if layout.n_features is None else layout.n_features
-    for lines in parsed_blocks(
+    parsed = parsed_blocks(
         files,
         layout,
         marks=marks,
         block_bytes=min(max(text, _LEAST_TEXT), BLOCK_BYTES),
         n_threads=n_threads,
         progress=progress,
-    ):
-        n_records += lines.labels.size
-        largest = max(largest, lines.largest)
-        if lines.labels.size:
-            starts = np.zeros(lines.labels.size + 1, np.int64)
-            starts[1:] = lines.row_ends
-            yield RowBlock(starts, lines.columns, lines.values, lines.labels)
+    )
+    with closing(parsed) as blocks:
+        for lines in blocks:
+            n_records += lines.labels.size
+            largest = max(largest, lines.largest)
+            if lines.labels.size:
+                starts = np.zeros(lines.labels.size + 1, np.int64)
+                starts[1:] = lines.row_ends
+                yield RowBlock(starts, lines.columns, lines.values, lines.labels)
     check_not_empty(files, n_records, largest)
 
 
