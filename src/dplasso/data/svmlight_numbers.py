@@ -23,6 +23,7 @@ _MARGIN = 2.0**-50
 _TENS = np.array([10**k for k in range(9)], np.uint64)
 _EVERY = np.uint64(0x0101010101010101)
 _HIGH_BITS = np.uint64(0x8080808080808080)
+_48 = np.uint64(48)
 _ZEROS = np.uint64(0x3030303030303030)
 _ABOVE_NINE = np.uint64(0x7676767676767676)
 _BYTES_0_4 = np.uint64(0x000000FF000000FF)
@@ -135,41 +136,51 @@ def _eight_bytes(words, i):
 
 
 @njit(cache=True, nogil=True)
-def _leading_digits(word):
-    """Count the bytes 0 to 9 before the first other byte: 0 to 8."""
-    # The carry of a byte above nine reaches only bytes after it, which do not count.
-    other = ((word + _ABOVE_NINE) | word) & _HIGH_BITS
-    first = (other >> _7) & (~(other >> _7) + _1)
+def _not_digits(word):
+    """Mark the first byte above 9, by its high bit; marks after it mean nothing. 0: none."""
+    # The carry of a byte above nine reaches only bytes after it.
+    return ((word + _ABOVE_NINE) | word) & _HIGH_BITS
+
+
+@njit(cache=True, nogil=True)
+def _bytes_before(marks):
+    """Count the bytes before the first mark: 0 to 8."""
+    first = (marks >> _7) & (~(marks >> _7) + _1)
     return (((first - _1) & _EVERY) * _EVERY) >> _56
 
 
 @njit(cache=True, nogil=True)
-def _leading_number(word, n):
-    """Return the number that the first `n` bytes, digits all, write."""
-    # Zeros are put in front, so that there are eight digits; then pairs, fours, all of them.
-    # In two steps again: the whole shift may be 64.
-    half = _32 - (n << _2)
-    word = (word << half) << half
-    word = word * _10 + (word >> _8)
+def _eight_digits(word):
+    """Return the number that eight digits write."""
+    word = word * _10 + (word >> _8)  # pairs; then fours, and all of them
     upper = (word & _BYTES_0_4) * _UPPER_PAIRS
     lower = ((word >> _16) & _BYTES_0_4) * _LOWER_PAIRS
     return (upper + lower) >> _32
+
+
+@njit(cache=True, nogil=True)
+def _first_digits(word, n):
+    """Return the number that the first `n` bytes, digits all, write."""
+    # Zeros are put in front. In two steps again: the whole shift may be 64.
+    half = _32 - (n << _2)
+    return _eight_digits((word << half) << half)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def scan_digits(words, i):
     """Read 1 to 15 digits at `i`: (how many, number); (0, 0) where there are fewer or more."""
     word = _eight_bytes(words, i)
-    n = _leading_digits(word)
-    number = _leading_number(word, n)
-    if n == _8:
-        word = _eight_bytes(words, i + _8)
-        more = _leading_digits(word)
-        if more == _8:
-            return _0, _0
-        number = number * _TENS[more] + _leading_number(word, more)
-        n += more
-    return n, number
+    marks = _not_digits(word)
+    if marks:
+        n = _bytes_before(marks)
+        return n, _first_digits(word, n)
+    number = _eight_digits(word)
+    word = _eight_bytes(words, i + _8)
+    marks = _not_digits(word)
+    if not marks:
+        return _0, _0
+    n = _bytes_before(marks)
+    return _8 + n, number * _TENS[n] + _first_digits(word, n)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -178,25 +189,38 @@ def scan_plain(text, words, i):
 
     The end is 0 where there is anything else, or too many digits. It says nothing about what
     follows the number.
+
+    Where the next byte is looked for must not wait for how many digits there were, if it can be
+    guessed: so the common lengths (one digit before the point, eight more after it) are branches.
     """
-    word = _eight_bytes(words, i)
-    n = _leading_digits(word)
-    if n == _0 or n == _8:  # noqa: SIM109
-        return _0, _0, _0
-    digits = _leading_number(word, n)
-    i += n
-    if text[i] != _POINT_BYTE:
-        return i, digits, _0
-    i += _1
-    kept = n if digits else _0
+    kept = _0
+    if text[i + _1] == _POINT_BYTE and is_digit(text[i]):
+        digits = np.uint64(text[i]) - _48
+        kept = np.uint64(digits > _0)
+        i += _2
+    else:
+        word = _eight_bytes(words, i)
+        n = _bytes_before(_not_digits(word))
+        if n == _0 or n == _8:  # noqa: SIM109
+            return _0, _0, _0
+        digits = _first_digits(word, n)
+        i += n
+        if text[i] != _POINT_BYTE:
+            return i, digits, _0
+        kept = n if digits else _0
+        i += _1
     after = _0
     while True:
         word = _eight_bytes(words, i)
-        n = _leading_digits(word)
-        after += n
-        if kept + after > _MOST_DIGITS:
+        marks = _not_digits(word)
+        if marks:
+            n = _bytes_before(marks)
+            after += n
+            if kept + after > _MOST_DIGITS:
+                return _0, _0, _0
+            return i + n, digits * _TENS[n] + _first_digits(word, n), after
+        after += _8
+        if after > _16:
             return _0, _0, _0
-        digits = digits * _TENS[n] + _leading_number(word, n)
-        i += n
-        if n < _8:
-            return i, digits, after
+        digits = digits * _TENS[8] + _eight_digits(word)
+        i += _8
