@@ -22,6 +22,7 @@ from sklearn.datasets import load_svmlight_file
 from benchmarks.machine import describe_machine, machine_line, usable_cores
 from benchmarks.tables import ratio, seconds_text, table
 from benchmarks.timing import interleave
+from dplasso.data.streams import COMPRESSED_SUFFIXES
 from dplasso.data.svmlight import read_svmlight
 
 TARGET = 8.0
@@ -93,9 +94,12 @@ def section(results: list[dict[str, Any]]) -> str:
                 ]
             )
         best = base / min(found["seconds"].values())
+        asked = ""
+        if not data["file"].endswith(COMPRESSED_SUFFIXES):
+            reached = "reached" if best >= TARGET else "not reached"
+            asked = f" (asked of plain text: {TARGET:g}, {reached})"
         notes.append(
-            f"- {data['file']}: {best:.1f} times faster than scikit-learn (asked: {TARGET:g}): "
-            f"{'reached' if best >= TARGET else 'not reached'}; the matrices "
+            f"- {data['file']}: {best:.1f} times faster than scikit-learn{asked}; the matrices "
             f"{'agree entry by entry' if found['agree'] else 'DO NOT AGREE'}."
         )
     head = ["file", "reader", "time", "faster", "processor time", "less"]
