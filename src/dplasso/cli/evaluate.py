@@ -6,7 +6,16 @@ from rich.table import Table
 
 from dplasso.cli import options
 from dplasso.cli.output import out, print_json, progress_bars
-from dplasso.cli.reading import Binarize, DataArgument, Labels, ModelArgument, ZeroBased, read
+from dplasso.cli.reading import (
+    Binarize,
+    DataArgument,
+    LabelMapOption,
+    Labels,
+    ModelArgument,
+    ZeroBased,
+    meaning_of,
+    read,
+)
 
 EXAMPLES = options.examples(
     "dplasso evaluate model.npz test.svm.gz",
@@ -22,12 +31,14 @@ def evaluate(
     binarize: Binarize = False,
     zero_based: ZeroBased = False,
     labels: Labels = None,
+    label_map: LabelMapOption = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Score a model on labelled rows: accuracy, AUC, log-loss."""
     import dplasso
     from dplasso.cli.metrics import score
 
+    meaning = meaning_of(label_map)
     fitted = dplasso.load(model)
     with progress_bars() as bars:
         rows = read(
@@ -36,9 +47,10 @@ def evaluate(
             n_features=fitted.n_features_in_,
             zero_based=zero_based,
             labels=labels,
+            label_map=meaning,
             binarize=binarize,
         )
-    scores = score(fitted, rows.X, rows.y, str(data))
+    scores = score(fitted, rows.X, rows.y, rows.source)
     if as_json:
         print_json(asdict(scores))
         return

@@ -19,10 +19,14 @@ from dplasso.cli.output import (
 from dplasso.cli.reading import (
     Binarize,
     DataArgument,
+    LabelMapOption,
     Labels,
     ZeroBased,
     check_known,
     classes_like,
+    input_files,
+    mapped_classes,
+    meaning_of,
     parse_classes,
     read,
 )
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 EXAMPLES = options.examples(
     "dplasso fit train.svm.gz --epsilon 1 --model model.npz",
     "dplasso fit train.svm.gz --epsilon 1 --binarize --classes 0,1 --test test.svm.gz",
+    "dplasso fit 'part-*.svm.gz' --epsilon 1 --label-map neg=0,pos=1 --model model.npz",
     "dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json",
     note="Row counts, seconds and test scores are for the curator. They are computed without "
     "noise and are no part of the release: what may be released is the model and its "
@@ -54,8 +59,8 @@ def fit(
             "--classes",
             metavar="NEG,POS",
             show_default=False,
-            help="The two labels, as public knowledge. Default: taken from the file, which the "
-            "statement then says.",
+            help="The two labels, as public knowledge. Default: the numbers of --label-map or, "
+            "without it, taken from the file, which the statement then says.",
             rich_help_panel=PRIVACY,
         ),
     ] = None,
@@ -145,13 +150,15 @@ def fit(
     binarize: Binarize = False,
     zero_based: ZeroBased = False,
     labels: Labels = None,
+    label_map: LabelMapOption = None,
     test: Annotated[
-        Path | None,
+        list[str] | None,
         typer.Option(
             "--test",
             metavar="DATA",
             show_default=False,
-            help="Labelled rows to score the model on, for the curator.",
+            help="Labelled rows to score the model on, for the curator: a file or a quoted "
+            "pattern; may be given again for more.",
             rich_help_panel=DATA,
         ),
     ] = None,
@@ -195,6 +202,9 @@ def fit(
     from dplasso import DPLassoClassifier
 
     declared = None if classes is None else parse_classes(classes)
+    meaning = meaning_of(label_map)
+    mapped = None if meaning is None or declared is not None else mapped_classes(meaning)
+    test = test or []
     # Options that were not given keep the estimator's own defaults.
     chosen: dict[str, Any] = {"solver": solver, "selector": selector}
     chosen = {name: value for name, value in chosen.items() if value is not None}
@@ -215,7 +225,7 @@ def fit(
     )
     # Everything that can be refused is refused before the long work starts.
     _check_settings(estimator)
-    inputs = [path for path in (data, labels, test, test_labels) if path is not None]
+    inputs = input_files(data, labels) + input_files(test, test_labels)
     check_outputs([path for path in (model, statement) if path is not None], inputs, force=force)
 
     with progress_bars() as bars:
@@ -226,19 +236,24 @@ def fit(
             n_features=features,
             zero_based=zero_based,
             labels=labels,
+            label_map=meaning,
             binarize=binarize,
         )
         seconds = {"read": time.perf_counter() - started}
         if declared is not None:
             estimator.set_params(classes=classes_like(declared, train.y))
+        elif mapped is not None:
+            # Whoever says what every label means has declared the labels.
+            estimator.set_params(classes=mapped)
         held_out = None
-        if test is not None:
+        if test:
             held_out = read(
                 test,
                 bars,
                 n_features=train.X.shape[1],
                 zero_based=zero_based,
                 labels=test_labels,
+                label_map=meaning,
                 binarize=binarize,
             )
             check_known(held_out, estimator.classes, train.y)
@@ -248,7 +263,7 @@ def fit(
     if held_out is not None:
         from dplasso.cli.metrics import score
 
-        scores = score(estimator, held_out.X, held_out.y, str(test))
+        scores = score(estimator, held_out.X, held_out.y, held_out.source)
     with uninterrupted():
         _write(estimator, model, statement)
     report = {

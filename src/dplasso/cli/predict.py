@@ -10,12 +10,23 @@ from dplasso.cli import options
 from dplasso.cli.files import check_outputs, write_text
 from dplasso.cli.options import OUTPUT
 from dplasso.cli.output import progress_bars, uninterrupted
-from dplasso.cli.reading import Binarize, DataArgument, Labels, ModelArgument, ZeroBased, read
+from dplasso.cli.reading import (
+    Binarize,
+    DataArgument,
+    LabelMapOption,
+    Labels,
+    ModelArgument,
+    ZeroBased,
+    input_files,
+    meaning_of,
+    read,
+)
 
 EXAMPLES = options.examples(
     "dplasso predict model.npz new.svm.gz",
-    "dplasso predict model.npz new.svm.gz --proba --out probabilities.txt",
-    note="Give --binarize here if the model was fitted with it. Labels in DATA are not looked at.",
+    "dplasso predict model.npz 'new-*.svm.gz' --proba --out probabilities.txt",
+    note="Give --binarize here if the model was fitted with it. Labels in DATA are read "
+    "but not used; labels that are text need --label-map.",
 )
 
 
@@ -29,6 +40,7 @@ def predict(
     binarize: Binarize = False,
     zero_based: ZeroBased = False,
     labels: Labels = None,
+    label_map: LabelMapOption = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -48,8 +60,8 @@ def predict(
     import dplasso
 
     if output is not None:
-        inputs = [path for path in (model, data, labels) if path is not None]
-        check_outputs([output], inputs, force=force)
+        check_outputs([output], input_files(data, model, labels), force=force)
+    meaning = meaning_of(label_map)
     fitted = dplasso.load(model)
     with progress_bars() as bars:
         rows = read(
@@ -58,6 +70,7 @@ def predict(
             n_features=fitted.n_features_in_,
             zero_based=zero_based,
             labels=labels,
+            label_map=meaning,
             binarize=binarize,
         ).X
     if proba:

@@ -1,5 +1,6 @@
 """The options that say how to read data, and the reading itself with its progress bar."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +16,12 @@ if TYPE_CHECKING:
     from dplasso.data.files import Dataset
 
 DataArgument = Annotated[
-    Path,
+    list[str],
     typer.Argument(
-        metavar="DATA",
+        metavar="DATA...",
         show_default=False,
-        help="svmlight text (plain, .gz, .bz2, .xz, .zst) or a scipy sparse .npz.",
+        help="svmlight text (plain, .gz, .bz2, .xz, .zst) or a scipy sparse .npz. Several files, "
+        "or a quoted pattern such as 'part-*.svm.gz', are one data set.",
     ),
 ]
 ModelArgument = Annotated[
@@ -43,6 +45,17 @@ Labels = Annotated[
         help="A .npy file with the labels of a .npz that holds none.",
     ),
 ]
+LabelMapOption = Annotated[
+    str | None,
+    typer.Option(
+        "--label-map",
+        metavar="LABEL=NUMBER,...",
+        rich_help_panel=DATA,
+        show_default=False,
+        help="What the labels in the data mean, for example neg=0,pos=1; any other label is an "
+        "error. Needed where labels are text.",
+    ),
+]
 Binarize = Annotated[
     bool,
     typer.Option(
@@ -55,28 +68,31 @@ Binarize = Annotated[
 
 
 def read(
-    path: Path,
+    paths: Sequence[str],
     bars: Bars,
     *,
     n_features: int | None,
     zero_based: bool,
     labels: Path | None,
+    label_map: Mapping[str, float] | None,
     binarize: bool,
 ) -> "Dataset":
-    """Read a data file as the options say, with a progress bar.
+    """Read data files as the options say, with a progress bar.
 
     Parameters
     ----------
-    path : pathlib.Path
-        svmlight text or .npz.
+    paths : sequence of str
+        svmlight text or .npz: files and patterns that make one data set.
     bars : Bars
         Where progress is shown.
     n_features : int or None
-        Columns, when declared; None takes them from the file.
+        Columns, when declared; None takes them from the files.
     zero_based : bool
         Whether svmlight columns count from 0.
     labels : pathlib.Path or None
         Labels beside the data.
+    label_map : mapping of str to float, or None
+        What labels mean.
     binarize : bool
         Turn every non-zero value into 1.
 
@@ -87,25 +103,108 @@ def read(
     Raises
     ------
     DataError
-        If the file cannot be used; the message names file and line.
+        If a file cannot be used; the message names file and line.
     OSError
         If it cannot be opened.
     """
     from dplasso.data.files import read_data
+    from dplasso.data.paths import expand, named
 
-    with bars.task(f"reading {path.name}") as progress:
+    files = expand(paths)
+    with bars.task(f"reading {named([Path(path.name) for path in files])}") as progress:
         data = read_data(
-            path,
+            files,
             n_features=n_features,
             zero_based=zero_based,
             labels_path=labels,
+            label_map=label_map,
             progress=progress,
         )
     if binarize:
         if not np.isfinite(data.X.data).all():
-            raise DataError(f"{path}: the values hold NaN or infinity; give finite numbers only")
+            raise DataError(
+                f"{data.source}: the values hold NaN or infinity; give finite numbers only"
+            )
         data.X.data[:] = data.X.data != 0  # read for this command alone: nobody else's array
     return data
+
+
+def meaning_of(label_map: str | None) -> dict[str, float] | None:
+    """Read ``--label-map``; anything malformed is wrong usage.
+
+    Parameters
+    ----------
+    label_map : str or None
+        The option's value.
+
+    Returns
+    -------
+    dict of str to float, or None
+
+    Raises
+    ------
+    typer.BadParameter
+        If it is not LABEL=NUMBER,...
+    """
+    from dplasso.data.label_map import parse_label_map
+
+    if label_map is None:
+        return None
+    try:
+        return parse_label_map(label_map)
+    except DataError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def mapped_classes(meaning: Mapping[str, float]) -> list[int | float]:
+    """Take the two classes from a label map.
+
+    Parameters
+    ----------
+    meaning : mapping of str to float
+        What labels mean.
+
+    Returns
+    -------
+    list
+        The two numbers, smaller (negative) first.
+
+    Raises
+    ------
+    typer.BadParameter
+        If labels mean one number only, or more than two.
+    """
+    numbers = sorted(set(meaning.values()))
+    if len(numbers) != 2:
+        raise typer.BadParameter(
+            f"the label map has {len(numbers)} different numbers; two are needed, "
+            "for example neg=0,pos=1"
+        )
+    return [int(number) if number.is_integer() else number for number in numbers]
+
+
+def input_files(data: Sequence[str], *others: Path | None) -> list[Path]:
+    """List the files that a command reads, for the check that none is overwritten.
+
+    Parameters
+    ----------
+    data : sequence of str
+        Names and patterns.
+    *others : pathlib.Path or None
+        Further inputs.
+
+    Returns
+    -------
+    list of pathlib.Path
+
+    Raises
+    ------
+    DataError
+        If a pattern means no file, or a file is named twice.
+    """
+    from dplasso.data.paths import expand
+
+    return [*(expand(data) if data else []), *(path for path in others if path is not None)]
 
 
 def check_known(test: "Dataset", classes: ArrayLike | None, trained_on: NDArray[Any]) -> None:

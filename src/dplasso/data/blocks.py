@@ -1,14 +1,34 @@
 """Records as a stream of row blocks, for what must not hold all of them in memory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.streams import Progress
+from dplasso.data.files import read_npz_files, refuse_labels_path
+from dplasso.data.npz import npz_shape
+from dplasso.data.paths import Paths, expand, named, one_kind
+from dplasso.data.streams import BLOCK_BYTES, FileMark, Progress, check_unchanged
+from dplasso.data.svmlight import (
+    check_format,
+    check_not_empty,
+    mark_files,
+    parsed_blocks,
+    usable_threads,
+)
+from dplasso.data.svmlight_lines import Format
+
+# A block of text makes arrays of up to about this many times its size, itself included: short
+# entries make 12 bytes of 4, and the kernel's columns are wider while it works.
+_ARRAYS_PER_TEXT = 8
+# Blocks of text or arrays in memory besides one a thread: read ahead, waiting, handed out.
+_BESIDE_THREADS = 4
+_LEAST_TEXT = 64 << 10
 
 
 class RowBlock(NamedTuple):
@@ -66,27 +86,112 @@ class BlockSource:
 
 
 def block_source(
-    paths: list[Path],
+    paths: Paths,
     *,
     n_features: int | None = None,
     zero_based: bool = False,
-    labels_path: Path | None = None,
+    labels_path: str | Path | None = None,
+    label_map: Mapping[str, float] | None = None,
 ) -> BlockSource:
-    """Stand in until the streaming reader is here: one file, read whole."""
-    from dplasso.data.files import read_data
+    """Open data files as a stream of row blocks.
 
-    data = read_data(
-        paths[0], n_features=n_features, zero_based=zero_based, labels_path=labels_path
+    Parameters
+    ----------
+    paths : str, Path or iterable of these
+        Files, or patterns such as ``part-*.svm.gz``, that make one data set, in this order:
+        svmlight text, plain or compressed, or .npz as `read_npz` takes them.
+    n_features : int, optional
+        Number of columns. Default: the largest in svmlight text (known when it has been read),
+        the largest stored shape in .npz.
+    zero_based : bool, default False
+        Whether svmlight indices count columns from 0.
+    labels_path : str or Path, optional
+        For a single .npz: a .npy file of labels.
+    label_map : mapping of str to number, optional
+        What the labels mean, such as ``{"neg": 0, "pos": 1}``; any other label is an error.
+
+    Returns
+    -------
+    BlockSource
+
+    Raises
+    ------
+    DataError
+        If a file is missing, or of a kind that is not read. What is wrong inside the files is
+        raised while the blocks are read.
+    """
+    files = expand(paths)
+    kind = one_kind(files)
+    marks = mark_files(files)
+    total = sum(mark.size for mark in marks)
+    if kind == "svmlight":
+        refuse_labels_path(files, labels_path)
+        layout = check_format(n_features, zero_based, label_map)
+        svmlight = partial(_svmlight_blocks, files, marks, layout)
+        return BlockSource(named(files), n_features, svmlight, total)
+    if n_features is None:
+        n_features = max(npz_shape(path)[1] for path in files)
+    npz = partial(_npz_blocks, files, marks, n_features, labels_path, label_map)
+    return BlockSource(named(files), n_features, npz, total)
+
+
+def _svmlight_blocks(
+    files: list[Path],
+    marks: list[FileMark],
+    layout: Format,
+    memory_bytes: int,
+    progress: Progress | None = None,
+) -> Iterator[RowBlock]:
+    n_threads = usable_threads()
+    at_work = n_threads + _BESIDE_THREADS
+    text = memory_bytes // (at_work * _ARRAYS_PER_TEXT)
+    n_records, largest = 0, -1 if layout.n_features is None else layout.n_features
+    parsed = parsed_blocks(
+        files,
+        layout,
+        marks=marks,
+        block_bytes=min(max(text, _LEAST_TEXT), BLOCK_BYTES),
+        n_threads=n_threads,
+        progress=progress,
     )
+    with closing(parsed) as blocks:
+        for lines in blocks:
+            n_records += lines.labels.size
+            largest = max(largest, lines.largest)
+            if lines.labels.size:
+                starts = np.zeros(lines.labels.size + 1, np.int64)
+                starts[1:] = lines.row_ends
+                yield RowBlock(starts, lines.columns, lines.values, lines.labels)
+    check_not_empty(files, n_records, largest)
 
-    def blocks(memory_bytes: int, progress: Progress | None = None) -> Iterator[RowBlock]:
-        step = max(1, int(data.X.shape[0] * memory_bytes / (8 * data.X.nnz + 1)))
-        for first in range(0, data.X.shape[0], step):
-            part = data.X[first : first + step]
-            yield RowBlock(
-                part.indptr.astype(np.int64), part.indices, part.data, data.y[first : first + step]
-            )
-            if progress:
-                progress(first + part.shape[0], data.X.shape[0])
 
-    return BlockSource(str(paths[0]), data.X.shape[1], blocks, data.X.shape[0])
+def _npz_blocks(
+    files: list[Path],
+    marks: list[FileMark],
+    n_features: int,
+    labels_path: str | Path | None,
+    label_map: Mapping[str, float] | None,
+    memory_bytes: int,
+    progress: Progress | None = None,
+) -> Iterator[RowBlock]:
+    for path, mark in zip(files, marks, strict=True):
+        check_unchanged(path, mark)
+    # The arrays of a .npz are compressed each as a whole, and stored by column or entry perhaps.
+    X, y = read_npz_files(
+        files,
+        n_features=n_features,
+        labels_path=labels_path,
+        label_map=label_map,
+        progress=progress,
+    )
+    entry_bytes = X.indices.itemsize + X.data.itemsize
+    most = max(1, memory_bytes // entry_bytes)
+    row = 0
+    while row < y.size:
+        # As many rows as fit by their entries and by their starts and labels; one at least.
+        end = int(np.searchsorted(X.indptr, X.indptr[row] + most, side="right")) - 1
+        end = max(row + 1, min(end, row + max(1, memory_bytes // 16)))
+        at = slice(X.indptr[row], X.indptr[end])
+        starts = X.indptr[row : end + 1].astype(np.int64) - X.indptr[row]
+        yield RowBlock(starts, X.indices[at], X.data[at], y[row:end])
+        row = end

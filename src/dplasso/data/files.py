@@ -1,23 +1,21 @@
 """One way in for every data file: `read_data` looks at the name and calls the right reader."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
+from dplasso.data.label_map import check_label_map, map_labels
 from dplasso.data.npz import read_npz
-from dplasso.data.streams import COMPRESSED_SUFFIXES, Progress, check_readable
+from dplasso.data.paths import Paths, expand, named, one_kind
+from dplasso.data.streams import Progress
 from dplasso.data.svmlight import read_svmlight
 from dplasso.errors import DataError
-
-# LIBSVM's own collection names its files a9a, a9a.t, news20.binary, kdd12.tr, ...
-_COLLECTION_SUFFIXES = (".binary", ".scale", ".t", ".tr", ".te", ".train", ".test", ".val")
-SVMLIGHT_SUFFIXES = (
-    *("", ".svm", ".svmlight", ".libsvm", ".txt", ".dat", ".data"),
-    *_COLLECTION_SUFFIXES,
-)
 
 
 @dataclass(frozen=True)
@@ -40,29 +38,34 @@ class Dataset:
 
 
 def read_data(
-    path: str | Path,
+    paths: Paths,
     *,
     n_features: int | None = None,
     zero_based: bool = False,
     labels_path: str | Path | None = None,
+    label_map: Mapping[str, float] | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read a data file: svmlight text, plain or compressed, or scipy's sparse .npz.
+    """Read data files: svmlight text, plain or compressed, or scipy's sparse .npz.
 
     Parameters
     ----------
-    path : str or Path
-        ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt`` or no suffix (svmlight text, also with
-        ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` after it), or ``.npz``.
+    paths : str, Path or iterable of these
+        One file, or several that make one data set, in this order; a name with ``*``, ``?`` or
+        ``[`` that is no file is a pattern. ``.svm``, ``.svmlight``, ``.libsvm``, ``.txt`` or no
+        suffix (svmlight text, also with ``.gz``, ``.bz2``, ``.xz`` or ``.zst`` after it), or
+        ``.npz``.
     n_features : int, optional
-        Number of columns. Default: the largest column in svmlight text, the stored shape in
-        .npz. Files with fewer columns are widened; a column beyond it is an error.
+        Number of columns. Default: the largest column in svmlight text, the largest stored
+        shape in .npz. Files with fewer columns are widened; a column beyond it is an error.
     zero_based : bool, default False
         Whether svmlight indices count columns from 0 (.npz has no such choice).
     labels_path : str or Path, optional
-        For .npz only: a .npy file of labels, where the .npz itself holds none.
+        For a single .npz only: a .npy file of labels, where the .npz itself holds none.
+    label_map : mapping of str to number, optional
+        What the labels mean, such as ``{"neg": 0, "pos": 1}``; any other label is an error.
     progress : callable, optional
-        Called as ``progress(done, total)`` along the way, in bytes of the file on disk.
+        Called as ``progress(done, total)`` along the way, in bytes on disk of all files.
 
     Returns
     -------
@@ -71,25 +74,102 @@ def read_data(
     Raises
     ------
     DataError
-        If the file is missing, of a kind that is not read, damaged, or malformed: the message
-        names the file and the line or array.
+        If a file is missing, of a kind that is not read, damaged, malformed, or changes
+        meanwhile: the message names the file and the line or array.
     """
-    path = Path(path)
-    check_readable(path)
-    suffix = path.suffix.lower()
-    if suffix == ".npz":
-        X, y = read_npz(path, labels_path=labels_path, n_features=n_features, progress=progress)
-        return Dataset(X, y, str(path))
-    if suffix in COMPRESSED_SUFFIXES:
-        suffix = Path(path.stem).suffix.lower()
-    if suffix not in SVMLIGHT_SUFFIXES:
-        raise DataError(
-            f"{path}: files that end in {suffix} are not read; give svmlight text (.svm, .txt or "
-            f"no suffix, perhaps followed by {', '.join(COMPRESSED_SUFFIXES)}) or scipy .npz"
+    files = expand(paths)
+    if one_kind(files) == "npz":
+        X, y = read_npz_files(
+            files,
+            n_features=n_features,
+            labels_path=labels_path,
+            label_map=label_map,
+            progress=progress,
         )
+    else:
+        refuse_labels_path(files, labels_path)
+        X, y = read_svmlight(
+            files,
+            n_features=n_features,
+            zero_based=zero_based,
+            label_map=label_map,
+            progress=progress,
+        )
+    return Dataset(X, y, named(files))
+
+
+def refuse_labels_path(files: list[Path], labels_path: str | Path | None) -> None:
+    """Refuse labels beside svmlight text.
+
+    Raises
+    ------
+    DataError
+        If there are any.
+    """
     if labels_path is not None:
-        raise DataError(f"{path}: svmlight text has its own labels; leave labels_path out")
-    features, labels = read_svmlight(
-        path, n_features=n_features, zero_based=zero_based, progress=progress
-    )
-    return Dataset(features, labels, str(path))
+        raise DataError(f"{files[0]}: svmlight text has its own labels; leave labels_path out")
+
+
+def read_npz_files(
+    files: list[Path],
+    *,
+    n_features: int | None = None,
+    labels_path: str | Path | None = None,
+    label_map: Mapping[str, float] | None = None,
+    progress: Progress | None = None,
+) -> tuple[csr_array, NDArray[Any]]:
+    """Read .npz files as one data set, as wide as the widest of them.
+
+    Parameters
+    ----------
+    files : list of Path
+        In the order of the records.
+    n_features, labels_path, label_map, progress
+        As for `read_data`.
+
+    Returns
+    -------
+    X : csr_array, shape (n_records, n_features)
+    y : array, shape (n_records,)
+
+    Raises
+    ------
+    DataError
+        As `read_npz` does; if labels differ in kind between files, or are not in the map; if
+        `labels_path` is given for several files.
+    """
+    if labels_path is not None and len(files) > 1:
+        raise DataError(f"{labels_path}: one file of labels does not go with several .npz")
+    meaning = None if label_map is None else check_label_map(label_map)
+    total = sum(path.stat().st_size for path in files)
+    before = 0
+    parts: list[csr_array] = []
+    labels: list[NDArray[Any]] = []
+    for path in files:
+        shown = None if progress is None else partial(_add, progress, before, total)
+        X, y = read_npz(path, labels_path=labels_path, n_features=n_features, progress=shown)
+        y = y if meaning is None else map_labels(y, meaning, str(path))
+        if labels and _kind(y) != _kind(labels[0]):
+            raise DataError(
+                f"{path}: the labels are {_kind(y)}, those of {files[0]} are {_kind(labels[0])}; "
+                "the files of one data set need labels of one kind"
+            )
+        parts.append(X)
+        labels.append(y)
+        before += path.stat().st_size
+    if len(files) == 1:
+        return parts[0], labels[0]
+    n_columns = max(X.shape[1] for X in parts)
+    wide = [csr_array((X.data, X.indices, X.indptr), (X.shape[0], n_columns)) for X in parts]
+    whole = csr_array(vstack(wide, format="csr"))
+    whole.has_canonical_format = True
+    return whole, np.concatenate(labels)
+
+
+def _add(progress: Progress, before: int, total: int, done: int, _size: int) -> None:
+    """Report the progress in one file as that in all of them."""
+    progress(before + done, total)
+
+
+def _kind(labels: NDArray[Any]) -> str:
+    return {"b": "bools", "U": "strings"}.get(labels.dtype.kind, "numbers")

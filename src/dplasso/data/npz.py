@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
 from dplasso.atomic import atomic_write
-from dplasso.data.streams import Progress, check_readable
+from dplasso.data.streams import FileMark, Progress, check_readable, check_unchanged
 from dplasso.errors import DataError
 
 LABEL_KEYS = ("y", "labels")
@@ -126,25 +126,54 @@ def write_npz(path: str | Path, X: Any, y: Any) -> None:
         raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _read_arrays(path: Path, progress: Progress | None) -> dict[str, NDArray[Any]]:
+def npz_shape(path: str | Path) -> tuple[int, int]:
+    """Read how many rows and columns a .npz holds, and nothing else of it.
+
+    Parameters
+    ----------
+    path : str or Path
+        As for `read_npz`.
+
+    Returns
+    -------
+    tuple of int
+
+    Raises
+    ------
+    DataError
+        If the file is missing, damaged, or no sparse matrix.
+    """
+    path = Path(path)
+    check_readable(path)
+    return _shape(path, _read_arrays(path, None, only=("format", "shape")))
+
+
+def _read_arrays(
+    path: Path, progress: Progress | None, only: tuple[str, ...] | None = None
+) -> dict[str, NDArray[Any]]:
     arrays = {}
     name = ""
+    mark = FileMark.of(path)
     try:
-        total = path.stat().st_size
+        total = mark.size
         done = 0
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 name = member.filename.removesuffix(".npy")
+                if only is not None and name not in only:
+                    continue
                 with archive.open(member) as file:
                     arrays[name] = _read_array(file)
                 done += member.compress_size
                 if progress is not None:
                     progress(min(done, total), total)
     except _DAMAGE as error:
+        check_unchanged(path, mark)
         where = f", array {name!r}" if name else ""
         raise DataError(
             f"{path}{where}: not an undamaged .npz of plain arrays: {error or type(error).__name__}"
         ) from error
+    check_unchanged(path, mark)
     return arrays
 
 

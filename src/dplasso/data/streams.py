@@ -3,10 +3,12 @@
 import bz2
 import gzip
 import lzma
+import os
 import zlib
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
@@ -16,8 +18,11 @@ from dplasso.errors import DataError
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
-BLOCK_BYTES = 8 << 20
+BLOCK_BYTES = 2 << 20
 """Decompressed bytes handed on at a time; a longer line makes a longer block."""
+
+MAX_LINE_BYTES = 1 << 30
+"""A file with a longer line is refused: it is no text, and would fill the memory."""
 
 _MAGIC = {
     b"\x1f\x8b": "gzip (.gz)",
@@ -41,6 +46,54 @@ class Block(NamedTuple):
     total: int
 
 
+@dataclass(frozen=True)
+class FileMark:
+    """What a file looks like from outside; it changes when the file does.
+
+    Attributes
+    ----------
+    size : int
+        Bytes.
+    modified : int
+        Time of the last change, in nanoseconds.
+    inode : tuple of int
+        Device and number: another file put in its place has another one.
+    """
+
+    size: int
+    modified: int
+    inode: tuple[int, int]
+
+    @classmethod
+    def of(cls, path: Path, descriptor: int | None = None) -> "FileMark":
+        """Look at a file, by an open descriptor or by its name.
+
+        Raises
+        ------
+        DataError
+            If it is not there any more, or not to be looked at.
+        """
+        try:
+            found = path.stat() if descriptor is None else os.fstat(descriptor)
+        except OSError as error:
+            raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
+        return cls(found.st_size, found.st_mtime_ns, (found.st_dev, found.st_ino))
+
+
+def check_unchanged(path: Path, mark: FileMark, descriptor: int | None = None) -> None:
+    """Refuse a file that has changed since it was first looked at.
+
+    Raises
+    ------
+    DataError
+        If size, time of change or the file itself are not those of `mark`.
+    """
+    if FileMark.of(path, descriptor) != mark:
+        raise DataError(
+            f"{path}: the file changed while it was being read; read it when nothing writes to it"
+        )
+
+
 class _Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...
 
@@ -51,7 +104,7 @@ class _ZstdReader:
     The package's own ``stream_reader`` ends in silence where a file was cut.
     """
 
-    _CHUNK = 32 << 10  # small, because one chunk of a well-compressed file can be very long
+    _CHUNK = 8 << 10  # small, because one chunk of a well-compressed file can be very long
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw = raw
@@ -84,12 +137,14 @@ def check_readable(path: Path) -> None:
     Raises
     ------
     DataError
-        If there is nothing at ``path``, or a directory.
+        If there is nothing at ``path``, a directory, or something that cannot be read again.
     """
     if path.is_dir():
         raise DataError(f"{path}: this is a directory; a data file is needed")
     if not path.exists():
         raise DataError(f"{path}: no such file")
+    if not path.is_file():
+        raise DataError(f"{path}: this is not a file but a pipe or device; a data file is needed")
 
 
 def _decompressed(raw: BinaryIO, suffix: str) -> _Readable:
@@ -114,7 +169,9 @@ def _refuse_hidden_compression(raw: BinaryIO, path: Path) -> None:
             )
 
 
-def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
+def line_blocks(
+    path: Path, block_bytes: int = BLOCK_BYTES, mark: FileMark | None = None
+) -> Generator[Block]:
     """Yield a file's text in blocks of whole lines, decompressed by the file's suffix.
 
     One thread reads and decompresses the next block while the caller works on the last one.
@@ -124,23 +181,27 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
     ----------
     path : Path
         Plain text, or ``.gz``, ``.bz2``, ``.xz``, ``.zst``.
-    block_bytes : int, default 8 MiB
+    block_bytes : int, default 2 MiB
         Decompressed bytes a block, about; a block holds at least one line.
+    mark : FileMark, optional
+        What the file must look like. Default: as it looks when it is opened.
 
     Raises
     ------
     DataError
         If the file is missing, a directory, not readable, or its compressed stream is damaged
-        or cut short.
+        or cut short; if it changes while it is read; if a line is longer than 1 GiB.
     """
     check_readable(path)
     suffix = path.suffix.lower()
     with ExitStack() as stack:
         try:
             raw = stack.enter_context(path.open("rb"))
-            total = path.stat().st_size
         except OSError as error:
             raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
+        mark = mark or FileMark.of(path, raw.fileno())
+        check_unchanged(path, mark, raw.fileno())
+        total = mark.size
         if suffix not in COMPRESSED_SUFFIXES:
             _refuse_hidden_compression(raw, path)
         stream = _decompressed(raw, suffix)
@@ -157,17 +218,32 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
 
         reader = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="dplasso-read"))
         pending: list[bytes] = []  # the start of a line that has not ended yet
+        held = 0
         ahead = reader.submit(read)
         while True:
-            chunk, done = ahead.result()
+            try:
+                chunk, done = ahead.result()
+            except DataError:
+                # What a change did to the file is not to be taken for damage.
+                check_unchanged(path, mark, raw.fileno())
+                raise
+            # Before the block is handed on, so that no mistake of its text is blamed on a line.
+            check_unchanged(path, mark, raw.fileno())
             if not chunk:
                 break
             ahead = reader.submit(read)
             end = chunk.rfind(b"\n") + 1
             if end:
                 yield Block(b"".join([*pending, chunk[:end]]), done, total)
-                pending = []
+                pending, held = [], 0
             if end < len(chunk):
                 pending.append(chunk[end:])
+                held += len(chunk) - end
+                if held > MAX_LINE_BYTES:
+                    raise DataError(
+                        f"{path}: a line is longer than {MAX_LINE_BYTES:,} bytes; "
+                        "this is not a text file of one record a line"
+                    )
+        check_unchanged(path, mark)
         if pending:
             yield Block(b"".join(pending), total, total)

@@ -1,62 +1,177 @@
 """Reading svmlight (LIBSVM) text: ``label index:value index:value ...``, one record a line.
 
-The text comes in blocks of whole lines. Each block is parsed on its own, to arrays of its own
-(`parse_lines`, which holds no state and releases the interpreter lock), and appended to the
-result in file order; so the memory beyond the result is a few blocks.
+The text comes in blocks of whole lines. Threads parse them, each block on its own to arrays of
+its own (`parse_lines` holds no state, its kernel releases the interpreter lock), and the results
+are handed on in file order. So the memory beyond the result is a few blocks.
 """
 
-import re
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from dplasso.data.streams import BLOCK_BYTES, Progress, line_blocks
-from dplasso.data.svmlight_kernel import INDEX_MAX, parse_block
+from dplasso.data.label_map import check_label_map
+from dplasso.data.paths import Paths, expand, named
+from dplasso.data.streams import (
+    BLOCK_BYTES,
+    Block,
+    FileMark,
+    Progress,
+    check_readable,
+    line_blocks,
+)
+from dplasso.data.svmlight_kernel import INDEX_MAX
+from dplasso.data.svmlight_lines import INT32_MAX, Format, LineError, Lines, parse_lines
 from dplasso.errors import DataError
 
-_INT32_MAX = 2**31 - 1
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
-_QUERY = re.compile(rb"qid:-?\d+")
-_SHOWN = 40
+MOST_THREADS = 8
+"""More would wait for the one that reads and decompresses."""
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Lines:
-    """What one block of text holds.
+def usable_threads() -> int:
+    """Return how many threads parse where nothing else is said: the cores there are, 8 at most."""
+    if hasattr(os, "sched_getaffinity"):
+        return min(len(os.sched_getaffinity(0)), MOST_THREADS)
+    return min(os.cpu_count() or 1, MOST_THREADS)
 
-    Attributes
-    ----------
-    labels : float64 array, one a record
-    row_ends : int64 array, one a record
-        Entries of this block up to the end of the record.
-    columns : int64 array, one an entry
-        Counted from 0.
-    values : float32 array, one an entry
-    largest : int
-        The largest column, -1 if there are no entries.
-    n_lines : int
+
+class _FileBlock(NamedTuple):
+    """A block, the number of its file, and the bytes of the files before."""
+
+    file: int
+    block: Block
+    before: int
+
+
+def check_format(
+    n_features: int | None, zero_based: bool, label_map: Mapping[str, float] | None
+) -> Format:
+    """Check how svmlight text is to be understood.
+
+    Raises
+    ------
+    DataError
+        If `n_features` is out of range or the label map is malformed.
     """
-
-    labels: NDArray[np.float64]
-    row_ends: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    values: NDArray[np.float32]
-    largest: int
-    n_lines: int
+    if n_features is not None and not 1 <= n_features <= INDEX_MAX:
+        raise DataError(f"n_features must be from 1 to 2**63 - 1, not {n_features}")
+    return Format(n_features, zero_based, None if label_map is None else check_label_map(label_map))
 
 
-class _LineError(Exception):
-    """What is wrong, and on which line of the block, counted from 1."""
+def mark_files(paths: Iterable[Path]) -> list[FileMark]:
+    """Note what files look like, so that a later change is found.
 
-    def __init__(self, line: int, problem: str) -> None:
-        super().__init__(problem)
-        self.line = line
+    Raises
+    ------
+    DataError
+        If one is missing or no file.
+    """
+    marks = []
+    for path in paths:
+        check_readable(path)
+        marks.append(FileMark.of(path))
+    return marks
+
+
+def parsed_blocks(
+    paths: Sequence[Path],
+    layout: Format,
+    *,
+    marks: Sequence[FileMark],
+    block_bytes: int = BLOCK_BYTES,
+    n_threads: int | None = None,
+    progress: Progress | None = None,
+) -> Generator[Lines]:
+    """Parse files block by block, in parallel and in order.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        Files that make one data set.
+    layout : Format
+        How they are to be understood.
+    marks : sequence of FileMark
+        What each file must look like.
+    block_bytes : int, default 2 MiB
+        Bytes of text parsed at a time; about four more blocks than threads are in memory.
+    n_threads : int, optional
+        Threads that parse. Default: the cores there are, 8 at most.
+    progress : callable, optional
+        Called as ``progress(done, total)`` after each block, in bytes on disk of all files.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read, changes, or a line is malformed: the message names the file,
+        the line and what is wrong.
+    """
+    total = sum(mark.size for mark in marks)
+    line, file = 0, 0
+
+    def parse(item: _FileBlock) -> tuple[_FileBlock, Lines | LineError]:
+        found = parse_lines(item.block.text, layout)
+        return item._replace(block=item.block._replace(text=b"")), found
+
+    with (
+        closing(_text_blocks(paths, marks, block_bytes)) as texts,
+        closing(_in_order(parse, texts, n_threads or usable_threads())) as results,
+    ):
+        for item, found in results:
+            if item.file != file:
+                line, file = 0, item.file
+            if isinstance(found, LineError):
+                raise DataError(f"{paths[file]}, line {line + found.line}: {found}")
+            line += found.n_lines
+            yield found
+            if progress is not None:
+                progress(item.before + item.block.done, total)
+
+
+def _text_blocks(
+    paths: Sequence[Path], marks: Sequence[FileMark], block_bytes: int
+) -> Generator[_FileBlock]:
+    before = 0
+    for number, (path, mark) in enumerate(zip(paths, marks, strict=True)):
+        with closing(line_blocks(path, block_bytes, mark)) as blocks:
+            for block in blocks:
+                yield _FileBlock(number, block, before)
+        before += mark.size
+
+
+def _in_order(
+    work: Callable[[Item], Result], items: Iterator[Item], n_threads: int
+) -> Generator[Result]:
+    """Apply `work` in threads, a little ahead of the caller, and yield results in order.
+
+    An error of `items` is raised when the results of all items before it have been handed on.
+    """
+    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="dplasso-parse")
+    ahead: deque[Future[Result]] = deque()
+    try:
+        failed = None
+        try:
+            for item in items:
+                ahead.append(pool.submit(work, item))
+                if len(ahead) > n_threads:
+                    yield ahead.popleft().result()
+        except DataError as error:
+            failed = error
+        while ahead:
+            yield ahead.popleft().result()
+        if failed is not None:
+            raise failed
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 class _Growing:
@@ -82,12 +197,14 @@ class _Growing:
 
 
 def read_svmlight(
-    path: str | Path,
+    paths: Paths,
     *,
     n_features: int | None = None,
     zero_based: bool = False,
+    label_map: Mapping[str, float] | None = None,
     progress: Progress | None = None,
     block_bytes: int = BLOCK_BYTES,
+    n_threads: int | None = None,
 ) -> tuple[csr_array, NDArray[np.float64]]:
     """Read svmlight text, plain or compressed, to a sparse matrix and its labels.
 
@@ -97,17 +214,25 @@ def read_svmlight(
 
     Parameters
     ----------
-    path : str or Path
-        The file; ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` are decompressed.
+    paths : str, Path or iterable of these
+        Files, or patterns such as ``part-*.svm.gz``, that make one data set, in this order;
+        ``.gz``, ``.bz2``, ``.xz`` and ``.zst`` are decompressed.
     n_features : int, optional
-        Number of columns. Default: the largest column in the file; say it where the columns
-        are public and the file is not, and to give a test file the shape of its training file.
+        Number of columns. Default: the largest column in the files; say it where the columns
+        are public and the files are not, and to give a test file the shape of its training file.
     zero_based : bool, default False
         Whether indices count columns from 0.
+    label_map : mapping of str to number, optional
+        What the labels mean, such as ``{"neg": 0, "pos": 1}``; any other label is an error.
+        Labels that are numbers are compared as numbers. Default: labels are numbers and mean
+        themselves.
     progress : callable, optional
-        Called as ``progress(done, total)`` after each block, in bytes of the file on disk.
-    block_bytes : int, default 8 MiB
+        Called as ``progress(done, total)`` after each block, in bytes on disk of all files.
+    block_bytes : int, default 2 MiB
         Bytes of text parsed at a time.
+    n_threads : int, optional
+        Threads that parse; they never change the result. Default: the cores there are, 8 at
+        most.
 
     Returns
     -------
@@ -115,28 +240,31 @@ def read_svmlight(
         Each value is the double nearest to the text, rounded to float32. Indices are int32
         where they fit, else int64.
     y : float64 array, shape (n_records,)
-        The labels as they stand in the file.
+        The labels as they stand in the file, or what the label map says they mean.
 
     Raises
     ------
     DataError
-        If the file cannot be read, holds no record, or a line is malformed: the message names
-        the file, the line and what is wrong.
+        If a file cannot be read or changes meanwhile, there is no record, or a line is
+        malformed: the message names the file, the line and what is wrong.
     """
-    path = Path(path)
-    if n_features is not None and not 1 <= n_features <= INDEX_MAX:
-        raise DataError(f"n_features must be from 1 to 2**63 - 1, not {n_features}")
+    layout = check_format(n_features, zero_based, label_map)
+    files = expand(paths)
     labels, row_ends = _Growing(np.float64), _Growing(np.int64)
     columns, values = _Growing(np.int32), _Growing(np.float32)
     row_ends.append(np.zeros(1, np.int64))
-    largest, n_entries, line, wide = -1, 0, 0, False
-    with closing(line_blocks(path, block_bytes)) as blocks:
-        for block in blocks:
-            try:
-                lines = parse_lines(block.text, n_features=n_features, zero_based=zero_based)
-            except _LineError as error:
-                raise DataError(f"{path}, line {line + error.line}: {error}") from None
-            if lines.largest > _INT32_MAX and not wide:
+    largest, n_entries, wide = -1, 0, False
+    parsed = parsed_blocks(
+        files,
+        layout,
+        marks=mark_files(files),
+        block_bytes=block_bytes,
+        n_threads=n_threads,
+        progress=progress,
+    )
+    with closing(parsed) as blocks:
+        for lines in blocks:
+            if lines.columns.dtype == np.int64 and not wide:
                 columns.widen(np.int64)
                 wide = True
             labels.append(lines.labels)
@@ -145,18 +273,11 @@ def read_svmlight(
             values.append(lines.values)
             largest = max(largest, lines.largest)
             n_entries += lines.values.size
-            line += lines.n_lines
-            if progress is not None:
-                progress(block.done, block.total)
     y = labels.finish()
-    if y.size == 0:
-        raise DataError(f"{path}: the file holds no records")
-    if n_features is None:
-        n_features = largest + 1
-    if n_features == 0:
-        raise DataError(f"{path}: no record has an entry; say how many columns with n_features")
+    check_not_empty(files, y.size, largest if n_features is None else n_features)
+    n_features = n_features or largest + 1
     # scipy holds both index arrays in one type.
-    wide = max(n_features, n_entries) > _INT32_MAX
+    wide = max(n_features, n_entries) > INT32_MAX
     index_type = np.int64 if wide else np.int32
     X = csr_array(
         (
@@ -170,124 +291,18 @@ def read_svmlight(
     return X, y
 
 
-def parse_lines(text: bytes, *, n_features: int | None, zero_based: bool) -> Lines:
-    """Parse a block of whole lines; independent of every other block."""
-    first_index = 0 if zero_based else 1
-    n_columns = INDEX_MAX if n_features is None else n_features
-    n_entries, n_records = text.count(b":"), text.count(b"\n") + 1
-    labels = np.empty(n_records, np.float64)
-    row_ends = np.empty(n_records, np.int64)
-    columns = np.empty(n_entries, np.int64)
-    values = np.empty(n_entries, np.float32)
-    hard = np.empty((n_entries + n_records, 4), np.int64)
-    n_records, n_entries, n_hard, n_lines, largest, bad_line = parse_block(
-        np.frombuffer(text, np.uint8),
-        first_index,
-        n_columns,
-        labels,
-        row_ends,
-        columns,
-        values,
-        hard,
-    )
-    # Hard numbers come first: they stand before the line where the kernel gave up, or on it.
-    for slot, start, end, line in hard[:n_hard].tolist():
-        number = float(text[start:end])
-        with np.errstate(over="ignore"):
-            number = number if slot < 0 else float(np.float32(number))
-        if not np.isfinite(number):
-            line_start = text.rfind(b"\n", 0, start) + 1
-            raise _LineError(line, _explain(_line_at(text, line_start), first_index, n_columns))
-        if slot < 0:
-            labels[-1 - slot] = number
-        else:
-            values[slot] = number
-    if bad_line >= 0:
-        raise _LineError(n_lines, _explain(_line_at(text, bad_line), first_index, n_columns))
-    return Lines(
-        labels[:n_records],
-        row_ends[:n_records],
-        columns[:n_entries],
-        values[:n_entries],
-        largest,
-        n_lines,
-    )
+def check_not_empty(files: Sequence[Path], n_records: int, largest: int) -> None:
+    """Refuse a data set without records, or without a column.
 
-
-def _line_at(text: bytes, start: int) -> bytes:
-    end = text.find(b"\n", start)
-    return text[start:] if end < 0 else text[start:end]
-
-
-def _shown(token: bytes) -> str:
-    text = token.decode("utf-8", errors="backslashreplace")
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
-
-
-def _explain(line: bytes, first_index: int, n_columns: int) -> str:
-    """Say what is wrong with a line that the kernel could not read."""
-    label, *entries = line.split(b"#")[0].split()
-    if b":" in label and not _NUMBER.fullmatch(label):
-        return (
-            f"the label is missing: the line begins with {_shown(label)}; "
-            "a record is 'label index:value index:value ...'"
+    Raises
+    ------
+    DataError
+        If `n_records` is 0, or `largest`, the largest column from 0, is -1.
+    """
+    if n_records == 0:
+        what = "the file holds" if len(files) == 1 else "the files hold"
+        raise DataError(f"{named(list(files))}: {what} no records")
+    if largest < 0:
+        raise DataError(
+            f"{named(list(files))}: no record has an entry; say how many columns with n_features"
         )
-    if _NOT_FINITE.fullmatch(label) or _overflows(label, np.float64):
-        return f"label {_shown(label)} is NaN or infinite"
-    if not _NUMBER.fullmatch(label):
-        return f"label {_shown(label)} is not a number"
-    if entries and entries[0].startswith(b"qid:"):
-        query = entries.pop(0)
-        if not _QUERY.fullmatch(query):
-            return f"{_shown(query)} is not a query number; it is written qid:number"
-    previous = -1
-    for entry in entries:
-        problem, previous = _entry_problem(entry, first_index, n_columns, previous)
-        if problem:
-            return problem
-    raise AssertionError(f"the line is well-formed: {line!r}")
-
-
-def _entry_problem(
-    entry: bytes, first_index: int, n_columns: int, previous: int
-) -> tuple[str, int]:
-    """Return what is wrong with an entry, if anything, and its column."""
-    index_text, colon, value = entry.partition(b":")
-    if not colon:
-        return f"{_shown(entry)} has no colon; an entry is index:value", previous
-    if re.fullmatch(rb"-\d+", index_text):
-        return f"index {_shown(index_text)} is negative", previous
-    if not re.fullmatch(rb"\d+", index_text):
-        return f"index {_shown(index_text)} in {_shown(entry)} is not a whole number", previous
-    significant = index_text.lstrip(b"0") or b"0"
-    index = int(significant) if len(significant) < 20 else 10**20
-    column = index - first_index
-    if column < 0:
-        return (
-            "index 0, but columns are counted from 1; if this file counts them from 0, "
-            "say so (zero_based=True)"
-        ), previous
-    if column >= INDEX_MAX:
-        return f"index {_shown(index_text)} is beyond the largest, 2**63 - 1", previous
-    if column >= n_columns:
-        counted = "" if first_index else " counted from 0"
-        return f"column {index}{counted}, but {n_columns} columns are declared", previous
-    if column == previous:
-        return f"index {index} is there twice", previous
-    if column < previous:
-        before = previous + first_index
-        return f"index {index} comes after index {before}; indices must increase", previous
-    if _NOT_FINITE.fullmatch(value):
-        return f"value {_shown(value)} of index {index} is NaN or infinite", column
-    if not _NUMBER.fullmatch(value):
-        return f"value {_shown(value)} of index {index} is not a number", column
-    if _overflows(value, np.float32):
-        return f"value {_shown(value)} of index {index} is too large for float32", column
-    return "", column
-
-
-def _overflows(number: bytes, dtype: type[np.floating]) -> bool:
-    if not _NUMBER.fullmatch(number):
-        return False
-    with np.errstate(over="ignore"):
-        return bool(np.isinf(dtype(float(number))))

@@ -1,0 +1,171 @@
+"""What labels mean: text and numbers in the data mapped to the numbers to be learnt."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.errors import DataError
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_TRUTH = {"false": 0.0, "true": 1.0}
+
+
+@dataclass(frozen=True)
+class LabelMap:
+    """A checked map of labels.
+
+    Attributes
+    ----------
+    words : dict of str to float
+        Every label as it was given, compared as text.
+    numbers : dict of float to float
+        Those that are numbers, compared as numbers: 1, +1 and 1.0 are one label.
+    """
+
+    words: dict[str, float]
+    numbers: dict[float, float]
+
+    def shown(self) -> str:
+        """Name the labels, for messages."""
+        return ", ".join(repr(word) for word in self.words)
+
+
+def check_label_map(label_map: Mapping[Any, float]) -> LabelMap:
+    """Check a map of labels.
+
+    Parameters
+    ----------
+    label_map : mapping
+        From labels, as text or numbers, to finite numbers: ``{"neg": 0, "pos": 1}``.
+
+    Returns
+    -------
+    LabelMap
+
+    Raises
+    ------
+    DataError
+        If it is empty, a label is mapped to two numbers, or to something that is not a finite
+        number.
+    """
+    words: dict[str, float] = {}
+    numbers: dict[float, float] = {}
+    for key, target in label_map.items():
+        label = str(key).strip()
+        if not label:
+            raise DataError("label_map: a label is empty; name the label as it stands in the data")
+        try:
+            value = float(target)
+        except (TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            raise DataError(
+                f"label_map: label {label!r} is mapped to {target!r}; map it to a finite number"
+            )
+        number = _as_number(label)
+        if words.setdefault(label, value) != value or (
+            number is not None and numbers.setdefault(number, value) != value
+        ):
+            raise DataError(f"label_map: label {label!r} is mapped to two different numbers")
+    if not words:
+        raise DataError("label_map is empty; name labels and what they mean, such as neg=0,pos=1")
+    return LabelMap(words, numbers)
+
+
+def parse_label_map(text: str) -> dict[str, float]:
+    """Read ``LABEL=NUMBER,LABEL=NUMBER,...``.
+
+    Parameters
+    ----------
+    text : str
+        For example ``neg=0,pos=1``. The last ``=`` of a part divides it, so that a label may
+        hold others; no label holds a comma.
+
+    Returns
+    -------
+    dict of str to float
+
+    Raises
+    ------
+    DataError
+        If a part is not ``LABEL=NUMBER``, a label is there twice, or a number is not finite.
+    """
+    label_map: dict[str, float] = {}
+    for part in text.split(","):
+        label, equals, target = (piece.strip() for piece in part.rpartition("="))
+        number = _as_number(target)
+        if not equals or not label or number is None:
+            raise DataError(
+                f"label map {text!r}: {part.strip()!r} is not LABEL=NUMBER; "
+                "write for example neg=0,pos=1"
+            )
+        if label in label_map:
+            raise DataError(f"label map {text!r}: label {label!r} is there twice")
+        label_map[label] = number
+    check_label_map(label_map)
+    return label_map
+
+
+def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int = 0) -> Any:
+    """Map labels that were read as an array.
+
+    Parameters
+    ----------
+    labels : array, shape (n,)
+        Numbers, strings or bools. A string is looked up as text and then, if it is a number, as
+        a number; True and False also as the texts true and false.
+    label_map : LabelMap
+        What they mean.
+    name : str
+        The data, for messages.
+    first : int, default=0
+        The row of the first label, for messages.
+
+    Returns
+    -------
+    float64 array, shape (n,)
+
+    Raises
+    ------
+    DataError
+        If a label is not in the map; the message names the row, counted from 1.
+    """
+    present, where = np.unique(labels, return_inverse=True)
+    meaning = np.array([_meaning(label, label_map) for label in present.tolist()], np.float64)
+    mapped = meaning[where]
+    unknown = np.isnan(mapped)
+    if unknown.any():
+        at = int(np.argmax(unknown))
+        raise DataError(
+            f"{name}: row {first + at + 1} has the label {labels[at].item()!r}, "
+            f"which is not in the label map ({label_map.shown()})"
+        )
+    return mapped
+
+
+def _meaning(label: str | float | bool, label_map: LabelMap) -> float:
+    """Return the number a label is mapped to, NaN if it is not in the map."""
+    if isinstance(label, bool):
+        for word, value in label_map.words.items():
+            if word.lower() in _TRUTH and bool(_TRUTH[word.lower()]) == label:
+                return value
+        return label_map.numbers.get(float(label), math.nan)
+    if isinstance(label, str):
+        if label in label_map.words:
+            return label_map.words[label]
+        number = _as_number(label)
+        return math.nan if number is None else label_map.numbers.get(number, math.nan)
+    return label_map.numbers.get(float(label), math.nan)
+
+
+def _as_number(text: str) -> float | None:
+    """Read a finite number as svmlight text writes it, None if it is none."""
+    if not _NUMBER.fullmatch(text):
+        return None
+    number = float(text)
+    return number if math.isfinite(number) else None

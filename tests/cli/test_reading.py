@@ -1,0 +1,110 @@
+"""Several files, patterns and label maps, through every command that reads data."""
+
+import json
+
+import pytest
+
+FIT = ("--epsilon", "50", "--n-iter", "10", "--seed", "3", "--json")
+
+
+def check_refused(result, *words):
+    assert result.exit_code == 1, result.output
+    assert result.stdout == ""
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("error: ")
+    for word in words:
+        assert word in last
+
+
+@pytest.fixture(scope="module")
+def parts(train, tmp_path_factory):
+    """The training rows in three files, and once more with words as labels."""
+    folder = tmp_path_factory.mktemp("parts")
+    lines = train.read_text().splitlines(keepends=True)
+    for number, rows in enumerate((lines[:300], lines[300:301], lines[301:]), start=1):
+        text = "".join(rows)
+        (folder / f"part-{number}.svm").write_text(text)
+        (folder / f"words-{number}.svm").write_text(
+            text.replace("+1 ", "yes ").replace("-1 ", "no ")
+        )
+    return folder
+
+
+def fitted(result):
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    return {name: report[name] for name in ("n_samples", "n_features", "nnz", "n_nonzero")}
+
+
+def test_parts_are_fitted_as_one_file(run, train, parts):
+    whole = fitted(run("fit", train, *FIT))
+    assert whole["n_samples"] == 800
+    names = [parts / f"part-{number}.svm" for number in (1, 2, 3)]
+    assert fitted(run("fit", *names, *FIT)) == whole
+    assert fitted(run("fit", parts / "part-*.svm", *FIT)) == whole
+    assert fitted(run("fit", names[0], *FIT, parts / "part-[23].svm")) == whole
+
+
+def test_parts_are_tested_evaluated_and_predicted_as_one_file(run, train, parts, model):
+    for test in ([parts / "part-*.svm"], [parts / "part-1.svm", parts / "part-[23].svm"]):
+        options = [word for path in test for word in ("--test", path)]
+        result = run("fit", train, *FIT, *options)
+        assert json.loads(result.stdout)["test"]["n_samples"] == 800
+        scores = run("evaluate", model, *test, "--binarize", "--json")
+        assert scores.stdout == run("evaluate", model, train, "--binarize", "--json").stdout
+        labels = run("predict", model, *test, "--binarize")
+        assert labels.stdout == run("predict", model, train, "--binarize").stdout
+        assert labels.stdout.count("\n") == 800
+
+
+def test_words_as_labels(run, train, parts, model):
+    words, meaning = parts / "words-*.svm", ("--label-map", "no=-1,yes=1")
+    report = json.loads(run("fit", words, *FIT, *meaning, "--test", words).stdout)
+    plain = json.loads(run("fit", train, *FIT, "--classes", "-1,1", "--test", train).stdout)
+    # The statement too: whoever maps the labels has declared them.
+    assert report["privacy"] == plain["privacy"]
+    assert report["test"] == plain["test"]
+    options = ("--binarize", *meaning)
+    scores = run("evaluate", model, words, *options, "--json")
+    assert scores.stdout == run("evaluate", model, train, "--binarize", "--json").stdout
+    assert run("predict", model, words, *options).stdout.count("\n") == 800
+
+
+def test_words_without_a_map(run, no_training, parts, model):
+    check_refused(
+        run("fit", parts / "words-1.svm", "--epsilon", "1"), "words-1.svm", "line 1", "label map"
+    )
+    check_refused(run("evaluate", model, parts / "words-1.svm"), "words-1.svm", "line 1")
+    wrong = ("--label-map", "no=0,maybe=1")
+    check_refused(run("fit", parts / "words-1.svm", "--epsilon", "1", *wrong), "'yes'", "'maybe'")
+
+
+@pytest.mark.parametrize("value", ["", "no", "no=0,no=1", "no=x", "no=0,yes=0", "a=0,b=1,c=2"])
+def test_a_malformed_map_is_wrong_usage(run, no_training, parts, value):
+    result = run("fit", parts / "words-1.svm", "--epsilon", "1", "--label-map", value)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
+
+
+def test_patterns_that_mean_nothing_and_files_named_twice(run, no_training, parts, model, tmp_path):
+    for command in (("fit", "--epsilon", "1"), ("evaluate", model), ("predict", model)):
+        check_refused(run(*command, tmp_path / "none-*.svm"), "none-*.svm", "no file fits")
+        twice = (parts / "part-*.svm", parts / "part-2.svm")
+        check_refused(run(*command, *twice), "part-2.svm", "named twice")
+
+
+def test_no_part_is_overwritten(run, no_training, parts, model):
+    for command in (
+        ("fit", parts / "part-*.svm", "--epsilon", "1", "--model", parts / "part-2.svm"),
+        ("predict", model, parts / "part-*.svm", "--out", parts / "part-3.svm"),
+    ):
+        before = (parts / "part-2.svm").read_bytes(), (parts / "part-3.svm").read_bytes()
+        check_refused(run(*command, "--force"), "input of this command")
+        assert before == ((parts / "part-2.svm").read_bytes(), (parts / "part-3.svm").read_bytes())
+
+
+def test_help_shows_the_way(run):
+    for command in ("fit", "predict", "evaluate"):
+        text = run(command, "--help").stdout
+        assert "DATA..." in text
+        assert "--label-map" in text
