@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 from dplasso.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
-    from dplasso.errors import DataError, ModelFileError, PrivacyLeakWarning
+    from dplasso.errors import (
+        BudgetError,
+        DataError,
+        LedgerError,
+        LedgerWarning,
+        ModelFileError,
+        PrivacyLeakWarning,
+    )
     from dplasso.estimator import DPLassoClassifier
     from dplasso.model import load_model as load
     from dplasso.privacy.cost import privacy_cost
@@ -19,8 +26,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BudgetError",
     "DPLassoClassifier",
     "DataError",
+    "LedgerError",
+    "LedgerWarning",
     "ModelFileError",
     "PrivacyLeakWarning",
     "PrivacyStatement",
@@ -30,8 +40,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BudgetError": ("dplasso.errors", "BudgetError"),
     "DPLassoClassifier": ("dplasso.estimator", "DPLassoClassifier"),
     "DataError": ("dplasso.errors", "DataError"),
+    "LedgerError": ("dplasso.errors", "LedgerError"),
+    "LedgerWarning": ("dplasso.errors", "LedgerWarning"),
     "ModelFileError": ("dplasso.errors", "ModelFileError"),
     "PrivacyLeakWarning": ("dplasso.errors", "PrivacyLeakWarning"),
     "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
