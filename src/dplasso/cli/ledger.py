@@ -1,4 +1,4 @@
-"""``dplasso ledger init | add | name | show | plan``: one budget for all fits on a data set."""
+"""``dplasso ledger ...``: one budget for all fits on a data set."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +11,8 @@ from dplasso.cli.output import out, print_json
 
 if TYPE_CHECKING:
     from dplasso.privacy.ledger import Budget
+
+_PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 
 LedgerArgument = Annotated[
     Path, typer.Argument(metavar="LEDGER", show_default=False, help="The ledger's file.")
@@ -99,6 +101,30 @@ def name(ledger: LedgerArgument, name: NameArgument) -> None:
     from dplasso.privacy.ledger import name_dataset
 
     name_dataset(ledger, name)
+
+
+@app.command(
+    "spend",
+    epilog=options.examples(
+        "dplasso ledger spend team.ledger --dataset visits --epsilon 0.5 --n-iter 300",
+        note="For fits that were made before the ledger, or without it. There is no way back.",
+    ),
+)
+def spend(
+    ledger: LedgerArgument,
+    epsilon: options.Epsilon,
+    delta: options.Delta = 1e-6,
+    n_iter: options.Iterations = 100,
+    dataset: options.DatasetName = None,
+) -> None:
+    """Charge a fit that was made elsewhere."""
+    from dplasso.privacy.ledger import charge_of, finish, pick, read_budgets, reserve
+    from dplasso.privacy.mechanism import build_mechanism
+
+    relation = pick(read_budgets(ledger), dataset, ledger).neighbors
+    mechanism = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=relation)
+    finish(reserve(ledger, dataset, charge_of(mechanism)))
+    out.print(left_sentence(left_in(ledger, dataset, delta, n_iter)), **_PLAIN)
 
 
 @app.command(
@@ -227,9 +253,6 @@ def left_sentence(report: dict[str, Any]) -> str:
         f"{report['epsilon']:g} spent at delta {report['delta']:g}, "
         + (f"another fit can have {_down(left)}" if left else "nothing is left")
     )
-
-
-_PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
 
 
 def _report(budget: "Budget", epsilon: float | None, delta: float, n_iter: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from dplasso.privacy.mechanism import Mechanism, build_mechanism
 
 # Units to 1: of rho, and of delta.
 UNITS = 10**30
-# Relative width of the search for a budget's capacity; finer than the margin of a calibration.
+# Relative precision of a budget's capacity; finer than the margin of a calibration.
 _CAPACITY_TOLERANCE = 2.0**-45
 # Below this a budget is taken for empty rather than searched further.
 _SMALLEST_RHO = 1e-29
@@ -220,12 +220,19 @@ def _capacity(epsilon: float, delta: float) -> int:
     high = 2.0 * low
     while _epsilon_of(high, delta) <= epsilon:
         low, high = high, 2.0 * high
-    while high - low > _CAPACITY_TOLERANCE * high:
-        middle = 0.5 * (low + high)
-        if _epsilon_of(middle, delta) <= epsilon:
-            low = middle
-        else:
-            high = middle
+    from scipy.optimize import brentq
+
+    root = brentq(
+        lambda rho: _epsilon_of(rho, delta) - epsilon,
+        low,
+        high,
+        xtol=_CAPACITY_TOLERANCE / 4 * low,
+        rtol=_CAPACITY_TOLERANCE / 4,
+    )
+    # Only a value that the accountant accepts is granted.
+    low = root
+    while _epsilon_of(low, delta) > epsilon:
+        low *= 1.0 - _CAPACITY_TOLERANCE
     return math.floor(Fraction(low) * UNITS)
 
 
@@ -248,7 +255,7 @@ def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
     """
     draw_delta = budget.draw_delta + count * charge.draw_delta
     allowed = capacity(budget.epsilon, budget.delta, draw_delta)
-    return budget.rho + count * charge.rho <= allowed
+    return allowed > 0 and budget.rho + count * charge.rho <= allowed
 
 
 def largest_epsilon(budget: Budget, *, delta: float, n_iter: int, fits: int = 1) -> float:

@@ -1,6 +1,6 @@
 """Why a charge is refused: what was asked and what is left, in one sentence."""
 
-import math
+from decimal import ROUND_DOWN, Context
 from typing import Any, NoReturn
 
 from dplasso.errors import BudgetError, LedgerError
@@ -54,14 +54,8 @@ def rounded_down(value: float) -> str:
     str
         A number that can be asked for where `value` can.
     """
-    if value == 0:
-        return "0"
-    text = f"{value:.{_DIGITS}g}"
-    while float(text) > value:
-        step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
-        value -= step
-        text = f"{value:.{_DIGITS}g}"
-    return text
+    shorter = Context(prec=_DIGITS, rounding=ROUND_DOWN).create_decimal(value)
+    return f"{float(shorter):.{_DIGITS}g}"
 
 
 def _named(budget: Budget, path: Any) -> str:

@@ -83,35 +83,45 @@ def _digest(before: str, values: Sequence[Any]) -> str:
 def read_rows(db: sqlite3.Connection, path: LedgerPath) -> dict[int, Budget]:
     """Read and verify everything, by the data sets' keys."""
     db.row_factory = sqlite3.Row
-    damaged = LedgerError(
-        f"{path} is damaged: what it holds does not fit its checksums; restore it from a backup "
-        "and add by hand what was spent since"
-    )
+    try:
+        budgets = _verified(db)
+    except (IndexError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"{path} is damaged: what it holds does not fit its checksums; restore it from a "
+            "backup and charge what was spent since (dplasso ledger spend)"
+        ) from error
+    finally:
+        db.row_factory = None
+    return budgets
+
+
+def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
+    """Read everything; ValueError if a row was altered or lost."""
     entries: dict[int, list[Entry]] = {}
-    names: dict[int, sqlite3.Row] = {}
+    datasets: dict[int, sqlite3.Row] = {}
     for row in db.execute("SELECT * FROM dataset ORDER BY id"):
         if row["digest"] != _digest("dataset", [row["id"], *(row[name] for name in DATASET_FIXED)]):
-            raise damaged
-        names[row["id"]] = row
+            raise ValueError("a budget")
+        datasets[row["id"]] = row
         entries[row["id"]] = []
     before, number = "", 0
     for row in db.execute("SELECT * FROM entry ORDER BY number"):
         number += 1
         if row["number"] != number or row["dataset"] not in entries:
-            raise damaged
+            raise ValueError(f"entry {number}")
         if row["digest"] != _digest(before, [row[name] for name in ENTRY_FIXED]):
-            raise damaged
+            raise ValueError(f"entry {number}")
         before = row["digest"]
         entries[row["dataset"]].append(_entry(row))
+    # SQLite counts the entries ever made: the last ones cannot be lost unnoticed either.
     last = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
-    db.row_factory = None
-    if not names or (last[0] if last else 0) != number:
-        raise damaged
+    if not datasets or (last["seq"] if last else 0) != number:
+        raise ValueError("the number of entries")
     return {
         key: Budget(
             row["name"], row["epsilon"], row["delta"], row["neighbors"], tuple(entries[key])
         )
-        for key, row in names.items()
+        for key, row in datasets.items()
     }
 
 
