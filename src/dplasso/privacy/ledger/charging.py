@@ -47,7 +47,7 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
                 f"dataset={dataset!r} names a budget in a ledger, and no ledger is given"
             )
         return
-    if not isinstance(ledger, str | os.PathLike):
+    if not isinstance(ledger, str | os.PathLike) or not os.fspath(ledger):
         raise TypeError(f"ledger must be None or a path, got {ledger!r}")
     if settings["random_state"] is not None:
         cause = "random_state"

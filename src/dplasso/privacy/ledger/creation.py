@@ -155,7 +155,7 @@ def check_name(dataset: Any) -> str:
     if not dataset.strip() or not dataset.isprintable() or len(dataset) > _LONGEST_NAME:
         raise LedgerError(
             f"dataset must be one line of 1 to {_LONGEST_NAME} printable characters, "
-            f"got {dataset[:_LONGEST_NAME]!r}"
+            f"got {dataset!r}"
         )
     return dataset
 
