@@ -86,6 +86,8 @@ def test_one_fit_may_take_the_whole_budget(epsilon, delta, n_iter):
     cost = charge_of(mechanism)
     budget = with_charges([], epsilon, delta)
     assert affords(budget, cost)
+    # With room for the last bits of a sum in another order.
+    assert cost.rho + cost.rho // 10**12 <= capacity(epsilon, delta, cost.draw_delta)
     after = with_charges([cost], epsilon, delta)
     assert epsilon_total(after.rho, after.draw_delta, delta) <= epsilon
     # Nothing worth speaking of is wasted. With few steps and a huge epsilon the draws bound eps0.
