@@ -49,6 +49,8 @@ BAD = {
     "drift_tol": [-1, -1e-9, NAN, INF, "x", [0.1]],
     "random_state": ["x", -1, 1.5, True],
     "n_jobs": [0, 1.5, "x"],
+    "ledger": [5, True, b"x", ""],
+    "dataset": [5, "", "two\nlines", "x" * 201],
     "classes": ["ab", (0,), (1, 1), (0, 1, 2), 7],
 }
 CASES = [(name, value) for name, values in BAD.items() for value in values]

@@ -46,6 +46,8 @@ def test_the_interface_is_the_documented_one():
         "random_state": None,
         "n_jobs": None,
         "verbose": 0,
+        "ledger": None,
+        "dataset": None,
     }
     positional = [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY]
     assert positional == ["epsilon", "delta"]

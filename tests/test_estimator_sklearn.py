@@ -97,6 +97,8 @@ def test_clone_and_set_params_keep_every_parameter():
         "random_state": 3,
         "n_jobs": 2,
         "verbose": 1,
+        "ledger": "team.ledger",
+        "dataset": "visits",
     }
     model = DPLassoClassifier(**params)
     assert model.get_params() == params

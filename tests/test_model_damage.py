@@ -209,6 +209,8 @@ def test_a_newer_version_is_named_before_anything_else(path):
         lambda header: header.update(classes={"dtype": "object", "values": [None, 1]}),
         lambda header: header.update(params=[]),
         lambda header: header["params"].update(random_state=5),
+        lambda header: header["params"].update(ledger=None),
+        lambda header: header["params"].update(dataset="visits"),
         lambda header: header["params"].update(l1_radius=[1]),
         lambda header: header["params"].update(l1_radius={"code": "1"}),
         lambda header: header["params"].update(l1_radius={"float": "wide"}),

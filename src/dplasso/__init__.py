@@ -11,7 +11,15 @@ from dplasso.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
     from dplasso.data.store_reader import open_store
-    from dplasso.errors import DataError, ModelFileError, PrivacyLeakWarning, StoreError
+    from dplasso.errors import (
+        BudgetError,
+        DataError,
+        LedgerError,
+        LedgerWarning,
+        ModelFileError,
+        PrivacyLeakWarning,
+        StoreError,
+    )
     from dplasso.estimator import DPLassoClassifier
     from dplasso.model import load_model as load
     from dplasso.privacy.cost import privacy_cost
@@ -20,8 +28,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "BudgetError",
     "DPLassoClassifier",
     "DataError",
+    "LedgerError",
+    "LedgerWarning",
     "ModelFileError",
     "PrivacyLeakWarning",
     "PrivacyStatement",
@@ -33,8 +44,11 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BudgetError": ("dplasso.errors", "BudgetError"),
     "DPLassoClassifier": ("dplasso.estimator", "DPLassoClassifier"),
     "DataError": ("dplasso.errors", "DataError"),
+    "LedgerError": ("dplasso.errors", "LedgerError"),
+    "LedgerWarning": ("dplasso.errors", "LedgerWarning"),
     "ModelFileError": ("dplasso.errors", "ModelFileError"),
     "PrivacyLeakWarning": ("dplasso.errors", "PrivacyLeakWarning"),
     "StoreError": ("dplasso.errors", "StoreError"),

@@ -13,5 +13,17 @@ class ModelFileError(ValueError):
     """A file that is not a complete, undamaged dplasso model of a known version."""
 
 
+class LedgerError(ValueError):
+    """A budget ledger that cannot be used, or not as asked; nothing was spent."""
+
+
+class BudgetError(LedgerError):
+    """A fit that would spend more than a ledger has left; nothing was spent."""
+
+
+class LedgerWarning(RuntimeWarning):
+    """A fit was charged, but the ledger could not note that it ended."""
+
+
 class PrivacyLeakWarning(RuntimeWarning):
     """The fit that follows is not differentially private, whatever epsilon says."""

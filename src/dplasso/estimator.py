@@ -21,6 +21,7 @@ from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.solve import Progress, Solution, solve
 from dplasso.frank_wolfe.transcript import History, Transcript, coefficients_of
+from dplasso.privacy.ledger import charged, check_affordable
 from dplasso.privacy.mechanism import Mechanism, build_mechanism
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.privacy.statement import PrivacyStatement, make_statement
@@ -84,6 +85,11 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         Threads for the set-up passes; -1 uses all cores. The result does not depend on it.
     verbose : int, default=0
         1 shows a progress bar on standard error.
+    ledger : path, default=None
+        A budget ledger (docs/ledger.md) that every fit of this estimator, of its clones and of
+        their copies in other processes is charged to before it begins. Private fits only.
+    dataset : str, default=None
+        Whose budget in the ledger; None where it keeps only one.
 
     Attributes
     ----------
@@ -143,6 +149,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        ledger: str | PathLike[str] | None = None,
+        dataset: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -159,6 +167,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.ledger = ledger
+        self.dataset = dataset
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Train a model.
@@ -183,11 +193,17 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             labels without `classes`. All of these are found before anything private is computed.
         TypeError
             For a parameter of the wrong kind.
+        BudgetError
+            If the ledger has too little left; nothing is spent.
+        LedgerError
+            If the ledger cannot be used; nothing is spent.
 
         Warns
         -----
         PrivacyLeakWarning
             With ``mechanism="paper"``.
+        LedgerWarning
+            If the ledger could not note that the fit, already charged, has ended.
         """
         if not self.verbose:
             return self._fit(X, y)
@@ -229,9 +245,12 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
+        check_affordable(self.ledger, self.dataset, mechanism)
         problem = self._problem(X, labels)
         trained = time.perf_counter()
-        solution = self._solve(problem, mechanism, stream, progress, forced)
+        # Charged after all that can be refused and before anything private is computed.
+        with charged(self.ledger, self.dataset, mechanism):
+            solution = self._solve(problem, mechanism, stream, progress, forced)
         if seconds is not None:
             seconds["prepare"] = trained - began
             seconds["train"] = time.perf_counter() - trained

@@ -41,6 +41,8 @@ MAGIC = "dplasso-model"
 FORMAT_VERSION = 1
 _DIGEST = "sha256"
 _ARRAYS = {"vertex": "<i8", "sign": "|i1"}
+# Parameters that are the curator's business: which file keeps the budget, and under what name.
+_CURATORS = ("ledger", "dataset")
 _HISTORY_ARRAYS = {"objective": "<f8", "gap": "<f8"}
 _HEADER_KEYS = {
     "magic",
@@ -61,7 +63,8 @@ class ModelParts:
     Attributes
     ----------
     params : dict
-        The estimator's parameters; `random_state` is always ``None``.
+        The estimator's parameters without the curator's (`ledger`, `dataset`); `random_state` is
+        always ``None``.
     transcript : Transcript
         The vertices chosen.
     statement : PrivacyStatement
@@ -181,7 +184,8 @@ def parts_of(estimator: Any) -> ModelParts:
     ModelParts
         Public values and the transcript; no seed, nothing that depends on the data otherwise.
     """
-    params = {**estimator.get_params(deep=False), "random_state": None}
+    given = {**estimator.get_params(deep=False), "random_state": None}
+    params = {name: value for name, value in given.items() if name not in _CURATORS}
     return ModelParts(
         params=params,
         transcript=estimator.transcript_,
@@ -330,6 +334,9 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> ModelParts:
     if params.get("random_state") not in (None, "seeded"):
         raise ValueError("it holds a random_state")
     params["random_state"] = None
+    if found := [name for name in _CURATORS if name in params]:
+        # A fit with a loaded estimator must not be charged where a stranger's file says.
+        raise ValueError(f"it holds a {found[0]}")
     names = header["feature_names"]
     if names is not None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):

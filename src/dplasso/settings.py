@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from dplasso.frank_wolfe.solve import SOLVERS
+from dplasso.privacy.ledger import check_ledger_settings
 from dplasso.privacy.mechanism import check_mechanism
 from dplasso.privacy.parameters import (
     check_delta,
@@ -51,3 +52,4 @@ def check_settings(settings: Mapping[str, Any]) -> None:
         raise ValueError(
             f"n_jobs must be None or a whole number other than 0 (-1 for all cores), got {n_jobs!r}"
         )
+    check_ledger_settings(settings)

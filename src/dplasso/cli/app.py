@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dplasso.cli import budget, convert, data, demo, evaluate, fit, predict
+from dplasso.cli import budget, convert, data, demo, evaluate, fit, ledger, predict
 from dplasso.cli.output import GuardedGroup
 
 app = typer.Typer(
@@ -53,3 +53,4 @@ app.command("budget", epilog=budget.EXAMPLES)(budget.budget)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.add_typer(data.app)
+app.add_typer(ledger.app, name="ledger")

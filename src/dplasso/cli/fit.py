@@ -9,6 +9,7 @@ from rich.table import Table
 
 from dplasso.cli import options
 from dplasso.cli.files import check_outputs, write_text
+from dplasso.cli.ledger import left_in, left_sentence
 from dplasso.cli.options import DATA, MODEL, OUTPUT, PRIVACY
 from dplasso.cli.output import (
     out,
@@ -40,6 +41,7 @@ EXAMPLES = options.examples(
     "dplasso fit train.svm.gz --epsilon 1 --model model.npz",
     "dplasso fit train.svm.gz --epsilon 1 --binarize --classes 0,1 --test test.svm.gz",
     "dplasso fit 'part-*.svm.gz' --epsilon 1 --label-map neg=0,pos=1 --model model.npz",
+    "dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz",
     "dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json",
     note="Row counts, seconds and test scores are for the curator. They are computed without "
     "noise and are no part of the release: what may be released is the model and its "
@@ -95,6 +97,8 @@ def fit(
             rich_help_panel=PRIVACY,
         ),
     ] = "exponential",
+    ledger: options.Ledger = None,
+    dataset: options.DatasetName = None,
     l1_radius: Annotated[
         float,
         typer.Option(
@@ -221,11 +225,15 @@ def fit(
         mechanism=mechanism,
         random_state=seed,
         n_jobs=jobs,
+        ledger=None if ledger is None else str(ledger),
+        dataset=dataset,
         **chosen,
     )
     # Everything that can be refused is refused before the long work starts.
     _check_settings(estimator)
     inputs = input_files(data, labels) + input_files(test, test_labels)
+    if ledger is not None:
+        inputs.append(ledger)
     check_outputs([path for path in (model, statement) if path is not None], inputs, force=force)
 
     with progress_bars() as bars:
@@ -281,6 +289,8 @@ def fit(
             "accuracy": scores.accuracy,
             "n_samples": scores.n_samples,
         }
+    if ledger is not None:
+        report["ledger"] = left_in(ledger, dataset, delta, n_iter)
     if as_json:
         print_json(report)
     else:
@@ -305,8 +315,11 @@ def parse_drift_tol(text: str) -> float | str | None:
 def _check_settings(estimator: "DPLassoClassifier") -> None:
     """Refuse settings that no data can make right."""
     estimator._check_parameters()
+    from dplasso.privacy.ledger import check_affordable
+
     # Finds a delta too small for n_iter; the number of rows does not matter for that.
-    estimator._mechanism(n_samples=1)
+    mechanism = estimator._mechanism(n_samples=1)
+    check_affordable(estimator.ledger, estimator.dataset, mechanism)
 
 
 def _write(estimator: "DPLassoClassifier", model: Path | None, statement: Path | None) -> None:
@@ -351,6 +364,8 @@ def _print_report(
             f"AUC {'undefined (one class)' if auc is None else f'{auc:.4f}'}, "
             f"accuracy {report['test']['accuracy']:.4f} on {report['test']['n_samples']:,} rows",
         )
+    if "ledger" in report:
+        table.add_row("ledger", left_sentence(report["ledger"]))
     table.add_row("seconds", ", ".join(f"{name} {spent:.2f}" for name, spent in seconds.items()))
     table.add_row("written", str(report["model"] or "nothing (give --model to keep the model)"))
     out.print(table)

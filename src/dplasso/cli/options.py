@@ -1,5 +1,6 @@
 """Options that several commands share: what is asked of privacy."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -54,6 +55,26 @@ Iterations = Annotated[
         help="Iterations, and the most non-zero weights the model can have; more iterations "
         "leave less budget for each.",
         rich_help_panel=MODEL,
+    ),
+]
+Ledger = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        metavar="LEDGER",
+        show_default=False,
+        help="Charge the fit to this budget ledger before it begins (see dplasso ledger).",
+        rich_help_panel=PRIVACY,
+    ),
+]
+DatasetName = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        metavar="NAME",
+        show_default=False,
+        help="Whose budget in the ledger; not needed where it keeps only one.",
+        rich_help_panel=PRIVACY,
     ),
 ]
 AsJson = Annotated[

@@ -45,6 +45,7 @@ from dplasso.privacy.parameters import (
 __all__ = [
     "DRAW_ERROR",
     "EXPONENT_SLACK",
+    "LEDGER_MARGIN",
     "MECHANISMS",
     "NEIGHBOR_RELATIONS",
     "Mechanism",
@@ -60,6 +61,9 @@ MECHANISMS = ("exponential", "paper")
 DRAW_ERROR = 2.0**-42
 # Relative part of eps0 withheld for the rounding of c * alpha, for fewer than 2^31 records.
 EXPONENT_SLACK = 2.0**-20
+# Relative part of eps0 given away so that the last drop of a budget can be spent: a ledger adds up
+# the same steps in another order, and its last bits must not turn "just fits" into "too much".
+LEDGER_MARGIN = 2.0**-40
 # The draws may use up at most this part of delta.
 _LARGEST_DRAW_SHARE = 0.95
 
@@ -84,6 +88,8 @@ class Mechanism:
         How far one coordinate of the summed gradient can move between neighbours.
     eps0 : float
         Bounded-range parameter of a step, natural logarithm units; infinite if not private.
+    eps0_accounted : float
+        What the accountant takes a step for: `eps0` with the part that rounding may use up.
     exponent_scale : float
         c, the log-weight per unit of alpha; infinite for "none".
     laplace_scale : float or None
@@ -104,6 +110,7 @@ class Mechanism:
     feature_bound: float
     sensitivity: float
     eps0: float
+    eps0_accounted: float
     exponent_scale: float
     laplace_scale: float | None
     epsilon_spent: float
@@ -247,7 +254,7 @@ def build_mechanism(
     n_iter = check_n_iter(n_iter)
     moved = sensitivity(feature_bound, neighbors)
     laplace_scale = None
-    eps0 = spent = math.inf
+    eps0 = accounted = spent = math.inf
     draw_error = 0.0
     if math.isinf(epsilon):
         name = "none"
@@ -256,6 +263,7 @@ def build_mechanism(
         exponent_scale, laplace_scale = _paper_scales(epsilon, delta, n_iter, l1_radius, n_samples)
     else:
         accounted, draw_error = _calibrate_with_draws(epsilon, delta, n_iter)
+        accounted *= 1.0 - LEDGER_MARGIN
         spent = account(name, accounted, n_iter, delta - draw_error)
         eps0 = accounted * (1.0 - EXPONENT_SLACK)
         exponent_scale = eps0 / (2.0 * moved)
@@ -268,6 +276,7 @@ def build_mechanism(
         feature_bound=float(feature_bound),
         sensitivity=moved,
         eps0=eps0,
+        eps0_accounted=accounted,
         exponent_scale=exponent_scale,
         laplace_scale=laplace_scale,
         epsilon_spent=spent,

@@ -1,0 +1,384 @@
+"""``dplasso ledger ...``: one budget for all fits on a data set."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from dplasso.cli import options
+from dplasso.cli.output import out, print_json
+
+if TYPE_CHECKING:
+    from dplasso.privacy.ledger import Budget
+
+_PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
+
+LedgerArgument = Annotated[
+    Path, typer.Argument(metavar="LEDGER", show_default=False, help="The ledger's file.")
+]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="NAME", show_default=False, help="The data set's name.")
+]
+BudgetEpsilon = Annotated[
+    float,
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        show_default=False,
+        help="What all fits on the data set may spend together.",
+    ),
+]
+BudgetDelta = Annotated[
+    float,
+    typer.Option(
+        "--delta",
+        metavar="D",
+        show_default=False,
+        help="Probability with which the promise about all fits together may fail.",
+    ),
+]
+Fits = Annotated[int, typer.Option("--fits", metavar="K", min=1, help="How many equal fits.")]
+
+app = typer.Typer(
+    name="ledger",
+    help="Keep one privacy budget for all fits on a data set: who spent what, and what is left.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=options.examples(
+        "dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits",
+        "dplasso ledger plan team.ledger --fits 5",
+        "dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits",
+        "dplasso ledger show team.ledger",
+    ),
+)
+
+
+@app.command(
+    "init",
+    epilog=options.examples(
+        "dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits",
+        note="Without --dataset the first fit that names a data set names it.",
+    ),
+)
+def init(
+    ledger: LedgerArgument,
+    epsilon: BudgetEpsilon,
+    delta: BudgetDelta,
+    dataset: options.DatasetName = None,
+    neighbors: options.Neighbors = "add-remove",
+) -> None:
+    """Create a ledger with the budget of one data set."""
+    from dplasso.privacy.ledger import create_ledger
+
+    create_ledger(ledger, epsilon, delta, dataset=dataset, neighbors=neighbors)
+
+
+@app.command(
+    "add",
+    epilog=options.examples(
+        "dplasso ledger add team.ledger referrals --epsilon 1 --delta 1e-6",
+        note="Each data set has a budget of its own: use this for records of other people only.",
+    ),
+)
+def add(
+    ledger: LedgerArgument,
+    name: NameArgument,
+    epsilon: BudgetEpsilon,
+    delta: BudgetDelta,
+    neighbors: options.Neighbors = "add-remove",
+) -> None:
+    """Add the budget of one more data set."""
+    from dplasso.privacy.ledger import add_dataset
+
+    add_dataset(ledger, name, epsilon, delta, neighbors=neighbors)
+
+
+@app.command("name", epilog=options.examples("dplasso ledger name team.ledger visits"))
+def name(ledger: LedgerArgument, name: NameArgument) -> None:
+    """Name the data set of a ledger that was created without --dataset."""
+    from dplasso.privacy.ledger import name_dataset
+
+    name_dataset(ledger, name)
+
+
+@app.command(
+    "spend",
+    epilog=options.examples(
+        "dplasso ledger spend team.ledger --dataset visits --epsilon 0.5 --n-iter 300",
+        note="For fits that were made before the ledger, or without it. There is no way back.",
+    ),
+)
+def spend(
+    ledger: LedgerArgument,
+    epsilon: options.Epsilon,
+    delta: options.Delta = 1e-6,
+    n_iter: options.Iterations = 100,
+    dataset: options.DatasetName = None,
+) -> None:
+    """Charge a fit that was made elsewhere."""
+    from dplasso.privacy.ledger import charge_of, finish, pick, read_budgets, reserve
+    from dplasso.privacy.mechanism import build_mechanism
+
+    relation = pick(read_budgets(ledger), dataset, ledger).neighbors
+    mechanism = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=relation)
+    finish(reserve(ledger, dataset, charge_of(mechanism)))
+    out.print(left_sentence(left_in(ledger, dataset, delta, n_iter)), **_PLAIN)
+
+
+@app.command(
+    "show",
+    epilog=options.examples(
+        "dplasso ledger show team.ledger",
+        "dplasso ledger show team.ledger --epsilon 0.5 --n-iter 300",
+        "dplasso ledger show team.ledger --json",
+        note="For the curator: it names people and machines.",
+    ),
+)
+def show(
+    ledger: LedgerArgument,
+    dataset: options.DatasetName = None,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--epsilon",
+            metavar="E",
+            show_default=False,
+            help="Also say what one more fit of this epsilon would leave.",
+        ),
+    ] = None,
+    delta: options.Delta = 1e-6,
+    n_iter: options.Iterations = 100,
+    as_json: options.AsJson = False,
+) -> None:
+    """Say who spent what, what is left, and what one more fit would leave."""
+    from dplasso.privacy.ledger import pick, read_budgets
+
+    budgets = read_budgets(ledger)
+    if dataset is not None:
+        budgets = (pick(budgets, dataset, ledger),)
+    reports = [_report(budget, epsilon, delta, n_iter) for budget in budgets]
+    if as_json:
+        print_json({"ledger": ledger, "datasets": reports})
+        return
+    for report in reports:
+        _print(report)
+
+
+@app.command(
+    "plan",
+    epilog=options.examples(
+        "dplasso ledger plan team.ledger",
+        "dplasso ledger plan team.ledger --dataset visits --fits 31 --n-iter 50",
+        note="A grid search of C candidates on F folds is C x F + 1 fits.",
+    ),
+)
+def plan(
+    ledger: LedgerArgument,
+    dataset: options.DatasetName = None,
+    fits: Fits = 1,
+    delta: options.Delta = 1e-6,
+    n_iter: options.Iterations = 100,
+    as_json: options.AsJson = False,
+) -> None:
+    """Say which epsilon to give each of K fits so that they use up what is left."""
+    from dplasso.privacy.ledger import largest_epsilon, pick, read_budgets
+
+    budget = pick(read_budgets(ledger), dataset, ledger)
+    left = largest_epsilon(budget, delta=delta, n_iter=n_iter, fits=fits)
+    if as_json:
+        print_json(
+            {
+                "dataset": budget.name,
+                "fits": fits,
+                "epsilon": left,
+                "delta": delta,
+                "n_iter": n_iter,
+            }
+        )
+    elif left == 0:
+        out.print(f"Nothing is left of the budget{_called(budget.name)}.", **_PLAIN)
+    else:
+        each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
+        out.print(
+            f"{each} with delta {delta:g} and {n_iter:,} iterations can have "
+            f"epsilon {_down(left)}{_called(budget.name, ' on')}.",
+            **_PLAIN,
+        )
+
+
+def left_in(ledger: Path, dataset: str | None, delta: float, n_iter: int) -> dict[str, Any]:
+    """Say what is left of a data set's budget after a fit.
+
+    Parameters
+    ----------
+    ledger : pathlib.Path
+        The ledger.
+    dataset : str or None
+        The data set.
+    delta : float
+        Of another such fit.
+    n_iter : int
+        Of another such fit.
+
+    Returns
+    -------
+    dict
+        `dataset`, the budget's `epsilon` and `delta`, `epsilon_spent` and `epsilon_left`.
+    """
+    from dplasso.privacy.ledger import pick, read_budgets
+
+    report = _report(pick(read_budgets(ledger), dataset, ledger), None, delta, n_iter)
+    kept = ("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left")
+    return {key: report[key] for key in kept}
+
+
+def left_sentence(report: dict[str, Any]) -> str:
+    """Word what `left_in` gives.
+
+    Parameters
+    ----------
+    report : dict
+        From `left_in`, or an entry of `dplasso ledger show --json`.
+
+    Returns
+    -------
+    str
+        One line.
+    """
+    left = report["epsilon_left"]
+    return (
+        f"charged{_called(report['dataset'], ' to')}: epsilon {report['epsilon_spent']:.6g} of "
+        f"{report['epsilon']:g} spent at delta {report['delta']:g}, "
+        + (f"another fit can have {_down(left)}" if left else "nothing is left")
+    )
+
+
+def _report(budget: "Budget", epsilon: float | None, delta: float, n_iter: int) -> dict[str, Any]:
+    """Put together all that is said about one data set, as JSON says it."""
+    from dplasso.privacy.ledger import UNITS, capacity, epsilon_total, largest_epsilon
+
+    whole = capacity(budget.epsilon, budget.delta, budget.draw_delta)
+    entries = [
+        {
+            "number": entry.number,
+            "state": entry.state,
+            "epsilon": entry.charge.epsilon,
+            "delta": entry.charge.delta,
+            "n_iter": entry.charge.n_iter,
+            "eps0": entry.charge.eps0,
+            "rho": entry.charge.rho / UNITS,
+            "draw_delta": entry.charge.draw_delta / UNITS,
+            # Of the budget as it is now; epsilons do not add up, these do.
+            "share": entry.charge.rho / whole if whole else None,
+            "user": entry.user,
+            "host": entry.host,
+            "process": entry.process,
+            "program": entry.program,
+            "reserved_at": entry.reserved_at,
+            "ended_at": entry.ended_at,
+        }
+        for entry in budget.entries
+    ]
+    report: dict[str, Any] = {
+        "dataset": budget.name,
+        "epsilon": budget.epsilon,
+        "delta": budget.delta,
+        "neighbors": budget.neighbors,
+        "epsilon_spent": epsilon_total(budget.rho, budget.draw_delta, budget.delta),
+        "rho_spent": budget.rho / UNITS,
+        "rho_left": max(0, whole - budget.rho) / UNITS,
+        "draw_delta_spent": budget.draw_delta / UNITS,
+        "epsilon_left": largest_epsilon(budget, delta=delta, n_iter=n_iter),
+        "another_fit": {"delta": delta, "n_iter": n_iter},
+        "entries": entries,
+    }
+    if epsilon is not None:
+        report["another_fit"] |= _after(budget, epsilon, delta, n_iter)
+    return report
+
+
+def _after(budget: "Budget", epsilon: float, delta: float, n_iter: int) -> dict[str, Any]:
+    """Say what one more fit would leave."""
+    from dataclasses import replace
+
+    from dplasso.privacy.ledger import Entry, affords, charge_of, epsilon_total, largest_epsilon
+    from dplasso.privacy.mechanism import build_mechanism
+
+    charge = charge_of(
+        build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=budget.neighbors)
+    )
+    answer: dict[str, Any] = {"epsilon": epsilon, "allowed": affords(budget, charge)}
+    if answer["allowed"]:
+        entry = Entry(0, "planned", charge, "", "", "", 0, "", None)
+        after = replace(budget, entries=(*budget.entries, entry))
+        answer["epsilon_spent_after"] = epsilon_total(after.rho, after.draw_delta, after.delta)
+        answer["epsilon_left_after"] = largest_epsilon(after, delta=delta, n_iter=n_iter)
+    return answer
+
+
+def _print(report: dict[str, Any]) -> None:
+    """Print one data set for a person."""
+    another = report["another_fit"]
+    out.print(
+        f"{report['dataset'] or '(a data set without a name)'}: epsilon {report['epsilon']:g} at "
+        f"delta {report['delta']:g}, {report['neighbors']}",
+        style="bold",
+        **_PLAIN,
+    )
+    if report["entries"]:
+        out.print(_table(report["entries"]))
+    left = report["epsilon_left"]
+    out.print(
+        f"Spent: epsilon {report['epsilon_spent']:.6g} by {len(report['entries'])} fits. "
+        + (
+            f"Left: one more fit (delta {another['delta']:g}, {another['n_iter']:,} iterations) "
+            f"can have epsilon {_down(left)}."
+            if left
+            else "Nothing is left."
+        ),
+        **_PLAIN,
+    )
+    if "epsilon" in another:
+        out.print(_after_sentence(another), **_PLAIN)
+    out.print()
+
+
+def _after_sentence(another: dict[str, Any]) -> str:
+    if not another["allowed"]:
+        return f"A fit of epsilon {another['epsilon']:g} would be refused."
+    return (
+        f"After a fit of epsilon {another['epsilon']:g}: {another['epsilon_spent_after']:.6g} "
+        f"spent, and one more can have {_down(another['epsilon_left_after'])}."
+    )
+
+
+def _table(entries: list[dict[str, Any]]) -> Table:
+    table = Table()
+    for title in ("fit", "reserved (UTC)", "by", "epsilon", "delta", "iterations", "share"):
+        right = title in ("fit", "epsilon", "delta", "iterations", "share")
+        table.add_column(title, justify="right" if right else "left")
+    table.add_column("state")
+    for entry in entries:
+        table.add_row(
+            str(entry["number"]),
+            entry["reserved_at"][:19].replace("T", " "),
+            f"{entry['user']}@{entry['host']}",
+            f"{entry['epsilon']:g}",
+            f"{entry['delta']:g}",
+            f"{entry['n_iter']:,}",
+            f"{entry['share']:.1%}" if entry["share"] is not None else "",
+            "running or died" if entry["state"] == "reserved" else entry["state"],
+        )
+    return table
+
+
+def _called(name: str | None, word: str = " of") -> str:
+    return "" if name is None else f"{word} {name!r}"
+
+
+def _down(epsilon: float) -> str:
+    from dplasso.privacy.ledger.refusal import rounded_down
+
+    return rounded_down(epsilon)

@@ -1,0 +1,57 @@
+"""The budget ledger: a file that adds up what the fits on each data set have spent.
+
+A fit reserves its cost before anything private is computed; the entry stays, whatever becomes of
+the fit. ``composition.py`` adds up costs; ``store.py`` keeps them, in a file that ``creation.py``
+makes and ``opening.py``, ``schema.py`` and ``rows.py`` know; ``charging.py`` is what a fit does
+with all this. See docs/ledger.md.
+"""
+
+from dplasso.privacy.ledger.charging import (
+    charged,
+    check_affordable,
+    check_ledger_settings,
+)
+from dplasso.privacy.ledger.composition import (
+    UNITS,
+    Budget,
+    Charge,
+    Entry,
+    affords,
+    capacity,
+    charge_of,
+    epsilon_total,
+    largest_epsilon,
+)
+from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset
+from dplasso.privacy.ledger.store import (
+    Reservation,
+    finish,
+    pick,
+    read_budgets,
+    rejoin,
+    reserve,
+)
+
+__all__ = [
+    "UNITS",
+    "Budget",
+    "Charge",
+    "Entry",
+    "Reservation",
+    "add_dataset",
+    "affords",
+    "capacity",
+    "charge_of",
+    "charged",
+    "check_affordable",
+    "check_ledger_settings",
+    "create_ledger",
+    "epsilon_total",
+    "finish",
+    "largest_epsilon",
+    "name_dataset",
+    "pick",
+    "read_budgets",
+    "rejoin",
+    "reserve",
+]

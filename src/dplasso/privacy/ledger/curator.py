@@ -1,0 +1,36 @@
+"""Facts about who charges a ledger, for its curator; none of them is ever released."""
+
+import getpass
+import os
+import socket
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from dplasso.privacy.ledger.composition import Charge
+
+
+def now() -> str:
+    """Give the time as ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def user_host() -> tuple[str, str]:
+    """Give the names of the user and of the machine, as far as the system knows them."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container whose user has no name
+        user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+    return user, socket.gethostname() or "unknown"
+
+
+def program() -> str:
+    """Give the program's name and version."""
+    return f"dplasso {version('dplasso')}"
+
+
+def described(charge: Charge) -> dict[str, Any]:
+    """Give a charge's values as a ledger's columns hold them."""
+    values = asdict(charge)
+    return values | {name: str(values[name]) for name in ("rho", "draw_delta")}

@@ -1,0 +1,63 @@
+"""Why a charge is refused: what was asked and what is left, in one sentence."""
+
+from decimal import ROUND_DOWN, Context
+from typing import Any, NoReturn
+
+from dplasso.errors import BudgetError, LedgerError
+from dplasso.privacy.ledger.composition import Budget, Charge, largest_epsilon
+
+_DIGITS = 6
+
+
+def refuse_relation(budget: Budget, charge: Charge, path: Any) -> None:
+    """Refuse a charge for another neighbour relation: the two do not add up.
+
+    Raises
+    ------
+    LedgerError
+        If the relations differ.
+    """
+    if charge.neighbors != budget.neighbors:
+        raise LedgerError(
+            f"{_named(budget, path)} is kept for neighbors={budget.neighbors!r} and the fit has "
+            f"neighbors={charge.neighbors!r}; the two promises do not add up"
+        )
+
+
+def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
+    """Refuse a charge that the budget has no room for.
+
+    Raises
+    ------
+    BudgetError
+        Always.
+    """
+    left = largest_epsilon(budget, delta=charge.delta, n_iter=charge.n_iter)
+    remains = "nothing is left" if left == 0 else f"at most epsilon {rounded_down(left)} is left"
+    raise BudgetError(
+        f"{_named(budget, path)} cannot pay for this fit: it asks for epsilon {charge.epsilon:g} "
+        f"(delta {charge.delta:g}, {charge.n_iter} iterations) and {remains} for such a fit, of "
+        f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all"
+    )
+
+
+def rounded_down(value: float) -> str:
+    """Give six digits of an epsilon, never more than its value.
+
+    Parameters
+    ----------
+    value : float
+        0 or positive, finite.
+
+    Returns
+    -------
+    str
+        A number that can be asked for where `value` can.
+    """
+    shorter = Context(prec=_DIGITS, rounding=ROUND_DOWN).create_decimal(value)
+    return f"{float(shorter):.{_DIGITS}g}"
+
+
+def _named(budget: Budget, path: Any) -> str:
+    name = "" if budget.name is None else f" of {budget.name!r}"
+    return f"the budget{name} in {path}"

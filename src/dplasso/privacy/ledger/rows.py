@@ -1,0 +1,138 @@
+"""Reading and writing the rows of a ledger, and the checksums that tie them together."""
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from dplasso.errors import LedgerError
+from dplasso.privacy.ledger.composition import Budget, Charge, Entry
+from dplasso.privacy.ledger.curator import described, now, program, user_host
+from dplasso.privacy.ledger.opening import connect
+from dplasso.privacy.ledger.schema import DATASET_FIXED, ENTRY_FIXED, RESERVED
+
+LedgerPath = str | os.PathLike[str]
+
+
+@contextmanager
+def transaction(path: LedgerPath, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
+    """Open a ledger for one transaction, which is undone if the block raises anything."""
+    with connect(path) as db:
+        db.execute(f"BEGIN {kind}")
+        try:
+            yield db
+        except BaseException:
+            with suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+            raise
+        db.execute("COMMIT")
+
+
+def insert_dataset(
+    db: sqlite3.Connection, name: str | None, epsilon: float, delta: float, neighbors: str
+) -> None:
+    """Append a data set."""
+    user, host = user_host()
+    key = db.execute("SELECT coalesce(max(id), 0) + 1 FROM dataset").fetchone()[0]
+    db.execute(
+        "INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            key,
+            name,
+            epsilon,
+            delta,
+            neighbors,
+            f"{user}@{host}",
+            now(),
+            _digest("dataset", [key, epsilon, delta, neighbors]),
+        ),
+    )
+
+
+def insert_entry(db: sqlite3.Connection, dataset: int, charge: Charge) -> tuple[int, str]:
+    """Append a charge to a data set's key; gives its number and token."""
+    token = secrets.token_hex(16)
+    values = {
+        "dataset": dataset,
+        "token": token,
+        **described(charge),
+        "program": program(),
+        "process": os.getpid(),
+        "reserved_at": now(),
+    }
+    values["user"], values["host"] = user_host()
+    last = db.execute("SELECT number, digest FROM entry ORDER BY number DESC LIMIT 1").fetchone()
+    number, before = (0, "") if last is None else last
+    values["digest"] = _digest(before, [values[name] for name in ENTRY_FIXED])
+    values |= {"number": number + 1, "state": RESERVED}
+    names = ", ".join(values)
+    marks = ", ".join("?" * len(values))
+    db.execute(f"INSERT INTO entry ({names}) VALUES ({marks})", tuple(values.values()))
+    return number + 1, token
+
+
+def _digest(before: str, values: Sequence[Any]) -> str:
+    """Hash an entry's values together with the entry before it: none can be lost or altered."""
+    return hashlib.sha256(json.dumps([before, *values]).encode()).hexdigest()
+
+
+def read_rows(db: sqlite3.Connection, path: LedgerPath) -> dict[int, Budget]:
+    """Read and verify everything, by the data sets' keys."""
+    db.row_factory = sqlite3.Row
+    try:
+        budgets = _verified(db)
+    except (IndexError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"{path} is damaged: what it holds does not fit its checksums; restore it from a "
+            "backup and charge what was spent since (dplasso ledger spend)"
+        ) from error
+    finally:
+        db.row_factory = None
+    return budgets
+
+
+def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
+    """Read everything; ValueError if a row was altered or lost."""
+    entries: dict[int, list[Entry]] = {}
+    datasets: dict[int, sqlite3.Row] = {}
+    for row in db.execute("SELECT * FROM dataset ORDER BY id"):
+        if row["digest"] != _digest("dataset", [row["id"], *(row[name] for name in DATASET_FIXED)]):
+            raise ValueError("a budget")
+        datasets[row["id"]] = row
+        entries[row["id"]] = []
+    before, number = "", 0
+    for row in db.execute("SELECT * FROM entry ORDER BY number"):
+        number += 1
+        if row["number"] != number or row["dataset"] not in entries:
+            raise ValueError(f"entry {number}")
+        if row["digest"] != _digest(before, [row[name] for name in ENTRY_FIXED]):
+            raise ValueError(f"entry {number}")
+        before = row["digest"]
+        entries[row["dataset"]].append(_entry(row))
+    # SQLite counts the entries ever made: the last ones cannot be lost unnoticed either.
+    last = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
+    if not datasets or (last["seq"] if last else 0) != number:
+        raise ValueError("the number of entries")
+    return {
+        key: Budget(
+            row["name"], row["epsilon"], row["delta"], row["neighbors"], tuple(entries[key])
+        )
+        for key, row in datasets.items()
+    }
+
+
+def _entry(row: sqlite3.Row) -> Entry:
+    charge = Charge(
+        rho=int(row["rho"]),
+        draw_delta=int(row["draw_delta"]),
+        **{
+            name: row[name]
+            for name in ("epsilon", "delta", "n_iter", "eps0", "neighbors", "mechanism")
+        },
+    )
+    facts = ("number", "state", "user", "host", "program", "process", "reserved_at", "ended_at")
+    return Entry(charge=charge, **{name: row[name] for name in facts})

@@ -1,0 +1,65 @@
+"""The layout of a ledger file, an SQLite database; version 1."""
+
+# In the header of the file, where SQLite keeps it for programs to recognise their own.
+APPLICATION_ID = 0x64704C31
+SCHEMA_VERSION = 1
+
+RESERVED, FINISHED, FAILED = "reserved", "finished", "failed"
+
+# Sums of rho and delta pass 64 bits, so they are text of decimal digits. Triggers keep what was
+# charged from being changed or removed, by this program or another.
+SCHEMA = f"""
+CREATE TABLE dataset (
+    id INTEGER PRIMARY KEY,
+    name TEXT UNIQUE CHECK (length(name) > 0),
+    epsilon REAL NOT NULL CHECK (epsilon > 0),
+    delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
+    neighbors TEXT NOT NULL,
+    created_by TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    digest TEXT NOT NULL
+);
+CREATE TABLE entry (
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    dataset INTEGER NOT NULL REFERENCES dataset (id),
+    token TEXT NOT NULL UNIQUE,
+    rho TEXT NOT NULL CHECK (length(rho) > 0 AND rho NOT GLOB '*[^0-9]*'),
+    draw_delta TEXT NOT NULL CHECK (length(draw_delta) > 0 AND draw_delta NOT GLOB '*[^0-9]*'),
+    epsilon REAL NOT NULL,
+    delta REAL NOT NULL,
+    n_iter INTEGER NOT NULL,
+    eps0 REAL NOT NULL,
+    neighbors TEXT NOT NULL,
+    mechanism TEXT NOT NULL,
+    user TEXT NOT NULL,
+    host TEXT NOT NULL,
+    program TEXT NOT NULL,
+    process INTEGER NOT NULL,
+    reserved_at TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (state IN ('{RESERVED}', '{FINISHED}', '{FAILED}')),
+    ended_at TEXT
+);
+CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
+    BEGIN SELECT RAISE (ABORT, 'a data set cannot leave a ledger'); END;
+CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
+    WHEN old.name IS NOT NULL OR new.id IS NOT old.id OR new.epsilon IS NOT old.epsilon
+        OR new.delta IS NOT old.delta OR new.neighbors IS NOT old.neighbors
+        OR new.digest IS NOT old.digest
+    BEGIN SELECT RAISE (ABORT, 'a budget cannot be changed'); END;
+CREATE TRIGGER entry_stays BEFORE DELETE ON entry
+    BEGIN SELECT RAISE (ABORT, 'an entry cannot leave a ledger'); END;
+CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry
+    WHEN old.state IS '{FINISHED}' OR new.digest IS NOT old.digest
+        OR new.number IS NOT old.number OR new.dataset IS NOT old.dataset
+        OR new.token IS NOT old.token OR new.rho IS NOT old.rho
+        OR new.draw_delta IS NOT old.draw_delta
+    BEGIN SELECT RAISE (ABORT, 'an entry cannot be changed'); END;
+"""
+
+# Columns of an entry that its digest covers, in this order.
+ENTRY_FIXED = (
+    *("dataset", "token", "rho", "draw_delta", "epsilon", "delta", "n_iter", "eps0"),
+    *("neighbors", "mechanism", "user", "host", "program", "process", "reserved_at"),
+)
+DATASET_FIXED = ("epsilon", "delta", "neighbors")

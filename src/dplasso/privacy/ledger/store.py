@@ -1,0 +1,205 @@
+"""The ledger's file: who charged what to which data set, safe among processes and crashes.
+
+Every operation opens the file, does one transaction and closes it, so nothing is held while a fit
+runs and nothing is inherited by a fork. A charge reads the budget and writes its entry inside one
+``BEGIN IMMEDIATE``: two processes can never both take the last of a budget.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from dplasso.errors import LedgerError
+from dplasso.privacy.ledger.composition import Budget, Charge, affords, capacity
+from dplasso.privacy.ledger.creation import check_name
+from dplasso.privacy.ledger.curator import now
+from dplasso.privacy.ledger.refusal import refuse_overspending, refuse_relation
+from dplasso.privacy.ledger.rows import LedgerPath, insert_entry, read_rows, transaction
+from dplasso.privacy.ledger.schema import FAILED, FINISHED
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """A charge that was made for a fit.
+
+    Attributes
+    ----------
+    path : str
+        The ledger's file.
+    number : int
+        Of the entry.
+    token : str
+        Random; tells this entry from one of the same number in another copy of the file.
+    """
+
+    path: str
+    number: int
+    token: str
+
+
+def read_budgets(path: LedgerPath) -> tuple[Budget, ...]:
+    """Read a ledger.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The ledger.
+
+    Returns
+    -------
+    tuple of Budget
+        One for each data set, in the order in which they were added.
+
+    Raises
+    ------
+    LedgerError
+        If there is no such ledger, or it is damaged, foreign or of a newer version.
+    """
+    with transaction(path, "DEFERRED") as db:
+        return tuple(read_rows(db, path).values())
+
+
+def reserve(path: LedgerPath, dataset: str | None, charge: Charge) -> Reservation:
+    """Charge a fit to a data set's budget, before the fit.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The ledger.
+    dataset : str or None
+        The data set; None where the ledger has only one. A name given for the first time to a
+        ledger whose data set has none becomes its name.
+    charge : Charge
+        What the fit costs.
+
+    Returns
+    -------
+    Reservation
+        Durable when this returns: the cost stays spent, whatever becomes of the process.
+
+    Raises
+    ------
+    BudgetError
+        If too little is left.
+    LedgerError
+        If the ledger cannot be used, does not know the data set, or keeps its budget for another
+        neighbour relation.
+    """
+    # The slow part of the comparison, done and remembered before the file is locked.
+    budget = pick(read_budgets(path), dataset, path)
+    refuse_relation(budget, charge, path)
+    capacity(budget.epsilon, budget.delta, budget.draw_delta + charge.draw_delta)
+    with transaction(path) as db:
+        budgets = read_rows(db, path)
+        budget = pick(budgets.values(), dataset, path)
+        key = next(key for key, known in budgets.items() if known is budget)
+        if affords(budget, charge):
+            if budget.name is None and dataset is not None:
+                db.execute("UPDATE dataset SET name = ? WHERE id = ?", (check_name(dataset), key))
+            return Reservation(os.fspath(path), *insert_entry(db, key, charge))
+    # The sentence takes the accountant a while, so it is made when the file is free again.
+    return refuse_overspending(budget, charge, path)
+
+
+def finish(reservation: Reservation, *, failed: bool = False) -> bool:
+    """Note that a fit has ended; what it cost stays spent.
+
+    Parameters
+    ----------
+    reservation : Reservation
+        The fit's charge.
+    failed : bool, default=False
+        Whether it ended without a model.
+
+    Returns
+    -------
+    bool
+        False if the ledger has no such reservation, or noted before that it was finished: a
+        charge pays for one model.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be used.
+    """
+    with transaction(reservation.path) as db:
+        done = db.execute(
+            "UPDATE entry SET state = ?, ended_at = ? WHERE number = ? AND token = ? "
+            "AND state IS NOT ?",
+            (
+                FAILED if failed else FINISHED,
+                now(),
+                reservation.number,
+                reservation.token,
+                FINISHED,
+            ),
+        )
+        return done.rowcount == 1
+
+
+def rejoin(path: LedgerPath, number: int, token: str, charge: Charge) -> Reservation:
+    """Take up the reservation of an interrupted fit that is resumed, so that it is not paid twice.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The ledger.
+    number, token
+        As the fit's `Reservation` had them.
+    charge : Charge
+        What the resumed fit costs as a whole; must be what was charged.
+
+    Returns
+    -------
+    Reservation
+        The same one; `finish` accepts it once.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be used, or has no unfinished entry of that number, token and cost.
+    """
+    with transaction(path, "DEFERRED") as db:
+        read_rows(db, path)
+        row = db.execute(
+            "SELECT rho, draw_delta FROM entry WHERE number = ? AND token = ? AND state IS NOT ?",
+            (number, token, FINISHED),
+        ).fetchone()
+    if row is None or (int(row[0]), int(row[1])) != (charge.rho, charge.draw_delta):
+        raise LedgerError(f"{path} holds no unfinished entry {number} of the fit to be resumed")
+    return Reservation(os.fspath(path), number, token)
+
+
+def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
+    """Find the budget that a fit is to be charged to.
+
+    Parameters
+    ----------
+    budgets : iterable of Budget
+        All of a ledger's.
+    dataset : str or None
+        The name given.
+    path : path
+        The ledger, for the message.
+
+    Returns
+    -------
+    Budget
+        The one of that name, or the only one where no name was given or it has none yet.
+
+    Raises
+    ------
+    LedgerError
+        If there is none, or a name is needed.
+    """
+    known = list(budgets)
+    for budget in known:
+        if dataset is not None and budget.name == check_name(dataset):
+            return budget
+    if len(known) == 1 and (dataset is None or known[0].name is None):
+        return known[0]
+    names = ", ".join(repr(budget.name) for budget in known)
+    if dataset is None:
+        raise LedgerError(f"{path} keeps several data sets; name one of {names} (dataset)")
+    raise LedgerError(f"{path} knows no data set {dataset!r}; it knows {names}")

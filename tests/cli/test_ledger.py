@@ -1,0 +1,176 @@
+import json
+
+import pytest
+
+from cli.test_errors import check_refused
+from dplasso.privacy.ledger import create_ledger, read_budgets
+
+FAST = ("--n-iter", "5")
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    path = tmp_path / "team.ledger"
+    create_ledger(path, 3.0, 1e-5, dataset="visits")
+    return path
+
+
+def fit(run, train, ledger, *more, epsilon=1):
+    return run("fit", train, "--epsilon", epsilon, *FAST, "--ledger", ledger, *more)
+
+
+def test_the_commands_of_the_documentation(run, train, tmp_path):
+    path = tmp_path / "team.ledger"
+    assert run("ledger", "init", path, "--epsilon", "3", "--delta", "1e-5").exit_code == 0
+    result = fit(run, train, path, "--dataset", "visits")
+    assert result.exit_code == 0, result.output
+    assert "charged to 'visits'" in result.stdout
+    report = json.loads(fit(run, train, path, "--json", epsilon=0.5).stdout)["ledger"]
+    assert set(report) == {"dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left"}
+    assert (report["dataset"], report["epsilon"], report["delta"]) == ("visits", 3.0, 1e-5)
+    shown = run("ledger", "show", path, "--epsilon", "0.25", *FAST)
+    assert shown.exit_code == 0
+    assert "visits: epsilon 3 at delta 1e-05, add-remove" in shown.stdout
+    assert shown.stdout.count("finished") == 2
+    assert "by 2 fits" in shown.stdout
+    assert "After a fit of epsilon 0.25:" in shown.stdout
+
+
+def test_show_json_has_the_documented_keys(run, train, ledger):
+    fit(run, train, ledger)
+    options = ("--epsilon", "0.5", *FAST, "--json")
+    document = json.loads(run("ledger", "show", ledger, *options).stdout)
+    assert set(document) == {"ledger", "datasets"}
+    (report,) = document["datasets"]
+    assert set(report) == {
+        *("dataset", "epsilon", "delta", "neighbors", "epsilon_spent", "rho_spent", "rho_left"),
+        *("draw_delta_spent", "epsilon_left", "another_fit", "entries"),
+    }
+    (entry,) = report["entries"]
+    assert set(entry) == {
+        *("number", "state", "epsilon", "delta", "n_iter", "eps0", "rho", "draw_delta", "share"),
+        *("user", "host", "process", "program", "reserved_at", "ended_at"),
+    }
+    assert report["rho_spent"] == entry["rho"]
+    assert entry["share"] == pytest.approx(entry["rho"] / (entry["rho"] + report["rho_left"]))
+    another = report["another_fit"]
+    assert another["allowed"] is True
+    assert report["epsilon_spent"] < another["epsilon_spent_after"] < 3
+    assert another["epsilon_left_after"] < report["epsilon_left"]
+    # What it foretells comes true.
+    fit(run, train, ledger, epsilon=0.5)
+    (report,) = json.loads(run("ledger", "show", ledger, *FAST, "--json").stdout)["datasets"]
+    assert report["epsilon_spent"] == another["epsilon_spent_after"]
+    assert report["epsilon_left"] == another["epsilon_left_after"]
+
+
+def test_plan_uses_it_up(run, train, ledger):
+    planned = json.loads(run("ledger", "plan", ledger, "--fits", "3", *FAST, "--json").stdout)
+    assert (planned["dataset"], planned["fits"]) == ("visits", 3)
+    for _ in range(3):
+        assert fit(run, train, ledger, epsilon=repr(planned["epsilon"])).exit_code == 0
+    check_refused(fit(run, train, ledger, epsilon=0.001), "cannot pay", "epsilon 0.001")
+    assert len(read_budgets(ledger)[0].entries) == 3
+
+
+def test_plan_in_words_can_be_typed_in(run, train, ledger):
+    words = run("ledger", "plan", ledger, "--dataset", "visits", *FAST).stdout
+    assert "on 'visits'" in words
+    epsilon = words.split("can have epsilon ")[1].split()[0]
+    assert fit(run, train, ledger, epsilon=epsilon).exit_code == 0
+    several = run("ledger", "plan", ledger, "--fits", "1000", *FAST).stdout
+    assert "Each of 1,000 more fits" in several or "Nothing is left" in several
+    assert run("ledger", "show", ledger, "--epsilon", "1").stdout.count("would be refused") == 1
+
+
+def test_two_data_sets(run, train, ledger):
+    added = run("ledger", "add", ledger, "referrals", "--epsilon", "1", "--delta", "1e-6")
+    assert added.exit_code == 0
+    check_refused(fit(run, train, ledger), "'visits', 'referrals'")
+    assert fit(run, train, ledger, "--dataset", "referrals").exit_code == 0
+    document = json.loads(run("ledger", "show", ledger, "--json").stdout)
+    assert [len(report["entries"]) for report in document["datasets"]] == [0, 1]
+    one = json.loads(run("ledger", "show", ledger, "--dataset", "visits", "--json").stdout)
+    assert [report["dataset"] for report in one["datasets"]] == ["visits"]
+
+
+def test_naming(run, tmp_path):
+    path = tmp_path / "l"
+    run("ledger", "init", path, "--epsilon", "1", "--delta", "1e-5")
+    assert "without a name" in run("ledger", "show", path).stdout
+    assert run("ledger", "name", path, "visits").exit_code == 0
+    check_refused(run("ledger", "name", path, "other"), "names do not change")
+
+
+def test_spend_is_what_a_fit_would_have_spent(run, train, ledger, tmp_path):
+    other = tmp_path / "other"
+    create_ledger(other, 3.0, 1e-5)
+    fit(run, train, other)
+    result = run("ledger", "spend", ledger, "--epsilon", "1", *FAST)
+    assert result.exit_code == 0
+    assert "charged to 'visits'" in result.stdout
+    assert read_budgets(ledger)[0].rho == read_budgets(other)[0].rho
+    check_refused(run("ledger", "spend", ledger, "--epsilon", "inf"), "not private")
+    check_refused(run("ledger", "spend", ledger, "--epsilon", "9"), "cannot pay")
+
+
+REFUSED = {
+    "seed": (("--seed", "1"), ("random_state", "not private")),
+    "paper": (("--mechanism", "paper"), ("'paper'", "not private")),
+    "relation": (("--neighbors", "replace-one"), ("'replace-one'", "add up")),
+    "unknown": (("--dataset", "vistis"), ("'vistis'", "'visits'")),
+    "too much": (("--n-iter", "6", "--delta", "1e-9", "--epsilon", "8"), ("epsilon 8", "left")),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_charged_is_refused_before_reading(run, no_training, ledger, case):
+    options, words = REFUSED[case]
+    # There is no such data: nothing tries to read it.
+    check_refused(fit(run, ledger.parent / "missing.svm", ledger, *options), *words)
+    assert read_budgets(ledger)[0].entries == ()
+
+
+def test_bad_data_spends_nothing(run, ledger, tmp_path):
+    data = tmp_path / "bad.svm"
+    data.write_text("+1 1:1\n-1 2:nan\n")
+    check_refused(fit(run, data, ledger), "line 2")
+    assert read_budgets(ledger)[0].entries == ()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "x.svm", "--epsilon", "1", "--ledger"),
+        ("ledger", "show"),
+        ("ledger", "plan"),
+        ("ledger", "name", "--", "LEDGER", "x"),
+    ],
+)
+def test_a_missing_and_a_foreign_file(run, tmp_path, arguments):
+    for name, words in (("missing", "there is no ledger"), ("foreign", "is not a dplasso ledger")):
+        path = tmp_path / name
+        if name == "foreign":
+            path.write_text("nothing of the kind")
+        given = [path if word == "LEDGER" else word for word in arguments]
+        check_refused(run(*given) if path in given else run(*given, path), words, str(path))
+    assert [p.name for p in tmp_path.iterdir()] == ["foreign"]
+
+
+def test_the_ledger_is_never_overwritten(run, train, ledger):
+    check_refused(
+        run("ledger", "init", ledger, "--epsilon", "9", "--delta", "1e-5"), "exists already"
+    )
+    check_refused(fit(run, train, ledger, "--model", ledger, "--force"), "is an input")
+    assert read_budgets(ledger)[0].epsilon == 3.0
+
+
+def test_init_refuses_what_is_no_budget(run, tmp_path):
+    path = tmp_path / "l"
+    for epsilon, delta in (("inf", "1e-5"), ("0", "1e-5"), ("1", "0"), ("1", "2")):
+        check_refused(run("ledger", "init", path, "--epsilon", epsilon, "--delta", delta))
+    check_refused(
+        run("ledger", "init", tmp_path / "no" / "l", "--epsilon", "1", "--delta", "1e-5"),
+        "directory",
+    )
+    assert list(tmp_path.iterdir()) == []
