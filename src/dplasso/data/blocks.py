@@ -79,9 +79,7 @@ def block_source(
         paths[0], n_features=n_features, zero_based=zero_based, labels_path=labels_path
     )
 
-    def blocks(
-        memory_bytes: int, progress: Progress | None = None
-    ) -> Iterator[RowBlock]:
+    def blocks(memory_bytes: int, progress: Progress | None = None) -> Iterator[RowBlock]:
         step = max(1, int(data.X.shape[0] * memory_bytes / (8 * data.X.nnz + 1)))
         for first in range(0, data.X.shape[0], step):
             part = data.X[first : first + step]
