@@ -7,7 +7,6 @@ same in memory (`make_twin`), as a stream of blocks (`twin_source`) and from any
 
 import functools
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -179,27 +178,16 @@ def shape_source(
         return settle_labels(plan(), np.concatenate(scores))
 
     def blocks(memory_bytes: int, progress: Progress | None = None) -> Iterator[RowBlock]:
-        # One block is with the caller while the next one is filled.
+        # One block may still be with the caller while the next one is filled.
         block_entries = min(memory_bytes // 2, _LARGEST_BLOCK) // _BYTES_PER_ENTRY
         drawn, labels = plan(), labelling(block_entries)
-
-        def block(rows: tuple[int, int]) -> RowBlock:
-            first, last = rows
+        for first, last in _row_ranges(drawn, shape.n_rows, block_entries):
             indices, values, score = fill(drawn, first, last, threads)
             indptr = drawn.indptr[first : last + 1] - drawn.indptr[first]
-            return RowBlock(indptr, indices, values, label_rows(drawn, labels, first, score))
-
-        ranges = list(_row_ranges(drawn, shape.n_rows, block_entries))
-        with ThreadPoolExecutor(1, thread_name_prefix="dplasso-twin") as ahead:
-            coming = ahead.submit(block, ranges[0])
-            for i, (_, last) in enumerate(ranges):
-                ready = coming.result()
-                if i + 1 < len(ranges):
-                    coming = ahead.submit(block, ranges[i + 1])
-                yield ready
-                del ready
-                if progress is not None:
-                    progress(last, shape.n_rows)
+            yield RowBlock(indptr, indices, values, label_rows(drawn, labels, first, score))
+            del indices, values
+            if progress is not None:
+                progress(last, shape.n_rows)
 
     return BlockSource(title, shape.n_columns, blocks, shape.n_rows)
 
