@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dplasso.cli import budget, demo, evaluate, fit, predict
+from dplasso.cli import budget, convert, data, demo, evaluate, fit, predict
 from dplasso.cli.output import GuardedGroup
 
 app = typer.Typer(
@@ -51,3 +51,5 @@ app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("budget", epilog=budget.EXAMPLES)(budget.budget)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
+app.add_typer(data.app)

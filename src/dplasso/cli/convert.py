@@ -1,0 +1,140 @@
+"""``dplasso convert``: data files to a store, for data larger than memory and for fast starts."""
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from dplasso.cli import options
+from dplasso.cli.memory import Memory, parse_memory
+from dplasso.cli.output import Bars, out, print_json, progress_bars
+from dplasso.cli.reading import Labels, ZeroBased
+
+EXAMPLES = options.examples(
+    "dplasso convert train.svm.gz train.store",
+    "dplasso convert day_*.svm url.store --memory 4GB",
+    "dplasso convert train.svm train.store --features 1000000 --force",
+    note="The store holds the records by rows and by columns, so that a fit starts at once and "
+    "keeps in memory only what grows with the number of rows and of columns. It needs about 16 "
+    "bytes of disk per non-zero (8 where all values are 1), and 4 more while it is made.",
+)
+
+
+def convert(
+    data: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DATA...",
+            show_default=False,
+            help="One or more files of one data set: svmlight text (plain, .gz, .bz2, .xz, .zst) "
+            "or scipy sparse .npz.",
+        ),
+    ],
+    store: Annotated[
+        Path,
+        typer.Argument(metavar="STORE", show_default=False, help="The directory to make."),
+    ],
+    memory: Memory = "2GB",
+    features: Annotated[
+        int | None,
+        typer.Option(
+            "--features",
+            metavar="D",
+            min=1,
+            show_default=False,
+            help="Number of columns, as public knowledge. Default: the largest column in the data.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
+    zero_based: ZeroBased = False,
+    labels: Labels = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, show_default=False, help="Threads."),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Replace an existing store, once the new one is complete.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Convert data files to a store on disk, in bounded memory."""
+    budget = parse_memory(memory)
+    from dplasso.data.blocks import block_source
+    from dplasso.data.store import describe, write_store
+    from dplasso.data.store_place import check_place
+
+    check_place(store.absolute(), force=force)
+    started = time.perf_counter()
+    with progress_bars() as bars, ExitStack() as shown:
+        source = block_source(data, n_features=features, zero_based=zero_based, labels_path=labels)
+        written = write_store(
+            source,
+            store,
+            memory=budget,
+            force=force,
+            progress=stage_bars(bars, shown),
+            n_threads=jobs or len(os.sched_getaffinity(0)),
+        )
+    report = describe(written) | {"seconds": time.perf_counter() - started}
+    if as_json:
+        print_json(report)
+    else:
+        _print_report(report, store, features_declared=features is not None)
+
+
+def stage_bars(bars: Bars, shown: ExitStack) -> Callable[[str, int, int], None]:
+    """Show each stage of a conversion as a bar of its own.
+
+    Parameters
+    ----------
+    bars : Bars
+        The display.
+    shown : ExitStack
+        Ends the bar of the last stage.
+
+    Returns
+    -------
+    callable
+        ``progress(stage, done, total)``, as `write_store` calls it.
+    """
+    updates: dict[str, Callable[[int, int], None]] = {}
+
+    def progress(stage: str, done: int, total: int) -> None:
+        if stage not in updates:
+            shown.close()
+            updates[stage] = shown.enter_context(bars.task(stage))
+        updates[stage](done, total)
+
+    return progress
+
+
+def _print_report(report: dict[str, Any], store: Path, *, features_declared: bool) -> None:
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column()
+    table.add_row("store", str(store))
+    table.add_row(
+        "data",
+        f"{report['n_samples']:,} rows, {report['n_features']:,} columns, "
+        f"{report['nnz']:,} non-zeros",
+    )
+    table.add_row("size", f"{report['bytes']:,} bytes")
+    table.add_row("seconds", f"{report['seconds']:.2f}")
+    out.print(table)
+    if not features_declared:
+        out.print(
+            f"The number of columns ({report['n_features']:,}) is treated as public; where the "
+            "data alone told it, declare it with --features.",
+            markup=False,
+            highlight=False,
+        )

@@ -1,0 +1,382 @@
+"""The files of a store: arrays in ``.npy`` format and a JSON header (``docs/store.md``)."""
+
+import io
+import json
+import math
+import mmap
+import os
+import platform
+import sys
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from dplasso.errors import StoreError
+
+FORMAT = "dplasso-store"
+VERSION = 1
+HEADER_FILE = "header.json"
+PARTIAL_SUFFIX = ".partial"
+# Bytes before an array's data: the length numpy itself gives the header of a flat array.
+DATA_OFFSET = 128
+# The labels, beside these, may be of any plain type.
+ARRAY_DTYPES = {
+    "rows.indptr": ("<i8",),
+    "rows.indices": ("<i4", "<i8"),
+    "rows.values": ("<f4", "<f8"),
+    "columns.indptr": ("<i8",),
+    "columns.indices": ("<i4", "<i8"),
+    "columns.values": ("<f4", "<f8"),
+    "internal_column": ("<i4", "<i8"),
+    "original_column": ("<i4", "<i8"),
+}
+LABELS = "labels"
+_VALUES = ("rows.values", "columns.values")
+_KEYS = {
+    "format",
+    "version",
+    "written_by",
+    "source",
+    "origin",
+    "shape",
+    "nnz",
+    "value",
+    "label_words",
+    "arrays",
+    "crc32",
+}
+
+
+@dataclass(frozen=True)
+class ArrayEntry:
+    """What the header says of one array.
+
+    Attributes
+    ----------
+    dtype : str
+        numpy's short form, little endian.
+    size : int
+        Number of elements.
+    pieces : tuple of (int, int)
+        Length in bytes and CRC-32 of consecutive pieces, which together are the data.
+    """
+
+    dtype: str
+    size: int
+    pieces: tuple[tuple[int, int], ...]
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of data."""
+        return self.size * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class StoreHeader:
+    """The header of a store.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows N and columns D.
+    nnz : int
+        Entries.
+    value_dtype : str
+        Type of the values, also of those left out.
+    constant : float or None
+        The value of every entry, if they are all the same; then no values are stored.
+    largest_value : float
+        The largest |value|: a property of the private data, never to become a default of the
+        public `feature_bound`.
+    label_words : tuple of str or None
+        The words that the numbers in ``labels`` stand for; None where labels are numbers.
+    source : str
+        Where the data came from.
+    origin : mapping or None
+        How the columns were made, as the source tells it.
+    written_by : str
+        Program and version.
+    arrays : mapping of str to ArrayEntry
+        By the names of `ARRAY_DTYPES`, and ``labels``; without values where there is a constant.
+    """
+
+    shape: tuple[int, int]
+    nnz: int
+    value_dtype: str
+    constant: float | None
+    largest_value: float
+    label_words: tuple[str, ...] | None
+    source: str
+    origin: Mapping[str, Any] | None
+    written_by: str
+    arrays: Mapping[str, ArrayEntry]
+
+
+def index_dtype(size: int) -> np.dtype[Any]:
+    """Return the type of indices below `size`: int32 where that holds them."""
+    return np.dtype("<i4" if size <= 2**31 else "<i8")
+
+
+def array_file(directory: Path, name: str) -> Path:
+    """Return where an array of a store lies."""
+    return directory / f"{name}.npy"
+
+
+def npy_header(dtype: DTypeLike, size: int) -> bytes:
+    """Return the bytes in front of a flat array's data, `DATA_OFFSET` of them."""
+    buffer = io.BytesIO()
+    layout = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (size,)}
+    np.lib.format.write_array_header_1_0(buffer, layout)
+    head = buffer.getvalue()
+    # The text is padded with blanks and ends in a line feed; make the padding what we promise.
+    text = head[10:].rstrip()
+    room = DATA_OFFSET - 10
+    return head[:8] + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n"
+
+
+def header_text(header: StoreHeader) -> str:
+    """Write a header as JSON, with a checksum of itself.
+
+    Parameters
+    ----------
+    header : StoreHeader
+
+    Returns
+    -------
+    str
+        One JSON object.
+
+    Raises
+    ------
+    ValueError
+        If `origin` is not plain JSON.
+    """
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "written_by": header.written_by,
+        "source": header.source,
+        "origin": header.origin,
+        "shape": list(header.shape),
+        "nnz": header.nnz,
+        "value": {
+            "dtype": header.value_dtype,
+            "constant": header.constant,
+            "largest": header.largest_value,
+        },
+        "label_words": None if header.label_words is None else list(header.label_words),
+        "arrays": {
+            name: {
+                "dtype": entry.dtype,
+                "size": entry.size,
+                "pieces": [list(piece) for piece in entry.pieces],
+            }
+            for name, entry in header.arrays.items()
+        },
+    }
+    try:
+        document["crc32"] = _header_sum(document)
+    except TypeError as error:
+        raise ValueError(f"the origin of a store must be plain JSON: {error}") from error
+    return json.dumps(document, allow_nan=False, indent=1) + "\n"
+
+
+def _header_sum(document: Mapping[str, Any]) -> int:
+    """Return the CRC-32 of a header without its own sum, free of layout."""
+    content = {key: value for key, value in document.items() if key != "crc32"}
+    text = json.dumps(content, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return zlib.crc32(text.encode())
+
+
+def read_header(directory: Path) -> StoreHeader:
+    """Read and check the header of a store.
+
+    Parameters
+    ----------
+    directory : Path
+        The store.
+
+    Returns
+    -------
+    StoreHeader
+
+    Raises
+    ------
+    StoreError
+        If it is damaged, foreign or of another version.
+    """
+    path = directory / HEADER_FILE
+    try:
+        document = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path} is damaged: it is not JSON text; convert again") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise StoreError(f"{path} is not the header of a dplasso store")
+    version = document.get("version")
+    if type(version) is int and version != VERSION:
+        advice = "install a newer dplasso" if version > VERSION else "convert the data again"
+        raise StoreError(
+            f"{directory} has version {version} of the store format and this dplasso reads "
+            f"version {VERSION}; {advice}"
+        )
+    try:
+        if document.get("crc32") != _header_sum(document):
+            raise ValueError("its checksum does not fit")
+        return _parse_header(document)
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise StoreError(f"{path} is damaged: {reason}; convert again") from error
+
+
+def _parse_header(document: dict[str, Any]) -> StoreHeader:
+    _require(
+        set(document) == _KEYS and document["version"] == VERSION, "unknown or missing entries"
+    )
+    shape = tuple(_whole(size) for size in document["shape"])
+    _require(len(shape) == 2, "the shape needs two numbers")
+    nnz, value = _whole(document["nnz"]), document["value"]
+    constant, largest = value["constant"], value["largest"]
+    numbers = [largest] if constant is None else [largest, constant]
+    finite = all(isinstance(number, float) and math.isfinite(number) for number in numbers)
+    _require(finite and largest >= 0, "the values' bound is no number")
+    _require(value["dtype"] in ARRAY_DTYPES["rows.values"], "unknown type of values")
+    words = document["label_words"]
+    if words is not None:
+        _require(all(isinstance(word, str) for word in words), "the labels are no words")
+        words = tuple(words)
+    origin = document["origin"]
+    _require(origin is None or isinstance(origin, dict), "the origin is no object")
+    arrays = {
+        name: ArrayEntry(
+            str(entry["dtype"]),
+            _whole(entry["size"]),
+            tuple((_whole(length), _whole(crc)) for length, crc in entry["pieces"]),
+        )
+        for name, entry in document["arrays"].items()
+    }
+    header = StoreHeader(
+        shape=(shape[0], shape[1]),
+        nnz=nnz,
+        value_dtype=value["dtype"],
+        constant=constant,
+        largest_value=largest,
+        label_words=words,
+        source=str(document["source"]),
+        origin=origin,
+        written_by=str(document["written_by"]),
+        arrays=arrays,
+    )
+    _check_arrays(header)
+    return header
+
+
+def _check_arrays(header: StoreHeader) -> None:
+    """See that the arrays' types and sizes fit the shape and each other."""
+    (n_rows, n_columns), nnz = header.shape, header.nnz
+    sizes = {
+        "rows.indptr": n_rows + 1,
+        "rows.indices": nnz,
+        "rows.values": nnz,
+        "columns.indptr": n_columns + 1,
+        "columns.indices": nnz,
+        "columns.values": nnz,
+        "internal_column": n_columns,
+        "original_column": n_columns,
+        LABELS: n_rows,
+    }
+    if header.constant is not None:
+        sizes = {name: size for name, size in sizes.items() if name not in _VALUES}
+    _require(set(header.arrays) == set(sizes), "arrays are missing or unknown")
+    for name, entry in header.arrays.items():
+        _require(entry.size == sizes[name], f"array {name} has an impossible size")
+        if name == LABELS:
+            kind = np.dtype(entry.dtype)
+            _require(kind.kind in "biuf" and kind.itemsize <= 8, "labels of an unknown type")
+            words = header.label_words
+            _require(words is None or kind.kind == "i", "words need whole numbers")
+        else:
+            _require(entry.dtype in ARRAY_DTYPES[name], f"array {name} has an unknown type")
+        if name in _VALUES:
+            _require(entry.dtype == header.value_dtype, "the values are not of one type")
+        total = sum(length for length, _ in entry.pieces)
+        _require(total == entry.n_bytes, f"the checksums of array {name} do not cover it")
+
+
+def _whole(number: Any) -> int:
+    if type(number) is not int or number < 0 or number >= 2**63:
+        raise ValueError(f"{number!r} is no size")
+    return number
+
+
+def _require(condition: bool, problem: str) -> None:
+    if not condition:
+        raise ValueError(problem)
+
+
+def check_array_file(directory: Path, name: str, entry: ArrayEntry) -> None:
+    """See that an array's file has the length and the first bytes that the header implies.
+
+    Raises
+    ------
+    StoreError
+        If not, or if there is no such file.
+    """
+    path = array_file(directory, name)
+    try:
+        with path.open("rb") as file:
+            length, head = os.fstat(file.fileno()).st_size, file.read(DATA_OFFSET)
+    except FileNotFoundError as error:
+        raise StoreError(f"{path} is missing from the store; convert again") from error
+    expected = DATA_OFFSET + entry.n_bytes
+    if length != expected:
+        raise StoreError(
+            f"{path} is damaged: {length} bytes long instead of {expected}; convert again"
+        )
+    if head != npy_header(entry.dtype, entry.size):
+        raise StoreError(f"{path} is damaged: its first bytes are wrong; convert again")
+
+
+def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
+    """Map a flat array of a file into memory, privately: writing to it changes no file.
+
+    Kernels are compiled once for writable arrays; a read-only one would have all of them compiled
+    again. Nothing is read before it is touched, and no memory is reserved.
+
+    Parameters
+    ----------
+    path : Path
+        A file with `DATA_OFFSET` bytes before the data.
+    dtype : dtype
+        Type of the elements.
+    size : int
+        Number of elements.
+
+    Returns
+    -------
+    ndarray, shape (size,)
+    """
+    dtype = np.dtype(dtype)
+    if size == 0:
+        return np.empty(0, dtype)
+    length = DATA_OFFSET + size * dtype.itemsize
+    with path.open("rb") as file:
+        if sys.platform == "win32":
+            mapped = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_COPY)
+        else:
+            flags = mmap.MAP_PRIVATE | _no_reserve()
+            mapped = mmap.mmap(
+                file.fileno(), length, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE
+            )
+    return np.frombuffer(mapped, dtype, size, DATA_OFFSET)
+
+
+def _no_reserve() -> int:
+    """Return MAP_NORESERVE, which Python names from 3.13 on only, or 0 where it is not known."""
+    usual = 0x4000 if platform.machine() in ("x86_64", "aarch64") else 0
+    fallback = usual if sys.platform == "linux" else 0
+    return int(getattr(mmap, "MAP_NORESERVE", fallback))

@@ -1,0 +1,191 @@
+"""Kernels of the store: scanning rows, renumbering columns, the external transpose, checks."""
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True)
+def check_rows(indptr, indices, n_columns):
+    """Return (row, largest column): row is -1, or the first whose columns do not ascend or fit."""
+    largest = np.int64(-1)
+    for i in range(indptr.size - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        if begin > end or begin < 0 or end > indices.size:
+            return i, largest
+        before = np.int64(-1)
+        for p in range(begin, end):
+            k = np.int64(indices[p])
+            if k <= before:
+                return i, largest
+            before = k
+        if before >= n_columns:
+            return i, largest
+        largest = max(largest, before)
+    return -1, largest
+
+
+@njit(cache=True, nogil=True)
+def count_columns(indices, counts):
+    """Add the number of entries of each column."""
+    for p in range(indices.size):
+        counts[np.uint64(indices[p])] += 1
+
+
+@njit(cache=True, nogil=True)
+def scan_values(values, first):
+    """Return (position of the first value that is not finite or -1, all equal, largest |value|)."""
+    equal = True
+    largest = 0.0
+    for p in range(values.size):
+        value = values[p]
+        size = np.float64(abs(value))
+        if not size < np.inf:
+            return p, False, largest
+        largest = max(largest, size)
+        if value != first:
+            equal = False
+    return -1, equal, largest
+
+
+@njit(cache=True, nogil=True)
+def number_by_count(counts, start, internal):
+    """Renumber columns by falling count, ties by column; `start` is zeros, one per count."""
+    for j in range(counts.size):
+        start[counts[j]] += 1
+    place = np.int64(0)
+    for c in range(start.size - 1, -1, -1):
+        n = start[c]
+        start[c] = place
+        place += n
+    for j in range(counts.size):
+        c = counts[j]
+        internal[j] = start[c]
+        start[c] += 1
+
+
+@njit(cache=True, nogil=True)
+def invert(permutation, inverse):
+    """Write the inverse of a permutation."""
+    for j in range(permutation.size):
+        inverse[np.uint64(permutation[j])] = j
+
+
+@njit(cache=True, nogil=True)
+def column_starts(counts, original, indptr):
+    """Write where each renumbered column starts."""
+    total = np.int64(0)
+    for k in range(original.size):
+        indptr[k] = total
+        total += counts[np.uint64(original[k])]
+    indptr[original.size] = total
+
+
+@njit(cache=True, nogil=True)
+def cut_columns(indptr, most_entries, most_columns, first_column, part_of_column):
+    """Cut the columns into parts of a bounded size, or of one column; return how many.
+
+    `first_column` receives the parts' first columns and, after them, the number of columns; where
+    it is too short, nothing is returned but the number of parts.
+    """
+    n_parts = 0
+    begin = np.int64(0)
+    for k in range(indptr.size - 1):
+        fits = indptr[k + 1] - indptr[begin] <= most_entries and k - begin < most_columns
+        if k == 0 or not fits:
+            begin = np.int64(k)
+            if n_parts < first_column.size:
+                first_column[n_parts] = k
+            n_parts += 1
+        if part_of_column.size:
+            part_of_column[k] = n_parts - 1
+    if n_parts < first_column.size:
+        first_column[n_parts] = indptr.size - 1
+    return n_parts
+
+
+@njit(cache=True, nogil=True)
+def renumber(columns, internal, part_of_column, counts):
+    """Replace columns by their internal numbers, and count the entries of each part."""
+    for p in range(columns.size):
+        k = internal[np.uint64(columns[p])]
+        columns[p] = k
+        counts[np.uint64(part_of_column[np.uint64(k)])] += 1
+
+
+@njit(cache=True, nogil=True)
+def deal(
+    columns, values, indptr, first, part_of_column, first_column, position, offsets, rows, out
+):
+    """Deal the entries of some rows out to the parts, keeping their order.
+
+    `columns` and `values` are those of the entries from `first` on; `offsets` receives columns
+    counted from the part's first one, `rows` the rows, `out` the values.
+    """
+    size = columns.size
+    row = np.searchsorted(indptr, first, side="right") - 1
+    p = np.int64(0)
+    while p < size:
+        end = min(indptr[row + 1] - first, size)
+        while p < end:
+            k = np.uint64(columns[p])
+            part = np.uint64(part_of_column[k])
+            place = np.uint64(position[part])
+            position[part] = place + np.uint64(1)
+            offsets[place] = k - np.uint64(first_column[part])
+            rows[place] = row
+            if values.size:
+                out[place] = values[p]
+            p += 1
+        row += 1
+
+
+@njit(cache=True, nogil=True)
+def place_part(offsets, rows, values, position, sorted_rows, sorted_values):
+    """Sort entries by column, keeping their order; `position` holds where each column goes on."""
+    for p in range(offsets.size):
+        k = np.uint64(offsets[p])
+        place = np.uint64(position[k])
+        position[k] = place + np.uint64(1)
+        sorted_rows[place] = rows[p]
+        if values.size:
+            sorted_values[place] = values[p]
+
+
+@njit(cache=True, nogil=True)
+def pointers_rise(indptr, n_entries):
+    """Tell whether row or column pointers rise from 0 to the number of entries."""
+    if indptr[0] != 0 or indptr[indptr.size - 1] != n_entries:
+        return False
+    falls = 0
+    for i in range(indptr.size - 1):
+        falls += indptr[i] > indptr[i + 1]
+    return falls == 0
+
+
+@njit(cache=True, nogil=True)
+def maps_agree(internal, original):
+    """Tell whether two maps of the columns are inverse to each other."""
+    size = np.uint64(internal.size)
+    for k in range(original.size):
+        j = np.uint64(original[k])
+        if j >= size or internal[j] != k:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def first_outside(indices, limit):
+    """Return the position of the first index that is not in 0 to limit - 1, or -1."""
+    # A block at a time without a branch inside, which the compiler turns into vector code.
+    block = 4096
+    for begin in range(0, indices.size, block):
+        part = indices[begin : begin + block]
+        smallest, largest = part[0], part[0]
+        for p in range(part.size):
+            smallest = min(smallest, part[p])
+            largest = max(largest, part[p])
+        if smallest < 0 or largest >= limit:
+            for p in range(part.size):
+                if part[p] < 0 or part[p] >= limit:
+                    return begin + p
+    return -1
