@@ -15,8 +15,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import pooch
 
@@ -27,7 +28,8 @@ from dplasso.errors import DataError
 if TYPE_CHECKING:
     import requests
 
-_CHUNK = 1 << 18
+# What a broken connection costs at most, and what is written at a time.
+_CHUNK = 1 << 16
 _TIMEOUT_S = 60
 # Compressed on the way, a part would not be a part of the file.
 _HEADERS = {"Accept-Encoding": "identity"}
@@ -167,6 +169,7 @@ def _transfer(url: str, part: _Part, progress: Progress | None) -> None:
                     done += len(chunk)
                     if progress is not None:
                         progress(done, max(total, done))
+                os.fsync(file.fileno())
     except requests.RequestException as error:
         raise ConnectionError(_network_failure(url, error, _size(part.path))) from error
     if done < total:
@@ -230,15 +233,18 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _open(path: Path, start: int) -> BinaryIO:
-    file = path.open("r+b" if start else "wb")
+def _open(path: Path, start: int) -> FileIO:
+    # Without a buffer, whose rest would fail once more when the file is closed.
+    file = path.open("r+b" if start else "wb", buffering=0)
     file.seek(start)
     return file
 
 
-def _write(file: BinaryIO, chunk: bytes, path: Path) -> None:
+def _write(file: FileIO, chunk: bytes, path: Path) -> None:
+    rest = memoryview(chunk)
     try:
-        file.write(chunk)
+        while rest:
+            rest = rest[file.write(rest) :]
     except OSError as error:
         raise OSError(
             f"{path}: cannot be written: {error.strerror or error}; make room and run it again, "

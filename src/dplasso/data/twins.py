@@ -123,7 +123,7 @@ def twin_source(
     """Generate a twin of one of the paper's data sets as a stream of blocks of rows.
 
     The rows are those of `make_twin`, bit for bit. Memory is that of the blocks asked for and of
-    a few arrays of N and D (`plan_bytes`), whatever the number of non-zeros.
+    arrays of ``16 N + 4 D`` bytes, whatever the number of non-zeros.
 
     Parameters
     ----------
@@ -138,8 +138,7 @@ def twin_source(
     Raises
     ------
     ValueError
-        For an unknown name or a scale that is not positive; a shape that cannot be made is told
-        when the first block is asked for.
+        For an unknown name, a scale that is not positive, or a shape that cannot be made.
     """
     shape = scaled_shape(name, scale, n_rows, n_columns)
     return shape_source(shape, seed=seed, n_jobs=n_jobs, title=_title(name, shape, seed))
@@ -164,37 +163,31 @@ def shape_source(
     """
     threads = effective_n_jobs(n_jobs)
 
-    @functools.cache
-    def plan() -> Plan:
-        return draw_plan(shape, seed, threads)
+    # Drawn now, so that whoever plans the memory of the blocks sees these arrays.
+    plan = draw_plan(shape, seed, threads)
 
     @functools.cache
     def labelling(block_entries: int) -> Labelling:
         pilot = min(shape.n_rows, PILOT_ROWS)
         scores = [
-            fill(plan(), first, last, threads)[2]
-            for first, last in _row_ranges(plan(), pilot, block_entries)
+            fill(plan, first, last, threads)[2]
+            for first, last in _row_ranges(plan, pilot, block_entries)
         ]
-        return settle_labels(plan(), np.concatenate(scores))
+        return settle_labels(plan, np.concatenate(scores))
 
     def blocks(memory_bytes: int, progress: Progress | None = None) -> Iterator[RowBlock]:
         # One block may still be with the caller while the next one is filled.
         block_entries = min(memory_bytes // 2, _LARGEST_BLOCK) // _BYTES_PER_ENTRY
-        drawn, labels = plan(), labelling(block_entries)
-        for first, last in _row_ranges(drawn, shape.n_rows, block_entries):
-            indices, values, score = fill(drawn, first, last, threads)
-            indptr = drawn.indptr[first : last + 1] - drawn.indptr[first]
-            yield RowBlock(indptr, indices, values, label_rows(drawn, labels, first, score))
+        labels = labelling(block_entries)
+        for first, last in _row_ranges(plan, shape.n_rows, block_entries):
+            indices, values, score = fill(plan, first, last, threads)
+            indptr = plan.indptr[first : last + 1] - plan.indptr[first]
+            yield RowBlock(indptr, indices, values, label_rows(plan, labels, first, score))
             del indices, values
             if progress is not None:
                 progress(last, shape.n_rows)
 
     return BlockSource(title, shape.n_columns, blocks, shape.n_rows)
-
-
-def plan_bytes(shape: Shape) -> int:
-    """Give the bytes that a source of blocks of this shape holds beside its blocks."""
-    return 16 * shape.n_rows + 4 * shape.n_columns
 
 
 def _row_ranges(plan: Plan, n_rows: int, block_entries: int) -> Iterator[tuple[int, int]]:
