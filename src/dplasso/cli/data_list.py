@@ -53,7 +53,8 @@ def list_sets(base_url: BaseUrl = None, as_json: options.AsJson = False) -> None
     sizes = Table("name", box=None, pad_edge=False)
     for heading in ("rows", "columns", "non-zeros", "store, about", "downloaded"):
         sizes.add_column(heading, justify="right")
-    files = Table("name", "what", "file at the source", box=None, pad_edge=False)
+    files = Table("name", "what", box=None, pad_edge=False)
+    files.add_column("file at the source", overflow="fold")
     for row in rows:
         sizes.add_row(
             row["name"],
