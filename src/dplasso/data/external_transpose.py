@@ -29,6 +29,7 @@ _MOST_PARTS = 2**16 - 1
 # Aim at parts that sort in the cache, but at no more than this many of them.
 _AIM_PARTS = 256
 _AIM_ENTRIES = 1 << 20
+_CHUNKS_PER_THREAD = 2
 # Smaller parts or chunks would drown in system calls.
 _FEWEST_ENTRIES = 1 << 10
 
@@ -142,8 +143,8 @@ def renumber_and_deal(
     column_bytes, row_bytes = rows.indices.dtype.itemsize, columns.indices.dtype.itemsize
     entry_bytes = column_bytes + row_bytes + parts.offset_dtype.itemsize + 2 * value_bytes
     chunk = max(_FEWEST_ENTRIES, memory // (n_threads * entry_bytes))
-    # At least two chunks a thread, so that one thread's disk is another's arithmetic.
-    chunk = min(chunk, max(_AIM_ENTRIES, -(-n_entries // (2 * n_threads))))
+    # Several chunks a thread, so that one thread's disk is another's arithmetic.
+    chunk = min(chunk, max(_AIM_ENTRIES, -(-n_entries // (_CHUNKS_PER_THREAD * n_threads))))
     n_chunks = -(-n_entries // chunk)
     place = column_indptr[parts.first_column[:-1]].copy()
     pieces: list[tuple[int, int]] = [(0, 0)] * n_chunks

@@ -1,7 +1,7 @@
 """Opening a store: checks, and arrays mapped into memory."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +16,7 @@ from dplasso.data.array_writer import checksum
 from dplasso.data.matrix import Compressed
 from dplasso.data.store_format import (
     HEADER_FILE,
+    LABELS,
     PARTIAL_SUFFIX,
     VERSION,
     StoreHeader,
@@ -41,22 +42,33 @@ class Store:
         Its directory.
     header : StoreHeader
         What it says of itself.
-    rows : Compressed
-        Entries by rows, with internal column numbers, in the order of the original ones.
-    columns : Compressed
-        Entries by columns in internal order, rows ascending.
-    internal_column : ndarray of int, shape (D,)
-        Internal number of an original column: most entries first, ties by original number.
-    original_column : ndarray of int, shape (D,)
-        Original number of an internal column.
+    arrays : mapping of str to ndarray
+        Its files by name, mapped; without values where they are all the same.
     """
 
     path: Path
     header: StoreHeader
-    rows: Compressed
-    columns: Compressed
-    internal_column: NDArray[Any]
-    original_column: NDArray[Any]
+    arrays: Mapping[str, NDArray[Any]]
+
+    @property
+    def rows(self) -> Compressed:
+        """Entries by rows: internal column numbers, in the order of the original ones."""
+        return self._orientation("rows")
+
+    @property
+    def columns(self) -> Compressed:
+        """Entries by columns, in internal order; rows ascend."""
+        return self._orientation("columns")
+
+    @property
+    def internal_column(self) -> NDArray[Any]:
+        """Internal number of each original column: most entries first, ties by number."""
+        return self.arrays["internal_column"]
+
+    @property
+    def original_column(self) -> NDArray[Any]:
+        """Original number of each internal column."""
+        return self.arrays["original_column"]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,14 +88,19 @@ class Store:
     @cached_property
     def y(self) -> NDArray[Any]:
         """The labels as they were read, shape (N,): numbers, or words."""
-        entry, words = self.header.arrays["labels"], self.header.label_words
-        labels: NDArray[Any] = map_array(array_file(self.path, "labels"), entry.dtype, entry.size)
+        labels, words = self.arrays[LABELS], self.header.label_words
         if words is None:
             return labels
         if first_outside(labels, len(words)) >= 0:
             _damaged(self.path, "labels", "a label without a word")
         named: NDArray[Any] = np.array(words, np.str_)[labels]
         return named
+
+    def _orientation(self, name: str) -> Compressed:
+        constant = self.header.constant
+        values = self.arrays.get(f"{name}.values", np.empty(0, self.header.value_dtype))
+        indptr, indices = self.arrays[f"{name}.indptr"], self.arrays[f"{name}.indices"]
+        return Compressed(indptr, indices, values, 0.0 if constant is None else constant)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the place, not the data: another process opens the store itself."""
@@ -186,33 +203,42 @@ def open_store(
         If it cannot be read.
     """
     directory = Path(path)
-    _check_finished(directory)
-    header = read_header(directory)
-    for name, entry in header.arrays.items():
-        check_array_file(directory, name, entry)
-
-    def array(name: str) -> NDArray[Any]:
-        entry = header.arrays.get(name)
-        if entry is None:
-            return np.empty(0, header.value_dtype)
-        return map_array(array_file(directory, name), entry.dtype, entry.size)
-
-    def orientation(name: str) -> Compressed:
-        indptr = array(f"{name}.indptr")
-        if not pointers_rise(indptr, header.nnz):
-            _damaged(directory, f"{name}.indptr", "its numbers do not rise to that of the entries")
-        constant = header.constant if header.constant is not None else 0.0
-        return Compressed(indptr, array(f"{name}.indices"), array(f"{name}.values"), constant)
-
-    internal, original = array("internal_column"), array("original_column")
-    if not maps_agree(internal, original):
-        _damaged(directory, "original_column", "it does not fit internal_column")
-    store = Store(
-        directory.resolve(), header, orientation("rows"), orientation("columns"), internal, original
-    )
+    while True:
+        _check_finished(directory)
+        before = directory.stat()
+        try:
+            store = _map_store(directory)
+        except (StoreError, OSError, ValueError):
+            if _is_still(directory, before):
+                raise
+        else:
+            if _is_still(directory, before):
+                break
     if verify:
         _verify(store, progress, n_threads)
     return store
+
+
+def _map_store(directory: Path) -> Store:
+    header = read_header(directory)
+    arrays = {}
+    for name, entry in header.arrays.items():
+        check_array_file(directory, name, entry)
+        arrays[name] = map_array(array_file(directory, name), entry.dtype, entry.size)
+    for name in ("rows.indptr", "columns.indptr"):
+        if not pointers_rise(arrays[name], header.nnz):
+            _damaged(directory, name, "its numbers do not rise to that of the entries")
+    if not maps_agree(arrays["internal_column"], arrays["original_column"]):
+        _damaged(directory, "original_column", "it does not fit internal_column")
+    return Store(directory.resolve(), header, arrays)
+
+
+def _is_still(directory: Path, before: os.stat_result) -> bool:
+    """Tell whether a store has not been replaced since, so that its files belong together."""
+    try:
+        return os.path.samestat(directory.stat(), before)
+    except FileNotFoundError:
+        return False
 
 
 def check_entries(
@@ -257,7 +283,7 @@ def _verify(store: Store, progress: Callable[[int, int], None] | None, n_threads
     done = 0
     with ThreadPoolExecutor(n_threads) as pool:
         for name, entry in store.header.arrays.items():
-            data = map_array(array_file(store.path, name), entry.dtype, entry.size).view(np.uint8)
+            data = store.arrays[name].view(np.uint8)
             ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64).tolist()
             parts = (
                 data[end - length : end]

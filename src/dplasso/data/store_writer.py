@@ -130,7 +130,8 @@ def _write_arrays(
     n_threads: int,
     open_files: ExitStack,
 ) -> StoreHeader:
-    spill = RowSpill(directory, source.name, source.n_features, budget // _COLUMN_BYTES)
+    with telling_full_disk(place):
+        spill = RowSpill(directory, source.name, source.n_features, budget // _COLUMN_BYTES)
     open_files.callback(spill.close)
     _spill_all(source, spill, place, budget, tell)
     if spill.n_rows == 0 or spill.n_columns == 0:
@@ -281,7 +282,7 @@ def _check_disk(directory: Path, spill: RowSpill) -> None:
     if needed > free:
         raise OSError(
             errno.ENOSPC,
-            f"the disk is full: {needed / 1e9:.3g} GB more are needed, {free / 1e9:.3g} GB are free",
+            f"the disk is full: {needed / 1e9:.3g} GB more needed, {free / 1e9:.3g} GB free",
         )
 
 
