@@ -1,5 +1,6 @@
 """Parquet and Arrow: the same matrix as from Python's objects; columns that no record decides."""
 
+import os
 import subprocess
 import sys
 
@@ -115,7 +116,9 @@ class TestLists:
         )
         for name in ("t.parquet", "t.arrow"):
             path = write(folder / name, table, row_group_size=group)
-            source = arrow_source([path, path], ListColumns("x", n_features=51), label_column="y")
+            again = folder / f"again{path.suffix}"
+            again.write_bytes(path.read_bytes())
+            source = arrow_source([path, again], ListColumns("x", n_features=51), label_column="y")
             X, y, n_blocks = gather(source.blocks(memory), 51)
             np.testing.assert_array_equal(X.toarray(), np.tile(dense(rows, 51), (2, 1)))
             np.testing.assert_array_equal(y, np.tile(np.arange(len(rows)) % 2 == 0, 2))
@@ -357,6 +360,22 @@ class TestFiles:
         with pytest.raises(DataError, match="not a complete, undamaged"):
             list(arrow_source(path, ListColumns("x"), label_column="y").blocks(MEMORY))
 
+    def test_any_damaged_byte_is_told_or_harmless(self, path):
+        """Neither a crash nor another exception, wherever the damage is."""
+        content, rng = path.read_bytes(), np.random.default_rng(0)
+        told = 0
+        for place in rng.choice(len(content), 150, replace=False):
+            damaged = bytearray(content)
+            damaged[place] ^= int(rng.integers(1, 256))
+            path.write_bytes(damaged)
+            try:
+                source = arrow_source(path, ListColumns("x"), label_column="y")
+                for block in source.blocks(5000):
+                    assert block.indptr[-1] == block.indices.size
+            except DataError:
+                told += 1
+        assert told > 5
+
     def test_damage_within_a_parquet_page(self, tmp_path):
         table = pa.table({"y": np.zeros(500), "x": [[i, i + 1] for i in range(500)]})
         path = write(tmp_path / "t.parquet", table, write_page_checksum=True)
@@ -366,7 +385,19 @@ class TestFiles:
         with pytest.raises(DataError, match="not a complete, undamaged Parquet file"):
             list(arrow_source(path, ListColumns("x"), label_column="y").blocks(MEMORY))
 
+    def test_a_file_that_changes_meanwhile(self, path):
+        source = arrow_source(path, ListColumns("x"), label_column="y")
+        blocks = source.blocks(1000)
+        next(blocks)
+        os.utime(path, ns=(1, 1))
+        with pytest.raises(DataError, match="the file changed while it was being read"):
+            list(blocks)
+        with pytest.raises(DataError, match="the file changed while it was being read"):
+            next(source.blocks(1000))
+
     def test_settings(self, path):
+        with pytest.raises(ValueError, match="given twice"):
+            arrow_source([path, path], ListColumns("x"), label_column="y")
         with pytest.raises(ValueError, match="at least one file"):
             arrow_source([], ListColumns("x"), label_column="y")
         with pytest.raises(ValueError, match="cannot be both label and feature"):

@@ -267,6 +267,15 @@ class TestBadFiles:
         with pytest.raises(DataError, match=r"the \.gz stream is damaged or cut short"):
             read(tmp_path / "t.csv.gz")
 
+    def test_a_file_that_changes_meanwhile(self, tmp_path):
+        path = write_csv(tmp_path / "t.csv", TEXTS, LABELS)
+        source = text_source(path, text_column="body", label_column="y", hashing=TextHashing())
+        blocks = source.blocks(1)
+        next(blocks)
+        path.write_bytes(path.read_bytes() + b"6,more,1\r\n")
+        with pytest.raises(DataError, match="the file changed while it was being read"):
+            list(blocks)
+
     def test_a_table_without_text(self, tmp_path):
         path = tmp_path / "t.parquet"
         pq.write_table(pa.table({"body": [1], "y": [1]}), path)

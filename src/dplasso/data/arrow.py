@@ -6,7 +6,6 @@ which ones exist. One encoding is an exception by nature: list columns without `
 the largest index that occurs.
 """
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +28,7 @@ from dplasso.data.arrow_files import (
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.hashing import check_hash_bits, hash_names
 from dplasso.data.matrix import working_dtype
+from dplasso.data.source_files import source_files
 from dplasso.data.streams import Progress
 from dplasso.errors import DataError
 
@@ -119,28 +119,26 @@ def arrow_source(
     ValueError
         If the encoding cannot be used.
     """
-    files = [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
-    if not files:
-        raise ValueError("give at least one file")
     columns = _check(encoding)
     if label_column in columns:
         raise ValueError(f"column {label_column!r} cannot be both label and feature")
-    for path in files:
+    files = source_files(paths)
+    for path in files.paths:
         if path.suffix.lower() not in ARROW_SUFFIXES:
             raise DataError(f"{path}: the name must end in one of {', '.join(ARROW_SUFFIXES)}")
         column_names(path)
-    sizes = [path.stat().st_size for path in files]
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
-        for i, path in enumerate(files):
+        for i, path in enumerate(files.paths):
+            files.check_unchanged(i)
             for batch in record_batches(path, [*columns, label_column], memory_bytes):
                 rows = _encode(encoding, path, batch)
                 yield RowBlock(*rows, read_labels(path, label_column, batch))
                 if progress is not None:
-                    progress(sum(sizes[:i]) + batch.done, sum(sizes))
+                    progress(files.before(i) + batch.done, files.total)
+            files.check_unchanged(i)
 
-    name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    return BlockSource(name, _n_features(encoding), blocks, sum(sizes))
+    return BlockSource(files.name, _n_features(encoding), blocks, files.total)
 
 
 def _check(encoding: Encoding) -> list[str]:

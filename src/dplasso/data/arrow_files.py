@@ -38,6 +38,8 @@ ARROW_SUFFIXES = (*PARQUET_SUFFIXES, *IPC_SUFFIXES)
 
 # What one entry may take at once: as stored, flattened, sorted, and as handed on.
 _BYTES_PER_ENTRY = 64
+# What pyarrow raises on a damaged file; names in its schema are decoded as they are asked for.
+_FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
 _MOST_ROWS = 1 << 16
 _PAGE_BUFFER = 1 << 20
 
@@ -74,7 +76,7 @@ def column_names(path: Path) -> list[str]:
             return list(pq.read_schema(path).names)
         with pa.OSFile(str(path)) as file:
             return list(pa.ipc.open_file(file).schema.names)
-    except (pa.ArrowException, OSError) as error:
+    except _FAULTS as error:
         raise _damaged(path, error) from error
 
 
@@ -112,7 +114,7 @@ def record_batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Ite
         for records, share in read(path, list(columns), memory_bytes):
             yield Batch(records, first_row, int(share * size))
             first_row += records.num_rows
-    except (pa.ArrowException, OSError) as error:
+    except _FAULTS as error:
         raise _damaged(path, error) from error
 
 
@@ -124,26 +126,22 @@ def _parquet(
         path, buffer_size=_PAGE_BUFFER, pre_buffer=False, page_checksum_verification=True
     ) as file:
         n_rows, done = file.metadata.num_rows, 0
-        rows = _rows_at_once(file.metadata, columns, memory_bytes)
+        rows = _rows_at_once(file.metadata, memory_bytes)
         for records in file.iter_batches(rows, columns=columns, use_threads=False):
-            done += records.num_rows
-            yield records, done / n_rows
+            for piece in _sliced(records, memory_bytes):
+                done += piece.num_rows
+                yield piece, done / n_rows
 
 
-def _rows_at_once(metadata: pq.FileMetaData, columns: list[str], memory_bytes: int) -> int:
-    """Choose the rows of a batch from the mean number of entries in each group of rows."""
-    per_row = 1.0
-    for i in range(metadata.num_row_groups):
-        group = metadata.row_group(i)
-        chunks = [group.column(k) for k in range(group.num_columns)]
-        mine = [chunk for chunk in chunks if chunk.path_in_schema.split(".")[0] in columns]
-        # Long strings are counted by their bytes, if they are not stored once for all rows.
-        entries = sum(
-            max(chunk.num_values, chunk.total_uncompressed_size // _BYTES_PER_ENTRY)
-            for chunk in mine
-        )
-        per_row = max(per_row, entries / max(group.num_rows, 1))
-    return int(min(max(memory_bytes / (per_row * _BYTES_PER_ENTRY), 1), _MOST_ROWS))
+def _rows_at_once(metadata: pq.FileMetaData, memory_bytes: int) -> int:
+    """Choose the rows to read at a time, from the bytes of the groups of rows.
+
+    A stored byte is taken for an entry, which few encodings undercut by much. The sizes of single
+    columns would tell more, but asking a damaged file for them can end the process (pyarrow 26).
+    """
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    per_row = max((group.total_byte_size / max(group.num_rows, 1) for group in groups), default=1.0)
+    return int(min(max(memory_bytes / (_BYTES_PER_ENTRY * max(per_row, 1.0)), 1), _MOST_ROWS))
 
 
 def _ipc(
@@ -153,12 +151,20 @@ def _ipc(
         file = pa.ipc.open_file(mapped)
         for i in range(file.num_record_batches):
             stored = file.get_batch(i).select(columns)
-            per_row = 8 * stored.nbytes / max(stored.num_rows, 1) + _BYTES_PER_ENTRY
-            step = int(min(max(memory_bytes / per_row, 1), _MOST_ROWS))
-            for first in range(0, stored.num_rows, step):
-                last = min(first + step, stored.num_rows)
-                share = (i + last / stored.num_rows) / file.num_record_batches
-                yield stored.slice(first, last - first), share
+            done = 0
+            for piece in _sliced(stored, memory_bytes):
+                done += piece.num_rows
+                yield piece, (i + done / stored.num_rows) / file.num_record_batches
+
+
+def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Cut records so that the work on each piece fits the memory."""
+    # Arrow believes what a file says of itself: damaged offsets would point anywhere.
+    records.validate(full=True)
+    per_row = 8 * records.nbytes / max(records.num_rows, 1) + _BYTES_PER_ENTRY
+    step = int(min(max(memory_bytes / per_row, 1), _MOST_ROWS))
+    for first in range(0, records.num_rows, step):
+        yield records.slice(first, min(step, records.num_rows - first))
 
 
 def read_labels(path: Path, column: str, batch: Batch) -> NDArray[Any]:

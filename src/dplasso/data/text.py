@@ -5,7 +5,6 @@ are ``2**bits`` columns whatever the texts hold. A vocabulary learnt from the re
 which words occur.
 """
 
-import os
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.hashing import check_hash_bits
+from dplasso.data.source_files import source_files
 from dplasso.data.streams import Progress
 from dplasso.data.text_files import TextRecord, check_text_file, text_records
 from dplasso.errors import DataError
@@ -83,31 +83,29 @@ def text_source(
     ValueError
         If the hashing cannot be done.
     """
-    files = [Path(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
-    if not files:
-        raise ValueError("give at least one file")
     check_hash_bits(hashing.bits)
     shortest, longest = hashing.ngrams
     if not 1 <= shortest <= longest:
         raise ValueError(f"n-grams must go from 1 or more upwards, got {shortest} to {longest}")
     if text_column == label_column:
         raise ValueError(f"column {text_column!r} cannot be both text and label")
-    for path in files:
+    files = source_files(paths)
+    for path in files.paths:
         check_text_file(path)
-    sizes = [path.stat().st_size for path in files]
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
         kind: str | None = None
-        for i, path in enumerate(files):
+        for i, path in enumerate(files.paths):
+            files.check_unchanged(i)
             records = text_records(path, text_column, label_column, memory_bytes)
             for chunk in _chunks(records, memory_bytes):
                 kind, labels = _labels(path, chunk, kind)
                 yield RowBlock(*_hash([record.text for record in chunk], hashing), labels)
                 if progress is not None:
-                    progress(sum(sizes[:i]) + chunk[-1].done, sum(sizes))
+                    progress(files.before(i) + chunk[-1].done, files.total)
+            files.check_unchanged(i)
 
-    name = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-    return BlockSource(name, 1 << hashing.bits, blocks, sum(sizes))
+    return BlockSource(files.name, 1 << hashing.bits, blocks, files.total)
 
 
 def _chunks(records: Iterator[TextRecord], memory_bytes: int) -> Iterator[list[TextRecord]]:
