@@ -177,7 +177,7 @@ def fetch(
     """
     entry, base, place = find_entry(name), base_url(url), download_folder(folder)
     there = find_download(entry, place)
-    # What has been begun is gone on with, under the name it has.
+    # A file that is there is not looked for under another name.
     names = (there.name,) if there else entry.files
     for file in names:
         try:
