@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from dplasso.cli import options
+from dplasso.cli import options, routes
 from dplasso.cli.memory import Memory, parse_memory
 from dplasso.cli.output import Bars, out, print_json, progress_bars
 from dplasso.cli.reading import Labels, ZeroBased
@@ -19,6 +19,9 @@ EXAMPLES = options.examples(
     "dplasso convert train.svm.gz train.store",
     "dplasso convert day_*.svm url.store --memory 4GB",
     "dplasso convert train.svm train.store --features 1000000 --force",
+    "dplasso convert --text reviews.csv reviews.store --text-column body --label-column y "
+    "--ngrams 1,2 --binary",
+    "dplasso convert clicks.parquet clicks.store --hash-columns site,device --hash-bits 22",
     note="The store holds the records by rows and by columns, so that a fit starts at once and "
     "keeps in memory only what grows with the number of rows and of columns. It needs about 16 "
     "bytes of disk per non-zero (8 where all values are 1), and 4 more while it is made.",
@@ -31,8 +34,8 @@ def convert(
         typer.Argument(
             metavar="DATA...",
             show_default=False,
-            help="One or more files of one data set: svmlight text (plain, .gz, .bz2, .xz, .zst) "
-            "or scipy sparse .npz.",
+            help="One or more files of one data set: svmlight text (plain, .gz, .bz2, .xz, .zst), "
+            "scipy sparse .npz, Parquet or Arrow, or texts with --text.",
         ),
     ],
     store: Annotated[
@@ -53,6 +56,18 @@ def convert(
     ] = None,
     zero_based: ZeroBased = False,
     labels: Labels = None,
+    text: routes.Text = False,
+    text_column: routes.TextColumn = None,
+    label_column: routes.LabelColumn = None,
+    hash_bits: routes.HashBits = None,
+    ngrams: routes.Ngrams = None,
+    binary: routes.Binary = False,
+    keep_case: routes.KeepCase = False,
+    indices: routes.Indices = None,
+    values: routes.Values = None,
+    categories: routes.CategoryFile = None,
+    ignore_unknown: routes.IgnoreUnknown = False,
+    hash_columns: routes.HashColumns = None,
     jobs: Annotated[
         int | None,
         typer.Option("--jobs", metavar="N", min=1, show_default=False, help="Threads."),
@@ -69,27 +84,50 @@ def convert(
 ) -> None:
     """Convert data files to a store on disk, in bounded memory."""
     budget = parse_memory(memory)
-    from dplasso.data.blocks import block_source
+    given = routes.RouteOptions(
+        label_column=label_column,
+        indices=indices,
+        values=values,
+        categories=categories,
+        ignore_unknown=ignore_unknown,
+        hash_columns=hash_columns,
+        hash_bits=hash_bits,
+        text=text,
+        text_column=text_column,
+        ngrams=ngrams,
+        binary=binary,
+        keep_case=keep_case,
+    )
     from dplasso.data.store import describe, write_store
     from dplasso.data.store_place import check_place
 
     check_place(store.absolute(), force=force)
     started = time.perf_counter()
     with progress_bars() as bars, ExitStack() as shown:
-        source = block_source(data, n_features=features, zero_based=zero_based, labels_path=labels)
+        source, origin, public = routes.open_route(
+            data, given, n_features=features, zero_based=zero_based, labels=labels
+        )
         written = write_store(
             source,
             store,
             memory=budget,
             force=force,
+            origin=origin,
             progress=stage_bars(bars, shown),
             n_threads=jobs or len(os.sched_getaffinity(0)),
         )
-    report = describe(written) | {"seconds": time.perf_counter() - started}
+    if public is None and features is None:
+        public = (
+            f"The number of columns ({written.shape[1]:,}) is treated as public; where the data "
+            "alone told it, declare it with --features."
+        )
+    report = describe(written) | {"public": public, "seconds": time.perf_counter() - started}
     if as_json:
         print_json(report)
-    else:
-        _print_report(report, store, features_declared=features is not None)
+        return
+    print_report(report, store)
+    if public is not None:
+        out.print(public, markup=False, highlight=False)
 
 
 def stage_bars(bars: Bars, shown: ExitStack) -> Callable[[str, int, int], None]:
@@ -118,7 +156,16 @@ def stage_bars(bars: Bars, shown: ExitStack) -> Callable[[str, int, int], None]:
     return progress
 
 
-def _print_report(report: dict[str, Any], store: Path, *, features_declared: bool) -> None:
+def print_report(report: Mapping[str, Any], store: Path) -> None:
+    """Print what was written.
+
+    Parameters
+    ----------
+    report : mapping
+        As `dplasso.data.store.describe` gives it, and ``seconds``.
+    store : pathlib.Path
+        Where.
+    """
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column()
@@ -131,10 +178,3 @@ def _print_report(report: dict[str, Any], store: Path, *, features_declared: boo
     table.add_row("size", f"{report['bytes']:,} bytes")
     table.add_row("seconds", f"{report['seconds']:.2f}")
     out.print(table)
-    if not features_declared:
-        out.print(
-            f"The number of columns ({report['n_features']:,}) is treated as public; where the "
-            "data alone told it, declare it with --features.",
-            markup=False,
-            highlight=False,
-        )

@@ -1,92 +1,39 @@
 """Generated twins of the data sets of arXiv 2310.19978: their shapes, not their contents.
 
-A twin has the rows, columns and non-zeros of its original, rows of log-normal length, columns whose
-popularity falls like a shifted power law (as words do: constants of News20 and RCV1 fitted to real
-text, those of the others chosen alike) in random order, and labels of a sparse linear model with
-noise. Everything follows from the seed, whatever the number of threads.
+A twin has the rows, columns and non-zeros of its original, and labels that a sparse linear model
+explains (`dplasso.data.twins_plan` says how). Everything follows from the seed: the rows are the
+same in memory (`make_twin`), as a stream of blocks (`twin_source`) and from any number of threads.
 """
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+import functools
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.files import Dataset
-from dplasso.data.twins_kernel import QUANTILES, count_dense, fill_rows
+from dplasso.data.streams import Progress
+from dplasso.data.twins_plan import (
+    PILOT_ROWS,
+    SHAPES,
+    Labelling,
+    Plan,
+    Shape,
+    draw_plan,
+    fill,
+    label_rows,
+    scaled_shape,
+    settle_labels,
+)
 
-_BLOCKS_PER_THREAD = 16
-# The longest row, in mean rows.
-_LONGEST_ROW = 40
-# Planted weights: how many, and among how many of the most popular columns.
-_N_PLANTED, _PLANTED_RANKS = 60, 2_000
-# Scale of the logistic noise on the labels, in standard deviations of the planted score.
-_LABEL_NOISE = 0.15
+__all__ = ["SHAPES", "Shape", "generate", "make_twin", "shape_source", "twin_source"]
 
-
-@dataclass(frozen=True)
-class Shape:
-    """What a generated data set looks like.
-
-    Attributes
-    ----------
-    n_rows, n_columns : int
-        N and D.
-    mean_row : float
-        Mean number of non-zeros in a row.
-    row_spread : float
-        Standard deviation of the logarithm of the row length; 0 makes all rows alike.
-    exponent, shift : float
-        A column of rank r is drawn proportionally to ``(r + shift) ** -exponent``.
-    unit_rows : bool
-        Values like tf-idf, rows of norm 1; otherwise ones.
-    n_dense : int
-        Informative columns that many rows have, with real values in (0, 1]; not with `unit_rows`.
-    dense_presence : tuple of float
-        Shares of the rows that hold the rarest and the commonest of them.
-    positive : float
-        Share of positive labels.
-    """
-
-    n_rows: int
-    n_columns: int
-    mean_row: float
-    row_spread: float = 0.8
-    exponent: float = 0.95
-    shift: float = 30.0
-    unit_rows: bool = True
-    n_dense: int = 0
-    dense_presence: tuple[float, float] = (0.15, 0.85)
-    positive: float = 0.5
-
-    @property
-    def n_nonzeros(self) -> int:
-        """Expected number of non-zeros."""
-        return round(self.n_rows * self.mean_row)
-
-
-# Rows, columns and non-zeros as published. URL's rows of 115.6 entries leave room for 200 dense
-# columns in half of the rows each.
-SHAPES = {
-    "rcv1": Shape(20_242, 47_236, 1_498_952 / 20_242, 0.7, 1.55, 150.0, positive=0.52),
-    "news20": Shape(19_996, 1_355_191, 9_097_916 / 19_996, 0.9, 0.88, 12.0),
-    "url": Shape(
-        2_396_130,
-        3_231_961,
-        277_058_644 / 2_396_130,
-        0.5,
-        1.0,
-        30.0,
-        unit_rows=False,
-        n_dense=200,
-        positive=0.33,
-    ),
-    "web": Shape(350_000, 16_609_143, 1_304_697_446 / 350_000, 0.8, 1.1, 100.0, positive=0.61),
-    "kdda": Shape(8_407_752, 20_216_830, 305_613_510 / 8_407_752, 0.4, positive=0.85),
-}
+_BYTES_PER_ENTRY = 8
+# A block is large enough to keep all threads busy, and small enough for a progress bar.
+_LARGEST_BLOCK = 64 << 20
 
 
 def make_twin(
@@ -123,22 +70,12 @@ def make_twin(
     ValueError
         For an unknown name, a scale that is not positive, or a shape that cannot be made.
     """
-    if name not in SHAPES:
-        raise ValueError(f"there is no twin {name!r}; there are {', '.join(SHAPES)}")
-    if not 0 < scale < np.inf:
-        raise ValueError(f"scale must be a positive number, got {scale!r}")
-    full = SHAPES[name]
-    shape = replace(
-        full,
-        n_rows=max(1, round(full.n_rows * scale)) if n_rows is None else n_rows,
-        n_columns=max(1, round(full.n_columns * scale)) if n_columns is None else n_columns,
-    )
-    made = generate(shape, seed=seed, n_jobs=n_jobs)
-    return replace(made, source=f"twin of {name}, {shape.n_rows} x {shape.n_columns}, seed {seed}")
+    shape = scaled_shape(name, scale, n_rows, n_columns)
+    return replace(generate(shape, seed=seed, n_jobs=n_jobs), source=_title(name, shape, seed))
 
 
 def generate(shape: Shape, *, seed: int = 0, n_jobs: int = -1) -> Dataset:
-    """Generate a data set of any shape.
+    """Generate a data set of any shape in memory.
 
     Parameters
     ----------
@@ -157,123 +94,112 @@ def generate(shape: Shape, *, seed: int = 0, n_jobs: int = -1) -> Dataset:
     Raises
     ------
     ValueError
-        If the shape cannot be made.
+        If the shape cannot be made, or not with 32-bit indices.
     """
-    _check_shape(shape)
-    rng = np.random.default_rng(seed)
-    row_seed = int(rng.integers(2**62))
-    columns = rng.permutation(np.arange(shape.n_columns, dtype=np.int32))
-    presence = np.linspace(*shape.dense_presence, shape.n_dense)
-    dense_weight = rng.normal(size=shape.n_dense)
-    planted = _planted_weights(shape, rng)
-    lengths = _row_lengths(shape, float(presence.sum()), rng)
-    threads = effective_n_jobs(n_jobs)
-    if shape.n_dense:
-        _in_blocks(
-            shape.n_rows,
-            threads,
-            lambda first, last: count_dense(row_seed, first, last, presence, lengths),
+    if shape.n_nonzeros >= 2**31:
+        raise ValueError(
+            f"{shape.n_nonzeros} non-zeros do not fit 32-bit indices: give a smaller scale"
         )
-    indptr = np.zeros(shape.n_rows + 1, dtype=np.int64)
-    np.cumsum(lengths, out=indptr[1:])
-    n_nonzeros = int(indptr[-1])
-    indices = np.empty(n_nonzeros, dtype=np.int32)
-    values = np.empty(n_nonzeros, dtype=np.float32)
-    score = np.empty(shape.n_rows)
-    table = _rank_quantiles(shape)
-    _in_blocks(
-        shape.n_rows,
-        threads,
-        lambda first, last: fill_rows(
-            row_seed,
-            first,
-            last,
-            indptr,
-            indices,
-            values,
-            score,
-            presence,
-            dense_weight,
-            table,
-            planted,
-            columns,
-            shape.shift,
-            shape.unit_rows,
-        ),
+    threads = effective_n_jobs(n_jobs)
+    plan = draw_plan(shape, seed, threads)
+    indices, values, score = fill(plan, 0, shape.n_rows, threads)
+    y = label_rows(plan, settle_labels(plan, score), 0, score)
+    X = csr_array(
+        (values, indices, plan.indptr.astype(np.int32)), shape=(shape.n_rows, shape.n_columns)
     )
-    X = csr_array((values, indices, indptr.astype(np.int32)), shape=(shape.n_rows, shape.n_columns))
     X.has_canonical_format = True
-    score += rng.logistic(scale=_LABEL_NOISE * (float(score.std()) or 1.0), size=score.size)
-    threshold = np.quantile(score, 1.0 - shape.positive)
-    y = np.where(score > threshold, 1, -1).astype(np.int8)
     return Dataset(X, y, f"generated, {shape.n_rows} x {shape.n_columns}, seed {seed}")
 
 
-def _check_shape(shape: Shape) -> None:
-    """Refuse what cannot be made."""
-    sparse_columns = shape.n_columns - shape.n_dense
-    room = 0.9 * sparse_columns
-    dense = shape.n_dense * sum(shape.dense_presence) / 2
-    if shape.n_rows < 1 or sparse_columns < 1:
-        raise ValueError(
-            "a data set needs at least one row and one column that is not dense, got "
-            f"{shape.n_rows} rows and {sparse_columns} such columns"
-        )
-    if not dense <= shape.mean_row <= dense + room:
-        raise ValueError(
-            f"rows of {shape.mean_row:g} entries do not fit {shape.n_columns} columns, "
-            f"{shape.n_dense} of them dense: give a length from {dense:g} to {dense + room:g}"
-        )
-    if shape.n_nonzeros >= 2**31 or shape.n_columns >= 2**31:
-        raise ValueError(
-            f"{shape.n_nonzeros} non-zeros in {shape.n_columns} columns do not fit 32-bit "
-            "indices: give a smaller scale"
-        )
+def twin_source(
+    name: str,
+    scale: float = 1.0,
+    seed: int = 0,
+    *,
+    n_rows: int | None = None,
+    n_columns: int | None = None,
+    n_jobs: int = -1,
+) -> BlockSource:
+    """Generate a twin of one of the paper's data sets as a stream of blocks of rows.
+
+    The rows are those of `make_twin`, bit for bit. Memory is that of the blocks asked for and of
+    arrays of ``16 N + 4 D`` bytes, whatever the number of non-zeros.
+
+    Parameters
+    ----------
+    name, scale, seed, n_rows, n_columns, n_jobs
+        As for `make_twin`.
+
+    Returns
+    -------
+    BlockSource
+        Progress is counted in rows.
+
+    Raises
+    ------
+    ValueError
+        For an unknown name, a scale that is not positive, or a shape that cannot be made.
+    """
+    shape = scaled_shape(name, scale, n_rows, n_columns)
+    return shape_source(shape, seed=seed, n_jobs=n_jobs, title=_title(name, shape, seed))
 
 
-def _row_lengths(shape: Shape, dense: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draw the number of sparse entries of each row; log-normal, with the mean met."""
-    mean = shape.mean_row - dense
-    longest = min(0.9 * (shape.n_columns - shape.n_dense), _LONGEST_ROW * mean)
-    drawn = rng.lognormal(0.0, shape.row_spread, shape.n_rows)
-    lengths = drawn * (mean / drawn.mean())
-    for _ in range(8):
-        # Cutting the longest rows takes something off the mean; give it back to the others.
-        np.clip(lengths, min(1.0, mean), longest, out=lengths)
-        lengths *= mean / lengths.mean()
-    # An entry more or less, so that the mean is met to a fraction of an entry.
-    rounded: NDArray[np.int64] = np.floor(lengths + rng.random(shape.n_rows)).astype(np.int64)
-    np.minimum(rounded, max(1, int(longest)), out=rounded)
-    return rounded
+def shape_source(
+    shape: Shape, *, seed: int = 0, n_jobs: int = -1, title: str = "generated"
+) -> BlockSource:
+    """Generate a data set of any shape as a stream of blocks of rows.
+
+    Parameters
+    ----------
+    shape, seed, n_jobs
+        As for `generate`.
+    title : str, default="generated"
+        The source's name.
+
+    Returns
+    -------
+    BlockSource
+        With the rows that `generate` makes.
+    """
+    threads = effective_n_jobs(n_jobs)
+
+    # Drawn now, so that whoever plans the memory of the blocks sees these arrays.
+    plan = draw_plan(shape, seed, threads)
+
+    @functools.cache
+    def labelling(block_entries: int) -> Labelling:
+        pilot = min(shape.n_rows, PILOT_ROWS)
+        scores = [
+            fill(plan, first, last, threads)[2]
+            for first, last in _row_ranges(plan, pilot, block_entries)
+        ]
+        return settle_labels(plan, np.concatenate(scores))
+
+    def blocks(memory_bytes: int, progress: Progress | None = None) -> Iterator[RowBlock]:
+        # One block may still be with the caller while the next one is filled.
+        block_entries = min(memory_bytes // 2, _LARGEST_BLOCK) // _BYTES_PER_ENTRY
+        labels = labelling(block_entries)
+        for first, last in _row_ranges(plan, shape.n_rows, block_entries):
+            indices, values, score = fill(plan, first, last, threads)
+            indptr = plan.indptr[first : last + 1] - plan.indptr[first]
+            yield RowBlock(indptr, indices, values, label_rows(plan, labels, first, score))
+            del indices, values
+            if progress is not None:
+                progress(last, shape.n_rows)
+
+    return BlockSource(title, shape.n_columns, blocks, shape.n_rows)
 
 
-def _rank_quantiles(shape: Shape) -> NDArray[np.float64]:
-    """Tabulate the inverse of the ranks' distribution function."""
-    n_ranks = shape.n_columns - shape.n_dense
-    u = np.linspace(0.0, 1.0, QUANTILES + 1)
-    low, high = shape.shift, n_ranks + shape.shift
-    power = 1.0 - shape.exponent
-    if power == 0.0:
-        return np.asarray(low * (high / low) ** u - low)
-    return np.asarray((low**power + u * (high**power - low**power)) ** (1.0 / power) - low)
+def _row_ranges(plan: Plan, n_rows: int, block_entries: int) -> Iterator[tuple[int, int]]:
+    """Cut the first rows into ranges of about that many entries, of one row at least."""
+    first = 0
+    while first < n_rows:
+        limit = plan.indptr[first] + block_entries
+        last = int(np.searchsorted(plan.indptr, limit, side="right")) - 1
+        last = min(max(last, first + 1), n_rows)
+        yield first, last
+        first = last
 
 
-def _planted_weights(shape: Shape, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Choose informative columns, popular and rare ones, and their weights."""
-    n_ranks = min(_PLANTED_RANKS, shape.n_columns - shape.n_dense)
-    planted = np.zeros(n_ranks)
-    ranks = np.unique((n_ranks ** rng.random(_N_PLANTED)).astype(np.int64) - 1)
-    # A few strong columns and many weak ones, rare columns louder: else the few popular ones would
-    # be the whole model.
-    strength = rng.permutation(1.0 / np.sqrt(np.arange(1, ranks.size + 1)))
-    loudness = (1.0 + ranks / max(shape.shift, 1.0)) ** (shape.exponent / 4.0)
-    planted[ranks] = rng.choice([-1.0, 1.0], ranks.size) * strength * loudness
-    return planted
-
-
-def _in_blocks(n_rows: int, threads: int, work: Callable[[int, int], object]) -> None:
-    """Run `work` on blocks of rows, in several threads."""
-    n_blocks = min(n_rows, threads * _BLOCKS_PER_THREAD)
-    edges = np.linspace(0, n_rows, n_blocks + 1).astype(np.int64)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, edges[:-1].tolist(), edges[1:].tolist()))
+def _title(name: str, shape: Shape, seed: int) -> str:
+    return f"twin of {name}, {shape.n_rows} x {shape.n_columns}, seed {seed}"

@@ -66,6 +66,7 @@ def fill_rows(
     seed,
     first,
     last,
+    base,
     indptr,
     indices,
     values,
@@ -84,9 +85,13 @@ def fill_rows(
     ----------
     seed, first, last : int
         Seed of the data set; rows to fill.
-    indptr, indices, values : ndarray
-        The matrix; `indptr` is given, the others are filled in.
-    score : ndarray of float64, shape (N,)
+    base : int
+        The row with which `indices`, `values` and `score` start.
+    indptr : ndarray of int64, shape (N + 1,)
+        Where each row of the whole matrix starts.
+    indices, values : ndarray of int32 and float32
+        Filled with the entries.
+    score : ndarray of float64
         Filled with the planted model's score.
     presence, dense_weight : ndarray of float64, shape (K,)
         Share of rows that hold each dense column, and its planted weight.
@@ -168,12 +173,12 @@ def fill_rows(
             for p in range(length):
                 value[p] = np.float32(np.float64(value[p]) * norm)
             sparse *= norm * np.sqrt(np.float64(length))
-        score[i] = total + sparse
+        score[i - base] = total + sparse
         # Sorting column and value as one number; float32 bits fit the lower half.
         for p in range(length):
             keys[p] = (keys[p] << 32) | (np.int64(bits[p]) & np.int64(0xFFFFFFFF))
         keys[:length].sort()
-        start = indptr[i]
+        start = indptr[i] - indptr[base]
         for p in range(length):
             indices[start + p] = np.int32(keys[p] >> 32)
             bits[p] = np.int32(keys[p] & np.int64(0x7FFFFFFF))

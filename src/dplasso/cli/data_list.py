@@ -1,0 +1,76 @@
+"""``dplasso data list``: the paper's data sets, their sizes and where they come from."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from dplasso.cli import options
+from dplasso.cli.output import out, print_json
+
+EXAMPLES = options.examples(
+    "dplasso data list",
+    "dplasso data list --json",
+    note="fetch downloads one and converts it to a store; twin generates one of its shape.",
+)
+
+BaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--base-url",
+        metavar="URL",
+        show_default=False,
+        help="Where the files are: a mirror. Default: $DPLASSO_DATA_URL, else LIBSVM's data page.",
+    ),
+]
+
+
+def list_sets(base_url: BaseUrl = None, as_json: options.AsJson = False) -> None:
+    """Show the data sets that can be fetched, with their sizes and source."""
+    from dplasso.data import catalog
+
+    base, folder = catalog.base_url(base_url), catalog.download_folder()
+    rows: list[dict[str, Any]] = []
+    for entry in catalog.CATALOG.values():
+        there = catalog.find_download(entry, folder)
+        rows.append(
+            {
+                "name": entry.name,
+                "title": entry.title,
+                "n_samples": entry.n_rows,
+                "n_features": entry.n_columns,
+                "nnz": entry.n_nonzeros,
+                "store_bytes": entry.store_bytes,
+                "source": base + (there.name if there else entry.files[0]),
+                "twin": entry.twin,
+                "downloaded": there,
+                "download_bytes": there.stat().st_size if there else None,
+            }
+        )
+    if as_json:
+        print_json({"data_sets": rows, "base_url": base, "folder": folder})
+        return
+    sizes = Table("name", box=None, pad_edge=False)
+    for heading in ("rows", "columns", "non-zeros", "store, about", "downloaded"):
+        sizes.add_column(heading, justify="right")
+    files = Table("name", "what", box=None, pad_edge=False)
+    files.add_column("file at the source", overflow="fold")
+    for row in rows:
+        sizes.add_row(
+            row["name"],
+            f"{row['n_samples']:,}",
+            f"{row['n_features']:,}",
+            f"{row['nnz']:,}",
+            _size(row["store_bytes"]),
+            _size(row["download_bytes"]) if row["downloaded"] else "no",
+        )
+        files.add_row(row["name"], row["title"], row["source"].rpartition("/")[2])
+    out.print(sizes)
+    out.print()
+    out.print(files)
+    out.print(f"\nsource: {base}\ndownloads: {folder}", markup=False, highlight=False)
+
+
+def _size(n_bytes: int) -> str:
+    unit, factor = ("GB", 1e9) if n_bytes >= 1e9 else ("MB", 1e6)
+    return f"{n_bytes / factor:,.1f} {unit}"
