@@ -263,6 +263,21 @@ def test_the_lock_waits_for_the_directory_that_has_the_name(tmp_path, monkeypatc
     assert list((tmp_path / "moved").iterdir()) == []
 
 
+def test_somebody_who_only_asks_does_not_stop_a_conversion(tmp_path, monkeypatch):
+    flock = fcntl.flock
+    refused = []
+
+    def busy_once(descriptor, operation):
+        if not refused:
+            refused.append(descriptor)
+            raise BlockingIOError
+        return flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", busy_once)
+    assert_holds(convert(tmp_path / "s"), X, Y)
+    assert refused
+
+
 def test_readers_go_on_while_the_store_is_replaced(tmp_path):
     first = convert(tmp_path / "s")
     other = random_matrix(9, 20, 0.3, seed=5)

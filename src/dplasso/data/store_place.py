@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ _UNFINISHED_FILES = (
     | {_WRITER_FILE, OFFSETS_FILE}
     | {array_file(Path(), name).with_suffix(".recast").name for name in _ARRAYS}
 )
+_LOCK_TRIES, _LOCK_PAUSE = 4, 0.05
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -112,6 +114,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 def _lock(partial: Path, path: Path) -> int:
     """Lock the directory, by the system: the lock of a killed process is gone with it."""
+    refusals = 0
     while True:
         try:
             with suppress(FileExistsError):
@@ -132,6 +135,10 @@ def _lock(partial: Path, path: Path) -> int:
                 return descriptor
         except BlockingIOError:
             os.close(descriptor)
+            # Whoever only asks `is_being_written` holds the lock for a moment.
+            if (refusals := refusals + 1) < _LOCK_TRIES:
+                time.sleep(_LOCK_PAUSE)
+                continue
             raise StoreError(f"{path} is being written by {writer(partial)}; wait for it") from None
         os.close(descriptor)
 
