@@ -75,7 +75,7 @@ def empty_outputs(problem, *, record=False):
     n_steps, kept = problem.n_steps, problem.n_steps if record else 0
     history = np.zeros(kept), np.zeros(kept)
     vertex, sign = np.zeros(n_steps, dtype=np.int64), np.zeros(n_steps, dtype=np.int8)
-    return vertex, sign, history, work_table(0)
+    return vertex, sign, history, work_table(0), 0
 
 
 def watch(problem, selector, drift_tol, *, outputs=None, seed=0):

@@ -23,6 +23,7 @@ SOLVERS = ("sparse", "standard")
 _CHUNK_SECONDS = 0.1
 
 Progress = Callable[[int, int], None]
+Checkpoint = Callable[[int, Transcript], None]
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,8 @@ def solve(
     record_work: bool = False,
     n_threads: int = 1,
     progress: Progress | None = None,
+    given: Transcript | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> Solution:
     """Run T steps of Frank-Wolfe.
 
@@ -123,19 +126,35 @@ def solve(
         Threads for the set-up passes.
     progress : callable, optional
         Called between chunks with the steps done and T.
+    given : Transcript, optional
+        The first k <= T steps, taken rather than drawn: the run goes on from where the one that
+        drew them was. The selector, told of all changes, draws as many times as in that run.
+    checkpoint : callable, optional
+        Called after each chunk, before `progress`, with the steps done and their transcript, a
+        view that later steps leave alone.
 
     Returns
     -------
     Solution
+
+    Raises
+    ------
+    ValueError
+        If more than T steps are given.
     """
     n_steps = problem.n_steps
+    n_given = 0 if given is None else len(given)
+    if n_given > n_steps:
+        raise ValueError(f"{n_given} steps are given to a run of {n_steps}")
     gradient, alpha = starting_gradient(problem, n_threads)
     vertex = np.zeros(n_steps, dtype=np.int64)
     sign = np.zeros(n_steps, dtype=np.int8)
+    if given is not None:
+        vertex[:n_given], sign[:n_given] = given.vertex, given.sign
     recorded = n_steps if record_history else 0
     history = (np.zeros(recorded), np.zeros(recorded))
     work = work_table(n_steps if record_work else 0)
-    outputs = (vertex, sign, history, work)
+    outputs = (vertex, sign, history, work, n_given)
     state: SparseState | StandardState
     if solver == "sparse":
         state = start_sparse(problem, alpha, gradient, drift_tol is not None)
@@ -156,6 +175,8 @@ def solve(
         elif chunk > 1:
             chunk //= 2
         done = last
+        if checkpoint is not None:
+            checkpoint(done, Transcript(vertex[:done], sign[:done]))
         if progress is not None:
             progress(done, n_steps)
     return Solution(

@@ -170,7 +170,7 @@ def many_touches(problem, state, j, step):
 
 @njit(cache=True, nogil=True)
 def run_sparse(
-    problem, state, selector, stream, tolerance, first, last, vertex, sign, history, work
+    problem, state, selector, stream, tolerance, first, last, vertex, sign, history, work, n_given
 ):
     """Take steps `first` to `last` (inclusive, from 1) of Algorithm 2.
 
@@ -186,17 +186,22 @@ def run_sparse(
     first, last : int
         Steps to take.
     vertex, sign : ndarray, shape (T,)
-        The transcript, filled in.
+        The transcript, filled in behind the first `n_given` steps.
     history : tuple of two ndarray of float64
         Objective and gap, filled in when of length T; of length 0 in private runs.
     work : ndarray of int64, shape (T, 6) or (0, 6)
         Work per step (`dplasso.frank_wolfe.work`), likewise.
+    n_given : int
+        Steps whose vertices stand in the transcript already. The selector draws there too, for the
+        sake of its state, and the draw is thrown away.
     """
     objective, gap = history
     record = objective.size > 0
     n_rows = state.margin.size
     for step in range(first, last + 1):
         j, s = select(selector, state.alpha, stream)
+        if step <= n_given:
+            j, s = vertex[step - 1], np.int64(sign[step - 1])
         vertex[step - 1] = j
         sign[step - 1] = s
         steepest = np.float64(state.alpha[j]) / problem.unit

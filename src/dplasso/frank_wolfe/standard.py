@@ -89,7 +89,9 @@ def refresh_all(problem, state, step):
 
 
 @njit(cache=True, nogil=True)
-def run_standard(problem, state, selector, stream, first, last, vertex, sign, history, work):
+def run_standard(
+    problem, state, selector, stream, first, last, vertex, sign, history, work, n_given
+):
     """Take steps `first` to `last` (inclusive, from 1) of Algorithm 1.
 
     Parameters are those of `dplasso.frank_wolfe.sparse.run_sparse`; there is nothing to drift.
@@ -100,6 +102,8 @@ def run_standard(problem, state, selector, stream, first, last, vertex, sign, hi
         refresh_all(problem, state, step - 1)
         rebuild(selector, state.alpha)
         j, s = select(selector, state.alpha, stream)
+        if step <= n_given:
+            j, s = vertex[step - 1], np.int64(sign[step - 1])
         vertex[step - 1] = j
         sign[step - 1] = s
         if objective.size:
