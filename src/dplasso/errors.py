@@ -9,5 +9,9 @@ class ModelFileError(ValueError):
     """A file that is not a complete, undamaged dplasso model of a known version."""
 
 
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be resumed: damaged, of another fit, finished, or in use."""
+
+
 class PrivacyLeakWarning(RuntimeWarning):
     """The fit that follows is not differentially private, whatever epsilon says."""

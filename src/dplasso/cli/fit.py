@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from dplasso.cli import options
+from dplasso.cli.checkpoints import kept_checkpoint
 from dplasso.cli.files import check_outputs, write_text
 from dplasso.cli.options import DATA, MODEL, OUTPUT, PRIVACY
 from dplasso.cli.output import (
@@ -36,6 +37,8 @@ EXAMPLES = options.examples(
     "dplasso fit train.svm.gz --epsilon 1 --model model.npz",
     "dplasso fit train.svm.gz --epsilon 1 --binarize --classes 0,1 --test test.svm.gz",
     "dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json",
+    "dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    "
+    "(killed? the same again with --resume)",
     note="Row counts, seconds and test scores are for the curator. They are computed without "
     "noise and are no part of the release: what may be released is the model and its "
     "statement.",
@@ -185,6 +188,9 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    checkpoint: options.CheckpointPath = None,
+    checkpoint_seconds: options.CheckpointSeconds = 5.0,
+    resume: options.Resume = False,
     force: Annotated[
         bool,
         typer.Option("--force", help="Overwrite existing outputs.", rich_help_panel=OUTPUT),
@@ -216,9 +222,20 @@ def fit(
     # Everything that can be refused is refused before the long work starts.
     _check_settings(estimator)
     inputs = [path for path in (data, labels, test, test_labels) if path is not None]
-    check_outputs([path for path in (model, statement) if path is not None], inputs, force=force)
-
-    with progress_bars() as bars:
+    outputs = [path for path in (model, statement) if path is not None]
+    check_outputs(outputs, inputs, force=force)
+    with (
+        kept_checkpoint(
+            estimator,
+            checkpoint,
+            resume=resume,
+            seconds=checkpoint_seconds,
+            inputs=inputs,
+            outputs=outputs,
+            force=force,
+        ) as kept,
+        progress_bars() as bars,
+    ):
         started = time.perf_counter()
         train = read(
             data,
@@ -242,15 +259,17 @@ def fit(
                 binarize=binarize,
             )
             check_known(held_out, estimator.classes, train.y)
-        seconds |= train_with_bar(estimator, train.X, train.y, bars, "training")
+        seconds |= train_with_bar(estimator, train.X, train.y, bars, "training", kept.begin)
 
-    scores = None
-    if held_out is not None:
-        from dplasso.cli.metrics import score
+        scores = None
+        if held_out is not None:
+            from dplasso.cli.metrics import score
 
-        scores = score(estimator, held_out.X, held_out.y, str(test))
-    with uninterrupted():
-        _write(estimator, model, statement)
+            scores = score(estimator, held_out.X, held_out.y, str(test))
+        with uninterrupted():
+            _write(estimator, model, statement)
+            if model is not None:
+                kept.finish()
     report = {
         "n_samples": train.X.shape[0],
         "n_features": train.X.shape[1],
@@ -260,6 +279,8 @@ def fit(
         "privacy": estimator.privacy_.to_dict(),
         "model": model,
     }
+    if kept.path is not None:
+        report["checkpoint"] = {"path": kept.path, "resumed_after": kept.steps}
     if scores is not None:
         report["test"] = {
             "auc": scores.auc,

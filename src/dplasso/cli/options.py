@@ -1,5 +1,6 @@
 """Options that several commands share: what is asked of privacy."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,6 +9,7 @@ PRIVACY = "Privacy"
 MODEL = "Model"
 DATA = "Data"
 OUTPUT = "Output"
+CHECKPOINT = "Interruptions"
 
 Epsilon = Annotated[
     float,
@@ -54,6 +56,35 @@ Iterations = Annotated[
         help="Iterations, and the most non-zero weights the model can have; more iterations "
         "leave less budget for each.",
         rich_help_panel=MODEL,
+    ),
+]
+CheckpointPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="PATH",
+        show_default=False,
+        help="Keep the steps taken so far in this file, so that a fit that is killed can go on. "
+        "It belongs with the data; release the model instead.",
+        rich_help_panel=CHECKPOINT,
+    ),
+]
+CheckpointSeconds = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint-seconds",
+        metavar="S",
+        min=0,
+        help="How often the checkpoint is written.",
+        rich_help_panel=CHECKPOINT,
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on from --checkpoint, with the same data and options. Costs no budget twice.",
+        rich_help_panel=CHECKPOINT,
     ),
 ]
 AsJson = Annotated[
