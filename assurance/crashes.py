@@ -295,22 +295,29 @@ def crash(kills: int, seed: int) -> Outcome:
             outcome.survived += len(outcome.failures) == before
     finally:
         shutil.rmtree(home)
-    outcome.seconds = time.perf_counter() - began
+    outcome.seconds = round(time.perf_counter() - began, 1)
     return outcome
 
 
-def main() -> None:
-    """Run the command."""
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; the exit code is 1 if a fit did not survive."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m assurance.crashes",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--kills", type=int, default=200, help="processes to kill")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    arguments = parser.parse_args()
-    outcome = crash(arguments.kills, arguments.seed)
-    if arguments.json:
-        print(json.dumps(asdict(outcome)))
+    given = parser.parse_args(arguments)
+    outcome = crash(given.kills, given.seed)
+    report = {
+        "command": f"python -m assurance.crashes --kills {given.kills} --seed {given.seed}",
+        "passed": not outcome.failures,
+        **asdict(outcome),
+    }
+    if given.json:
+        print(json.dumps(report))
     else:
         print(
             f"{outcome.kills} processes killed ({outcome.during_writes} inside a write), "
@@ -319,8 +326,8 @@ def main() -> None:
         )
         for failure in outcome.failures:
             print(f"  {failure}")
-    sys.exit(bool(outcome.failures))
+    return 0 if report["passed"] else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
