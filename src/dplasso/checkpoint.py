@@ -183,17 +183,18 @@ def mark_finished(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     CheckpointError
-        If it is damaged or the fit is not complete.
+        If it is damaged, in use by another process, or the fit is not complete.
     OSError
         If it cannot be read or written.
     """
-    checkpoint = read_checkpoint(path)
-    if not checkpoint.is_complete:
-        raise CheckpointError(
-            f"{os.fspath(path)} holds {len(checkpoint.transcript)} of "
-            f"{checkpoint.statement.steps} steps: resume the fit before it is marked as finished."
-        )
-    _write(replace(checkpoint, finished=True), path)
+    with claim(path):
+        checkpoint = read_checkpoint(path)
+        if not checkpoint.is_complete:
+            raise CheckpointError(
+                f"{os.fspath(path)} holds {len(checkpoint.transcript)} of "
+                f"{checkpoint.statement.steps} steps: resume the fit before marking it as finished."
+            )
+        _write(replace(checkpoint, finished=True), path)
 
 
 def check_resumable(estimator: "DPLassoClassifier", path: str | os.PathLike[str]) -> Checkpoint:

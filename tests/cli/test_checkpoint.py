@@ -93,8 +93,8 @@ def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept
     [
         (["--resume", "--checkpoint", "{kept}"], "no checkpoint"),
         (["--checkpoint", "{there}"], "--force"),
-        (["--checkpoint", "{train}", "--force"], "is an input"),
-        (["--checkpoint", "{model}", "--model", "{model}"], "named for two outputs"),
+        (["--checkpoint", "{train}", "--force"], "is named twice"),
+        (["--checkpoint", "{model}", "--model", "{model}"], "is named twice"),
         (["--checkpoint", "{there}", "--resume"], "not a dplasso checkpoint file"),
     ],
 )

@@ -48,11 +48,10 @@ def kept_checkpoint(
     *,
     resume: bool,
     seconds: float,
-    inputs: list[Path],
-    outputs: list[Path],
+    others: list[Path],
     force: bool,
 ) -> Iterator[Kept]:
-    """Hold the checkpoint while the command runs; refuse at once what could not be kept or resumed.
+    """Hold the checkpoint during a fit; refuse at once what could not be kept or resumed.
 
     Parameters
     ----------
@@ -64,10 +63,8 @@ def kept_checkpoint(
         ``--resume``.
     seconds : float
         ``--checkpoint-seconds``.
-    inputs : list of pathlib.Path
-        Files that the command reads.
-    outputs : list of pathlib.Path
-        Files that it will write.
+    others : list of pathlib.Path
+        Files that the command reads or will write.
     force : bool
         Whether a new fit may overwrite a checkpoint.
 
@@ -89,9 +86,9 @@ def kept_checkpoint(
     from dplasso.checkpoint import check_resumable, keep_checkpoints
     from dplasso.claim import claim
 
-    if path.resolve() in {output.resolve() for output in outputs}:
-        raise ValueError(f"{path} is named for two outputs; give each its own file")
-    check_outputs([path], inputs, force=force or resume)
+    if path.resolve() in {other.resolve() for other in others}:
+        raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
+    check_outputs([path], force=force or resume)
     with claim(path):
         stored = check_resumable(estimator, path) if resume else None
         steps = None if stored is None else len(stored.transcript)

@@ -222,20 +222,17 @@ def fit(
     # Everything that can be refused is refused before the long work starts.
     _check_settings(estimator)
     inputs = [path for path in (data, labels, test, test_labels) if path is not None]
-    outputs = [path for path in (model, statement) if path is not None]
-    check_outputs(outputs, inputs, force=force)
-    with (
-        kept_checkpoint(
-            estimator,
-            checkpoint,
-            resume=resume,
-            seconds=checkpoint_seconds,
-            inputs=inputs,
-            outputs=outputs,
-            force=force,
-        ) as kept,
-        progress_bars() as bars,
-    ):
+    check_outputs([path for path in (model, statement) if path is not None], inputs, force=force)
+    kept = kept_checkpoint(
+        estimator,
+        checkpoint,
+        resume=resume,
+        seconds=checkpoint_seconds,
+        others=[*inputs, *(path for path in (model, statement) if path is not None)],
+        force=force,
+    )
+
+    with kept as kept_fit, progress_bars() as bars:
         started = time.perf_counter()
         train = read(
             data,
@@ -259,17 +256,17 @@ def fit(
                 binarize=binarize,
             )
             check_known(held_out, estimator.classes, train.y)
-        seconds |= train_with_bar(estimator, train.X, train.y, bars, "training", kept.begin)
+        seconds |= train_with_bar(estimator, train.X, train.y, bars, "training", kept_fit.begin)
 
-        scores = None
-        if held_out is not None:
-            from dplasso.cli.metrics import score
+    scores = None
+    if held_out is not None:
+        from dplasso.cli.metrics import score
 
-            scores = score(estimator, held_out.X, held_out.y, str(test))
-        with uninterrupted():
-            _write(estimator, model, statement)
-            if model is not None:
-                kept.finish()
+        scores = score(estimator, held_out.X, held_out.y, str(test))
+    with uninterrupted():
+        _write(estimator, model, statement)
+        if model is not None:
+            kept_fit.finish()
     report = {
         "n_samples": train.X.shape[0],
         "n_features": train.X.shape[1],
@@ -279,8 +276,8 @@ def fit(
         "privacy": estimator.privacy_.to_dict(),
         "model": model,
     }
-    if kept.path is not None:
-        report["checkpoint"] = {"path": kept.path, "resumed_after": kept.steps}
+    if checkpoint is not None:
+        report["checkpoint"] = {"path": checkpoint, "resumed_after": kept_fit.steps}
     if scores is not None:
         report["test"] = {
             "auc": scores.auc,

@@ -18,6 +18,8 @@ from dplasso.errors import DataError
 
 LABEL_KEYS = ("y", "labels")
 
+# zipfile, its decompressors and numpy's header parser raise a dozen unrelated types.
+_DAMAGE = Exception
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
@@ -122,8 +124,7 @@ def _read_arrays(path: Path, progress: Progress | None) -> dict[str, NDArray[Any
                 done += member.compress_size
                 if progress is not None:
                     progress(min(done, total), total)
-    except Exception as error:
-        # zipfile, its decompressors and numpy's header parser raise a dozen unrelated types.
+    except _DAMAGE as error:
         where = f", array {name!r}" if name else ""
         raise DataError(
             f"{path}{where}: not an undamaged .npz of plain arrays: {_one_line(error)}"
@@ -290,7 +291,7 @@ def _labels(
     try:
         with labels_path.open("rb") as file:
             labels = _read_array(file)
-    except Exception as error:
+    except _DAMAGE as error:
         raise DataError(
             f"{labels_path}: not an undamaged .npy of plain labels: {_one_line(error)}"
         ) from error
