@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso import model as model_module
+from dplasso.archive import digest, npy
 from dplasso.errors import ModelFileError
 from dplasso.model import FORMAT_VERSION, load_model, read_parts, save_model
 from model_files import STEPS, fitted, header_of, same
@@ -162,12 +162,11 @@ def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
     if change is not None:
         change(header)
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    parts["header"] = model_module._npy(text)
+    parts["header"] = npy(text)
     for name, value in members.items():
-        parts[name] = value if isinstance(value, bytes) else model_module._npy(value)
+        parts[name] = value if isinstance(value, bytes) else npy(value)
     parts.pop("sha256")
-    digest = np.frombuffer(model_module._digest(parts), dtype=np.uint8)
-    parts["sha256"] = model_module._npy(digest)
+    parts["sha256"] = npy(np.frombuffer(digest(parts), dtype=np.uint8))
     with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in parts.items():
             archive.writestr(f"{name}.npy", content)

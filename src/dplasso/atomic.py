@@ -10,7 +10,9 @@ from typing import BinaryIO
 
 
 @contextmanager
-def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def atomic_write(
+    path: str | os.PathLike[str], *, temporary: str | None = None
+) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its place only when the block ends well.
 
     The bytes go to a temporary file in the same directory, which replaces `path` in one step. If
@@ -21,6 +23,9 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ----------
     path : str or path-like
         Where the file shall be; a symbolic link is followed.
+    temporary : str, optional
+        Name of the temporary file, for a writer that is sure to be alone: what a killed process
+        left there is overwritten. By default no two writers share one.
 
     Yields
     ------
@@ -43,18 +48,18 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """
     target = _target(path)
     # Beside the target, so that the replacement is a rename within one file system.
-    temporary = target.with_name(f".dplasso-{secrets.token_hex(8)}.tmp")
+    beside = target.with_name(temporary or f".dplasso-{secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with beside.open("wb" if temporary else "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
-            shutil.copymode(target, temporary)
-        temporary.replace(target)
+            shutil.copymode(target, beside)
+        beside.replace(target)
     except BaseException:
         with suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            beside.unlink(missing_ok=True)
         raise
     _sync_directory(target.parent)
 

@@ -13,6 +13,10 @@ class ModelFileError(ValueError):
     """A file that is not a complete, undamaged dplasso model of a known version."""
 
 
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be resumed: damaged, of another fit, finished, or in use."""
+
+
 class LedgerError(ValueError):
     """A budget ledger that cannot be used, or not as asked; nothing was spent."""
 

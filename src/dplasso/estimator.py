@@ -19,7 +19,7 @@ from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.decision import margins
 from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.problem import Problem, build_problem
-from dplasso.frank_wolfe.solve import Progress, Solution, solve
+from dplasso.frank_wolfe.solve import Checkpoint, Progress, Solution, solve
 from dplasso.frank_wolfe.transcript import History, Transcript, coefficients_of
 from dplasso.privacy.ledger import charged, check_affordable
 from dplasso.privacy.mechanism import Mechanism, build_mechanism
@@ -218,12 +218,13 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         progress: Progress | None = None,
         seconds: dict[str, float] | None = None,
         forced: Transcript | None = None,
+        checkpoints: Any = None,
     ) -> Self:
-        """Fit, with the hooks of the command line and of replays.
+        """Fit, with the hooks of the command line, of replays and of checkpoints.
 
         `progress` is called as in `solve`; `seconds` receives the times of preparing and training,
         which are the curator's and no part of the model; `forced` replays a transcript instead of
-        drawing one.
+        drawing one; `checkpoints` comes from `dplasso.checkpoint.keep_checkpoints`.
         """
         began = time.perf_counter()
         self._check_parameters()
@@ -245,20 +246,28 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
                 PrivacyLeakWarning,
                 stacklevel=3,
             )
-        check_affordable(self.ledger, self.dataset, mechanism)
-        problem = self._problem(X, labels)
-        trained = time.perf_counter()
-        # Charged after all that can be refused and before anything private is computed.
-        with charged(self.ledger, self.dataset, mechanism):
-            solution = self._solve(problem, mechanism, stream, progress, forced)
-        if seconds is not None:
-            seconds["prepare"] = trained - began
-            seconds["train"] = time.perf_counter() - trained
         statement = make_statement(
             mechanism,
             seeded=self.random_state is not None,
             classes_declared=self.classes is not None,
         )
+        check_affordable(self.ledger, self.dataset, mechanism)
+        given, checkpoint = None, None
+        if checkpoints is not None:
+            if self.ledger is not None:
+                raise ValueError(
+                    "a fit charged to a ledger keeps no checkpoints: a resumed fit would be "
+                    "charged again; leave out one of the two"
+                )
+            given, checkpoint = checkpoints(self, statement, classes, X.shape[1])
+        problem = self._problem(X, labels)
+        trained = time.perf_counter()
+        # Charged after all that can be refused and before anything private is computed.
+        with charged(self.ledger, self.dataset, mechanism):
+            solution = self._solve(problem, mechanism, stream, progress, forced, given, checkpoint)
+        if seconds is not None:
+            seconds["prepare"] = trained - began
+            seconds["train"] = time.perf_counter() - trained
         self._set_fitted(solution.transcript, statement, classes, X.shape[1])
         if solution.history is not None:
             self.history_ = solution.history
@@ -303,6 +312,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         stream: RandomStream,
         progress: Progress | None,
         forced: Transcript | None,
+        given: Transcript | None,
+        checkpoint: Checkpoint | None,
     ) -> Solution:
         """Build the selection structure and run the solver."""
         n_coordinates = problem.n_columns + int(problem.intercept)
@@ -325,6 +336,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             record_work=mechanism.name != "exponential",
             n_threads=effective_n_jobs(self.n_jobs),
             progress=progress,
+            given=given,
+            checkpoint=checkpoint,
         )
 
     def _set_fitted(

@@ -4,20 +4,22 @@ The transcript of vertices *is* the model; the weights follow from it. The forma
 ``docs/model-file.md``.
 """
 
-import hashlib
-import io
-import json
 import os
-import zipfile
 from dataclasses import dataclass
-from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.atomic import atomic_write, check_writable
+from dplasso.archive import (
+    ArchiveKind,
+    array_of,
+    params_from_json,
+    params_to_json,
+    read_archive,
+    write_archive,
+)
+from dplasso.atomic import check_writable
 from dplasso.errors import ModelFileError
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.label_json import labels_from_json, labels_to_json
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FORMAT_VERSION",
     "ModelParts",
+    "check_release",
     "check_writable",
     "load_model",
     "parts_of",
@@ -39,7 +42,7 @@ __all__ = [
 
 MAGIC = "dplasso-model"
 FORMAT_VERSION = 1
-_DIGEST = "sha256"
+_KIND = ArchiveKind("model", MAGIC, FORMAT_VERSION, ModelFileError)
 _ARRAYS = {"vertex": "<i8", "sign": "|i1"}
 # Parameters that are the curator's business: which file keeps the budget, and under what name.
 _CURATORS = ("ledger", "dataset")
@@ -91,24 +94,56 @@ class ModelParts:
         steps = len(self.transcript)
         if steps != self.statement.steps:
             raise ValueError(f"{steps} vertices do not fit a statement of {self.statement.steps}")
-        if not isinstance(self.n_features, int) or self.n_features < 1:
-            raise ValueError(f"the number of columns cannot be {self.n_features!r}")
-        vertex, sign = self.transcript.vertex, self.transcript.sign
-        last = self.n_features if self.params.get("fit_intercept") else self.n_features - 1
-        if steps and (vertex.min() < 0 or vertex.max() > last):
-            raise ValueError(f"a vertex lies outside the {self.n_features} columns")
-        if not np.all(np.abs(sign) == 1):
-            raise ValueError("a sign is neither +1 nor -1")
-        if self.classes.shape != (2,) or self.classes[0] == self.classes[1]:
-            raise ValueError("a model has two different labels")
-        if self.feature_names is not None and self.feature_names.shape != (self.n_features,):
-            raise ValueError(f"the names do not fit {self.n_features} columns")
+        check_release(
+            self.transcript, self.n_features, self.classes, self.feature_names, self.params
+        )
         if self.history is not None:
             # Losses and gaps are functions of the data: they must never leave a private fit.
             if self.statement.mechanism != "none":
                 raise ValueError("only a fit without privacy has a history")
             if {self.history.objective.shape, self.history.gap.shape} != {(steps,)}:
                 raise ValueError(f"the history does not fit {steps} steps")
+
+
+def check_release(
+    transcript: Transcript,
+    n_features: int,
+    classes: NDArray[Any],
+    feature_names: NDArray[Any] | None,
+    params: dict[str, Any],
+) -> None:
+    """Check that vertices, columns and labels can belong together.
+
+    Parameters
+    ----------
+    transcript : Transcript
+        Vertices.
+    n_features : int
+        Number of columns D.
+    classes : ndarray
+        The labels.
+    feature_names : ndarray or None
+        Names of the columns.
+    params : dict
+        The estimator's parameters; ``fit_intercept`` says whether D is a coordinate.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    if not isinstance(n_features, int) or n_features < 1:
+        raise ValueError(f"the number of columns cannot be {n_features!r}")
+    vertex, sign = transcript.vertex, transcript.sign
+    last = n_features if params.get("fit_intercept") else n_features - 1
+    if vertex.size and (vertex.min() < 0 or vertex.max() > last):
+        raise ValueError(f"a vertex lies outside the {n_features} columns")
+    if not np.all(np.abs(sign) == 1):
+        raise ValueError("a sign is neither +1 nor -1")
+    if classes.shape != (2,) or classes[0] == classes[1]:
+        raise ValueError("a model has two different labels")
+    if feature_names is not None and feature_names.shape != (n_features,):
+        raise ValueError(f"the names do not fit {n_features} columns")
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -215,32 +250,23 @@ def write_parts(parts: ModelParts, path: str | os.PathLike[str]) -> None:
         If a label or parameter is of a kind that the file cannot hold.
     """
     names = parts.feature_names
-    params = {name: _to_json(name, value) for name, value in parts.params.items()}
+    params = params_to_json(parts.params, "model")
     params["random_state"] = "seeded" if parts.statement.randomness == "seeded" else None
     header = {
-        "magic": MAGIC,
-        "version": FORMAT_VERSION,
-        "written_by": f"dplasso {version('dplasso')}",
         "params": params,
         "privacy": parts.statement.to_dict(),
         "n_features": parts.n_features,
         "classes": labels_to_json(parts.classes),
         "feature_names": None if names is None else [str(name) for name in names],
     }
-    text = json.dumps(header, allow_nan=False, separators=(",", ":"))
-    members = {
-        "header": _npy(np.frombuffer(text.encode(), dtype=np.uint8)),
-        "vertex": _npy(parts.transcript.vertex.astype("<i8", copy=False)),
-        "sign": _npy(parts.transcript.sign.astype("|i1", copy=False)),
+    arrays = {
+        "vertex": parts.transcript.vertex.astype("<i8", copy=False),
+        "sign": parts.transcript.sign.astype("|i1", copy=False),
     }
     if parts.history is not None:
-        members["objective"] = _npy(parts.history.objective.astype("<f8", copy=False))
-        members["gap"] = _npy(parts.history.gap.astype("<f8", copy=False))
-    members[_DIGEST] = _npy(np.frombuffer(_digest(members), dtype=np.uint8))
-    with atomic_write(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, content in members.items():
-            # A ZipInfo made by hand carries a fixed date: the same model gives the same bytes.
-            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content)
+        arrays["objective"] = parts.history.objective.astype("<f8", copy=False)
+        arrays["gap"] = parts.history.gap.astype("<f8", copy=False)
+    write_archive(path, _KIND, header, arrays)
 
 
 def read_parts(path: str | os.PathLike[str]) -> ModelParts:
@@ -263,74 +289,26 @@ def read_parts(path: str | os.PathLike[str]) -> ModelParts:
     OSError
         If there is no such file or it cannot be read.
     """
-    shown = os.fspath(path)
-    with Path(path).open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        try:
-            members = _read_members(file, size)
-            header = _read_header(members)
-            return _parse(header, members)
-        except ModelFileError as error:
-            raise ModelFileError(f"{shown} {error}") from error.__cause__
-        except Exception as error:
-            # zipfile and numpy raise a dozen types on damaged bytes; all mean the same here.
-            reason = str(error).rstrip(".") or type(error).__name__
-            raise ModelFileError(f"{shown} is damaged or incomplete: {reason}.") from error
-
-
-def _read_members(file: Any, size: int) -> dict[str, bytes]:
-    """Read the archive's members, each checked against its CRC."""
-    if not zipfile.is_zipfile(file):
-        raise ModelFileError("is not a dplasso model file, or is cut short.")
-    with zipfile.ZipFile(file) as archive:
-        entries = {entry.filename: entry for entry in archive.infolist()}
-        if "header.npy" not in entries:
-            raise ModelFileError("is not a dplasso model file.")
-        for entry in entries.values():
-            # Stored members cannot be larger than the file: nothing to unpack, nothing to bomb.
-            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
-                raise ModelFileError("is damaged: a part of it is compressed or too large.")
-        return {name.removesuffix(".npy"): archive.read(name) for name in entries}
-
-
-def _read_header(members: dict[str, bytes]) -> dict[str, Any]:
-    """Parse the header and settle whether this version can read the rest."""
-    text = _array(members, "header", "|u1").tobytes()
-    try:
-        header = json.loads(text)
-    except ValueError as error:
-        raise ModelFileError("is not a dplasso model file.") from error
-    if not isinstance(header, dict) or header.get("magic") != MAGIC:
-        raise ModelFileError("is not a dplasso model file.")
-    found = header.get("version")
-    if isinstance(found, int) and found > FORMAT_VERSION:
-        raise ModelFileError(
-            f"has version {found} of the model format and this dplasso reads version "
-            f"{FORMAT_VERSION}: install a newer dplasso."
-        )
-    if found != FORMAT_VERSION:
-        raise ModelFileError(f"names no known version of the model format: {found!r}.")
-    return header
+    return read_archive(path, _KIND, _parse)
 
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> ModelParts:
     """Build the parts of a version 1 file."""
-    expected = {"header", _DIGEST, *_ARRAYS}
+    expected = {"header", *_ARRAYS}
     if set(members) not in (expected, expected | set(_HISTORY_ARRAYS)):
         raise ValueError(f"it holds {', '.join(sorted(members))}")
     if set(header) != _HEADER_KEYS:
         raise ValueError("its header has missing or unknown entries")
-    digest = _array(members, _DIGEST, "|u1").tobytes()
-    if digest != _digest({name: part for name, part in members.items() if name != _DIGEST}):
-        raise ValueError("its checksum does not fit")
     history = None
     if "gap" in members:
-        history = History(*(_array(members, name, kind) for name, kind in _HISTORY_ARRAYS.items()))
+        history = History(
+            *(array_of(members, name, kind) for name, kind in _HISTORY_ARRAYS.items())
+        )
     transcript = Transcript(
-        _array(members, "vertex", "<i8").astype(np.int64, copy=False),
-        _array(members, "sign", "|i1"),
+        array_of(members, "vertex", "<i8").astype(np.int64, copy=False),
+        array_of(members, "sign", "|i1"),
     )
-    params = {name: _from_json(value) for name, value in header["params"].items()}
+    params = params_from_json(header["params"])
     if params.get("random_state") not in (None, "seeded"):
         raise ValueError("it holds a random_state")
     params["random_state"] = None
@@ -351,55 +329,3 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> ModelParts:
         feature_names=names,
         history=history,
     )
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    """Serialise an array in numpy's .npy format."""
-    buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
-    return buffer.getvalue()
-
-
-def _array(members: dict[str, bytes], name: str, kind: str) -> NDArray[Any]:
-    """Parse one member, which must be a flat array of exactly this type."""
-    array = np.lib.format.read_array(io.BytesIO(members[name]), allow_pickle=False)
-    if array.dtype.str != kind or array.ndim != 1:
-        raise ValueError(f"its part {name!r} is not a flat array of type {kind}")
-    return array
-
-
-def _digest(members: dict[str, bytes]) -> bytes:
-    """Hash the members' bytes in the order of their names, lengths included."""
-    digest = hashlib.sha256()
-    for name in sorted(members):
-        digest.update(f"{name} {len(members[name])}\n".encode())
-        digest.update(members[name])
-    return digest.digest()
-
-
-def _to_json(name: str, value: Any) -> Any:
-    """Write a parameter's value: plain values as they are, infinities and labels marked."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if np.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, np.ndarray | list | tuple):
-        return {"labels": labels_to_json(np.asarray(value))}
-    raise ValueError(
-        f"A model file cannot hold the parameter {name}={value!r} of type {type(value).__name__}."
-    )
-
-
-def _from_json(value: Any) -> Any:
-    """Read a parameter's value back."""
-    if isinstance(value, dict):
-        if set(value) == {"float"}:
-            return float(value["float"])
-        if set(value) == {"labels"}:
-            return labels_from_json(value["labels"])
-        raise ValueError("a parameter is of no known kind")
-    if isinstance(value, list):
-        raise ValueError("a parameter is of no known kind")
-    return value

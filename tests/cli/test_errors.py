@@ -235,7 +235,7 @@ def test_ctrl_c_in_the_middle_of_a_fit_leaves_no_file(train, tmp_path):
         import dplasso.cli, dplasso.cli.fit as fit
         original = fit.train_with_bar
 
-        def train_with_bar(estimator, X, y, bars, label):
+        def train_with_bar(estimator, X, y, bars, label, checkpoints):
             inner = estimator._fit
 
             def _fit(X, y, *, progress, seconds):
@@ -266,7 +266,7 @@ def test_ctrl_c_in_the_middle_of_a_fit_leaves_no_file(train, tmp_path):
         finally:
             process.kill()
     assert process.returncode == 130
-    assert stderr.splitlines()[-1] == "interrupted, nothing was written"
+    assert stderr.splitlines()[-1] == "interrupted, no result was written"
     assert "Traceback" not in stderr
     assert list(tmp_path.iterdir()) == []
 

@@ -82,7 +82,7 @@ def empty_outputs(problem, *, record=False):
     n_steps, kept = problem.n_steps, problem.n_steps if record else 0
     history = np.zeros(kept), np.zeros(kept)
     vertex, sign = np.zeros(n_steps, dtype=np.int64), np.zeros(n_steps, dtype=np.int8)
-    return vertex, sign, history, work_table(0)
+    return vertex, sign, history, work_table(0), 0
 
 
 def renumbered(problem):

@@ -8,6 +8,7 @@ import typer
 from rich.table import Table
 
 from dplasso.cli import options
+from dplasso.cli.checkpoints import kept_checkpoint
 from dplasso.cli.files import check_outputs, write_text
 from dplasso.cli.ledger import left_in, left_sentence
 from dplasso.cli.options import DATA, MODEL, OUTPUT, PRIVACY
@@ -43,6 +44,8 @@ EXAMPLES = options.examples(
     "dplasso fit 'part-*.svm.gz' --epsilon 1 --label-map neg=0,pos=1 --model model.npz",
     "dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz",
     "dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json",
+    "dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    "
+    "(killed? the same again with --resume)",
     note="Row counts, seconds and test scores are for the curator. They are computed without "
     "noise and are no part of the release: what may be released is the model and its "
     "statement.",
@@ -196,6 +199,9 @@ def fit(
             rich_help_panel=OUTPUT,
         ),
     ] = None,
+    checkpoint: options.CheckpointPath = None,
+    checkpoint_seconds: options.CheckpointSeconds = 5.0,
+    resume: options.Resume = False,
     force: Annotated[
         bool,
         typer.Option("--force", help="Overwrite existing outputs.", rich_help_panel=OUTPUT),
@@ -235,8 +241,16 @@ def fit(
     if ledger is not None:
         inputs.append(ledger)
     check_outputs([path for path in (model, statement) if path is not None], inputs, force=force)
+    kept = kept_checkpoint(
+        estimator,
+        checkpoint,
+        resume=resume,
+        seconds=checkpoint_seconds,
+        others=[*inputs, *(path for path in (model, statement) if path is not None)],
+        force=force,
+    )
 
-    with progress_bars() as bars:
+    with kept as kept_fit, progress_bars() as bars:
         started = time.perf_counter()
         train = read(
             data,
@@ -265,7 +279,7 @@ def fit(
                 binarize=binarize,
             )
             check_known(held_out, estimator.classes, train.y)
-        seconds |= train_with_bar(estimator, train.X, train.y, bars, "training")
+        seconds |= train_with_bar(estimator, train.X, train.y, bars, "training", kept_fit.begin)
 
     scores = None
     if held_out is not None:
@@ -274,6 +288,8 @@ def fit(
         scores = score(estimator, held_out.X, held_out.y, held_out.source)
     with uninterrupted():
         _write(estimator, model, statement)
+        if model is not None:
+            kept_fit.finish()
     report = {
         "n_samples": train.X.shape[0],
         "n_features": train.X.shape[1],
@@ -283,6 +299,8 @@ def fit(
         "privacy": estimator.privacy_.to_dict(),
         "model": model,
     }
+    if checkpoint is not None:
+        report["checkpoint"] = {"path": checkpoint, "resumed_after": kept_fit.steps}
     if scores is not None:
         report["test"] = {
             "auc": scores.auc,

@@ -9,6 +9,7 @@ PRIVACY = "Privacy"
 MODEL = "Model"
 DATA = "Data"
 OUTPUT = "Output"
+CHECKPOINT = "Interruptions"
 
 Epsilon = Annotated[
     float,
@@ -75,6 +76,35 @@ DatasetName = Annotated[
         show_default=False,
         help="Whose budget in the ledger; not needed where it keeps only one.",
         rich_help_panel=PRIVACY,
+    ),
+]
+CheckpointPath = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="PATH",
+        show_default=False,
+        help="Keep the steps taken so far in this file, so that a fit that is killed can go on. "
+        "It belongs with the data; release the model instead.",
+        rich_help_panel=CHECKPOINT,
+    ),
+]
+CheckpointSeconds = Annotated[
+    float,
+    typer.Option(
+        "--checkpoint-seconds",
+        metavar="S",
+        min=0,
+        help="How often the checkpoint is written.",
+        rich_help_panel=CHECKPOINT,
+    ),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on from --checkpoint, with the same data and options. Costs no budget twice.",
+        rich_help_panel=CHECKPOINT,
     ),
 ]
 AsJson = Annotated[

@@ -77,7 +77,7 @@ class GuardedGroup(TyperGroup):
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
-                remark("interrupted, nothing was written", style="yellow")
+                remark("interrupted, no result was written", style="yellow")
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:
                 raise  # the reader of our output left: not an error worth a sentence

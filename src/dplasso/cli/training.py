@@ -16,6 +16,7 @@ def train_with_bar(
     y: Any,
     bars: Bars,
     label: str,
+    checkpoints: Any = None,
 ) -> dict[str, float]:
     """Fit an estimator under a progress bar.
 
@@ -31,6 +32,8 @@ def train_with_bar(
         Where progress is shown.
     label : str
         What the bar says.
+    checkpoints : callable, optional
+        From `dplasso.checkpoint.keep_checkpoints`.
 
     Returns
     -------
@@ -40,5 +43,6 @@ def train_with_bar(
     seconds: dict[str, float] = {}
     with bars.task(label) as progress, warnings.catch_warnings():
         warnings.filterwarnings("always", category=PrivacyLeakWarning)
-        estimator._fit(X, y, progress=progress, seconds=seconds)
+        hooks = {} if checkpoints is None else {"checkpoints": checkpoints}
+        estimator._fit(X, y, progress=progress, seconds=seconds, **hooks)
     return seconds

@@ -22,7 +22,7 @@ SOLVERS = ("sparse", "standard")
 _CHUNK_SECONDS = 0.1
 
 Progress = Callable[[int, int], None]
-Checkpoint = Callable[[Transcript], None]
+Checkpoint = Callable[[int, Transcript], None]
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,11 @@ def solve(
     n_threads : int
         Threads for the set-up and for steps that touch many rows; the bits do not depend on it.
     given : Transcript, optional
-        The first steps, at most T: taken as they are, not drawn.
+        The first k <= T steps, taken rather than drawn: the run goes on from where the one that
+        drew them was. The selector, told of all changes, draws as many times as in that run.
     checkpoint : callable, optional
-        Called between chunks with the transcript so far.
+        Called after each chunk, before `progress`, with the steps done and their transcript, a
+        view that later steps leave alone.
     progress : callable, optional
         Called between chunks with the steps done and T.
     **forced
@@ -94,11 +96,18 @@ def solve(
     Returns
     -------
     Solution
+
+    Raises
+    ------
+    ValueError
+        If more than T steps are given.
     """
     n_steps = problem.n_steps
     vertex = np.zeros(n_steps, dtype=np.int64)
     sign = np.zeros(n_steps, dtype=np.int8)
     n_given = 0 if given is None else len(given)
+    if n_given > n_steps:
+        raise ValueError(f"{n_given} steps are given to a run of {n_steps}")
     if given is not None:
         vertex[:n_given], sign[:n_given] = given.vertex, given.sign
     recorded = n_steps if record_history else 0
@@ -130,7 +139,7 @@ def solve(
                 chunk //= 2
             done = last
             if checkpoint is not None:
-                checkpoint(Transcript(vertex[:done].copy(), sign[:done].copy()))
+                checkpoint(done, Transcript(vertex[:done], sign[:done]))
             if progress is not None:
                 progress(done, n_steps)
     return Solution(

@@ -273,7 +273,7 @@ def run_sparse(
     first, last : int
         Steps to take.
     vertex, sign : ndarray, shape (T,)
-        The transcript, filled in.
+        The transcript, filled in behind the first `n_given` steps.
     history : tuple of two ndarray of float64
         Objective and gap, filled in when of length T; of length 0 in private runs.
     work : ndarray of int64, shape (T, 6) or (0, 6)
@@ -296,12 +296,11 @@ def run_sparse(
     columns = problem.columns
     nothing = columns.indices[:0], columns.values[:0]
     for step in range(first, last + 1):
+        j, s = select(selector, state.alpha, stream)
         if step <= n_given:
             j, s = vertex[step - 1], np.int64(sign[step - 1])
-        else:
-            j, s = select(selector, state.alpha, stream)
-            vertex[step - 1] = j
-            sign[step - 1] = s
+        vertex[step - 1] = j
+        sign[step - 1] = s
         place = look_up(internal, j)
         steepest = np.float64(state.alpha[place]) / problem.unit
         if record:

@@ -102,12 +102,11 @@ def run_standard(
     for step in range(first, last + 1):
         refresh_all(problem, state, step - 1)
         rebuild(selector, state.alpha)
+        j, s = select(selector, state.alpha, stream)
         if step <= n_given:
             j, s = vertex[step - 1], np.int64(sign[step - 1])
-        else:
-            j, s = select(selector, state.alpha, stream)
-            vertex[step - 1] = j
-            sign[step - 1] = s
+        vertex[step - 1] = j
+        sign[step - 1] = s
         place = look_up(problem.numbering.internal, j)
         if objective.size:
             inner = 0.0

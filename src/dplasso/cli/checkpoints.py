@@ -1,0 +1,100 @@
+"""``fit --checkpoint``: what the command does around a fit that can be resumed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dplasso.cli.files import check_outputs
+from dplasso.cli.output import remark
+
+if TYPE_CHECKING:
+    from dplasso import DPLassoClassifier
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A checkpoint that this process holds.
+
+    Attributes
+    ----------
+    path : pathlib.Path or None
+        Where; None if none is wanted.
+    steps : int or None
+        Steps it held when the fit was resumed; None for a new fit.
+    begin : callable or None
+        For `DPLassoClassifier._fit`.
+    """
+
+    path: Path | None
+    steps: int | None
+    begin: Any
+
+    def finish(self) -> None:
+        """Note that the outputs are in place."""
+        if self.path is not None:
+            from dplasso.checkpoint import mark_finished
+
+            mark_finished(self.path)
+
+
+@contextmanager
+def kept_checkpoint(
+    estimator: "DPLassoClassifier",
+    path: Path | None,
+    *,
+    resume: bool,
+    seconds: float,
+    others: list[Path],
+    force: bool,
+) -> Iterator[Kept]:
+    """Hold the checkpoint during a fit; refuse at once what could not be kept or resumed.
+
+    Parameters
+    ----------
+    estimator : DPLassoClassifier
+        What will be fitted; its `classes` may still be missing.
+    path : pathlib.Path or None
+        ``--checkpoint``.
+    resume : bool
+        ``--resume``.
+    seconds : float
+        ``--checkpoint-seconds``.
+    others : list of pathlib.Path
+        Files that the command reads or will write.
+    force : bool
+        Whether a new fit may overwrite a checkpoint.
+
+    Yields
+    ------
+    Kept
+        What the fit and the report need.
+
+    Raises
+    ------
+    CheckpointError, OSError, ValueError
+        In one sentence.
+    """
+    if path is None:
+        if resume:
+            raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
+        yield Kept(None, None, None)
+        return
+    from dplasso.checkpoint import check_resumable, keep_checkpoints
+    from dplasso.claim import claim
+
+    if path.resolve() in {other.resolve() for other in others}:
+        raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
+    check_outputs([path], force=force or resume)
+    with claim(path):
+        stored = check_resumable(estimator, path) if resume else None
+        steps = None if stored is None else len(stored.transcript)
+        try:
+            yield Kept(path, steps, keep_checkpoints(path, stored, seconds))
+        except KeyboardInterrupt:
+            if path.exists():
+                remark(f"{path} keeps what was done: go on with --resume", style="yellow")
+            raise

@@ -1,0 +1,71 @@
+"""Killed fits go on as if nothing had been; and the command would notice if they did not."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+BEFORE = "import sys\nfrom assurance import crashes\n"
+# Planted faults, each of which a kill brings to light.
+MUTANTS = {
+    "written in place": """
+        from contextlib import contextmanager
+        from pathlib import Path
+        import dplasso.archive
+        @contextmanager
+        def in_place(path, temporary=None):
+            with Path(path).open("wb") as file:
+                yield file
+        dplasso.archive.atomic_write = in_place
+        # What the process dies at is the opening of the file itself.
+        crashes.MOMENTS = (("open", "after"), ("write", "after"))
+    """,
+    "resumed without its steps": """
+        import dplasso.checkpoint as module
+        original = module.keep_checkpoints
+        def forgetful(path, stored, seconds):
+            begin = original(path, stored, seconds)
+            return lambda *known: (None, begin(*known)[1])
+        module.keep_checkpoints = forgetful
+    """,
+    "another seed after the kill": """
+        import dplasso.checkpoint as module
+        module._agree = lambda one, other: True
+        run_fit = crashes.run_fit
+        def reseeded(options, data, folder):
+            if (folder / "checkpoint").exists() and options["random_state"] is not None:
+                options = options | {"random_state": options["random_state"] + 1}
+            run_fit(options, data, folder)
+        crashes.run_fit = reseeded
+    """,
+}
+
+
+def crash(kills, changes=""):
+    script = BEFORE + textwrap.dedent(changes)
+    script += f"sys.exit(crashes.main(['--json', '--kills', '{kills}', '--seed', '3']))\n"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert done.returncode == (0 if report["passed"] else 1)
+    return report
+
+
+def test_killed_fits_end_as_they_should():
+    report = crash(20)
+    assert report["failures"] == []
+    assert report["passed"]
+    assert report["kills"] >= 20
+    assert report["survived"] == report["trials"] > 5
+    # In the midst of writes and elsewhere, with steps done.
+    assert 0 < report["during_writes"] < report["kills"]
+    assert report["steps_kept"] > 100
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_fault_is_noticed(name):
+    report = crash(15, MUTANTS[name])
+    assert not report["passed"]
+    assert report["failures"]

@@ -1,0 +1,124 @@
+"""``fit --checkpoint`` and ``--resume``."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dplasso import load
+from dplasso.checkpoint import read_checkpoint
+
+STEPS = 6_000
+# Slow steps, so that there is something to interrupt.
+SETTINGS = ["--epsilon", "1", "--delta", "0.01", "--n-iter", str(STEPS), "--solver", "standard"]
+
+
+@pytest.fixture
+def kept(tmp_path):
+    return tmp_path / "kept"
+
+
+def start(*arguments):
+    command = [sys.executable, "-m", "dplasso", "fit", *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def stop(process, path, steps, with_signal=signal.SIGKILL):
+    """Send a signal once a checkpoint holds more than `steps` steps.
+
+    Returns what it holds then, and what the process said.
+    """
+    limit = time.monotonic() + 100
+    while not path.exists() or len(read_checkpoint(path).transcript) <= steps:
+        assert process.poll() is None
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+    process.send_signal(with_signal)
+    _, stderr = process.communicate(timeout=30)
+    return read_checkpoint(path).transcript, stderr
+
+
+def test_killed_and_resumed_with_a_seed_it_is_the_same_model(train, tmp_path, kept, run):
+    model, whole = tmp_path / "model.npz", tmp_path / "whole.npz"
+    arguments = [train, *SETTINGS, "--seed", 5]
+    options = ["--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
+    taken, _ = stop(start(*arguments, *options), kept, 0)
+    steps = len(taken)
+    assert 0 < steps < STEPS
+    assert not model.exists()
+    result = run("fit", *arguments, *options, "--resume", "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["checkpoint"] == {"path": str(kept), "resumed_after": steps}
+    assert run("fit", *arguments, "--model", whole).exit_code == 0
+    assert model.read_bytes() == whole.read_bytes()
+
+
+def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, kept, run):
+    model = tmp_path / "model.npz"
+    options = ["--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
+    process = start(train, *SETTINGS, *options)
+    taken, stderr = stop(process, kept, 0, signal.SIGINT)
+    assert process.returncode == 130
+    assert f"{kept} keeps what was done: go on with --resume" in stderr
+    assert run("fit", train, *SETTINGS, *options, "--resume").exit_code == 0
+    final = load(model).transcript_
+    assert final.vertex[: len(taken)].tolist() == taken.vertex.tolist()
+    assert final.sign[: len(taken)].tolist() == taken.sign.tolist()
+    # The model is safe: there is nothing to resume any more.
+    result = run("fit", train, *SETTINGS, *options, "--resume", "--force")
+    assert result.exit_code == 1
+    assert "finished fit" in result.stderr
+
+
+def quick(*options):
+    return ["--epsilon", "1", "--n-iter", "5", *options]
+
+
+def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept, run):
+    assert run("fit", train, *quick("--checkpoint", kept)).exit_code == 0
+    assert not read_checkpoint(kept).finished
+    model = tmp_path / "model.npz"
+    result = run("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))
+    assert result.exit_code == 0
+    assert load(model).transcript_ == read_checkpoint(kept).transcript
+    assert read_checkpoint(kept).finished
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--resume", "--checkpoint", "{kept}"], "no checkpoint"),
+        (["--checkpoint", "{there}"], "--force"),
+        (["--checkpoint", "{train}", "--force"], "is named twice"),
+        (["--checkpoint", "{model}", "--model", "{model}"], "is named twice"),
+        (["--checkpoint", "{there}", "--resume"], "not a dplasso checkpoint file"),
+    ],
+)
+def test_refused_before_training(options, words, train, tmp_path, kept, run, no_training):
+    there, model = tmp_path / "there", tmp_path / "model.npz"
+    there.write_text("not mine")
+    names = {"kept": kept, "there": there, "train": train, "model": model}
+    options = [option.format(**names) for option in options]
+    result = run("fit", train, *quick(*options))
+    assert result.exit_code == 1
+    assert words in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert there.read_text() == "not mine"
+    assert list(tmp_path.iterdir()) == [there]
+
+
+def test_resume_needs_a_checkpoint(train, run, no_training):
+    result = run("fit", train, *quick("--resume"))
+    assert result.exit_code == 2
+    assert "--checkpoint" in result.stderr
+
+
+def test_other_options_are_refused(train, kept, run):
+    assert run("fit", train, *quick("--checkpoint", kept)).exit_code == 0
+    result = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
+    assert result.exit_code == 1
+    assert "l1_radius=10.0, not 3.0" in result.stderr
