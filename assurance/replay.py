@@ -171,7 +171,7 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
             stack.enter_context(patch.object(estimator_module, name, watched_result(name)))
         stack.enter_context(patch.object(os, "urandom", counted))
         try:
-            fitted._fit(*data, progress=lambda done, total: totals.add(total), forced=taken)
+            fitted._fit(*data, progress=lambda _, total: totals.add(total), forced=taken)
             statement = fitted.privacy_
             texts = repr(fitted), str(statement), statement.to_json()
             predicted = fitted.predict_proba(_public_rows()).tobytes()
@@ -273,9 +273,7 @@ def inputs(
     states = []
     for steps in range(len(taken) + 1):
         selector = forced_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
-        state = solve(
-            problem._replace(n_steps=steps), selector, random_stream(0), **options
-        ).state
+        state = solve(problem._replace(n_steps=steps), selector, random_stream(0), **options).state
         states.append((column_gradients(state).copy(), record_gradients(state).copy()))
     return states
 

@@ -3,9 +3,10 @@
 import warnings
 
 import pytest
-
 from assurance.neighbours import BOUND, in_form
 from assurance.replay import differences, record
+from sklearn.base import clone
+
 from dplasso import DPLassoClassifier
 
 
@@ -35,7 +36,7 @@ def replay():
             with warnings.catch_warnings():
                 # `record` looks at warnings; here they would only stop the test.
                 warnings.simplefilter("ignore")
-                drawn = model.fit(*one).transcript_
+                drawn = clone(model).fit(*one).transcript_
         first = record(model, one, drawn)
         assert first.error == ""
         return differences(first, record(model, other, drawn))

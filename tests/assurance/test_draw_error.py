@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 import pytest
-
 from assurance.neighbours import BOUND, common_records
 from assurance.replay import inputs
+
 from dplasso import estimator as estimator_module
 from dplasso import load, privacy_cost
 from dplasso.privacy.accounting import epsilon_spent
@@ -97,4 +97,3 @@ def test_a_distance_too_large_would_be_seen():
     assert total_variation(chances, alpha, exponent)[0] < DRAW_ERROR / 4
     chances[0] = chances[0] * 0
     assert total_variation(chances, alpha, exponent)[0] > DRAW_ERROR
-

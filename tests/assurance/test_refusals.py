@@ -11,11 +11,11 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from assurance.neighbours import INPUT_KINDS, common_records
 from numba.core.dispatcher import Dispatcher
 
 import dplasso.frank_wolfe
 import dplasso.selection
-from assurance.neighbours import INPUT_KINDS, common_records
 from dplasso import estimator as estimator_module
 from dplasso.data import transpose as transpose_module
 from dplasso.privacy import randomness
@@ -27,7 +27,9 @@ def kernels():
     """Yield module and name of every compiled function a fit may enter from Python."""
     names = [randomness.__name__, transpose_module.__name__, estimator_module.__name__]
     for package in (dplasso.frank_wolfe, dplasso.selection):
-        names += [f"{package.__name__}.{found.name}" for found in pkgutil.iter_modules(package.__path__)]
+        names += [
+            f"{package.__name__}.{found.name}" for found in pkgutil.iter_modules(package.__path__)
+        ]
     for name in names:
         module = importlib.import_module(name)
         for attribute, value in vars(module).items():

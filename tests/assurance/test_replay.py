@@ -8,7 +8,6 @@ import re
 
 import numpy as np
 import pytest
-
 from assurance.neighbours import (
     BOUND,
     INPUT_KINDS,
@@ -29,9 +28,11 @@ from assurance.replay import (
     random_transcript,
     record,
 )
+
 from dplasso import DPLassoClassifier
 from dplasso import estimator as estimator_module
 from dplasso.errors import DataError, PrivacyLeakWarning
+from reference import column_gradients
 
 N_STEPS = 12
 # Where one form of the data is enough.
@@ -85,6 +86,15 @@ def test_all_neighbours_in_one_form(private_model, solver, relation):
     assert largest > 0.9 * DECLARED[relation]
 
 
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_all_neighbours_with_entries_stored_twice(private_model, relation):
+    # Only their sums are clipped: clipped apart, a record would count twice.
+    for number, pair in enumerate(pairs(relation, np.float32)):
+        for taken in (transcripts(number), transcripts(number + 100)):
+            compared = compare_inputs(private_model(), pair, "duplicate entries", taken)
+            assert compared.violations == (), (pair.name, pair.labels)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_forms_and_threads_show_the_mechanism_the_same(private_model, solver):
     X, y = common_records()
@@ -98,6 +108,16 @@ def test_forms_and_threads_show_the_mechanism_the_same(private_model, solver):
         for (alpha, q), (beta, r) in zip(seen[0], other, strict=True):
             assert alpha.tobytes() == beta.tobytes()
             assert q.tobytes() == r.tobytes()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_gradients_are_the_exact_sum_of_rounded_shares(private_model, solver):
+    # No drift and no order: recomputed from the record gradients alone, to the unit.
+    for seed in range(3):
+        X, y = common_records(seed=seed)
+        states = inputs(private_model(**SOLVERS[solver]), (X, y), transcripts(seed))
+        for alpha, q in states:
+            assert alpha.tolist() == column_gradients(X, q, BOUND, intercept=True)
 
 
 @pytest.mark.parametrize("selector", SELECTORS)
@@ -240,7 +260,7 @@ class TestPower:
         def build(original, X, labels, *, bound, **options):
             return original(X, labels, bound=min(bound, abs(X).max()), **options)
 
-        X, y = common_records()
+        X, _ = common_records()
         records = np.clip(X, -1.0, 1.0), hostile_records()["full"]
         pair = replaced("full", (records[0][5], records[1]), (0, 0), 3)
         small = tuple(np.clip(rows, -1.0, 1.0) for rows in pair.rows)

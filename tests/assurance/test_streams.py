@@ -93,6 +93,8 @@ def test_all_256_bits_come_from_the_system():
     keys = np.array([random_stream(None).state[4:12] for _ in range(64)])
     # Two of 64 words agree with probability 5e-7, thrice with 1e-19.
     assert all(np.unique(word).size > 61 for word in keys.T)
+    # Two of all 512 agree with probability 3e-5, four pairs with 1e-18.
+    assert np.unique(keys).size > 508
     # Each of 256 bits is both 0 and 1 among 64 keys but with probability 3e-17.
     bits = np.unpackbits(keys.astype("<u4").view(np.uint8), axis=1)
     assert bits.shape == (64, 256)
