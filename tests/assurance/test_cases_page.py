@@ -3,7 +3,6 @@
 import re
 
 import pytest
-
 from assurance.mutants import ROOT
 
 PAGE = (ROOT / "docs" / "assurance-cases.md").read_text()
