@@ -248,6 +248,19 @@ def test_arrays_that_make_no_sense_are_refused(path, members):
         read_parts(path)
 
 
+def test_other_signs_under_the_old_checksum_are_refused(path):
+    # The archive's own checksums are right; only the file's digest tells.
+    save_model(fitted(), path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name[: -len(".npy")]: archive.read(name) for name in archive.namelist()}
+    assert is_refused_or_same(path, zipped(**members), read_parts(path))
+    turned = io.BytesIO()
+    np.save(turned, -np.load(io.BytesIO(members["sign"])))
+    path.write_bytes(zipped(**members | {"sign": turned.getvalue()}))
+    with pytest.raises(ModelFileError, match="checksum"):
+        read_parts(path)
+
+
 def test_nothing_is_unpacked(path):
     save_model(fitted(), path)
     rewrite(path, compression=zipfile.ZIP_DEFLATED)

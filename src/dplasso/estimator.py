@@ -229,14 +229,16 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         began = time.perf_counter()
         self._check_parameters()
         stream = random_stream(self.random_state)
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            accept_large_sparse=True,
-            dtype=(working_dtype(X), np.float32, np.float64),
-        )
+        # The search for NaN adds everything up; that its sum overflows must not be heard of.
+        with np.errstate(over="ignore", invalid="ignore"):
+            X, y = validate_data(
+                self,
+                X,
+                y,
+                accept_sparse=("csr", "csc"),
+                accept_large_sparse=True,
+                dtype=(working_dtype(X), np.float32, np.float64),
+            )
         classes, labels = encode_labels(np.asarray(y), self.classes)
         mechanism = self._mechanism(labels.size)
         if mechanism.name == "paper":
@@ -400,14 +402,15 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             If X has another number of columns than the training data, or NaN or infinity.
         """
         check_is_fitted(self, "coef_")
-        X = validate_data(
-            self,
-            X,
-            accept_sparse=("csr", "csc"),
-            accept_large_sparse=True,
-            dtype=(working_dtype(X), np.float32, np.float64),
-            reset=False,
-        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = validate_data(
+                self,
+                X,
+                accept_sparse=("csr", "csc"),
+                accept_large_sparse=True,
+                dtype=(working_dtype(X), np.float32, np.float64),
+                reset=False,
+            )
         matrix, by_rows = compress(X)
         dense = np.zeros(self.n_features_in_)
         dense[self.coef_.indices] = self.coef_.data

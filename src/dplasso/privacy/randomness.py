@@ -40,6 +40,13 @@ class RandomStream(NamedTuple):
     block: NDArray[np.uint64]
     position: NDArray[np.int64]
 
+    def __reduce__(self) -> Any:
+        # Two copies would draw the same noise: neither pickle nor `copy` may make one.
+        raise TypeError(
+            "a random stream cannot be pickled or copied, since its copy would repeat its words; "
+            "make another with random_stream()"
+        )
+
 
 def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
     """Start the stream of a 256-bit key.
