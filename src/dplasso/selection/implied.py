@@ -150,6 +150,11 @@ def implied_log_probabilities(
     ValueError
         For a structure without a closed form.
     """
+    if not isinstance(selector, GumbelState | BucketState | BigLittleState):
+        raise ValueError(
+            f"the draws of {type(selector).__name__} have no distribution in closed form; the "
+            "exact audit takes selector 'bucket' or 'big-little'"
+        )
     alpha = gradients[0].copy()
     _fill(selector, alpha)
     for following in gradients[1:]:
@@ -159,13 +164,8 @@ def implied_log_probabilities(
     _draw(selector, alpha, random_stream())
     if isinstance(selector, BucketState):
         chances = chances_of_bucket(selector, alpha)
-    elif isinstance(selector, BigLittleState):
-        chances = chances_of_big_little(selector, alpha)
     else:
-        raise ValueError(
-            f"the draws of {type(selector).__name__} have no distribution in closed form; the "
-            "exact audit takes selector 'bucket' or 'big-little'"
-        )
+        chances = chances_of_big_little(selector, alpha)
     total = sum(chances)
     logs = np.full((2, alpha.size), -np.inf)
     for k, chance in enumerate(chances):

@@ -8,7 +8,6 @@ from dplasso.privacy.audit.black_box import (
     Runs,
     audit_canary,
     audit_canary_step,
-    audit_repeats,
     collect,
 )
 from dplasso.privacy.audit.bounds import (
@@ -17,6 +16,7 @@ from dplasso.privacy.audit.bounds import (
     epsilon_at_delta,
     epsilon_lower_bound,
     hockey_stick,
+    odds_p_value,
     one_run_epsilon,
     one_run_p_value,
     range_lower_bound,
@@ -31,6 +31,7 @@ from dplasso.privacy.audit.problems import (
     many_canaries,
     neighbourhoods,
 )
+from dplasso.privacy.audit.repeats import audit_repeats
 from dplasso.privacy.audit.report import Report, make_report
 from dplasso.privacy.audit.suite import METHODS, Builder, Outcome, Plan, run_audits
 
@@ -67,6 +68,7 @@ __all__ = [
     "make_report",
     "many_canaries",
     "neighbourhoods",
+    "odds_p_value",
     "one_run_epsilon",
     "one_run_p_value",
     "range_lower_bound",

@@ -19,16 +19,14 @@ from dplasso.privacy.audit.bounds import (
     binomial_upper,
     epsilon_lower_bound,
     range_lower_bound,
-    repeat_probability,
 )
 from dplasso.privacy.audit.claims import Data, Finding, Fit, Target
-from dplasso.privacy.audit.problems import blank_data, canary_pair
+from dplasso.privacy.audit.problems import canary_pair
 
 Progress = Callable[[int, int], None]
 
-# Columns of the blank data on which releases are compared with each other: with T steps there are
-# at least this many to the power T equally likely releases.
-_BLANK_COLUMNS = 64
+# The column in which the canary's share shows.
+CANARY = 0
 
 
 @dataclass(frozen=True)
@@ -109,21 +107,25 @@ def collect(fit: Fit, data: Data, runs: int, progress: Callable[[int], None] | N
     )
 
 
-def _outcomes(runs: Runs, canary: int) -> NDArray[np.int64]:
-    """Give each step as -1, 0 or +1: the canary's vertices, or another."""
-    outcomes: NDArray[np.int64] = np.where(runs.vertex == canary, runs.sign, 0)
+def _at_canary(runs: Runs) -> NDArray[np.int64]:
+    """Give each step as -1, 0 or +1: the sign at the canary's column, or 0 for another column."""
+    outcomes: NDArray[np.int64] = np.where(runs.vertex == CANARY, runs.sign, 0)
     return outcomes
 
 
-def build_scores(one: Runs, other: Runs, canary: int) -> list[Callable[[Runs], NDArray[Any]]]:
+def _codes(runs: Runs) -> NDArray[np.int64]:
+    """Give each vertex as one number: twice the coordinate, plus one for a positive sign."""
+    codes: NDArray[np.int64] = 2 * runs.vertex + (runs.sign > 0)
+    return codes
+
+
+def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]:
     """Learn scores that are high on the first data set's releases.
 
     Parameters
     ----------
     one, other : Runs
         Releases to learn from.
-    canary : int
-        The canary's column.
 
     Returns
     -------
@@ -134,16 +136,17 @@ def build_scores(one: Runs, other: Runs, canary: int) -> list[Callable[[Runs], N
     """
     steps = one.vertex.shape[1]
     weight = np.arange(2, steps + 2, dtype=np.float64)
-    tables = []
-    for runs in (one, other):
-        outcome = _outcomes(runs, canary)
-        counts = np.stack([(outcome == value).sum(axis=0) for value in (-1, 0, 1)])
-        tables.append(np.log(counts + 0.5))
-    table = tables[0] - tables[1]
+    codes = _codes(one), _codes(other)
+    values = 1 + max(int(part.max()) for part in codes)
+    counts = [
+        np.array([(part == value).sum(axis=0) for value in range(values + 1)]) for part in codes
+    ]
+    # The last row stands for vertices that have not been seen: it says nothing.
+    table = np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5)
     seen = set(one.names()), set(other.names())
 
     def likelihood(runs: Runs) -> NDArray[Any]:
-        ratios = np.take_along_axis(table, _outcomes(runs, canary) + 1, axis=0)
+        ratios = np.take_along_axis(table, np.minimum(_codes(runs), values), axis=0)
         return np.asarray(ratios.sum(axis=1))
 
     def familiar(runs: Runs) -> NDArray[Any]:
@@ -151,9 +154,9 @@ def build_scores(one: Runs, other: Runs, canary: int) -> list[Callable[[Runs], N
         return np.array([(name in seen[0]) - float(name in seen[1]) for name in names])
 
     return [
-        lambda runs: _outcomes(runs, canary) @ weight,
-        lambda runs: _outcomes(runs, canary).max(axis=1, initial=0),
-        lambda runs: _outcomes(runs, canary).min(axis=1, initial=0),
+        lambda runs: _at_canary(runs) @ weight,
+        lambda runs: _at_canary(runs).max(axis=1, initial=0),
+        lambda runs: _at_canary(runs).min(axis=1, initial=0),
         likelihood,
         familiar,
     ]
@@ -212,9 +215,8 @@ def audit_canary(
     """
     claim = target.claim
     one, other = _both(target, runs, progress)
-    canary = 0
     quarter, half = runs // 4, runs // 2
-    scores = build_scores(one.part(0, quarter), other.part(0, quarter), canary)
+    scores = build_scores(one.part(0, quarter), other.part(0, quarter))
     chosen = one.part(quarter, half), other.part(quarter, half)
     best = (-1.0, math.inf, 0, 1.0)
     for index, score in enumerate(scores):
@@ -284,15 +286,19 @@ def audit_canary_step(
     claim = target.claim
     one, other = _both(target, runs, progress)
     half = runs // 2
-    best = (-1.0, 0, 0)
-    for first in (0, -1, 1):
+    best = (-1.0, -1, 1)
+    # What the first step may have released; -1 asks about the first step itself.
+    histories = sorted({-1, *_codes(one)[:half, 0].tolist()}) if claim.n_iter > 1 else [-1]
+    for first in histories:
         for sign in (-1, 1):
             hits, trials = _last_step(one.part(0, half), other.part(0, half), first, sign)
             best = max(best, (range_lower_bound(hits, trials, false_alarm), first, sign))
     _, first, sign = best
     hits, trials = _last_step(one.part(half, runs), other.part(half, runs), first, sign)
     audited = range_lower_bound(hits, trials, false_alarm)
-    history = f"after the canary's {first:+d} vertex" if first else "at the first step"
+    history = "at the first step"
+    if first >= 0:
+        history = f"after the vertex {'+' if first % 2 else '-'}e_{first // 2}"
     return Finding(
         name="canary: one step",
         claimed=claim.eps0,
@@ -303,68 +309,12 @@ def audit_canary_step(
         violated=audited > claim.eps0 + 1e-9,
         about="step",
         detail=(
-            f"{history} the canary's {sign:+d} vertex came {hits[0]:,} times in {trials[0]:,} on "
-            f"one data set and {hits[1]:,} times in {trials[1]:,} on its neighbour: eps0 is at "
-            f"least {audited:.4g}; {claim.eps0:.4g} is claimed"
+            f"{history}, of the steps along e_0 those with sign {sign:+d} were {hits[0]:,} of "
+            f"{trials[0]:,} on "
+            f"one data set and {hits[1]:,} of {trials[1]:,} on its neighbour: eps0 is at least "
+            f"{audited:.4g}; {claim.eps0:.4g} is claimed"
         ),
         figures={"runs": 2 * runs, "hits": list(hits), "trials": list(trials)},
-    )
-
-
-def audit_repeats(
-    target: Target, runs: int, false_alarm: float, progress: Progress | None = None
-) -> Finding:
-    """Look for releases that come twice: noise that is reused, or drawn from too small a seed.
-
-    On empty records every gradient is 0, so the steps of a sound mechanism are uniform and
-    independent, and two releases are the same with probability at most 64^-T.
-
-    Parameters
-    ----------
-    target : Target
-        With a claim for enough steps (12, say) to tell releases apart.
-    runs : int
-        Fits; a seed of s bits shows when there are more than about 2^((s + 5) / 2).
-    false_alarm, progress
-        As in `audit_canary`.
-
-    Returns
-    -------
-    Finding
-        About the randomness; without a bound on epsilon.
-
-    Raises
-    ------
-    ValueError
-        If there are too few steps for that.
-    """
-    steps = target.claim.n_iter
-    chance = repeat_probability(runs, steps * math.log(_BLANK_COLUMNS))
-    if chance > false_alarm:
-        raise ValueError(f"{steps} steps are too few to tell {runs} releases apart; take more.")
-    done = 0
-
-    def count(fits: int) -> None:
-        nonlocal done
-        done += fits
-        if progress is not None:
-            progress(done, runs)
-
-    releases = collect(target.fit, blank_data(_BLANK_COLUMNS), runs, count)
-    distinct = len(set(releases.names()))
-    return Finding(
-        name="repeated releases",
-        claimed=target.claim.epsilon,
-        audited=math.nan,
-        delta=target.claim.delta,
-        false_alarm=chance,
-        violated=distinct < runs,
-        about="randomness",
-        detail=(
-            f"{runs:,} fits on empty records gave {distinct:,} different releases; independent "
-            f"ones would repeat with probability below {chance:.1g}"
-        ),
-        figures={"runs": runs, "distinct": distinct, "p_value_of_one_repeat": chance},
     )
 
 
@@ -385,16 +335,17 @@ def _both(target: Target, runs: int, progress: Progress | None) -> tuple[Runs, R
 def _last_step(
     one: Runs, other: Runs, first: int, sign: int
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Count how often the canary's vertex of this sign came, given the first step (0: at it).
+    """Count the signs of steps along the canary's column, given the first vertex (-1: at it).
 
     Returns hits and trials, each for the one data set and the other. A sign that is likelier on
     the other is covered by the opposite sign, so no order is read off the counts.
     """
     counts = []
     for runs in (one, other):
-        outcome = _outcomes(runs, 0)
-        kept = outcome[:, 0] if first == 0 else outcome[outcome[:, 0] == first, 1]
-        counts.append((int((kept == sign).sum()), int(kept.size)))
+        step = 0 if first < 0 else 1
+        kept = np.full(len(runs), True) if first < 0 else _codes(runs)[:, 0] == first
+        signs = _at_canary(runs)[kept, step]
+        counts.append((int((signs == sign).sum()), int((signs != 0).sum())))
     (hits, trials), (other_hits, other_trials) = counts
     return (hits, other_hits), (trials, other_trials)
 

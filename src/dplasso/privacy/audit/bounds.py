@@ -1,9 +1,11 @@
 """The statistics of auditing: from counts or probabilities to a lower bound on epsilon."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln, logsumexp
 from scipy.stats import beta, binom
 
 # Bisection for epsilon stops at this width; the end on the safe (smaller) side is reported.
@@ -92,28 +94,58 @@ def epsilon_lower_bound(
     return epsilon_of_rates(likely, unlikely, delta)
 
 
-def range_lower_bound(hits: tuple[int, int], trials: tuple[int, int], alpha: float) -> float:
-    """Bound a step's bounded-range parameter from below.
-
-    If all log-ratios of two distributions lie within eps0 of each other, so do those of an event
-    and of its complement: the event's log-odds move by at most eps0.
+def odds_p_value(hits: tuple[int, int], trials: tuple[int, int], log_ratio: float) -> float:
+    """Test that an event's odds are not much larger in one set of trials than in another.
 
     Parameters
     ----------
-    hits, trials, alpha
-        As in `epsilon_lower_bound`.
+    hits, trials : pair of int
+        How often the event came, out of how many; first where it is thought likelier.
+    log_ratio : float
+        The largest log of the odds ratio that the hypothesis allows.
 
     Returns
     -------
     float
-        Lower bound on the move of the log-odds, at least 0.
+        Fisher's exact one-sided p-value: given the number of hits in all, how many of them fall to
+        the first set follows the noncentral hypergeometric distribution.
     """
-    likely = binomial_lower(hits[0], trials[0], alpha / 2)
-    unlikely = binomial_upper(hits[1], trials[1], alpha / 2)
-    if likely <= unlikely:
-        return 0.0
-    # Neither is 0 or 1: Clopper-Pearson bounds never are, on the side that is asked for here.
-    return math.log(likely / (1.0 - likely)) - math.log(unlikely / (1.0 - unlikely))
+    total = sum(hits)
+    first = np.arange(max(0, total - trials[1]), min(trials[0], total) + 1)
+    logs = _log_choose(trials[0], first) + _log_choose(trials[1], total - first)
+    logs = logs + log_ratio * first
+    tail = logsumexp(logs[first >= hits[0]]) - logsumexp(logs)
+    return float(min(1.0, np.exp(tail)))
+
+
+def _log_choose(n: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
+    return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
+
+
+def range_lower_bound(hits: tuple[int, int], trials: tuple[int, int], alpha: float) -> float:
+    """Bound a step's bounded-range parameter from below.
+
+    If all log-ratios of two distributions lie within eps0 of each other, so do those of an event
+    and of its complement: the event's log-odds differ by at most eps0.
+
+    Parameters
+    ----------
+    hits, trials : pair of int
+        As in `odds_p_value`.
+    alpha : float
+        Probability that the bound exceeds the truth.
+
+    Returns
+    -------
+    float
+        The largest difference of the log-odds that `odds_p_value` refutes, to within 1e-9; at
+        least 0.
+    """
+
+    def refuted(log_ratio: float) -> bool:
+        return odds_p_value(hits, trials, log_ratio) < alpha
+
+    return _largest_refuted(refuted)
 
 
 def hockey_stick(log_p: NDArray[np.float64], log_q: NDArray[np.float64], epsilon: float) -> float:
@@ -234,10 +266,14 @@ def one_run_epsilon(canaries: int, guesses: int, correct: int, delta: float, alp
     def refuted(epsilon: float) -> bool:
         return one_run_p_value(canaries, guesses, correct, epsilon, delta) < alpha
 
+    return _largest_refuted(refuted)
+
+
+def _largest_refuted(refuted: Callable[[float], bool]) -> float:
+    """Give the end of the refuted values, which start at 0, from below."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0
-    # The p-value grows with epsilon; at the largest it is 1 to the last bit.
     while refuted(high) and high < _LARGEST_EPSILON:
         low, high = high, 2.0 * high
     while high - low > _WIDTH:

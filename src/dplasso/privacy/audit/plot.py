@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 _CLAIM = "#0072B2"
 _ATTACK = "#D55E00"
 _QUIET = "#666666"
-_SMALLEST_RATE = 1e-4
+# Rates from fewer runs than this are mostly chance; the logarithmic axes end there.
+_FEWEST_RUNS_SHOWN = 30
 
 
 def allowed_power(rate: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]:
@@ -72,12 +73,14 @@ def audit_picture(roc: Roc, finding: Finding) -> bytes:
     left.set_xlim(-0.01, 1.01)
     left.set_ylim(-0.01, 1.01)
     left.legend(loc="lower right", fontsize=10.5)
-    _draw(right, roc, finding, np.geomspace(_SMALLEST_RATE, 1.0, 1001))
+    least = _FEWEST_RUNS_SHOWN / min(finding.figures["trials"])
+    _draw(right, roc, finding, np.geomspace(least, 1.0, 1001))
     right.set_xscale("log")
     right.set_yscale("log")
-    right.set_xlim(_SMALLEST_RATE, 1.1)
-    right.set_ylim(_SMALLEST_RATE, 1.1)
-    right.set_title("the same, logarithmic", fontsize=12, loc="left")
+    right.set_xlim(least, 1.1)
+    right.set_ylim(least, 1.1)
+    title = f"the same, logarithmic, down to {_FEWEST_RUNS_SHOWN} runs"
+    right.set_title(title, fontsize=12, loc="left")
     left.set_title(
         f"{finding.figures['runs']:,} fits; the event was chosen on other runs than these",
         fontsize=12,

@@ -108,7 +108,7 @@ def neighbourhoods(claim: Claim, n_columns: int = 2) -> Iterator[Neighbourhood]:
 
 
 def canary_pair(claim: Claim) -> tuple[Data, Data]:
-    """Make two neighbours that differ in a canary: a record that owns a feature, here the only one.
+    """Make two neighbours that differ in a canary: a record that owns its features.
 
     Parameters
     ----------
@@ -118,16 +118,22 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
     Returns
     -------
     with_canary, without : Data
-        The others are `COMPANY` empty records of both labels. Under add-remove the canary is left
-        out of the second; under replace-one it has the other label there.
+        The others are `COMPANY` empty records of both labels. Under add-remove the canary owns
+        column 0 and is left out of the second. Under replace-one it owns columns 0 and 1, and is
+        replaced by a record of the other label that differs in the sign of column 1: a step along
+        column 1 then drives their shares of column 0 apart, to all of twice the bound.
     """
     labels = np.arange(COMPANY) % 2
-    rows = np.zeros((COMPANY, 1))
-    canary = np.vstack([rows, [[claim.feature_bound]]])
-    present = make_data(canary, np.append(labels, 1))
     if claim.neighbors == "add-remove":
-        return present, make_data(rows, labels)
-    return present, make_data(canary, np.append(labels, 0))
+        rows = np.zeros((COMPANY, 1))
+        canary = np.vstack([rows, [[claim.feature_bound]]])
+        return make_data(canary, np.append(labels, 1)), make_data(rows, labels)
+    rows = np.zeros((COMPANY, 2))
+    one, other = ([[claim.feature_bound, side * claim.feature_bound]] for side in (1, -1))
+    return (
+        make_data(np.vstack([rows, one]), np.append(labels, 1)),
+        make_data(np.vstack([rows, other]), np.append(labels, 0)),
+    )
 
 
 def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:

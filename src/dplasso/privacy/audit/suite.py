@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dplasso.privacy.audit.black_box import Roc, audit_canary, audit_canary_step, audit_repeats
+from dplasso.privacy.audit.black_box import Roc, audit_canary, audit_canary_step
 from dplasso.privacy.audit.claims import Finding, Target
 from dplasso.privacy.audit.exact import audit_exact
 from dplasso.privacy.audit.one_run import audit_one_run
 from dplasso.privacy.audit.problems import neighbourhoods
+from dplasso.privacy.audit.repeats import audit_repeats
 from dplasso.privacy.audit.report import Report, make_report
 
 METHODS = ("exact", "canary", "one-run")
@@ -17,6 +18,8 @@ METHODS = ("exact", "canary", "one-run")
 EXACT_STEPS = 3
 # Steps per canary of the one-run audit: nearly all of their features are drawn at least once.
 STEPS_PER_CANARY = 4
+# Fits of two steps are cheap, and only those with one history count: this many times the runs.
+STEP_RUNS = 4
 # Fits whose releases are compared with each other, and their steps.
 REPEAT_FITS, REPEAT_STEPS = 2000, 12
 # The public estimator's checks take longer than a small fit: it gets a part of the runs.
@@ -145,7 +148,9 @@ def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> 
         )
         two = build(2)
         findings.append(
-            audit_canary_step(two, plan.runs, share, _named(progress, "canary: one step"))
+            audit_canary_step(
+                two, STEP_RUNS * plan.runs, share, _named(progress, "canary: one step")
+            )
         )
         repeats = build(REPEAT_STEPS)
         findings.append(
