@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dplasso.cli import budget, convert, data, demo, evaluate, fit, ledger, predict
+from dplasso.cli import audit, budget, convert, data, demo, evaluate, fit, ledger, predict
 from dplasso.cli.output import GuardedGroup
 
 app = typer.Typer(
@@ -50,6 +50,7 @@ app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("budget", epilog=budget.EXAMPLES)(budget.budget)
+app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.add_typer(data.app)

@@ -10,9 +10,9 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from dplasso.atomic import atomic_write, check_writable
+from dplasso.atomic import atomic_write
 from dplasso.cli import options
-from dplasso.cli.files import write_text
+from dplasso.cli.files import check_directory, write_text
 from dplasso.cli.output import Bars, out, print_json, progress_bars, uninterrupted
 from dplasso.cli.training import train_with_bar
 
@@ -80,7 +80,7 @@ def demo(
     from dplasso import DPLassoClassifier, privacy_cost
 
     privacy_cost(epsilon, DELTA, n_iter)
-    _check_directory(output)
+    check_directory(output, FILES.values())
     started = time.perf_counter()
     with progress_bars() as bars:
         train, test = _load(bars)
@@ -108,20 +108,6 @@ def demo(
         print_json(_report(results, heaviest, train, test, files, seconds))
     else:
         _print_report(results, heaviest, train, test, files, epsilon, seconds)
-
-
-def _check_directory(directory: Path) -> None:
-    """Find out before training whether the outputs can be written into `directory`."""
-    if directory.exists() and not directory.is_dir():
-        raise NotADirectoryError(f"{directory} exists and is no directory; choose another --out")
-    if directory.is_dir():
-        for name in FILES.values():
-            check_writable(directory / name)
-        return
-    existing = directory.resolve()
-    while not existing.exists():
-        existing = existing.parent
-    check_writable(existing / directory.name)
 
 
 def _load(bars: Bars) -> tuple["Dataset", "Dataset"]:

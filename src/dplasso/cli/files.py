@@ -39,6 +39,33 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force
         check_writable(path)
 
 
+def check_directory(directory: Path, names: Iterable[str]) -> None:
+    """Find out now whether files can be written into a directory at the end.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+        Where; it need not exist yet.
+    names : iterable of str
+        The files; existing ones will be replaced.
+
+    Raises
+    ------
+    OSError
+        If something else is in the way, or nothing can be written there.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise NotADirectoryError(f"{directory} exists and is no directory; choose another --out")
+    if directory.is_dir():
+        for name in names:
+            check_writable(directory / name)
+        return
+    existing = directory.resolve()
+    while not existing.exists():
+        existing = existing.parent
+    check_writable(existing / directory.name)
+
+
 def write_text(path: Path, content: str) -> None:
     """Write text as UTF-8, complete or not at all.
 

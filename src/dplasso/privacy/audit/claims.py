@@ -1,0 +1,176 @@
+"""What is audited: a claim as data, an implementation as plain functions.
+
+An auditor knows nothing of the estimator. It is given a `Target`: the claim, a function that fits
+and returns the release, and, for the exact audits, a function that says how likely each vertex is.
+Anything of that shape can be audited, broken implementations included.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dplasso.privacy.mechanism import DRAW_ERROR, Mechanism
+
+
+class Data(NamedTuple):
+    """Records that a fit gets.
+
+    Attributes
+    ----------
+    X : csr_array of float64, shape (N, D)
+        Entries.
+    y : ndarray of int64, shape (N,)
+        Labels, 0 or 1.
+    """
+
+    X: csr_array
+    y: NDArray[np.int64]
+
+
+class Release(Protocol):
+    """What a fit gives away: the vertices in order; weights and predictions follow from them."""
+
+    @property
+    def vertex(self) -> NDArray[Any]:
+        """Coordinate of each step's vertex, shape (T,)."""
+
+    @property
+    def sign(self) -> NDArray[Any]:
+        """Sign of each step's vertex, shape (T,)."""
+
+
+Fit = Callable[[Data], Release]
+# (data, earlier vertices) -> log-probabilities of the next vertex, shape (2, D): row 0 for -e_j,
+# row 1 for +e_j. The earlier vertices are a list of (coordinate, sign).
+Prefix = tuple[tuple[int, int], ...]
+StepDistribution = Callable[[Data, Prefix], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The promise that an audit tries to refute.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Of a whole fit, natural logarithm units.
+    neighbors : {"add-remove", "replace-one"}
+        Which data sets the promise compares.
+    n_iter : int
+        Number of steps T.
+    feature_bound : float
+        Bound B on the magnitude of an entry.
+    eps0 : float
+        Bounded-range parameter of one step.
+    step_delta : float
+        Probability with which a step's draw may fall outside `eps0`.
+    """
+
+    epsilon: float
+    delta: float
+    neighbors: str
+    n_iter: int
+    feature_bound: float
+    eps0: float
+    step_delta: float
+
+
+@dataclass(frozen=True)
+class Target:
+    """An implementation under audit.
+
+    Attributes
+    ----------
+    claim : Claim
+        What it promises.
+    fit : callable
+        ``fit(data)`` trains once, with fresh randomness, and returns the release.
+    step : callable or None
+        ``step(data, prefix)``: the distribution of the next vertex, computed from the
+        implementation's own numbers; None where it has none in closed form.
+    """
+
+    claim: Claim
+    fit: Fit
+    step: StepDistribution | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one audit found.
+
+    Attributes
+    ----------
+    name : str
+        Which audit.
+    claimed : float
+        The epsilon it tried to refute: of a step or of a whole fit, see `about`.
+    audited : float
+        Lower bound on the true epsilon; exact audits give its value on the pairs they tried.
+        NaN where the audit refutes independence and bounds no epsilon.
+    delta : float
+        The delta of the claim.
+    false_alarm : float
+        Probability that a true claim is called violated; 0 for exact audits.
+    violated : bool
+        The verdict.
+    about : {"step", "fit", "randomness"}
+        What the claim is about.
+    detail : str
+        One sentence.
+    figures : dict
+        The numbers behind it, for JSON.
+    """
+
+    name: str
+    claimed: float
+    audited: float
+    delta: float
+    false_alarm: float
+    violated: bool
+    about: str
+    detail: str
+    figures: dict[str, Any]
+
+
+def claim_of(mechanism: Mechanism) -> Claim:
+    """Take the claim from a mechanism.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Of `dplasso.privacy.mechanism.build_mechanism`, with finite epsilon.
+
+    Returns
+    -------
+    Claim
+        For ``mechanism="paper"``, which has no guarantee, what its authors' accounting says:
+        epsilon in all and ``epsilon / sqrt(8 T log(1/delta))`` a step (arXiv 2310.19978).
+
+    Raises
+    ------
+    ValueError
+        Without privacy there is nothing to audit.
+    """
+    if math.isinf(mechanism.epsilon):
+        raise ValueError("epsilon=inf claims nothing: there is nothing to audit.")
+    if mechanism.name == "paper":
+        root = math.sqrt(8.0 * mechanism.n_iter * -math.log(mechanism.delta))
+        eps0, step_delta = mechanism.epsilon / root, 0.0
+    else:
+        eps0 = mechanism.eps0
+        step_delta = DRAW_ERROR * (1.0 + math.exp(min(eps0, 700.0)))
+    return Claim(
+        epsilon=mechanism.epsilon,
+        delta=mechanism.delta,
+        neighbors=mechanism.neighbors,
+        n_iter=mechanism.n_iter,
+        feature_bound=mechanism.feature_bound,
+        eps0=eps0,
+        step_delta=step_delta,
+    )

@@ -1,0 +1,196 @@
+"""The distribution that a structure's own numbers imply, exactly.
+
+A draw turns whole numbers of ticks and acceptances given to `bernoulli` into probabilities, without
+rounding of its own. So what a structure really draws from can be read off its state after a draw,
+as fractions, and compared with what it should draw from or with its neighbour's.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.privacy.randomness import random_stream
+from dplasso.selection.big_little import BigLittleState, weight_in_ticks
+from dplasso.selection.bucket import BucketState, upper_edge
+from dplasso.selection.contract import granularity, rebuild, select, update
+from dplasso.selection.noisy_max import GumbelState
+from dplasso.selection.weights import relative_weight
+
+
+@njit(cache=True, nogil=True)
+def _fill(selector, alpha):
+    rebuild(selector, alpha)
+
+
+@njit(cache=True, nogil=True)
+def _advance(selector, alpha, following):
+    """Change alpha to `following`, telling the structure as the solvers do."""
+    grain = granularity(selector)
+    for k in range(alpha.size):
+        old, new = alpha[k], following[k]
+        alpha[k] = new
+        if (old ^ new) >> grain:
+            update(selector, alpha, k, old, new)
+
+
+@njit(cache=True, nogil=True)
+def _draw(selector, alpha, stream):
+    select(selector, alpha, stream)
+
+
+def acceptance(weight: float, ticks: float) -> Fraction:
+    """Give the probability with which ``bernoulli(weight / ticks)`` accepts.
+
+    Parameters
+    ----------
+    weight, ticks : float
+        The quotient is rounded to a double, as in the draw.
+    """
+    return min(Fraction(1), Fraction(float(weight) / float(ticks)))
+
+
+def chances_of_bucket(selector: BucketState, alpha: NDArray[np.int64]) -> list[Fraction]:
+    """Give the coordinates' chances by rejection: ticks of the level times acceptance.
+
+    Parameters
+    ----------
+    selector : BucketState
+        After a draw by rejection (top level below `linear`).
+    alpha : ndarray of int64, shape (D,)
+        Gradients.
+
+    Returns
+    -------
+    list of Fraction
+        Up to a common factor.
+
+    Raises
+    ------
+    ValueError
+        If the draw was a race, which has no finite list of chances.
+    AssertionError
+        If a bound is below the weight that it bounds.
+    """
+    top = int(selector.top[0])
+    if top >= selector.linear:
+        raise ValueError("gradients this far apart are drawn by a race, not by rejection")
+    edge = upper_edge(top, selector.shift, selector.bits)
+    chances = [Fraction(0)] * alpha.size
+    for place, k in enumerate(selector.order):
+        level = int(np.searchsorted(selector.start, place, side="right")) - 1
+        in_reach = top - level < selector.mass.size
+        ticks = int(selector.bound[top - level]) if in_reach else 1
+        magnitude = abs(int(alpha[k]))
+        relative = relative_weight(selector.exponent, magnitude, edge, selector.signed)
+        weight = selector.decay[0] * relative
+        if weight > ticks:
+            raise AssertionError("a bound below the weight")
+        chances[k] = ticks * acceptance(weight, ticks)
+    return chances
+
+
+def chances_of_big_little(selector: BigLittleState, alpha: NDArray[np.int64]) -> list[Fraction]:
+    """Give the coordinates' chances: ticks of group and member, each times acceptance.
+
+    Parameters
+    ----------
+    selector : BigLittleState
+        After a draw.
+    alpha : ndarray of int64, shape (D,)
+        Gradients.
+
+    Returns
+    -------
+    list of Fraction
+        Up to a common factor.
+
+    Raises
+    ------
+    AssertionError
+        If a bound is below the weight that it bounds.
+    """
+    chances = [Fraction(0)] * alpha.size
+    for k in range(alpha.size):
+        group = k // selector.size
+        share = float(selector.total[group]) * selector.ratio[group]
+        weight = weight_in_ticks(selector, abs(int(alpha[k])), selector.reference[group])
+        if share > selector.scaled[group] or weight > selector.ticks[k]:
+            raise AssertionError("a bound below the weight")
+        of_group = int(selector.scaled[group]) * acceptance(share, selector.scaled[group])
+        of_member = int(selector.ticks[k]) * acceptance(weight, selector.ticks[k])
+        chances[k] = of_group * of_member / int(selector.total[group])
+    return chances
+
+
+def implied_log_probabilities(
+    selector: Any, gradients: Sequence[NDArray[np.int64]]
+) -> NDArray[np.float64]:
+    """Give the log-probabilities of the signed vertices after a course of gradients.
+
+    Parameters
+    ----------
+    selector : BucketState, BigLittleState or GumbelState
+        Freshly allocated, changed in place. It indexes the first gradients and is told of the
+        changes up to the last, as in a run.
+    gradients : sequence of ndarray of int64, each of shape (D,)
+        Gradients before each step.
+
+    Returns
+    -------
+    ndarray of float64, shape (2, D)
+        Of the vertices ``-e_j`` (row 0) and ``+e_j`` (row 1); -inf where impossible. For the noisy
+        maximum, whose race has no integers to read, its closed form.
+
+    Raises
+    ------
+    ValueError
+        For a structure without a closed form.
+    """
+    if not isinstance(selector, GumbelState | BucketState | BigLittleState):
+        raise ValueError(
+            f"the draws of {type(selector).__name__} have no distribution in closed form; the "
+            "exact audit takes selector 'bucket' or 'big-little'"
+        )
+    alpha = gradients[0].copy()
+    _fill(selector, alpha)
+    for following in gradients[1:]:
+        _advance(selector, alpha, following)
+    if isinstance(selector, GumbelState):
+        return _closed_form(alpha, selector.exponent)
+    _draw(selector, alpha, random_stream())
+    if isinstance(selector, BucketState):
+        chances = chances_of_bucket(selector, alpha)
+    else:
+        chances = chances_of_big_little(selector, alpha)
+    total = sum(chances)
+    logs = np.full((2, alpha.size), -np.inf)
+    for k, chance in enumerate(chances):
+        share = float(chance / total)
+        downhill, uphill = _sign_probabilities(selector, int(alpha[k]))
+        # The descending vertex is -e_k for a positive gradient.
+        rows = (0, 1) if alpha[k] >= 0 else (1, 0)
+        with np.errstate(divide="ignore"):
+            logs[rows[0], k] = np.log(share) + np.log(downhill)
+            logs[rows[1], k] = np.log(share) + np.log(uphill)
+    return logs
+
+
+def _sign_probabilities(selector: Any, gradient: int) -> tuple[float, float]:
+    """Give the probabilities of the descending and of the ascending vertex, as drawn."""
+    if not selector.signed:
+        return 1.0, 0.0
+    odds = float(np.exp(-2.0 * selector.exponent * float(abs(gradient))))
+    ascending = odds / (1.0 + odds)
+    return 1.0 - ascending, ascending
+
+
+def _closed_form(alpha: NDArray[np.int64], exponent: float) -> NDArray[np.float64]:
+    largest = max(abs(int(a)) for a in alpha)
+    behind = [[sign * int(a) - largest for a in alpha] for sign in (1, -1)]
+    scores = exponent * np.array(behind, dtype=np.float64)
+    logs: NDArray[np.float64] = scores - np.log(np.exp(scores).sum())
+    return logs

@@ -1,0 +1,90 @@
+import json
+
+import pytest
+from matplotlib.image import imread
+
+QUICK = ("--runs", "300", "--canaries", "60")
+
+
+def test_the_default_is_consistent(run, tmp_path):
+    directory = tmp_path / "new" / "audit"
+    result = run("audit", "--method", "canary", *QUICK, "--out", directory, "--json")
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["verdict"] == "consistent"
+    assert report["claim"]["epsilon"] == 1.0
+    assert report["confidence"] > 0.999
+    assert {f["name"] for f in report["findings"]} == {
+        "canary: whole fits",
+        "canary: public estimator",
+        "canary: one step",
+        "repeated releases",
+    }
+    written = json.loads((directory / "audit.json").read_text())
+    assert written == {key: value for key, value in report.items() if key != "files"}
+    assert imread(directory / "audit.png").shape[0] > 600
+
+
+def test_the_papers_mechanism_is_refuted_and_the_exit_code_says_so(run, tmp_path):
+    arguments = ("audit", "--mechanism", "paper", "--epsilon", "0.1", *QUICK)
+    result = run(*arguments, "--json")
+    assert result.exit_code == 3
+    report = json.loads(result.stdout)
+    assert report["verdict"] == "violation"
+    assert report["audited_epsilon"] == "inf"
+    sampled = [f for f in report["findings"] if f["name"] == "canary: whole fits"]
+    assert sampled[0]["audited"] > 2
+    text = run(*arguments, "--method", "exact")
+    assert text.exit_code == 3
+    assert "VIOLATION" in text.stdout
+
+
+def test_text_output_without_files(run):
+    result = run("audit", "--method", "one-run", *QUICK, "--neighbors", "replace-one")
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert "one run, many canaries" in text
+    assert "Consistent: nothing refutes the claim (epsilon = 1, delta = 1e-06, replace-one)" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--method", "guess"), "method"),
+        (("--epsilon", "inf"), "nothing to audit"),
+        (("--epsilon", "0"), "epsilon"),
+        (("--mechanism", "other"), "mechanism"),
+        (("--selector", "heap"), "selector"),
+        (("--runs", "3"), "runs"),
+        (("--false-alarm", "2"), "false_alarm"),
+        (("--mechanism", "paper", "--selector", "noisy-max", "--method", "exact"), "closed form"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
+)
+def test_what_cannot_be_audited_is_one_sentence(run, arguments, named):
+    result = run("audit", *arguments)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    # A line before it may say that kernels are being compiled.
+    lines = result.stderr.splitlines()
+    assert lines[-1].startswith("error: ")
+    assert named in lines[-1]
+    assert len(lines) <= 2
+
+
+def test_an_unwritable_directory_is_found_before_the_audit(run, tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("the audit started")
+
+    monkeypatch.setattr("dplasso.privacy.audit.run_audits", refuse)
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("kept")
+    result = run("audit", "--out", in_the_way)
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert in_the_way.read_text() == "kept"
+
+
+def test_help_tells_the_exit_codes(run):
+    text = " ".join(run("audit", "--help").stdout.split())
+    assert "Exit code 3 if the claim is refuted" in text
