@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import PrivacyLeakWarning
-from dplasso.estimator import DEFAULT_DRIFT_TOL, DPLassoClassifier
+from dplasso.estimator import DPLassoClassifier
+from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.crew import crew
+from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.problem import Problem, build_problem
-from dplasso.frank_wolfe.solve import solve, starting_gradient
-from dplasso.frank_wolfe.sparse import run_sparse, start_sparse
+from dplasso.frank_wolfe.solve import solve, take_sparse_steps
 from dplasso.frank_wolfe.standard import run_standard, start_standard
+from dplasso.frank_wolfe.state import start_sparse
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import work_table
 from dplasso.privacy.audit.claims import Data, Prefix, Target, claim_of
@@ -35,7 +38,7 @@ class AuditSettings:
     ----------
     mechanism, epsilon, delta, n_iter, neighbors, feature_bound, l1_radius, selector, solver
         As in `DPLassoClassifier`.
-    drift_tol : float or None
+    drift_tol : float, None or "auto"
         Likewise.
     fit_intercept : bool
         Likewise; off by default, which leaves the canaries alone.
@@ -50,7 +53,7 @@ class AuditSettings:
     l1_radius: float = 50.0
     selector: str = "bucket"
     solver: str = "sparse"
-    drift_tol: float | None = DEFAULT_DRIFT_TOL
+    drift_tol: float | str | None = "auto"
     fit_intercept: bool = False
 
 
@@ -123,7 +126,7 @@ def solver_target(
             selector,
             new_stream(),
             solver=settings.solver,
-            drift_tol=settings.drift_tol,
+            drift_tol=tolerance_of(settings.drift_tol, private=True),
         )
         return solution.transcript
 
@@ -223,33 +226,43 @@ def _selector(settings: AuditSettings, mechanism: Mechanism, problem: Problem) -
         mechanism.exponent_scale / problem.unit,
         (mechanism.laplace_scale or 0.0) * problem.unit,
     )
-    return make_selector(settings.selector, problem.n_columns + int(problem.intercept), rule)
+    n_coordinates = problem.n_columns + int(problem.intercept)
+    return make_selector(settings.selector, n_coordinates, rule, problem.numbering)
 
 
 def _gradients(
     settings: AuditSettings, problem: Problem, prefix: Prefix
 ) -> list[NDArray[np.int64]]:
     """Give the column gradients before each step of a run that is made to take these vertices."""
-    gradient, alpha = starting_gradient(problem, 1)
-    course = [alpha.copy()]
-    # One more vertex than asked for: Algorithm 1 brings its gradients up to date when it steps.
-    vertices = [*prefix, (0, 1)][: problem.n_steps]
-    vertex = np.array([j for j, _ in vertices], dtype=np.int64)
-    sign = np.array([s for _, s in vertices], dtype=np.int8)
-    forced = forced_state(vertex, sign)
-    taken = np.zeros(problem.n_steps, dtype=np.int64), np.zeros(problem.n_steps, dtype=np.int8)
-    outputs = (*taken, (np.zeros(0), np.zeros(0)), work_table(0))
-    stream = random_stream()
-    if settings.solver == "sparse":
-        tolerance = 0.0 if settings.drift_tol is None else float(settings.drift_tol)
-        state = start_sparse(problem, alpha, gradient, settings.drift_tol is not None)
-        for done in range(1, len(prefix) + 1):
-            run_sparse(problem, state, forced, stream, tolerance, done, done, *outputs)
-            course.append(state.alpha.copy())
+    with crew(1) as workers:
+        alpha = starting_alpha(problem, workers)
+        course = [in_original_order(problem, alpha)]
+        # One more vertex than asked for: Algorithm 1 brings its gradients up to date when it steps.
+        vertices = [*prefix, (0, 1)][: problem.n_steps]
+        vertex = np.array([j for j, _ in vertices], dtype=np.int64)
+        sign = np.array([s for _, s in vertices], dtype=np.int8)
+        forced = forced_state(vertex, sign)
+        taken = np.zeros(problem.n_steps, dtype=np.int64), np.zeros(problem.n_steps, dtype=np.int8)
+        outputs = (*taken, (np.zeros(0), np.zeros(0)), work_table(0), 0)
+        stream = random_stream()
+        if settings.solver == "sparse":
+            drift_tol = tolerance_of(settings.drift_tol, private=True)
+            state = start_sparse(problem, alpha, drift_tol)
+            for done in range(1, len(prefix) + 1):
+                take_sparse_steps(
+                    problem, state, forced, stream, drift_tol or 0.0, done, done, outputs, workers
+                )
+                course.append(in_original_order(problem, state.alpha))
+            return course
+        standard = start_standard(alpha, problem.labels.size)
+        for done in range(1, len(prefix) + 2):
+            run_standard(problem, standard, forced, stream, done, done, *outputs)
+            if done > 1:
+                course.append(in_original_order(problem, standard.alpha))
         return course
-    standard = start_standard(alpha, gradient)
-    for done in range(1, len(prefix) + 2):
-        run_standard(problem, standard, forced, stream, done, done, *outputs)
-        if done > 1:
-            course.append(standard.alpha.copy())
-    return course
+
+
+def in_original_order(problem: Problem, alpha: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Copy the column gradients into the order of the caller's columns."""
+    internal = problem.numbering.internal
+    return alpha[internal] if internal.size else alpha.copy()

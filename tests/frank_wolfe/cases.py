@@ -9,7 +9,7 @@ from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.crew import crew
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit, relabel
-from dplasso.frank_wolfe.solve import _run_sparse
+from dplasso.frank_wolfe.solve import take_sparse_steps
 from dplasso.frank_wolfe.standard import run_standard, start_standard
 from dplasso.frank_wolfe.state import start_sparse
 from dplasso.frank_wolfe.transcript import Transcript
@@ -143,7 +143,9 @@ def watch(problem, selector, drift_tol, *, outputs=None, seed=0, n_threads=1, n_
         outputs = (*(outputs or empty_outputs(problem)), n_given)
         stream, tolerance = random_stream(seed), float(drift_tol or 0.0)
         for step in range(1, problem.n_steps + 1):
-            _run_sparse(problem, state, selector, stream, tolerance, step, step, outputs, workers)
+            take_sparse_steps(
+                problem, state, selector, stream, tolerance, step, step, outputs, workers
+            )
             yield step, state
 
 

@@ -130,7 +130,7 @@ def solve(
             if isinstance(state, StandardState):
                 run_standard(problem, state, selector, stream, done + 1, last, *outputs)
             else:
-                _run_sparse(
+                take_sparse_steps(
                     problem, state, selector, stream, tolerance, done + 1, last, outputs, workers
                 )
             if time.perf_counter() - began < _CHUNK_SECONDS:
@@ -150,7 +150,7 @@ def solve(
     )
 
 
-def _run_sparse(
+def take_sparse_steps(
     problem: Problem,
     state: SparseState,
     selector: Any,
