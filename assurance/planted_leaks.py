@@ -52,15 +52,23 @@ STEP = (
     Mutant(
         name="dense column refreshes everybody",
         area="step",
-        planted="a step that touches many entries refreshes all rows",
+        planted="a step that looks at most rows looks at all of them",
         file="frank_wolfe/sparse.py",
-        find="        if wholesale:\n            rebuild(selector, state.alpha)\n",
+        find="    scratch, rows = state.scratch, state.rows\n    touched = np.int64(0)\n",
         replace=(
-            "        if wholesale:\n"
-            "            for i in range(n_rows):\n"
-            "                refresh_row("
-            "problem, state, selector, i, step, tolerance, record, grain)\n"
-            "            rebuild(selector, state.alpha)\n"
+            "    scratch, rows = state.scratch, state.rows\n    touched = np.int64(0)\n"
+            "    if last - first > rows.size // 2 and column[0].size:\n"
+            "        everyone = np.arange(rows.size, dtype=np.int32)\n"
+            "        every = (everyone, np.zeros(0, column[1].dtype), column[2])\n"
+            "        exact = (public[0], public[1], public[2], 0.0, public[4])\n"
+            "        for i in everyone:\n"
+            "            rows[i].lowest, rows[i].highest = np.inf, -np.inf\n"
+            "        counts = touch_rows(\n"
+            "            every, exact, rows, 0, rows.size, 0, step, scheduled, scratch\n"
+            "        )\n"
+            "        refresh_block(\n"
+            "            problem, state, scratch, selector, counts, record, touched, True\n"
+            "        )\n"
         ),
         test=f"{_SEEN}[loose-add-remove]",
     ),
@@ -69,11 +77,8 @@ STEP = (
         area="step",
         planted="at most three of the rows due at a step are refreshed",
         file="frank_wolfe/sparse.py",
-        find="            while i != NONE:\n",
-        replace=(
-            "            quota = 3\n            while i != NONE and quota > 0:\n"
-            "                quota -= 1\n"
-        ),
+        find="        while head[step] != NONE:\n",
+        replace="        if head[step] != NONE and rows_due[step] <= 3:\n",
         test=f"{_SEEN}[default-add-remove]",
     ),
     Mutant(
@@ -90,8 +95,8 @@ STEP = (
         area="step",
         planted="a share's change is rounded, not the difference of rounded shares taken",
         file="frank_wolfe/gradient.py",
-        find="            change = share(scaled_new, value) - share(scaled_old, value)",
-        replace="            change = share(scaled_new - scaled_old, value)",
+        find="    return np.int64(np.rint(scaled_new * value) - np.rint(scaled_old * value))",
+        replace="    return np.int64(np.rint((scaled_new - scaled_old) * value))",
         test=f"{_REPLAY}test_gradients_are_the_exact_sum_of_rounded_shares[exact]",
         fast=True,
     ),

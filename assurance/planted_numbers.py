@@ -194,8 +194,8 @@ SELECTION = (
         area="selection",
         planted="only rises move a column between levels",
         file="selection/bucket.py",
-        find="    if source != target:\n        move(selector.order,",
-        replace="    if source < target:\n        move(selector.order,",
+        find="        if source != target:\n            move(order, position, start",
+        replace="        if source < target:\n            move(order, position, start",
         test="tests/selection/test_transcripts.py::test_follows_a_forced_transcript[bucket]",
     ),
     Mutant(
@@ -215,7 +215,7 @@ SELECTION = (
         area="selection",
         planted="big-little forgets to subtract a member's old ticks",
         file="selection/big_little.py",
-        find="        after = total[group] + counted - ticks[k]\n",
+        find="        after = total[group] + counted - ticks[j]\n",
         replace="        after = total[group] + counted\n",
         test="tests/selection/test_transcripts.py::test_follows_a_forced_transcript[big-little]",
     ),
@@ -224,9 +224,9 @@ SELECTION = (
         area="selection",
         planted="noisy-max compares both signs of a column by the same variate",
         file="selection/noisy_max.py",
-        find="        key = np.log(exponential(stream)) + exponent * behind(largest, -alpha[k])\n",
+        find="        key = np.log(exponential(stream)) + exponent * behind(largest, -gradient)\n",
         replace=(
-            "        key += exponent * (behind(largest, -alpha[k]) - behind(largest, alpha[k]))\n"
+            "        key += exponent * (behind(largest, -gradient) - behind(largest, gradient))\n"
         ),
         test=(
             "tests/selection/test_contract.py::TestEveryPrivateSelector::"
@@ -241,9 +241,9 @@ INTEGRITY = (
         name="checksum not compared",
         area="integrity",
         planted="a damaged model file is read",
-        file="model.py",
-        find="    if digest != _digest(",
-        replace="    if len(digest) != 32 and digest != _digest(",
+        file="archive.py",
+        find="            if claimed != digest(members):",
+        replace="            if len(claimed) != 32 and claimed != digest(members):",
         test="tests/test_model_damage.py::test_other_signs_under_the_old_checksum_are_refused",
         fast=True,
     ),
@@ -252,9 +252,8 @@ INTEGRITY = (
         area="integrity",
         planted="an interrupted save leaves half a file where a model was",
         file="atomic.py",
-        find='    temporary = target.with_name(f".dplasso-{secrets.token_hex(8)}.tmp")\n    try:\n'
-        '        with temporary.open("xb")',
-        replace='    temporary = target\n    try:\n        with temporary.open("wb")',
+        find='    beside = target.with_name(temporary or f".dplasso-{secrets.token_hex(8)}.tmp")\n',
+        replace='    beside, temporary = target, "in place"\n',
         test="tests/test_atomic.py::test_an_interruption_leaves_what_was_there",
     ),
     Mutant(
