@@ -32,8 +32,8 @@ def true_gap(X: Any, y: Any, weights: Any, radius: float) -> tuple[float, float]
     return objective, gap
 
 
-def _tolerance(value: float | str) -> float | None:
-    return None if value == "none" else float(value)
+def _tolerance(value: float | str) -> float | str | None:
+    return None if value == "none" else value
 
 
 def measure(case: str, settings: Gap, context: Context) -> dict[str, Any]:
@@ -95,8 +95,9 @@ def measure(case: str, settings: Gap, context: Context) -> dict[str, Any]:
     }
 
 
-def _name(tolerance: float | None, default: float | None) -> str:
-    name = "none" if tolerance is None else f"{tolerance:g}"
+def _name(tolerance: float | str | None, default: float | str | None) -> str:
+    name = "none" if tolerance is None else tolerance
+    name = name if isinstance(name, str) else f"{name:g}"
     return f"{name} (default)" if tolerance == default else name
 
 
@@ -106,7 +107,7 @@ def _private_auc(
     X_test: Any,
     y_test: Any,
     epsilon: float,
-    tolerance: float | None,
+    tolerance: float | str | None,
     settings: Gap,
     context: Context,
 ) -> list[float]:

@@ -254,7 +254,7 @@ def _gradients(
                 )
                 course.append(in_original_order(problem, state.alpha))
             return course
-        standard = start_standard(alpha, problem.labels.size)
+        standard = start_standard(alpha, problem.labels)
         for done in range(1, len(prefix) + 2):
             run_standard(problem, standard, forced, stream, done, done, *outputs)
             if done > 1:

@@ -41,6 +41,7 @@ def test_json(run, train, tmp_path):
     info = json.loads(run("data", "info", str(tmp_path / "s"), "--json").stdout)
     assert report.pop("seconds") > 0
     assert info.pop("verified") is False
+    assert "column" in report.pop("public")
     assert info == report
 
 

@@ -140,7 +140,7 @@ def watch(problem, selector, drift_tol, *, outputs=None, seed=0, n_threads=1, n_
     with crew(n_threads, **(way or {})) as workers:
         state = start_sparse(problem, starting_alpha(problem, workers), drift_tol)
         fill(selector, state.alpha)
-        outputs = (*(outputs or empty_outputs(problem)), n_given)
+        outputs = (*(outputs or empty_outputs(problem))[:4], n_given)
         stream, tolerance = random_stream(seed), float(drift_tol or 0.0)
         for step in range(1, problem.n_steps + 1):
             take_sparse_steps(
@@ -152,11 +152,11 @@ def watch(problem, selector, drift_tol, *, outputs=None, seed=0, n_threads=1, n_
 def watch_standard(problem, selector, *, outputs=None, seed=0):
     """Run Algorithm 1 one step at a time; its gradients are those before the step."""
     with crew(1) as workers:
-        state = start_standard(starting_alpha(problem, workers), problem.labels.size)
+        state = start_standard(starting_alpha(problem, workers), problem.labels)
     outputs = outputs or empty_outputs(problem)
     stream = random_stream(seed)
     for step in range(1, problem.n_steps + 1):
-        run_standard(problem, state, selector, stream, step, step, *outputs, 0)
+        run_standard(problem, state, selector, stream, step, step, *outputs)
         yield step, state
 
 

@@ -172,7 +172,7 @@ def test_checkpoints_are_prefixes():
         problem,
         SELECTORS["argmax"](21, problem.numbering),
         random_stream(0),
-        checkpoint=kept.append,
+        checkpoint=lambda _, prefix: kept.append(prefix),
     )
     assert [len(prefix) for prefix in kept][-1] == 25
     for prefix in kept:

@@ -121,7 +121,7 @@ def solve(
             state = start_sparse(problem, alpha, drift_tol)
             index(selector, alpha)
         else:
-            state = start_standard(alpha, problem.labels.size)
+            state = start_standard(alpha, problem.labels)
         tolerance = 0.0 if drift_tol is None else float(drift_tol)
         done, chunk = 0, 1
         while done < n_steps:

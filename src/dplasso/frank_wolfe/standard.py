@@ -45,21 +45,21 @@ class StandardState(NamedTuple):
     effort: NDArray[np.int64]
 
 
-def start_standard(alpha: NDArray[np.int64], n_rows: int) -> StandardState:
+def start_standard(alpha: NDArray[np.int64], labels: NDArray[np.int8]) -> StandardState:
     """Return the state before the first step, all weights zero.
 
     Parameters
     ----------
     alpha : ndarray of int64
         Column gradients at zero weights.
-    n_rows : int
-        N.
+    labels : ndarray of int8, shape (N,)
+        0 or 1.
     """
     return StandardState(
         alpha,
         np.zeros_like(alpha),
-        np.zeros(n_rows, dtype=np.int64),
-        np.zeros(n_rows),
+        np.zeros(labels.size, dtype=np.int64),
+        np.subtract(0.5, labels, dtype=np.float64),
         np.zeros(2, dtype=np.int64),
     )
 
