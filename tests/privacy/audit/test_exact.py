@@ -106,7 +106,7 @@ def test_fits_are_drawn_from_what_is_enumerated():
     data = make_data(np.array([[1.0], [1.0], [0.0]]), np.array([1, 0, 0]))
     expected = np.exp(all_transcripts(target.step, data, 3).paths)
     counts = np.zeros(expected.size)
-    runs = 6000
+    runs = 4000
     for _ in range(runs):
         release = target.fit(data)
         counts[int("".join("01"[int(s > 0)] for s in release.sign), 2)] += 1

@@ -31,12 +31,12 @@ def coin_by_coin(epsilon, seed, m):
 
 
 def test_a_true_claim_without_room_is_seldom_refuted():
-    """300 audits at a rate of 0.05: 26 or fewer alarms but for one time in 1,000."""
+    """150 audits at a rate of 0.05: 17 or fewer alarms but for one time in 1,000."""
     alarms = 0
-    for seed in range(300):
+    for seed in range(150):
         coins = np.random.default_rng([seed, 1])
         alarms += audit_one_run(coin_by_coin(1.0, seed, 60), 60, 0.05, coins=coins).violated
-    assert alarms <= 26
+    assert alarms <= 17
 
 
 def test_it_finds_most_of_what_is_lost():

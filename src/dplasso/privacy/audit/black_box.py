@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import beta
 
 from dplasso.privacy.audit.bounds import (
     binomial_lower,
@@ -25,6 +26,10 @@ from dplasso.privacy.audit.problems import canary_pair
 
 Progress = Callable[[int, int], None]
 
+# At most this many events per score are compared before one is chosen.
+_THRESHOLDS = 200
+# Where no event shows anything at the confidence asked for, the choice is made at this one.
+_LENIENT = 0.2
 # The column in which the canary's share shows.
 CANARY = 0
 
@@ -164,24 +169,30 @@ def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]
 
 def _best_threshold(
     high: NDArray[np.float64], low: NDArray[np.float64], delta: float, alpha: float
-) -> tuple[float, float]:
-    """Choose tau such that "at least tau" bounds epsilon best, `high` being likelier to be so."""
+) -> tuple[float, float, float]:
+    """Choose tau such that "at least tau" bounds epsilon best, `high` being likelier to be so.
+
+    Returns the bound at `alpha`, what breaks ties at 0 (the bound at a confidence that small
+    effects reach), and tau.
+    """
     values = np.unique(np.concatenate([high, low]))
-    if values.size > 200:
-        values = np.unique(np.quantile(values, np.linspace(0, 1, 200)))
-    high, low = np.sort(high), np.sort(low)
-    best, threshold = -1.0, math.inf
-    for tau in values:
-        hits = (
-            int(high.size - np.searchsorted(high, tau)),
-            int(low.size - np.searchsorted(low, tau)),
-        )
-        if hits[0] / high.size <= hits[1] / low.size + delta:
-            continue
-        bound = epsilon_lower_bound(hits, (high.size, low.size), delta, alpha)
-        if bound > best:
-            best, threshold = bound, float(tau)
-    return best, threshold
+    if values.size > _THRESHOLDS:
+        values = np.unique(np.quantile(values, np.linspace(0, 1, _THRESHOLDS)))
+    hits = [part.size - np.searchsorted(np.sort(part), values) for part in (high, low)]
+    bound = np.maximum(0.0, _log_rates(hits, (high.size, low.size), delta, alpha))
+    lenient = _log_rates(hits, (high.size, low.size), delta, _LENIENT)
+    best = np.lexsort((lenient, bound))[-1]
+    return float(bound[best]), float(lenient[best]), float(values[best])
+
+
+def _log_rates(
+    hits: list[NDArray[np.int64]], trials: tuple[int, int], delta: float, alpha: float
+) -> NDArray[np.float64]:
+    """Give ``log((likely - delta) / unlikely)`` at the ends of the intervals, for many events."""
+    likely = np.where(hits[0] > 0, beta.ppf(alpha / 2, hits[0], trials[0] - hits[0] + 1), 0.0)
+    misses = trials[1] - hits[1]
+    unlikely = 1.0 - np.where(misses > 0, beta.ppf(alpha / 2, misses, hits[1] + 1), 0.0)
+    return np.asarray(np.log(np.maximum(likely - delta, 1e-300)) - np.log(unlikely))
 
 
 def audit_canary(
@@ -218,14 +229,14 @@ def audit_canary(
     quarter, half = runs // 4, runs // 2
     scores = build_scores(one.part(0, quarter), other.part(0, quarter))
     chosen = one.part(quarter, half), other.part(quarter, half)
-    best = (-1.0, math.inf, 0, 1.0)
+    best = (-1.0, -math.inf, math.inf, 0, 1.0)
     for index, score in enumerate(scores):
         high, low = (np.asarray(score(part), dtype=np.float64) for part in chosen)
         for side in (1.0, -1.0):
             pair = (high, low) if side > 0 else (-low, -high)
-            bound, threshold = _best_threshold(*pair, claim.delta, false_alarm)
-            best = max(best, (bound, threshold, index, side))
-    _, threshold, index, side = best
+            found = _best_threshold(*pair, claim.delta, false_alarm)
+            best = max(best, (*found, index, side))
+    *_, threshold, index, side = best
     tested = one.part(half, runs), other.part(half, runs)
     # From here on "high" is the data set on which the event is thought to be likely.
     values = [side * np.asarray(scores[index](part), dtype=np.float64) for part in tested]

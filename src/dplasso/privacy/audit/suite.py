@@ -19,11 +19,11 @@ EXACT_STEPS = 3
 # Steps per canary of the one-run audit: nearly all of their features are drawn at least once.
 STEPS_PER_CANARY = 4
 # Fits of two steps are cheap, and only those with one history count: this many times the runs.
-STEP_RUNS = 4
-# Fits whose releases are compared with each other, and their steps.
-REPEAT_FITS, REPEAT_STEPS = 2000, 12
+STEP_RUNS = 2
+# Fits whose releases are compared with each other (400 show any 8-bit seed), and their steps.
+FEWEST_REPEATS, MOST_REPEATS, REPEAT_STEPS = 400, 2000, 12
 # The public estimator's checks take longer than a small fit: it gets a part of the runs.
-PUBLIC_PART, FEWEST_PUBLIC = 20, 200
+PUBLIC_PART, FEWEST_PUBLIC = 20, 100
 FEWEST_RUNS, FEWEST_CANARIES = 100, 10
 # Sampling audits made by each method; the false-alarm rate is divided by their number.
 _SAMPLING = {"exact": 0, "canary": 4, "one-run": 1}
@@ -126,40 +126,40 @@ def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> 
     sampling = sum(_SAMPLING[method] for method in plan.methods)
     share = plan.false_alarm / max(1, sampling)
     findings: list[Finding] = []
-    roc = attack = None
+    roc = attack = one_run = None
+    if "one-run" in plan.methods:
+        # Made before any audit: its many steps ask the most of delta.
+        one_run = build(STEPS_PER_CANARY * plan.canaries, public=True)
     if "exact" in plan.methods:
         findings += _exact(build, progress)
     if "canary" in plan.methods:
-        target = build(plan.n_iter)
         attack, roc = audit_canary(
-            target, plan.runs, share, progress=_named(progress, "canary: whole fits")
+            build(plan.n_iter), plan.runs, share, progress=_named(progress, "canary: whole fits")
         )
-        findings.append(attack)
-        public = max(FEWEST_PUBLIC, plan.runs // PUBLIC_PART)
-        name = "canary: public estimator"
-        findings.append(
-            audit_canary(
-                build(plan.n_iter, public=True),
-                public,
-                share,
-                name=name,
-                progress=_named(progress, name),
-            )[0]
-        )
-        two = build(2)
-        findings.append(
-            audit_canary_step(
-                two, STEP_RUNS * plan.runs, share, _named(progress, "canary: one step")
-            )
-        )
-        repeats = build(REPEAT_STEPS)
-        findings.append(
-            audit_repeats(repeats, REPEAT_FITS, share, _named(progress, "repeated releases"))
-        )
-    if "one-run" in plan.methods:
-        steps = STEPS_PER_CANARY * plan.canaries
-        findings.append(audit_one_run(build(steps, public=True), plan.canaries, share))
+        findings += [attack, *_other_sampling(build, plan, share, progress)]
+    if one_run is not None:
+        findings.append(audit_one_run(one_run, plan.canaries, share))
     return Outcome(make_report(build(plan.n_iter).claim, findings), roc, attack)
+
+
+def _other_sampling(
+    build: Builder, plan: Plan, share: float, progress: Progress | None
+) -> Sequence[Finding]:
+    """Attack the public estimator, a single step, and the randomness."""
+    name = "canary: public estimator"
+    public, _ = audit_canary(
+        build(plan.n_iter, public=True),
+        max(FEWEST_PUBLIC, plan.runs // PUBLIC_PART),
+        share,
+        name=name,
+        progress=_named(progress, name),
+    )
+    name = "canary: one step"
+    step = audit_canary_step(build(2), STEP_RUNS * plan.runs, share, _named(progress, name))
+    fits = min(MOST_REPEATS, max(FEWEST_REPEATS, plan.runs))
+    name = "repeated releases"
+    repeats = audit_repeats(build(REPEAT_STEPS), fits, share, _named(progress, name))
+    return public, step, repeats
 
 
 def _exact(build: Builder, progress: Progress | None) -> Sequence[Finding]:
