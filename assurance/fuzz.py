@@ -32,7 +32,7 @@ import numpy as np
 from assurance.fuzz_modules import COVERED
 from assurance.fuzz_targets import Target, input_of, targets
 
-_PATIENCE = 20.0  # seconds for one input
+_PATIENCE = 120.0  # seconds for one input, which may have to compile on a busy machine
 _WARM_UP = 180.0  # seconds for the first one, which may wait for the compiler
 _MEMORY = 12 << 30
 _ENOUGH_FAILURES = 50

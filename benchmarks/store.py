@@ -2,9 +2,10 @@
 
     python -m benchmarks.store --entries 300e6 --columns 5e6 --memory 1e9
 
-Raw writes and conversions take turns. The raw rate is that of 16 MiB writes to a new file, up to
-the end of its fsync; the rate of a conversion is the size of the finished store over the time from
-the first record to the moment the store is on the disk, with records made in memory beforehand.
+Raw writes and conversions take turns. The raw rate is that of 16 MiB writes to a new file of the
+store's size, up to the end of its fsync; the rate of a conversion is the size of the finished store
+over the time from the first record to the moment the store is on the disk, with records made in
+memory beforehand.
 """
 
 import argparse
@@ -145,7 +146,7 @@ def convert_once(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Run raw writes and conversions in turn and print the medians."""
+    """Run raw writes and conversions in turn and print the medians of their rates."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=float, default=100e6)
     parser.add_argument("--columns", type=float, default=5e6)
@@ -163,6 +164,9 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     for _ in range(arguments.repeats):
         with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
+            # Fresh blocks of a disk may be slower than used ones: measure it on both sides.
+            size = int(arguments.entries) * (8 if arguments.binary else 16)
+            raw_before = raw_write(Path(folder), size)
             command = [sys.executable, "-m", "benchmarks.store", *sys.argv[1:]]
             run = subprocess.run(
                 [*command, "--convert-into", folder], check=True, capture_output=True, text=True
@@ -170,7 +174,7 @@ def main() -> None:
             found.append(json.loads(run.stdout))
             shutil.rmtree(folder)
             Path(folder).mkdir()
-            found[-1]["raw_rate"] = raw_write(Path(folder), found[-1]["bytes"])
+            found[-1]["raw_rate"] = (raw_before + raw_write(Path(folder), size)) / 2
         sys.stderr.write(json.dumps(found[-1]) + "\n")
     sys.stdout.write(machine_line(describe_machine()) + "\n")
     rate = median(run["rate"] for run in found)

@@ -132,7 +132,7 @@ def check_release(
     ValueError
         If they do not.
     """
-    if not isinstance(n_features, int) or n_features < 1:
+    if type(n_features) is not int or not 1 <= n_features < 2**63:
         raise ValueError(f"the number of columns cannot be {n_features!r}")
     vertex, sign = transcript.vertex, transcript.sign
     last = n_features if params.get("fit_intercept") else n_features - 1

@@ -47,32 +47,33 @@ def test_the_fast_selection_is_caught():
     assert report["caught"] == report["planted"] >= 15
 
 
-class TestFramework:
-    """In a process of its own, since this one has imported the package already."""
+# What becomes of a change to the example, by the text put in and the test named.
+ACCOUNTING = EXAMPLE.test.split("::")[0]
+VERDICTS = [
+    (EXAMPLE, "caught"),
+    (replace(EXAMPLE, replace="    return eps0 * eps0 / 8\n"), "missed"),
+    (replace(EXAMPLE, replace="    return eps0 *\n"), "broken"),
+    (replace(EXAMPLE, replace="    return undefined\n"), "broken"),
+    (replace(EXAMPLE, test=f"{ACCOUNTING}::test_nothing"), "broken"),
+]
 
-    def verdict(self, mutant):
-        code = (
-            "import json, sys\n"
-            "from assurance.mutants import Mutant, run_tests\n"
-            "mutant = Mutant(**json.loads(sys.argv[1]))\n"
-            "print(run_tests(mutant, [mutant.test], mutant.compiled).verdict)\n"
-        )
-        command = [sys.executable, "-c", code, json.dumps(vars(mutant))]
-        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-        return run.stdout.strip()
 
-    def test_a_harmless_change_is_missed(self):
-        assert self.verdict(replace(EXAMPLE, replace="    return eps0 * eps0 / 8\n")) == "missed"
+def test_only_a_failed_assertion_of_the_named_test_counts():
+    # In a process of its own: this one has imported the package already.
+    code = (
+        "import json, sys\n"
+        "from assurance.mutants import Mutant, run_tests\n"
+        "for given in json.loads(sys.argv[1]):\n"
+        "    mutant = Mutant(**given)\n"
+        "    print(run_tests(mutant, [mutant.test], mutant.compiled).verdict)\n"
+    )
+    given = json.dumps([vars(mutant) for mutant, _ in VERDICTS])
+    command = [sys.executable, "-c", code, given]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert run.stdout.split() == [verdict for _, verdict in VERDICTS]
 
-    @pytest.mark.parametrize("text", ["    return eps0 *\n", "    return undefined\n"])
-    def test_a_change_that_only_stops_the_program_is_broken(self, text):
-        assert self.verdict(replace(EXAMPLE, replace=text)) == "broken"
 
-    def test_a_test_that_is_not_there_is_broken(self):
-        gone = replace(EXAMPLE, test=EXAMPLE.test.split("::")[0] + "::test_nothing")
-        assert self.verdict(gone) == "broken"
-
-    @pytest.mark.parametrize("text", ["no such text", "eps0"])
-    def test_a_text_that_does_not_occur_exactly_once_is_refused(self, text):
-        with pytest.raises(ValueError, match=r"times in .*, not once"):
-            run_tests(replace(EXAMPLE, find=text), [EXAMPLE.test], False)
+@pytest.mark.parametrize("text", ["no such text", "eps0"])
+def test_a_text_that_does_not_occur_exactly_once_is_refused(text):
+    with pytest.raises(ValueError, match=r"times in .*, not once"):
+        run_tests(replace(EXAMPLE, find=text), [EXAMPLE.test], False)
