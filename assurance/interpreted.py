@@ -52,3 +52,13 @@ def interpret() -> None:
     contract.register = register
     for duty in ("select", "update", "update_many", "rebuild", "granularity"):
         setattr(contract, duty, dispatch(duty))
+
+    from dplasso.frank_wolfe import state
+
+    new_rows = state.new_rows
+
+    def records_with_attributes(*given: Any) -> Any:
+        return new_rows(*given).view(np.recarray)
+
+    # Kernels read a record's fields as attributes, which plain numpy offers for these only.
+    state.new_rows = records_with_attributes
