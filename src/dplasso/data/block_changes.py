@@ -1,7 +1,6 @@
 """Row blocks changed on their way: labels mapped, values made binary."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -70,9 +69,8 @@ def _changed(source: BlockSource, change: Callable[[RowBlock, int], RowBlock]) -
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
         first = 0
-        with closing(source.blocks(memory_bytes, progress)) as given:  # type: ignore[type-var]
-            for block in given:
-                yield change(block, first)
-                first += block.labels.size
+        for block in source.blocks(memory_bytes, progress):
+            yield change(block, first)
+            first += block.labels.size
 
     return replace(source, blocks=blocks)
