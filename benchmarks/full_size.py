@@ -8,6 +8,7 @@ before a plain sequential read of the files by rows, which the first pass is com
 """
 
 import argparse
+import contextlib
 import json
 import os
 import subprocess
@@ -15,12 +16,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from benchmarks.machine import describe_machine, machine_line
 
 _INTERVAL = 0.1
 _READ_BYTES = 16 << 20
+# Of Algorithm 1, after the first.
+_STANDARD_STEPS = 3
+
+now = time.monotonic
 
 
 def tell(event: str, **more: Any) -> None:
@@ -52,20 +58,11 @@ def generate(given: argparse.Namespace) -> None:
 
 def train(given: argparse.Namespace) -> None:
     """Train on the store; the body of a child process."""
-    from scipy.sparse import random_array
-
     from dplasso import DPLassoClassifier
-    from dplasso.data.blocks import matrix_source
-    from dplasso.data.store import open_store, write_store
+    from dplasso.data.store import open_store
 
     options: dict[str, Any] = {"epsilon": given.epsilon, "l1_radius": given.radius, "n_jobs": -1}
-    # Kernels are loaded, or compiled, before anything is timed.
-    X = random_array((200, 50), density=0.2, format="csr", dtype="f4", rng=0)
-    with tempfile.TemporaryDirectory() as folder:
-        source = matrix_source(X, [i % 2 for i in range(200)])
-        small = write_store(source, Path(folder) / "small", memory=2**27)
-        DPLassoClassifier(n_iter=50, **options).fit(small)
-        del small
+    load_kernels(options)
     steps_told: list[int] = []
 
     def progress(done: int, _total: int) -> None:
@@ -79,6 +76,53 @@ def train(given: argparse.Namespace) -> None:
     model = DPLassoClassifier(n_iter=given.iterations, **options)
     model._fit(store, None, progress=progress)
     tell("done", nonzero=int(model.coef_.nnz), private=bool(model.privacy_.is_private))
+
+
+def loops(given: argparse.Namespace) -> None:
+    """Time training loops, ours and a few steps of Algorithm 1, files cached; a child's body."""
+    from dplasso import DPLassoClassifier
+    from dplasso.data.store import open_store
+
+    options: dict[str, Any] = {"l1_radius": given.radius, "n_jobs": -1}
+    standard = {"epsilon": 1.0, "solver": "standard", "selector": "noisy-max"}
+    for more in ({"epsilon": 1.0}, standard):
+        load_kernels(options | more)
+    store = open_store(given.store)
+    tell("begun")
+    for epsilon in (1.0, 0.1, 1.0, 0.1, 1.0, 0.1):
+        told: list[float] = []
+        model = DPLassoClassifier(n_iter=given.iterations, epsilon=epsilon, **options)
+        model._fit(store, None, progress=lambda _done, _total, told=told: told.append(now()))
+        seconds = (told[-1] - told[0]) * given.iterations / (given.iterations - 1)
+        tell("loop", epsilon=epsilon, seconds=seconds)
+    steps: list[tuple[int, float]] = []
+
+    def stop(done: int, _total: int) -> None:
+        steps.append((done, now()))
+        if done > _STANDARD_STEPS:
+            raise KeyboardInterrupt
+
+    model = DPLassoClassifier(n_iter=given.iterations, **options | standard)
+    with contextlib.suppress(KeyboardInterrupt):
+        model._fit(store, None, progress=stop)
+    (first, began), (last, ended) = steps[0], steps[-1]
+    tell("standard", seconds_per_step=(ended - began) / (last - first), steps=last - first)
+    tell("done")
+
+
+def load_kernels(options: dict[str, Any]) -> None:
+    """Fit a small store, so that kernels are loaded, or compiled, before anything is timed."""
+    from scipy.sparse import random_array
+
+    from dplasso import DPLassoClassifier
+    from dplasso.data.blocks import matrix_source
+    from dplasso.data.store import write_store
+
+    X = random_array((200, 50), density=0.2, format="csr", dtype="f4", rng=0)
+    with tempfile.TemporaryDirectory() as folder:
+        source = matrix_source(X, [i % 2 for i in range(200)])
+        small = write_store(source, Path(folder) / "small", memory=2**27)
+        DPLassoClassifier(n_iter=50, **options).fit(small)
 
 
 def _status(pid: int) -> dict[str, int]:
@@ -219,6 +263,14 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         "samples": training["samples"][:: max(1, len(training["samples"]) // 400)],
     }
     report["first_pass"] = first_pass(training)
+    if not given.no_loops:
+        timed = watch("loops")["events"]
+        report["loops"] = {
+            f"{epsilon:g}": median(e["seconds"] for e in timed if e.get("epsilon") == epsilon)
+            for epsilon in (1.0, 0.1)
+        }
+        step = next(e["seconds_per_step"] for e in timed if e["event"] == "standard")
+        report["standard_seconds_per_step"] = step
     return report
 
 
@@ -249,6 +301,16 @@ def summary(report: dict[str, Any]) -> str:
         f"{when(training, 'done'):.1f} s in all; peak anonymous memory "
         f"{training['peak_anonymous'] / 1e6:.0f} MB"
     )
+    if "loops" in report:
+        whole = report["standard_seconds_per_step"] * report["n_iter"]
+        ratios = ", ".join(
+            f"epsilon {epsilon}: {seconds:.2f} s, {whole / seconds:,.0f} times Algorithm 1"
+            for epsilon, seconds in report["loops"].items()
+        )
+        lines.append(
+            f"- training loop, files cached: {ratios} "
+            f"({report['standard_seconds_per_step']:.2f} s a step of it, by a few steps)"
+        )
     return "\n".join(lines)
 
 
@@ -266,11 +328,12 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=4000)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
-    parser.add_argument("--role", choices=["generate", "train"], help=argparse.SUPPRESS)
+    parser.add_argument("--no-loops", action="store_true", help="do not time training loops")
+    parser.add_argument("--role", choices=["generate", "train", "loops"], help=argparse.SUPPRESS)
     given = parser.parse_args()
     given.store = given.folder / f"{given.twin}-{given.scale:g}-{given.seed}.store"
     if given.role:
-        {"generate": generate, "train": train}[given.role](given)
+        {"generate": generate, "train": train, "loops": loops}[given.role](given)
         return
     report = measure(given)
     if given.json:
