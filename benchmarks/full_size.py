@@ -61,7 +61,7 @@ def train(given: argparse.Namespace) -> None:
     from dplasso import DPLassoClassifier
     from dplasso.data.store import open_store
 
-    options: dict[str, Any] = {"epsilon": given.epsilon, "l1_radius": given.radius, "n_jobs": -1}
+    options = common_options(given) | {"epsilon": given.epsilon}
     load_kernels(options)
     steps_told: list[int] = []
 
@@ -83,7 +83,7 @@ def loops(given: argparse.Namespace) -> None:
     from dplasso import DPLassoClassifier
     from dplasso.data.store import open_store
 
-    options: dict[str, Any] = {"l1_radius": given.radius, "n_jobs": -1}
+    options = common_options(given)
     standard = {"epsilon": 1.0, "solver": "standard", "selector": "noisy-max"}
     for more in ({"epsilon": 1.0}, standard):
         load_kernels(options | more)
@@ -108,6 +108,11 @@ def loops(given: argparse.Namespace) -> None:
     (first, began), (last, ended) = steps[0], steps[-1]
     tell("standard", seconds_per_step=(ended - began) / (last - first), steps=last - first)
     tell("done")
+
+
+def common_options(given: argparse.Namespace) -> dict[str, Any]:
+    """Return what all fits have in common; the paper's have no intercept."""
+    return {"l1_radius": given.radius, "fit_intercept": given.intercept, "n_jobs": -1}
 
 
 def load_kernels(options: dict[str, Any]) -> None:
@@ -241,6 +246,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         "epsilon": given.epsilon,
         "n_iter": given.iterations,
         "radius": given.radius,
+        "intercept": given.intercept,
     }
     if not given.store.is_dir():
         making = watch("generate")
@@ -250,6 +256,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
             "stages": {e["name"]: e["at"] for e in making["events"] if e["event"] == "stage"},
         }
         report |= {key: making["events"][-1][key] for key in ("shape", "nnz", "arrays")}
+        save(report, given.json)
     by_rows = sorted(given.store.glob("rows.*.npy"))
     report["rows_bytes"] = sum(path.stat().st_size for path in by_rows)
     report["store_bytes"] = sum(path.stat().st_size for path in given.store.iterdir())
@@ -263,6 +270,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         "samples": training["samples"][:: max(1, len(training["samples"]) // 400)],
     }
     report["first_pass"] = first_pass(training)
+    save(report, given.json)
     if not given.no_loops:
         timed = watch("loops")["events"]
         report["loops"] = {
@@ -272,6 +280,12 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         step = next(e["seconds_per_step"] for e in timed if e["event"] == "standard")
         report["standard_seconds_per_step"] = step
     return report
+
+
+def save(report: dict[str, Any], path: Path | None) -> None:
+    """Write what has been measured so far."""
+    if path is not None:
+        path.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def summary(report: dict[str, Any]) -> str:
@@ -328,6 +342,7 @@ def main() -> None:
     parser.add_argument("--iterations", type=int, default=4000)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
+    parser.add_argument("--intercept", action="store_true", help="fit one; the paper does not")
     parser.add_argument("--no-loops", action="store_true", help="do not time training loops")
     parser.add_argument("--role", choices=["generate", "train", "loops"], help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -336,8 +351,7 @@ def main() -> None:
         {"generate": generate, "train": train, "loops": loops}[given.role](given)
         return
     report = measure(given)
-    if given.json:
-        given.json.write_text(json.dumps(report, indent=1) + "\n")
+    save(report, given.json)
     if given.plot:
         plot(report, given.plot)
     print(summary(report))
