@@ -77,8 +77,14 @@ STEP = (
         area="step",
         planted="at most three of the rows due at a step are refreshed",
         file="frank_wolfe/sparse.py",
-        find="        while head[step] != NONE:\n",
-        replace="        if head[step] != NONE and rows_due[step] <= 3:\n",
+        find=(
+            "        while head[step] != NONE:\n"
+            "            count = take_due(head, rows_due, rows, step, scratch.taken)\n"
+        ),
+        replace=(
+            "        if head[step] != NONE:\n"
+            "            count = take_due(head, rows_due, rows, step, scratch.taken[:3])\n"
+        ),
         test=f"{_SEEN}[default-add-remove]",
     ),
     Mutant(
