@@ -232,7 +232,6 @@ def run_controls(mutants: Iterable[Mutant]) -> dict[str, Outcome]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Plant the mutants and report; the exit code is 1 unless every one is caught."""
-    from assurance.audit_mutants import AUDIT_MUTANTS, run_audit, run_audit_controls
     from assurance.mutant_list import MUTANTS
 
     parser = argparse.ArgumentParser(prog="python -m assurance.mutants", description=__doc__)
@@ -246,11 +245,13 @@ def main(arguments: list[str] | None = None) -> int:
     def wanted(mutant: Any) -> bool:
         return (mutant.fast or not given.fast) and (not given.only or given.only in mutant.name)
 
-    chosen, audited = list(filter(wanted, MUTANTS)), list(filter(wanted, AUDIT_MUTANTS))
+    chosen = list(filter(wanted, MUTANTS))
     if given.list:
+        from assurance.audit_mutants import AUDIT_MUTANTS
+
         for mutant in chosen:
             print(f"{mutant.name} [{mutant.area}]\n    {mutant.planted}\n    {mutant.test}")
-        for other in audited:
+        for other in filter(wanted, AUDIT_MUTANTS):
             print(f"{other.name} [audit]\n    {other.planted}\n    {other.test}")
         return 0
     began = time.perf_counter()
@@ -278,7 +279,10 @@ def main(arguments: list[str] | None = None) -> int:
                 "words": outcome.words,
             }
         )
-    # After the forks: what these compile and import belongs in no copy's process.
+    # After the forks: a process that has imported the package cannot import a copy of it.
+    from assurance.audit_mutants import AUDIT_MUTANTS, run_audit, run_audit_controls
+
+    audited = list(filter(wanted, AUDIT_MUTANTS))
     if audited:
         start = time.perf_counter()
         verdict, words = run_audit_controls(audited)
