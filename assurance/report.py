@@ -26,7 +26,7 @@ from assurance.parts import PARTS, Part, counts_of
 
 ROOT = Path(__file__).resolve().parent.parent
 # The longest first, so that no core is left with it at the end.
-_LONGEST = ("fuzz", "replay", "mutants", "load")
+_LONGEST = ("mutants", "fuzz", "replay", "load")
 _PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "dp-accounting")
 
 
