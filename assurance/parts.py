@@ -51,7 +51,7 @@ class Part:
         if self.command[:2] == ("-m", "dplasso"):
             return " ".join(self.command[1:])
         words = [word for word in self.command if word not in _HOUSEKEEPING]
-        shown = [f"'{word}'" if " " in word else word.format(folder="DIR") for word in words]
+        shown = [f"'{word}'" if " " in word else word.replace("{folder}", "DIR") for word in words]
         return " ".join(("python", *shown))
 
 

@@ -37,7 +37,7 @@ def run_part(part: Part, *, quick: bool) -> dict[str, Any]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, places))}
     with tempfile.TemporaryDirectory() as folder:
         given = part.quick if quick else part.command
-        command = [sys.executable, *(word.format(folder=folder) for word in given)]
+        command = [sys.executable, *(word.replace("{folder}", folder) for word in given)]
         done = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )
