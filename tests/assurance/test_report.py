@@ -21,7 +21,7 @@ FIGURES = {"words": 7, "tests": 2, "smallest_p_value": 0.5, "alarm": 1e-6, "pass
 
 
 def test_small_parts_are_run_and_written(tmp_path, capsys):
-    chosen = ["--only", "randomness", "--only", "mutants"]
+    chosen = ["--only", "randomness", "--only", "store-crashes"]
     assert report.main(["--quick", "--out", str(tmp_path), "--jobs", "1", *chosen]) == 0
     kept = json.loads((tmp_path / "randomness.json").read_text())
     assert kept["passed"]
@@ -33,7 +33,7 @@ def test_small_parts_are_run_and_written(tmp_path, capsys):
     assert "`python -m assurance.randomness`" in text
     assert "not run" in text
     told = capsys.readouterr().err
-    assert "mutants: begun" in told
+    assert "store-crashes: begun" in told
     assert "randomness: passed" in told
     for word in (sys.prefix, str(report.ROOT), str(tmp_path)):
         assert word not in text + json.dumps(kept)
