@@ -27,6 +27,7 @@ from sklearn.base import clone
 
 from assurance.neighbours import N_COLUMNS, Pair, in_form
 from dplasso import estimator as estimator_module
+from dplasso.data.store import Store
 from dplasso.frank_wolfe import problem as problem_module
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
@@ -115,6 +116,9 @@ def describe(value: Any) -> Any:
 
 
 def _describe_matrix(X: Any) -> Any:
+    if isinstance(X, Store):
+        # Where it lies on the disk is no secret, but another one for each neighbour.
+        return "store", str(X.X.dtype), str(X.rows.indices.dtype), X.shape[1]
     if isinstance(X, np.ndarray):
         return "dense", str(X.dtype), X.shape[1]
     return describe(X)
@@ -245,11 +249,11 @@ def record_gradients(state: Any) -> NDArray[np.float64]:
     return gradient
 
 
-def column_gradients(state: Any, problem: Problem) -> NDArray[np.int64]:
+def column_gradients(problem: Problem, state: Any) -> NDArray[np.int64]:
     """Return what the mechanism is shown, alpha, in the columns' public order."""
     alpha: NDArray[np.int64] = state.alpha
-    place = problem.numbering.internal
-    return alpha[place] if place.size else alpha
+    internal = problem.numbering.internal
+    return alpha[internal] if internal.size else alpha
 
 
 @contextmanager
@@ -299,7 +303,7 @@ def inputs(
     for steps in range(len(taken) + 1):
         selector = forced_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
         state = solve(problem._replace(n_steps=steps), selector, random_stream(0), **options).state
-        states.append((column_gradients(state, problem).copy(), record_gradients(state).copy()))
+        states.append((column_gradients(problem, state).copy(), record_gradients(state).copy()))
     return states
 
 

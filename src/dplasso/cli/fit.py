@@ -42,6 +42,8 @@ EXAMPLES = options.examples(
     "dplasso fit train.svm.gz --epsilon 1 --model model.npz",
     "dplasso fit train.svm.gz --epsilon 1 --binarize --classes 0,1 --test test.svm.gz",
     "dplasso fit 'part-*.svm.gz' --epsilon 1 --label-map neg=0,pos=1 --model model.npz",
+    "dplasso fit train.store --epsilon 1 --model model.npz    (after: dplasso convert train.svm.gz "
+    "train.store)",
     "dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz",
     "dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json",
     "dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    "
