@@ -262,11 +262,14 @@ INTEGRITY = (
     Mutant(
         name="a resumed fit charged again",
         area="integrity",
-        planted="the ledger does not look for the token of a charge that was made",
-        file="privacy/ledger/store.py",
-        find="    if token is not None and (made := find(path, token)) is not None:\n",
-        replace="    if token is None and (made := find(path, token)) is not None:\n",
-        test="tests/privacy/ledger/test_store.py::TestEntries::test_a_token_charges_once",
+        planted="the charge is not made under the token that the checkpoint keeps",
+        file="checkpoint_charge.py",
+        find="charge_of(mechanism), token=note.token)\n",
+        replace="charge_of(mechanism))\n",
+        test=(
+            "tests/test_checkpoint_ledger.py::"
+            "test_killed_at_any_moment_it_is_charged_once[after the charge]"
+        ),
     ),
     Mutant(
         name="one charge for two models",
