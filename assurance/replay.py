@@ -14,7 +14,8 @@ import pickle
 import sys
 import tempfile
 import warnings
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from sklearn.base import clone
 from assurance.neighbours import N_COLUMNS, Pair, in_form
 from dplasso import estimator as estimator_module
 from dplasso.data.store import Store
+from dplasso.frank_wolfe import problem as problem_module
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
@@ -36,6 +38,14 @@ from dplasso.selection.forced import forced_state
 # One record's largest share of a gradient, in fixed-point units.
 SHARE = 2**32
 DECLARED = {"add-remove": SHARE, "replace-one": 2 * SHARE}
+
+# How the solver may lay out rows it is given, though small data would never make it worth while:
+# whether they are copied by columns, and whether popular columns' gradients stand together.
+LAYOUTS = {
+    "as given": (False, False),
+    "by columns too": (True, False),
+    "popular columns first": (True, True),
+}
 
 # Calls whose public arguments are recorded, and calls whose results are.
 _WATCHED_ARGUMENTS = ("build_problem", "make_selector", "solve", "make_statement")
@@ -244,6 +254,17 @@ def column_gradients(problem: Problem, state: Any) -> NDArray[np.int64]:
     alpha: NDArray[np.int64] = state.alpha
     internal = problem.numbering.internal
     return alpha[internal] if internal.size else alpha
+
+
+@contextmanager
+def layout(name: str) -> Iterator[None]:
+    """Make every fit inside the block lay out its rows in one of the `LAYOUTS`."""
+    by_columns, renumbered = LAYOUTS[name]
+    with (
+        patch.object(problem_module, "worth_transposing", lambda *_: by_columns),
+        patch.object(problem_module, "worth_renumbering", lambda *_: renumbered),
+    ):
+        yield
 
 
 def training_run(model: Any, data: tuple[Any, Any], taken: Transcript) -> tuple[Problem, Any]:

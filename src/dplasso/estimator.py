@@ -244,19 +244,17 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             seeded=self.random_state is not None,
             classes_declared=self.classes is not None,
         )
-        check_affordable(self.ledger, self.dataset, mechanism)
-        given, checkpoint = None, None
-        if checkpoints is not None:
-            if self.ledger is not None:
-                raise ValueError(
-                    "a fit charged to a ledger keeps no checkpoints: a resumed fit would be "
-                    "charged again; leave out one of the two"
-                )
-            given, checkpoint = checkpoints(self, statement, classes, X.shape[1])
+        given, checkpoint, payment = None, None, None
+        if checkpoints is None:
+            check_affordable(self.ledger, self.dataset, mechanism)
+        else:
+            given, checkpoint, payment = checkpoints(
+                self, statement, classes, X.shape[1], mechanism
+            )
         problem = self._problem(X, labels)
         trained = time.perf_counter()
         # Charged after all that can be refused and before anything private is computed.
-        with charged(self.ledger, self.dataset, mechanism):
+        with charged(self.ledger, self.dataset, mechanism, payment=payment):
             solution = self._solve(problem, mechanism, stream, progress, forced, given, checkpoint)
         if seconds is not None:
             seconds["prepare"] = trained - began
