@@ -188,7 +188,7 @@ def _from_path(path: Path, label: str, published: str | None) -> Source:
             title=TITLES.get(label, label),
             published=published,
             entries=float(store.nnz),
-            load=lambda: _encoded(store.X.tocsr(), store.y),
+            load=lambda: _encoded(path.name, store.X.tocsr(), store.y),
         )
     status = path.stat()
 
@@ -198,7 +198,7 @@ def _from_path(path: Path, label: str, published: str | None) -> Source:
 
         declared = CATALOG[label].n_columns if label in CATALOG else None
         data = read_data(path, n_features=declared)
-        return _encoded(data.X, data.y)
+        return _encoded(path.name, data.X, data.y)
 
     return Source(
         label=label,
@@ -216,10 +216,11 @@ def _file_identity(name: str, status: os.stat_result) -> dict[str, Any]:
     return {"file": name, "bytes": status.st_size, "changed": status.st_mtime_ns}
 
 
-def _encoded(X: csr_array, y: NDArray[Any]) -> tuple[csr_array, NDArray[np.int8]]:
-    from dplasso.data.labels import encode_labels
-
-    return X, encode_labels(np.asarray(y), None)[1]
+def _encoded(name: str, X: csr_array, y: NDArray[Any]) -> tuple[csr_array, NDArray[np.int8]]:
+    labels = np.unique(y)
+    if labels.size != 2:
+        raise DataError(f"{name}: two different labels are needed, the data hold {labels.size}")
+    return X, (y == labels[1]).astype(np.int8)
 
 
 class Shelf:

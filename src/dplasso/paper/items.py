@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dplasso.atomic import atomic_write
 from dplasso.paper.datasets import Source
+from dplasso.paper.machine import describe_machine, machine_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -152,11 +153,12 @@ def write_item(item: Item, folder: Path) -> dict[str, Path]:
     dict of str to Path
         By kind: ``csv``, ``png``, ``svg``, ``md``.
     """
+    measured = f"Measured on: {machine_line(describe_machine())}."
     contents = {
         "csv": csv_text(item).encode(),
         "png": picture(item, "png"),
         "svg": picture(item, "svg"),
-        "md": (markdown(item) + "\n").encode(),
+        "md": f"{markdown(item)}\n\n{measured}\n".encode(),
     }
     folder.mkdir(parents=True, exist_ok=True)
     files = {}

@@ -206,5 +206,6 @@ def _draw(figure: "Figure", data: list[tuple[Any, ...]]) -> None:
     axis.set_yscale("log")
     axis.set_ylabel("times faster than Algorithm 1 (steps)")
     axis.set_xticks(place, [f"{a}\nepsilon {b}" for a, b in labels], fontsize=7)
-    axis.legend(frameon=False, fontsize=7)
+    axis.set_ylim(top=axis.get_ylim()[1] * 6)
+    axis.legend(frameon=False, fontsize=7, ncols=3, loc="upper center")
     axis.spines[["top", "right"]].set_visible(False)
