@@ -117,7 +117,7 @@ def test_epsilon_of_the_signed_mechanism_at_the_papers_scale():
 def test_recommended_setting_is_private(settings):
     cell = next(cell for cell in table4.cells(settings) if cell.name == "recommended-0.1")
     assert cell.parameters["l1_radius"] == 5.0
-    model = DPLassoClassifier(0.1, **table4.RECOMMENDED)
+    model = DPLassoClassifier(0.1, **table4.RECOMMENDED[0.1])
     X, y = settings.sources[0].load()
     assert model.fit(X, y).privacy_.is_private
 
