@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dplasso.cli import audit, budget, convert, data, demo, evaluate, fit, ledger, predict
+from dplasso.cli import audit, budget, convert, data, demo, evaluate, fit, ledger, paper, predict
 from dplasso.cli.output import GuardedGroup
 
 app = typer.Typer(
@@ -52,6 +52,7 @@ app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
 app.command("budget", epilog=budget.EXAMPLES)(budget.budget)
 app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.command("paper", epilog=paper.EXAMPLES)(paper.paper)
 app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
 app.add_typer(data.app)
 app.add_typer(ledger.app, name="ledger")

@@ -1,0 +1,237 @@
+"""``dplasso paper``: the tables and figures of the paper, measured again."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from dplasso.cli import options
+from dplasso.cli.output import err, out, print_json, remark
+
+if TYPE_CHECKING:
+    from dplasso.paper.cells import Report
+    from dplasso.paper.items import Item
+
+EXAMPLES = options.examples(
+    "dplasso paper table4 --data news20_rebuilt.svm.gz",
+    "dplasso paper figure1 --data rcv1 --data url@0.02 --twin",
+    "dplasso paper table3 --data web@0.1 --data kdda@0.2 --limit 4",
+    "dplasso paper all --data rcv1 --twin --out report",
+    note="A cell that is finished is not measured again: the same command goes on where it was "
+    "stopped. The numbers depend on the data, and the paper's mechanism is not private: for public "
+    "data sets only.",
+)
+RUNS = "Runs"
+# Lines on a standard error that is no terminal come at most this often, in seconds.
+_LINE_EVERY = 10.0
+
+
+def paper(
+    item: Annotated[
+        str,
+        typer.Argument(
+            metavar="ITEM",
+            show_default=False,
+            help="table1, table2, figure1, figure2, figure3, figure4, table3, table4, or all.",
+        ),
+    ],
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            metavar="NAME|PATH",
+            show_default=False,
+            help="rcv1, news20, url, web or kdda, NAME@SCALE for a twin of that scale, or a file "
+            "or store; may be given again. Default: the five, or those that are here.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = None,
+    twin: Annotated[
+        bool,
+        typer.Option(
+            "--twin",
+            help="Generate data sets of the shape of the named ones.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = False,
+    scale: Annotated[
+        float,
+        typer.Option(
+            "--scale",
+            metavar="F",
+            help="Factor on rows and columns of twins.",
+            rich_help_panel=options.DATA,
+        ),
+    ] = 1.0,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Where CSV, PNG, SVG and Markdown go, and the finished cells.",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = Path("paper"),
+    iterations: Annotated[
+        int | None,
+        typer.Option(
+            "--iterations",
+            metavar="T",
+            min=1,
+            show_default=False,
+            help="Instead of the paper's: 1,000 (figures), 4,000 (table3), 400,000 (table4).",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed",
+            metavar="S",
+            min=0,
+            help="Of twins, of draws and of the held-out rows.",
+            rich_help_panel=RUNS,
+        ),
+    ] = 0,
+    repeats: Annotated[
+        int,
+        typer.Option(
+            "--repeats",
+            metavar="R",
+            min=1,
+            help="Runs of which a time is the median (table1, table3).",
+            rich_help_panel=RUNS,
+        ),
+    ] = 3,
+    limit: Annotated[
+        float,
+        typer.Option(
+            "--limit",
+            metavar="SECONDS",
+            min=0.0,
+            help="A timed run is stopped after this time and scaled to all its steps.",
+            rich_help_panel=RUNS,
+        ),
+    ] = 4.0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            min=1,
+            show_default=False,
+            help="Threads. Default: all cores.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Reproduce the paper's tables and figures, with what is wrong in them."""
+    from dplasso.cli.files import check_directory
+    from dplasso.paper.datasets import find_sources
+    from dplasso.paper.items import Settings, write_item
+    from dplasso.paper.report import write_report
+    from dplasso.paper.reproduce import ALL, item_names, reproduce
+
+    names = item_names(item)
+    threads = jobs or len(os.sched_getaffinity(0))
+    # Table 1 makes its own matrices, and table 2 can do without any.
+    needed = bool(data) or twin or set(names) - {"table1", "table2"}
+    found = (
+        find_sources(data or [], twin=twin, scale=scale, seed=seed, n_jobs=threads)
+        if needed
+        else []
+    )
+    settings = Settings(tuple(found), iterations, seed, threads, repeats, limit)
+    check_directory(output, [f"{name}.{kind}" for name in names for kind in ("csv", "png", "md")])
+    started = time.perf_counter()
+    with _progress() as report:
+        items = reproduce(names, settings, output, report)
+    files: dict[str, Any] = {one.name: write_item(one, output) for one in items}
+    if item == ALL:
+        files["report"] = write_report(items, output)
+    seconds = time.perf_counter() - started
+    if as_json:
+        print_json({"items": _document(items), "files": files, "seconds": seconds})
+        return
+    for one in items:
+        _print(one)
+    out.print(f"Done in {seconds:.0f} s. Written to {output}", markup=False, highlight=False)
+
+
+def _document(items: "Sequence[Item]") -> dict[str, Any]:
+    return {
+        one.name: {
+            "title": one.title,
+            "rows": [dict(zip(one.data_head, row, strict=True)) for row in one.data_rows],
+        }
+        for one in items
+    }
+
+
+def _print(item: "Item") -> None:
+    out.print(f"\n[bold]{escape(item.title)}[/bold]")
+    for paragraph in item.paragraphs:
+        out.print(paragraph, markup=False, highlight=False)
+    table = Table(*item.head)
+    for row in item.rows:
+        table.add_row(*(escape(cell) for cell in row))
+    out.print(table)
+
+
+def time_left(seconds: float, share: float) -> str:
+    """Say how long the rest will take, if it goes on like this.
+
+    Parameters
+    ----------
+    seconds : float
+        Spent so far.
+    share : float
+        Of all the work that is done, 0 to 1.
+
+    Returns
+    -------
+    str
+        For example ``about 4 min left``; empty while too little is known.
+    """
+    if share < 0.005 or seconds < 1.0:
+        return ""
+    left = seconds * (1.0 - share) / share
+    if left < 90:
+        return f"about {left:.0f} s left"
+    return f"about {left / 60:.0f} min left" if left < 5400 else f"about {left / 3600:.1f} h left"
+
+
+@contextmanager
+def _progress() -> "Iterator[Report]":
+    """Report the cells: a bar on a terminal, now and then a line elsewhere."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    from dplasso.compilation import announce_compilation
+
+    began = time.perf_counter()
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn())
+    bar = Progress(*columns, TextColumn("{task.fields[left]}"), console=err)
+    bar.disable = not err.is_terminal
+    said, last_line = -_LINE_EVERY, ""
+    with bar:
+        task = bar.add_task("", total=1.0, left="")
+
+        def report(line: str, share: float) -> None:
+            nonlocal said, last_line
+            seconds = time.perf_counter() - began
+            left = time_left(seconds, share)
+            bar.update(task, description=line, completed=share, left=left)
+            if not bar.disable or (line == last_line and seconds - said < _LINE_EVERY):
+                return
+            said, last_line = seconds, line
+            remark(f"{100 * share:3.0f} %  {line}" + (f"  ({left})" if left else ""))
+
+        with announce_compilation(lambda line: remark(line)):
+            yield report

@@ -1,0 +1,53 @@
+"""Coordinates drawn uniformly, then the true sign: a draw whose coordinate knows nothing of X.
+
+Not private, and no choice of the estimator. It shows how much of the utility of
+`mechanism="paper"` comes from the sign alone (docs/paper.md, table 4).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.privacy.randomness import below
+from dplasso.selection.argmax import descent_sign, keep_nothing, rebuild_nothing
+from dplasso.selection.contract import no_change, register
+from dplasso.selection.counters import new_counters
+from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
+
+
+class UniformState(NamedTuple):
+    """State of the uniform draw.
+
+    Attributes
+    ----------
+    counters : ndarray of int64, shape (4,)
+        See `dplasso.selection.counters`.
+    numbering : Numbering
+        Where the coordinates stand in alpha.
+    """
+
+    counters: NDArray[np.int64]
+    numbering: Numbering = AS_GIVEN
+
+
+def uniform_state(numbering: Numbering = AS_GIVEN) -> UniformState:
+    """Return the state of a uniform draw.
+
+    Parameters
+    ----------
+    numbering : Numbering, optional
+        Where the coordinates stand in alpha.
+    """
+    return UniformState(new_counters(), numbering)
+
+
+@njit(cache=True, nogil=True)
+def select_uniform(selector, alpha, stream):
+    """Return a coordinate drawn without looking at alpha, and its true descending sign."""
+    j = np.int64(below(stream, np.uint64(alpha.size)))
+    return j, descent_sign(alpha[look_up(selector.numbering.internal, j)])
+
+
+register(UniformState, select_uniform, keep_nothing, rebuild_nothing, no_change)

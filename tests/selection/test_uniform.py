@@ -1,0 +1,51 @@
+"""Uniform coordinates with the true sign."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dplasso.privacy.randomness import random_stream
+from dplasso.selection.numbering import by_popularity
+from dplasso.selection.uniform import uniform_state
+from selection.drivers import ALARM, draw
+
+N_COLUMNS, DRAWS = 12, 60_000
+
+
+def statistic(vertex):
+    expected = DRAWS / N_COLUMNS
+    return float(((np.bincount(vertex, minlength=N_COLUMNS) - expected) ** 2 / expected).sum())
+
+
+@pytest.fixture
+def alpha():
+    # The first column is far ahead: any use of alpha would show.
+    return np.array([2**60, -(2**40), 0, 1, -1, 5, -7, 2**33, -(2**33), 3, 2, 1])
+
+
+def test_coordinates_are_uniform_whatever_alpha_is(alpha):
+    limit = chi2.isf(ALARM, N_COLUMNS - 1)
+    vertex, _ = draw(uniform_state(), alpha, random_stream(1), DRAWS)
+    assert statistic(vertex) < limit
+    # Power: a coordinate that is drawn a tenth too often is noticed.
+    spoilt = vertex.copy()
+    spoilt[: DRAWS // (10 * N_COLUMNS)] = 0
+    assert statistic(spoilt) > limit
+    # The very same coordinates on other data.
+    again, _ = draw(uniform_state(), -alpha[::-1].copy(), random_stream(1), DRAWS)
+    assert np.array_equal(vertex, again)
+
+
+def test_sign_is_the_true_one(alpha):
+    vertex, sign = draw(uniform_state(), alpha, random_stream(2), 1000)
+    assert np.array_equal(sign, np.where(alpha[vertex] >= 0, -1, 1))
+
+
+def test_internal_numbers_change_nothing(alpha):
+    numbering = by_popularity(np.array([3, 1, 9, 4, 0, 7, 7, 2, 8, 5, 6, 1]), False)
+    internal = np.empty_like(alpha)
+    internal[numbering.internal] = alpha
+    plain = draw(uniform_state(), alpha, random_stream(3), 500)
+    renumbered = draw(uniform_state(numbering), internal, random_stream(3), 500)
+    assert np.array_equal(plain[0], renumbered[0])
+    assert np.array_equal(plain[1], renumbered[1])
