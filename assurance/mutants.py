@@ -20,10 +20,12 @@ import json
 import multiprocessing
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -239,11 +241,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--fast", action="store_true", help="only those that take seconds")
     parser.add_argument("--list", action="store_true", help="only say what would be planted")
+    parser.add_argument("--area", metavar="NAME", help="those of this area, or audit")
+    parser.add_argument("--jobs", type=int, default=1, help="areas at a time")
     parser.add_argument("--only", metavar="WORDS", help="those whose name contains WORDS")
     given = parser.parse_args(arguments)
 
     def wanted(mutant: Any) -> bool:
-        return (mutant.fast or not given.fast) and (not given.only or given.only in mutant.name)
+        return (
+            (mutant.fast or not given.fast)
+            and (not given.only or given.only in mutant.name)
+            and (not given.area or given.area == getattr(mutant, "area", "audit"))
+        )
 
     chosen = list(filter(wanted, MUTANTS))
     if given.list:
@@ -255,6 +263,13 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{other.name} [audit]\n    {other.planted}\n    {other.test}")
         return 0
     began = time.perf_counter()
+    if given.jobs > 1:
+        passed_on = ["--fast"] if given.fast else []
+        passed_on += ["--only", given.only] if given.only else []
+        areas = [given.area] if given.area else [*dict.fromkeys(m.area for m in MUTANTS), "audit"]
+        return _tell_all(
+            side_by_side(areas, passed_on, given.jobs), began, fast=given.fast, as_json=given.json
+        )
     controls = run_controls(chosen)
     entries: list[dict[str, Any]] = []
 
@@ -290,26 +305,57 @@ def main(arguments: list[str] | None = None) -> int:
         controls["audits of the sound implementation"] = Outcome(verdict, spent, words)
     for other in audited:
         tell(run_audit(other))
-    clean = all(outcome.verdict == "missed" for outcome in controls.values())
+    told = {name: vars(outcome) for name, outcome in controls.items()}
+    found = {"controls": told, "mutants": entries}
+    return _tell_all([found], began, fast=given.fast, as_json=given.json)
+
+
+def side_by_side(areas: list[str], options: list[str], jobs: int) -> list[dict[str, Any]]:
+    """Try the mutants of several areas at a time, each area by a command of its own."""
+
+    def run(area: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "assurance.mutants", "--json", "--area", area, *options]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        try:
+            report: dict[str, Any] = json.loads(done.stdout)
+        except ValueError:
+            words = done.stderr[-500:]
+            report = {"controls": {"command": vars(Outcome("broken", 0.0, words))}, "mutants": []}
+        named = {f"{area}, {name}": told for name, told in report["controls"].items()}
+        return {"controls": named, "mutants": report["mutants"]}
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return list(pool.map(run, areas))
+
+
+def _tell_all(found: list[dict[str, Any]], began: float, *, fast: bool, as_json: bool) -> int:
+    """Report on all mutants; the exit code is 1 unless every one is caught."""
+    controls = {name: told for part in found for name, told in part["controls"].items()}
+    entries = [entry for part in found for entry in part["mutants"]]
+    clean = all(told["verdict"] == "missed" for told in controls.values())
     verdicts = [entry["verdict"] for entry in entries]
     report = {
-        "command": "python -m assurance.mutants" + (" --fast" if given.fast else ""),
+        "command": "python -m assurance.mutants" + (" --fast" if fast else ""),
         "planted": len(entries),
         "caught": verdicts.count("caught"),
         "missed": verdicts.count("missed"),
         "broken": verdicts.count("broken"),
         "unchanged_copy_passes": clean,
-        "controls": {name: vars(outcome) for name, outcome in controls.items()},
+        "controls": controls,
         "passed": clean and bool(entries) and verdicts.count("caught") == len(entries),
         "seconds": round(time.perf_counter() - began, 1),
         "mutants": entries,
     }
-    if given.json:
+    if as_json:
         print(json.dumps(report, indent=2))
     else:
-        for name, outcome in controls.items():
-            if outcome.verdict != "missed":
-                print(f"unchanged, {name}: {outcome.verdict} {outcome.words}")
+        for name, told in controls.items():
+            if told["verdict"] != "missed":
+                print(f"unchanged, {name}: {told['verdict']} {told['words']}")
+        if len(found) > 1:
+            for entry in entries:
+                if entry["verdict"] != "caught":
+                    print(f"{entry['verdict']}: {entry['name']}\n        {entry['words']}")
         print(f"{report['caught']} of {report['planted']} caught in {report['seconds']} s")
     return 0 if report["passed"] else 1
 

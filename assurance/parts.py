@@ -278,8 +278,8 @@ PARTS = (
         "mutants",
         "Planted bugs",
         "caught out of planted",
-        _run("mutants"),
-        _run("mutants", "--fast"),
+        _run("mutants", "--jobs", "2"),
+        _run("mutants", "--fast", "--jobs", "2"),
         _mutants,
     ),
 )

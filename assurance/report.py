@@ -124,9 +124,10 @@ def _summary(results: dict[str, dict[str, Any]]) -> str:
         )
         if line not in machines:
             machines.append(line)
+    missing = f", {len(PARTS) - len(results)} not run yet" if len(results) < len(PARTS) else ""
     minutes = sum(kept["seconds"] for kept in results.values()) / 60
     return (
-        f"**{passed} of {len(PARTS)} parts passed.** {when}; {'; also '.join(machines)}. "
+        f"**{passed} of {len(PARTS)} parts passed{missing}.** {when}; {'; also '.join(machines)}. "
         f"{minutes:.0f} minutes of work, two parts at a time."
     )
 

