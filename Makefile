@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test bench lint types format clean
+.PHONY: help demo test bench assurance assurance-quick lint types format clean
 help:
 	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
 	@echo "make test    run all tests (under 10 minutes)"
 	@echo "make bench   time it against other methods, side by side (about 5 minutes)"
+	@echo "make assurance  evidence that fits are private, as docs/assurance.md (about 20 minutes)"
+	@echo "make assurance-quick  a small version of it (under 3 minutes)"
 	@echo "make lint    ruff: format and lint       make types   mypy --strict"
 	@echo "make format  rewrite the code's layout   make clean   remove everything built"
 
@@ -37,6 +39,12 @@ $(VENV)/.bench-installed: pyproject.toml | $(BIN)/python
 
 bench: $(VENV)/.bench-installed
 	$(BIN)/python -m benchmarks.run --quick
+
+assurance: $(VENV)/.dev-installed
+	$(BIN)/python -m assurance.report
+
+assurance-quick: $(VENV)/.dev-installed
+	$(BIN)/python -m assurance.report --quick --out build/assurance
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff format --check .

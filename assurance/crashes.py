@@ -10,7 +10,9 @@ has survived when
   those it held before, and the model was absent or whole;
 - seeded: the model file is byte for byte that of a fit that was never killed;
 - unseeded: its transcript begins with every checkpoint's, and its statement is the uninterrupted
-  fit's.
+  fit's;
+- charged to a ledger: after every kill it held one entry at most, of the fit's token, and in
+  the end one, finished, that names the transcript of the model.
 """
 
 import argparse
@@ -29,19 +31,29 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso import DPLassoClassifier
+from dplasso import DPLassoClassifier, checkpoint, checkpoint_charge
 from dplasso.checkpoint import (
     fit_with_checkpoints,
     mark_finished,
     read_checkpoint,
     resume_fit,
 )
+from dplasso.checkpoint_charge import digest_of
 from dplasso.errors import CheckpointError
 from dplasso.frank_wolfe import solve as driver
+from dplasso.privacy.ledger import charging, create_ledger, read_budgets, store
+from dplasso.privacy.ledger.rows import transaction
 
 # Where a process dies while it writes: the call, and whether before or after it is done.
 MOMENTS = tuple(
     (name, when) for name in ("open", "write", "fsync", "replace") for when in ("before", "after")
+)
+# The same for what is done to a ledger, each but once in a process: the charge, the entry inside
+# the charge's transaction, its number in the checkpoint, the end.
+LEDGER_MOMENTS = tuple(
+    (name, when)
+    for name in ("reserve", "insert_entry", "take_charge", "finish")
+    for when in ("before", "after")
 )
 _STEPS = 80
 _MOST_KILLS_A_TRIAL = 5
@@ -51,6 +63,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "system entropy": {"random_state": None},
     "seeded, big-little": {"random_state": 12, "selector": "big-little"},
     "seeded, standard": {"random_state": 13, "solver": "standard"},
+    "charged to a ledger": {"random_state": None, "ledger": "ledger"},
 }
 
 
@@ -68,6 +81,10 @@ class Outcome:
         Those of them killed at a chosen point of a write.
     trials, survived : int
         Fits begun, and fits that ended as they should.
+    at_charges : int
+        Those of them killed at a chosen point of a charge to a ledger.
+    charged : int
+        Fits among the trials that were charged to a ledger.
     steps_kept : int
         Steps found in checkpoints after kills, added up.
     failures : list of str
@@ -79,8 +96,10 @@ class Outcome:
     seed: int
     kills: int = 0
     during_writes: int = 0
+    at_charges: int = 0
     trials: int = 0
     survived: int = 0
+    charged: int = 0
     steps_kept: int = 0
     failures: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -95,6 +114,11 @@ def example(seed: int) -> tuple[Any, Any]:
 
 def run_fit(options: dict[str, Any], data: tuple[Any, Any], folder: Path) -> None:
     """Begin the fit in a folder, or resume it where it was begun; save its model."""
+    if "ledger" in options:
+        options = options | {"ledger": str(folder / options["ledger"])}
+        if not (folder / "ledger").exists():
+            # Enough for this fit and not for another.
+            create_ledger(folder / "ledger", 2.0, 1e-6)
     estimator = DPLassoClassifier(2.0, n_iter=_STEPS, **options)
     path, model = folder / "checkpoint", folder / "model.npz"
     run: Callable[..., Any] = resume_fit if path.exists() else fit_with_checkpoints
@@ -142,6 +166,10 @@ def die_at(moment: tuple[str, str], count: int) -> None:
         zipfile.ZipFile.writestr = wrapped(zipfile.ZipFile.writestr)  # type: ignore[method-assign]
     elif name == "fsync":
         os.fsync = wrapped(os.fsync)
+    elif (name, when) in LEDGER_MOMENTS:
+        module = {"insert_entry": store, "finish": charging, "take_charge": checkpoint}
+        holder = module.get(name, checkpoint_charge)
+        setattr(holder, name, wrapped(getattr(holder, name)))
     else:
         Path.replace = wrapped(Path.replace)  # type: ignore[method-assign]
 
@@ -184,10 +212,13 @@ def trial(
     prefixes = []
     for kill in range(int(rng.integers(1, _MOST_KILLS_A_TRIAL + 1)) + 1):
         last = kill == _MOST_KILLS_A_TRIAL or (kill > 0 and rng.random() < 0.25)
-        at_write = not last and rng.random() < 0.3
+        at_write = not last and rng.random() < (0.6 if "ledger" in options else 0.3)
         # Drawn here: in the child it would be drawn from a copy.
         moment = MOMENTS[rng.integers(len(MOMENTS))]
         count = int(rng.integers(1, _STEPS))
+        at_charge = "ledger" in options and at_write and rng.random() < 0.7
+        if at_charge:
+            moment, count = LEDGER_MOMENTS[rng.integers(len(LEDGER_MOMENTS))], 1
         wait = float(rng.uniform(0.0, 1.2 * whole_seconds))
 
         def work(
@@ -204,11 +235,14 @@ def trial(
         if end == "killed":
             outcome.kills += 1
             outcome.during_writes += at_write
+            outcome.at_charges += at_charge
         if (folder / "checkpoint").exists():
             prefixes.append(read_checkpoint(folder / "checkpoint").transcript)
             outcome.steps_kept += len(prefixes[-1]) if end == "killed" else 0
         if (folder / "model.npz").exists():
             _load(folder / "model.npz")
+        if "ledger" in options:
+            outcome.failures.extend(miscounted(folder))
         if end == "done":
             break
     else:
@@ -217,7 +251,28 @@ def trial(
             outcome.failures.append(end)
             return
         prefixes.append(read_checkpoint(folder / "checkpoint").transcript)
+    outcome.charged += "ledger" in options
     outcome.failures.extend(differences(options, folder, reference, prefixes))
+
+
+def miscounted(folder: Path) -> Iterator[str]:
+    """Say what is wrong with the ledger of a fit that was killed, or has ended."""
+    if not (folder / "ledger").exists():
+        return
+    entries = [entry for budget in read_budgets(folder / "ledger") for entry in budget.entries]
+    if len(entries) > 1:
+        yield f"the ledger was charged {len(entries)} times for one fit"
+    if not (folder / "checkpoint").exists():
+        return
+    kept = read_checkpoint(folder / "checkpoint")
+    if kept.charge is None:
+        yield "the checkpoint does not say that it is charged"
+    elif kept.charge.number != (entries[0].number if entries else None) and (
+        kept.charge.number is not None or len(kept.transcript)
+    ):
+        yield "the checkpoint names an entry that the ledger does not have"
+    if kept.finished and [entry.state for entry in entries] != ["finished"]:
+        yield "a finished fit whose entry is not"
 
 
 def _load(path: Path) -> Any:
@@ -243,12 +298,23 @@ def differences(
     if same != (options["random_state"] is not None):
         yield "the model is another one" if not same else "fresh draws repeated a model"
     left = {path.name for path in folder.iterdir()} - {"checkpoint", "model.npz"}
+    if "ledger" in options:
+        # Beside a killed process's ledger SQLite's own files may stay; the next use takes them up.
+        left -= {"ledger", "ledger-wal", "ledger-shm"}
+        budgets = read_budgets(folder / "ledger")
+        if [[entry.state for entry in budget.entries] for budget in budgets] != [["finished"]]:
+            yield "the ledger does not hold one finished entry"
+        charge = read_checkpoint(folder / "checkpoint").charge
+        with transaction(folder / "ledger") as db:
+            paid = db.execute("SELECT token, release FROM entry").fetchall()
+        if charge is None or paid != [(charge.token, digest_of(final))]:
+            yield "the entry has not paid for this model"
     # A save that was killed leaves its temporary file; checkpoints reuse one name, now gone.
     if any(not name.startswith(".dplasso-") for name in left):
         yield f"left behind: {', '.join(sorted(left))}"
 
 
-def crash(kills: int, seed: int) -> Outcome:
+def crash(kills: int, seed: int, fit: str | None = None) -> Outcome:
     """Run trials until that many processes were killed.
 
     Parameters
@@ -257,6 +323,8 @@ def crash(kills: int, seed: int) -> Outcome:
         At least as many.
     seed : int
         Of the data and the moments.
+    fit : str, optional
+        Only fits of this name.
 
     Returns
     -------
@@ -273,14 +341,15 @@ def crash(kills: int, seed: int) -> Outcome:
     home = Path(tempfile.mkdtemp(dir=shared if os.access(shared, os.W_OK) else None))
     try:
         seconds = {}
-        for name, options in _SETTINGS.items():
+        names = [name for name in _SETTINGS if fit in (None, name)]
+        for name in names:
+            options = _SETTINGS[name]
             for attempt in ("compiled", name):
                 (home / attempt).mkdir()
                 start = time.perf_counter()
                 run_fit(options, data, home / attempt)
                 seconds[name] = time.perf_counter() - start
             shutil.rmtree(home / "compiled")
-        names = list(_SETTINGS)
         while outcome.kills < kills and len(outcome.failures) < _ENOUGH_FAILURES:
             name = names[outcome.trials % len(names)]
             folder = home / "trial"
@@ -308,11 +377,13 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--kills", type=int, default=200, help="processes to kill")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fit", choices=list(_SETTINGS), help="only this kind; default: all")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     given = parser.parse_args(arguments)
-    outcome = crash(given.kills, given.seed)
+    outcome = crash(given.kills, given.seed, given.fit)
+    command = f"python -m assurance.crashes --kills {given.kills} --seed {given.seed}"
     report = {
-        "command": f"python -m assurance.crashes --kills {given.kills} --seed {given.seed}",
+        "command": command + (f" --fit '{given.fit}'" if given.fit else ""),
         "passed": not outcome.failures,
         **asdict(outcome),
     }
@@ -320,7 +391,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(json.dumps(report))
     else:
         print(
-            f"{outcome.kills} processes killed ({outcome.during_writes} inside a write), "
+            f"{outcome.kills} processes killed ({outcome.during_writes} inside a write, "
+            f"{outcome.at_charges} at a charge), "
             f"{outcome.survived} of {outcome.trials} fits ended as they should, "
             f"{outcome.seconds:.0f} s"
         )

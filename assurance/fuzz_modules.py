@@ -8,6 +8,7 @@ COVERED = {
     "svmlight": ("dplasso.data.svmlight", "dplasso.data.streams"),
     "compressed": ("dplasso.data.svmlight", "dplasso.data.streams"),
     "npz": ("dplasso.data.npz",),
+    "text": ("dplasso.data.text", "dplasso.data.text_files"),
     "model": _ARCHIVE,
     "checkpoint": _ARCHIVE,
 }

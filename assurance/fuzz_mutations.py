@@ -241,7 +241,18 @@ _NUMBERS = (
 )
 _FILES = (
     *("train.svm", "test.svm", "data.npz", "model.npz", "kept", "missing.svm", ".", "", "-"),
-    *("/dev/null", "new.npz", "new.json", "none/x.npz", "train.svm.gz", "a\nb", "ü.svm", "empty"),
+    *(
+        "team.ledger",
+        "data.store",
+        "/dev/null",
+        "new.npz",
+        "new.json",
+        "none/x.npz",
+        "train.svm.gz",
+        "a\nb",
+        "ü.svm",
+        "empty",
+    ),
 )
 _WORDS = (
     *("sparse", "standard", "bucket", "heap", "argmax", "noisy-max", "big-little", "paper"),
@@ -267,12 +278,20 @@ _OPTIONS = {
     "count": ("--n-iter", "--jobs"),
     "file": (
         *("--labels", "--test", "--test-labels", "--model", "--statement", "--checkpoint"),
-        *("--out", "--output"),
+        *("--out", "--output", "--ledger"),
     ),
-    "word": ("--solver", "--selector", "--mechanism", "--neighbors", "--classes", "--bogus"),
+    "word": (
+        "--dataset",
+        "--solver",
+        "--selector",
+        "--mechanism",
+        "--neighbors",
+        "--classes",
+        "--bogus",
+    ),
     "flag": (
         *("--binarize", "--zero-based", "--no-intercept", "--force", "--json", "--resume"),
-        *("--help", "-h", "--proba"),
+        *("--help", "-h", "--proba", "--verify"),
     ),
 }
 # No counts that would honestly keep the machine busy for minutes.

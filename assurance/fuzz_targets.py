@@ -27,6 +27,15 @@ import zstandard
 from tests.reference import BadLineError, svmlight_records
 
 from assurance import fuzz_mutations as spoil
+from assurance.fuzz_tables import (
+    check_ledger,
+    check_table,
+    check_text,
+    ledger_seeds,
+    spoil_named,
+    table_seeds,
+    text_seeds,
+)
 from dplasso import DPLassoClassifier
 from dplasso.checkpoint_file import read_checkpoint, write_checkpoint
 from dplasso.data.npz import read_npz, write_npz
@@ -426,6 +435,11 @@ _COMMANDS = (
     ["predict", "model.npz", "test.svm"],
     ["evaluate", "model.npz", "test.svm", "--json"],
     ["budget", "--epsilon", "1", "--n-iter", "5"],
+    ["convert", "train.svm", "new", "--json"],
+    ["data", "info", "data.store", "--verify"],
+    ["ledger", "show", "team.ledger", "--json"],
+    ["ledger", "plan", "team.ledger", "--fits", "3"],
+    ["fit", "train.svm", "--epsilon", "0.1", "--n-iter", "5", "--ledger", "team.ledger"],
 )
 
 
@@ -444,6 +458,7 @@ def _command_files() -> dict[str, bytes]:
         "data.npz": _npz_seeds()[0],
         "model.npz": model,
         "kept": _checkpoint_seeds()[0],
+        "team.ledger": ledger_seeds()[1],
         "empty": b"",
     }
 
@@ -457,6 +472,9 @@ def _check_command(data: bytes, folder: Path) -> str:
     files = _command_files()
     for name, content in files.items():
         (folder / name).write_bytes(content)
+    (folder / "data.store").mkdir()
+    for name, content in spoil.members_of(_store_seeds()[0]).items():
+        (folder / "data.store" / name).write_bytes(content)
     with chdir(folder):
         result = CliRunner().invoke(app, arguments)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
@@ -471,7 +489,8 @@ def _check_command(data: bytes, folder: Path) -> str:
     if result.exit_code == 0:
         return "accepted"
     for name in os.listdir(folder):  # noqa: PTH208
-        if name not in files and name != "new":
+        # SQLite may leave its own files beside a ledger that was looked at.
+        if name not in (*files, "new", "data.store") and not name.startswith("team.ledger-"):
             raise Misread(f"it failed and left {name}")
     return "refused"
 
@@ -485,6 +504,9 @@ _ALL = (
     Target("model", 14, _model_seeds, spoil.spoil_archive, _check_model),
     Target("checkpoint", 14, _checkpoint_seeds, spoil.spoil_archive, _check_checkpoint),
     Target("store", 10, _store_seeds, spoil.spoil_folder, _check_store),
+    Target("table", 8, table_seeds, spoil_named, check_table),
+    Target("text", 8, text_seeds, spoil_named, check_text),
+    Target("ledger", 6, ledger_seeds, spoil.spoil_bytes, check_ledger),
     Target("command line", 4, _command_seeds, spoil.spoil_command, _check_command),
 )
 

@@ -9,6 +9,9 @@ copied to a temporary folder, the text is replaced there (it must occur exactly 
 test runs against the copy in a process of its own. The mutant is *caught* if the test fails by an
 assertion, *missed* if it passes, and *broken* if anything else happens: a mutant that merely stops
 the program proves nothing about the test. The same tests must pass on an unchanged copy.
+
+The broken implementations of `assurance.audit_mutants` are in the same count: each is audited, and
+caught if the audit refutes its claim.
 """
 
 import argparse
@@ -238,21 +241,34 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="only say what would be planted")
     parser.add_argument("--only", metavar="WORDS", help="those whose name contains WORDS")
     given = parser.parse_args(arguments)
-    chosen = [
-        mutant
-        for mutant in MUTANTS
-        if (mutant.fast or not given.fast) and (not given.only or given.only in mutant.name)
-    ]
+
+    def wanted(mutant: Any) -> bool:
+        return (mutant.fast or not given.fast) and (not given.only or given.only in mutant.name)
+
+    chosen = list(filter(wanted, MUTANTS))
     if given.list:
+        from assurance.audit_mutants import AUDIT_MUTANTS
+
         for mutant in chosen:
             print(f"{mutant.name} [{mutant.area}]\n    {mutant.planted}\n    {mutant.test}")
+        for other in filter(wanted, AUDIT_MUTANTS):
+            print(f"{other.name} [audit]\n    {other.planted}\n    {other.test}")
         return 0
     began = time.perf_counter()
     controls = run_controls(chosen)
-    entries = []
+    entries: list[dict[str, Any]] = []
+
+    def tell(entry: dict[str, Any]) -> None:
+        entries.append(entry)
+        if given.json:
+            return
+        print(f"{entry['verdict']:7} {entry['seconds']:6.1f} s  {entry['name']}", flush=True)
+        if entry["verdict"] != "caught":
+            print(f"        {entry['test']}\n        {entry['words']}")
+
     for mutant in chosen:
         outcome = run_tests(mutant, [mutant.test], mutant.compiled)
-        entries.append(
+        tell(
             {
                 "name": mutant.name,
                 "area": mutant.area,
@@ -263,10 +279,17 @@ def main(arguments: list[str] | None = None) -> int:
                 "words": outcome.words,
             }
         )
-        if not given.json:
-            print(f"{outcome.verdict:7} {outcome.seconds:6.1f} s  {mutant.name}", flush=True)
-            if outcome.verdict != "caught":
-                print(f"        {mutant.test}\n        {outcome.words}")
+    # After the forks: a process that has imported the package cannot import a copy of it.
+    from assurance.audit_mutants import AUDIT_MUTANTS, run_audit, run_audit_controls
+
+    audited = list(filter(wanted, AUDIT_MUTANTS))
+    if audited:
+        start = time.perf_counter()
+        verdict, words = run_audit_controls(audited)
+        spent = round(time.perf_counter() - start, 2)
+        controls["audits of the sound implementation"] = Outcome(verdict, spent, words)
+    for other in audited:
+        tell(run_audit(other))
     clean = all(outcome.verdict == "missed" for outcome in controls.values())
     verdicts = [entry["verdict"] for entry in entries]
     report = {

@@ -5,13 +5,18 @@ row, two equal rows, a column of zeros, a column that nobody has, one that half 
 and entries beyond the bound.
 """
 
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
 
 N_ROWS, N_COLUMNS = 18, 12
 BOUND = 1.5
@@ -180,6 +185,17 @@ def _frozen(X: NDArray[Any]) -> sp.csr_array:
     return csr
 
 
+# Stores that live as long as the process.
+_STORES: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _on_disk(X: NDArray[Any]) -> Any:
+    """Write rows to a store; the labels are given to the fit apart."""
+    _STORES.append(tempfile.TemporaryDirectory(prefix="dplasso-store-"))
+    source = matrix_source(X, np.zeros(X.shape[0]))
+    return write_store(source, Path(_STORES[-1].name) / "records.store", memory=2**27).X
+
+
 # Everything `fit` accepts, as makers from dense rows of the named type. A further form of input
 # (one that lies on disk, say) is covered by adding its maker here.
 InputMaker = Callable[[NDArray[Any]], Any]
@@ -199,6 +215,8 @@ INPUT_KINDS: dict[str, tuple[Any, InputMaker]] = {
     "unsorted": (np.float64, _unsorted),
     "duplicate entries": (np.float32, _halves),
     "read-only": (np.float32, _frozen),
+    "store": (np.float32, _on_disk),
+    "store float64": (np.float64, _on_disk),
 }
 
 

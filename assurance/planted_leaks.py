@@ -77,8 +77,14 @@ STEP = (
         area="step",
         planted="at most three of the rows due at a step are refreshed",
         file="frank_wolfe/sparse.py",
-        find="        while head[step] != NONE:\n",
-        replace="        if head[step] != NONE and rows_due[step] <= 3:\n",
+        find=(
+            "        while head[step] != NONE:\n"
+            "            count = take_due(head, rows_due, rows, step, scratch.taken)\n"
+        ),
+        replace=(
+            "        if head[step] != NONE:\n"
+            "            count = take_due(head, rows_due, rows, step, scratch.taken[:3])\n"
+        ),
         test=f"{_SEEN}[default-add-remove]",
     ),
     Mutant(
@@ -136,10 +142,10 @@ LEAKS = (
         area="leak",
         planted="the estimator's own parameter becomes the largest entry",
         file="estimator.py",
-        find="        classes, labels = encode_labels(np.asarray(y), self.classes)\n",
+        find="        classes, labels = encode_labels(y, self.classes)\n",
         replace=(
             "        self.feature_bound = min(float(self.feature_bound), float(abs(X).max()))\n"
-            "        classes, labels = encode_labels(np.asarray(y), self.classes)\n"
+            "        classes, labels = encode_labels(y, self.classes)\n"
         ),
         test=f"{_ELSE}[add-remove-noisy-max]",
     ),
@@ -157,11 +163,11 @@ LEAKS = (
         area="leak",
         planted="entries far beyond the bound are warned about",
         file="estimator.py",
-        find="        classes, labels = encode_labels(np.asarray(y), self.classes)\n",
+        find="        classes, labels = encode_labels(y, self.classes)\n",
         replace=(
             "        if abs(X).max() > 100 * self.feature_bound:\n"
             '            warnings.warn("very large entries", stacklevel=2)\n'
-            "        classes, labels = encode_labels(np.asarray(y), self.classes)\n"
+            "        classes, labels = encode_labels(y, self.classes)\n"
         ),
         test=f"{_ELSE}[add-remove-noisy-max]",
         fast=True,
@@ -170,15 +176,9 @@ LEAKS = (
         name="a warning from the search for NaN",
         area="leak",
         planted="an overflow while looking for NaN is told",
-        file="estimator.py",
-        find=(
-            '        with np.errstate(over="ignore", invalid="ignore"):\n'
-            "            X, y = validate_data("
-        ),
-        replace=(
-            '        with np.errstate(over="warn", invalid="warn"):\n'
-            "            X, y = validate_data("
-        ),
+        file="training_data.py",
+        find='with np.errstate(over="ignore", invalid="ignore"):\n        return validate_data(',
+        replace='with np.errstate(over="warn", invalid="warn"):\n        return validate_data(',
         test=f"{_ELSE}[add-remove-noisy-max]",
     ),
     Mutant(
@@ -207,11 +207,10 @@ LEAKS = (
         name="NaN let through",
         area="leak",
         planted="NaN and infinity reach the solver",
-        file="estimator.py",
-        find='                y,\n                accept_sparse=("csr", "csc"),\n',
+        file="training_data.py",
+        find='            accept_sparse=("csr", "csc"),\n',
         replace=(
-            "                y,\n                ensure_all_finite=False,\n"
-            '                accept_sparse=("csr", "csc"),\n'
+            '            ensure_all_finite=False,\n            accept_sparse=("csr", "csc"),\n'
         ),
         test=f"{_REFUSED}test_values_that_are_no_numbers[csr float64-nan-0]",
         fast=True,
@@ -221,10 +220,10 @@ LEAKS = (
         area="leak",
         planted="the data are laid out and indexed before a third label is refused",
         file="estimator.py",
-        find="        classes, labels = encode_labels(np.asarray(y), self.classes)\n",
+        find="        classes, labels = encode_labels(y, self.classes)\n",
         replace=(
             "        self._problem(X, np.zeros(X.shape[0], dtype=np.int8))\n"
-            "        classes, labels = encode_labels(np.asarray(y), self.classes)\n"
+            "        classes, labels = encode_labels(y, self.classes)\n"
         ),
         test=f"{_REFUSED}test_a_third_label[csr float64-None]",
     ),

@@ -196,7 +196,10 @@ SELECTION = (
         file="selection/bucket.py",
         find="        if source != target:\n            move(order, position, start",
         replace="        if source < target:\n            move(order, position, start",
-        test="tests/selection/test_transcripts.py::test_follows_a_forced_transcript[bucket]",
+        test=(
+            "tests/selection/test_direction.py::"
+            "test_changes_told_together_leave_the_same_structure[bucket]"
+        ),
     ),
     Mutant(
         name="columns that rose stay where they were",
@@ -255,6 +258,30 @@ INTEGRITY = (
         find='    beside = target.with_name(temporary or f".dplasso-{secrets.token_hex(8)}.tmp")\n',
         replace='    beside, temporary = target, "in place"\n',
         test="tests/test_atomic.py::test_an_interruption_leaves_what_was_there",
+    ),
+    Mutant(
+        name="a resumed fit charged again",
+        area="integrity",
+        planted="the charge is not made under the token that the checkpoint keeps",
+        file="checkpoint_charge.py",
+        find="charge_of(mechanism), token=note.token)\n",
+        replace="charge_of(mechanism))\n",
+        test=(
+            "tests/test_checkpoint_ledger.py::"
+            "test_killed_at_any_moment_it_is_charged_once[after the charge]"
+        ),
+    ),
+    Mutant(
+        name="one charge for two models",
+        area="integrity",
+        planted="a finished entry of the ledger accepts any transcript",
+        file="privacy/ledger/store.py",
+        find="    if state == FINISHED and (release is None or release != released):\n",
+        replace="    if state == FINISHED and release is None:\n",
+        test=(
+            "tests/privacy/ledger/test_store.py::TestEntries::"
+            "test_a_finished_entry_keeps_what_it_paid_for"
+        ),
     ),
     Mutant(
         name="name before bytes",

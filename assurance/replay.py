@@ -14,7 +14,8 @@ import pickle
 import sys
 import tempfile
 import warnings
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ from sklearn.base import clone
 
 from assurance.neighbours import N_COLUMNS, Pair, in_form
 from dplasso import estimator as estimator_module
+from dplasso.data.store import Store
+from dplasso.frank_wolfe import problem as problem_module
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
@@ -35,6 +38,14 @@ from dplasso.selection.forced import forced_state
 # One record's largest share of a gradient, in fixed-point units.
 SHARE = 2**32
 DECLARED = {"add-remove": SHARE, "replace-one": 2 * SHARE}
+
+# How the solver may lay out rows it is given, though small data would never make it worth while:
+# whether they are copied by columns, and whether popular columns' gradients stand together.
+LAYOUTS = {
+    "as given": (False, False),
+    "by columns too": (True, False),
+    "popular columns first": (True, True),
+}
 
 # Calls whose public arguments are recorded, and calls whose results are.
 _WATCHED_ARGUMENTS = ("build_problem", "make_selector", "solve", "make_statement")
@@ -105,6 +116,9 @@ def describe(value: Any) -> Any:
 
 
 def _describe_matrix(X: Any) -> Any:
+    if isinstance(X, Store):
+        # Where it lies on the disk is no secret, but another one for each neighbour.
+        return "store", str(X.X.dtype), str(X.rows.indices.dtype), X.shape[1]
     if isinstance(X, np.ndarray):
         return "dense", str(X.dtype), X.shape[1]
     return describe(X)
@@ -235,10 +249,22 @@ def record_gradients(state: Any) -> NDArray[np.float64]:
     return gradient
 
 
-def column_gradients(state: Any) -> NDArray[np.int64]:
+def column_gradients(problem: Problem, state: Any) -> NDArray[np.int64]:
     """Return what the mechanism is shown, alpha, in the columns' public order."""
     alpha: NDArray[np.int64] = state.alpha
-    return alpha
+    internal = problem.numbering.internal
+    return alpha[internal] if internal.size else alpha
+
+
+@contextmanager
+def layout(name: str) -> Iterator[None]:
+    """Make every fit inside the block lay out its rows in one of the `LAYOUTS`."""
+    by_columns, renumbered = LAYOUTS[name]
+    with (
+        patch.object(problem_module, "worth_transposing", lambda *_: by_columns),
+        patch.object(problem_module, "worth_renumbering", lambda *_: renumbered),
+    ):
+        yield
 
 
 def training_run(model: Any, data: tuple[Any, Any], taken: Transcript) -> tuple[Problem, Any]:
@@ -277,7 +303,7 @@ def inputs(
     for steps in range(len(taken) + 1):
         selector = forced_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
         state = solve(problem._replace(n_steps=steps), selector, random_stream(0), **options).state
-        states.append((column_gradients(state).copy(), record_gradients(state).copy()))
+        states.append((column_gradients(problem, state).copy(), record_gradients(state).copy()))
     return states
 
 

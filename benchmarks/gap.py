@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.config import Gap
@@ -11,25 +10,31 @@ from benchmarks.datasets import Context, describe, load, sizes
 from benchmarks.tables import seconds_text, table
 from benchmarks.timing import time_fit
 from dplasso import DPLassoClassifier
+from dplasso.frank_wolfe.transcript import Transcript, coefficients_of
+from dplasso.paper.gap import true_gap
 
+# Steps whose true gap is averaged.
+_MARKS = 11
 # Every fifth row is for testing.
 _TEST_EVERY = 5
+
+
+__all__ = ["cases", "draw", "measure", "section", "true_gap"]
 
 
 def cases(settings: Gap) -> list[str]:
     return [spec.name for spec in settings.data]
 
 
-def true_gap(X: Any, y: Any, weights: Any, radius: float) -> tuple[float, float]:
-    """Compute the mean logistic loss and the Frank-Wolfe gap from scratch, in float64.
-
-    The gap is ``(<alpha, w> + radius max|alpha|) / N`` with ``alpha = X.T (sigma(X w) - y)``.
-    """
-    margin = X @ weights
-    objective = float(np.mean(np.logaddexp(0.0, margin) - y * margin))
-    alpha = X.T @ (expit(margin) - y)
-    gap = (float(alpha @ weights) + radius * float(np.abs(alpha).max())) / X.shape[0]
-    return objective, gap
+def mean_gap(X: Any, y: Any, model: DPLassoClassifier, radius: float) -> float:
+    """Average the true gap over marks in the last fifth of a run: single ones jump up and down."""
+    taken = model.transcript_
+    found = []
+    for step in np.unique(np.linspace(0.8 * len(taken), len(taken), _MARKS).astype(int)):
+        prefix = Transcript(taken.vertex[:step], taken.sign[:step])
+        weights, _ = coefficients_of(prefix, X.shape[1], radius, model.feature_bound)
+        found.append(true_gap(X, y, weights.toarray().ravel(), radius)[1])
+    return float(np.mean(found))
 
 
 def _tolerance(value: float | str) -> float | str | None:
@@ -61,10 +66,11 @@ def measure(case: str, settings: Gap, context: Context) -> dict[str, Any]:
         times, model = time_fit(X, y, np.inf, **plain, **parameters)
         assert model is not None
         weights = model.coef_.toarray().ravel()
-        objective, gap = true_gap(X, y, weights, settings.radius)
+        objective, last_gap = true_gap(X, y, weights, settings.radius)
         runs[name] = {
             "objective": objective,
-            "gap": gap,
+            "gap": mean_gap(X, y, model, settings.radius),
+            "gap_last": last_gap,
             "gap_reported": float(model.history_.gap[-1]),
             "auc": float(roc_auc_score(y_test, X_test @ weights)),
             "seconds": times.setup + times.loop,
@@ -139,6 +145,10 @@ def section(results: dict[str, dict[str, Any]]) -> str:
                     name,
                     f"{run['objective']:.8f}",
                     f"{run['gap']:.3e}",
+                    f"{run['gap'] / found['runs']['algorithm-1']['gap']:.3f}"
+                    if "algorithm-1" in found["runs"]
+                    else "-",
+                    f"{run['gap_last']:.3e}",
                     f"{run['gap_reported']:.3e}",
                     f"{run['auc']:.5f}",
                     "-" if run["same_choices"] is None else f"{run['same_choices']:,}",
@@ -167,8 +177,10 @@ def section(results: dict[str, dict[str, Any]]) -> str:
         [
             "## Drift tolerance",
             "Trained on four rows of five; AUC is that of the fifth. Objective and gap are "
-            "recomputed from the weights; beside them the gap the run itself reported at its last "
-            "step. Tolerance 0 makes Algorithm 1's steps, `none` the paper's.",
+            "recomputed from the weights; the gap is the mean of 11 steps in the last fifth of the "
+            "run, beside it that of the last step and what the run itself reported there. "
+            "Tolerance 0 makes Algorithm 1's steps, `none` the paper's; `auto` is 0.0001 without "
+            "privacy and 0.0025 with it.",
             table(
                 [
                     "data set",
@@ -186,7 +198,9 @@ def section(results: dict[str, dict[str, Any]]) -> str:
                     "tolerance",
                     "objective",
                     "true gap",
-                    "reported gap",
+                    "over Algorithm 1's",
+                    "last",
+                    "reported last",
                     "test AUC",
                     "first choices like 0's",
                     "time",
@@ -208,6 +222,6 @@ def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
         names = list(found["runs"])
         axis.semilogy(names, [found["runs"][name]["gap"] for name in names], "o-", label=case)
     axis.set_xlabel("drift tolerance")
-    axis.set_ylabel("true gap")
+    axis.set_ylabel("true gap, mean of the last fifth")
     axis.legend(frameon=False)
     axis.grid(alpha=0.3)

@@ -4,6 +4,7 @@ import json
 import pickle
 import warnings
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.preprocessing import FunctionTransformer
 
 from dplasso import BudgetError, DPLassoClassifier, LedgerError, LedgerWarning, load
 from dplasso.privacy.ledger import (
+    Payment,
     charged,
     create_ledger,
     largest_epsilon,
@@ -256,29 +258,37 @@ class TestResumed:
     def interrupted(self, path):
         with pytest.raises(KeyboardInterrupt), charged(path, None, self.mechanism) as made:
             raise KeyboardInterrupt
-        return rejoin(path, made.number, made.token, charge(1.0, 1e-6, 10))
+        again = rejoin(path, made.number, made.token, charge(1.0, 1e-6, 10))
+        return Payment(lambda: again, lambda: "the release")
 
     def test_it_pays_nothing_more(self, path):
         again = self.interrupted(path)
-        with charged(path, None, self.mechanism, resumed=again) as reservation:
+        with charged(path, None, self.mechanism, payment=again) as reservation:
             assert states(path) == ["failed"]
-        assert reservation == again
+        assert reservation == again.take()
         assert states(path) == ["finished"]
 
     def test_one_charge_pays_for_one_model(self, path):
         again = self.interrupted(path)
         with (
             pytest.raises(LedgerError, match="has paid for another model"),
-            charged(path, None, self.mechanism, resumed=again),
-            charged(path, None, self.mechanism, resumed=again),
+            charged(path, None, self.mechanism, payment=again),
+            charged(path, None, self.mechanism, payment=replace(again, release=lambda: "other")),
         ):
             pass
+
+    def test_the_same_model_may_be_had_again(self, path):
+        again = self.interrupted(path)
+        for _ in range(2):
+            with charged(path, None, self.mechanism, payment=again):
+                pass
+        assert states(path) == ["finished"]
 
     def test_an_end_that_cannot_be_noted_is_an_error(self, path, monkeypatch):
         again = self.interrupted(path)
         monkeypatch.setattr(opening, "APPLICATION_ID", 7)
         with (
             pytest.raises(LedgerError, match="is not a dplasso ledger"),
-            charged(path, None, self.mechanism, resumed=again),
+            charged(path, None, self.mechanism, payment=again),
         ):
             pass

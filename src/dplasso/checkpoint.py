@@ -20,11 +20,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplasso.archive import params_to_json
+from dplasso.checkpoint_charge import check_charge, digest_of, take_charge
 from dplasso.checkpoint_file import Checkpoint, read_checkpoint, write_checkpoint
 from dplasso.claim import claim, hidden_sibling
 from dplasso.compilation import announce_compilation
 from dplasso.errors import CheckpointError
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.privacy.ledger import Payment, Reservation
+from dplasso.privacy.mechanism import Mechanism
 from dplasso.privacy.statement import FROM_SYSTEM, PrivacyStatement
 from dplasso.progress import progress_bar, say
 
@@ -48,8 +51,8 @@ DEFAULT_SECONDS = 5.0
 _NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset")
 
 Begin = Callable[
-    ["DPLassoClassifier", PrivacyStatement, NDArray[Any], int],
-    tuple[Transcript | None, Callable[[int, Transcript], None]],
+    ["DPLassoClassifier", PrivacyStatement, NDArray[Any], int, Mechanism],
+    tuple[Transcript | None, Callable[[int, Transcript], None], Payment | None],
 ]
 
 
@@ -93,7 +96,7 @@ def fit_with_checkpoints(
         If another process is using the checkpoint.
     OSError
         If the checkpoint cannot be written; the fit stops, and the last one stays.
-    ValueError, TypeError
+    BudgetError, LedgerError, ValueError, TypeError
         As `DPLassoClassifier.fit`.
 
     Examples
@@ -134,7 +137,8 @@ def resume_fit(
     Parameters
     ----------
     estimator : DPLassoClassifier
-        With the parameters of the interrupted fit, `random_state` included; fitted in place.
+        With the parameters of the interrupted fit, `random_state` and `ledger` included; fitted in
+        place.
     X : sparse or dense matrix, shape (N, D)
         The same data. Without a seed nothing can tell other rows of as many columns apart, because
         a checkpoint holds no trace of them; see ``docs/checkpoints.md``.
@@ -157,6 +161,8 @@ def resume_fit(
         with other parameters, columns, labels or (with a seed) data.
     FileNotFoundError
         If there is no checkpoint.
+    LedgerError
+        If the ledger is not the one that was charged, or the charge has paid for another model.
     ValueError, TypeError
         As `DPLassoClassifier.fit`.
     """
@@ -215,7 +221,10 @@ def check_resumable(estimator: "DPLassoClassifier", path: str | os.PathLike[str]
     Raises
     ------
     CheckpointError
-        If it is damaged, marked as finished, or of a fit with other parameters.
+        If it is damaged, marked as finished, or of a fit with other parameters, or with a ledger
+        on one side only.
+    LedgerError
+        If the ledger is not the one that was charged, or the charge has paid for another model.
     FileNotFoundError
         If there is no checkpoint.
     """
@@ -231,6 +240,8 @@ def check_resumable(estimator: "DPLassoClassifier", path: str | os.PathLike[str]
             "nothing to resume."
         )
     _check_same_params(path, stored.params, _stored_params(estimator), besides=("classes",))
+    # Of a mechanism that a ledger accounts for, the number of rows is no part.
+    check_charge(estimator.ledger, estimator.dataset, estimator._mechanism(1), stored, path)
     return stored
 
 
@@ -251,8 +262,9 @@ def keep_checkpoints(
     Returns
     -------
     callable
-        Takes estimator, privacy statement, classes and D once these are known and nothing is drawn;
-        returns the steps to take as given and the callback between chunks.
+        Takes estimator, privacy statement, classes, D and mechanism once these are known and
+        nothing is drawn; returns the steps to take as given, the callback between chunks, and how
+        the fit is charged to a ledger, if it has one.
 
     Raises
     ------
@@ -267,7 +279,8 @@ def keep_checkpoints(
         statement: PrivacyStatement,
         classes: NDArray[Any],
         n_features: int,
-    ) -> tuple[Transcript | None, Callable[[int, Transcript], None]]:
+        mechanism: Mechanism,
+    ) -> tuple[Transcript | None, Callable[[int, Transcript], None], Payment | None]:
         nothing = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
         names = getattr(estimator, "feature_names_in_", None)
         start = Checkpoint(
@@ -275,25 +288,41 @@ def keep_checkpoints(
         )
         if stored is not None:
             _check_same(path, stored, start)
-        else:
+        note = check_charge(estimator.ledger, estimator.dataset, mechanism, stored, path)
+        start = replace(start, charge=note)
+        if stored is None:
             _write(start, path)
         reached = nothing if stored is None else stored.transcript
         repeatable = statement.randomness != FROM_SYSTEM
         written, last = time.monotonic(), len(reached)
+        taken = reached
 
         def keep(done: int, transcript: Transcript) -> None:
-            nonlocal written, last
+            nonlocal written, last, taken
             if repeatable and not _agree(transcript, reached):
                 raise CheckpointError(
                     f"{os.fspath(path)} holds other steps than this fit takes: the data or the "
                     "seed are not those of the interrupted fit."
                 )
-            now = time.monotonic()
+            now, taken = time.monotonic(), transcript
             if done > last and (done == statement.steps or now - written >= seconds):
                 _write(replace(start, transcript=transcript), path)
                 written, last = time.monotonic(), done
 
-        return (None if repeatable else reached), keep
+        def take() -> Reservation:
+            nonlocal start
+            assert estimator.ledger is not None and start.charge is not None  # noqa: PT018
+            reservation = take_charge(
+                estimator.ledger, estimator.dataset, mechanism, start.charge, reached
+            )
+            if start.charge.number is None:
+                # From here on it is known which entry has paid for whatever is drawn.
+                start = replace(start, charge=replace(start.charge, number=reservation.number))
+                _write(start, path)
+            return reservation
+
+        payment = None if start.charge is None else Payment(take, lambda: digest_of(taken))
+        return (None if repeatable else reached), keep, payment
 
     return begin
 

@@ -4,7 +4,8 @@ The format is described in ``docs/checkpoints.md``.
 """
 
 import os
-from dataclasses import dataclass
+import re
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from dplasso.model import check_release
 from dplasso.privacy.statement import PrivacyStatement
 
 FORMAT_VERSION = 1
+_TOKEN = re.compile("[0-9a-f]{32}")
 _KIND = ArchiveKind("checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError)
 _HEADER_KEYS = {
     "magic",
@@ -37,6 +39,7 @@ _HEADER_KEYS = {
     "classes",
     "feature_names",
     "finished",
+    "charge",
 }
 _ABOUT = (
     "A checkpoint of a fit: its public parameters and the vertices drawn so far. Nothing else in "
@@ -44,6 +47,30 @@ _ABOUT = (
     "fit, covers it. How far the fit had come is a matter of time, which nothing protects: keep "
     "this file with the data and release the model instead."
 )
+
+
+@dataclass(frozen=True)
+class ChargeNote:
+    """Which entry of a budget ledger has paid for the fit.
+
+    Attributes
+    ----------
+    token : str
+        Random, chosen before the charge is made.
+    number : int or None
+        Of the entry; None as long as the ledger has not confirmed it.
+    """
+
+    token: str
+    number: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.token, str) or not _TOKEN.fullmatch(self.token):
+            raise ValueError("its ledger entry has no token")
+        if self.number is not None and (
+            type(self.number) is not int or not 0 < self.number < 1 << 63
+        ):
+            raise ValueError("its ledger entry has no number")
 
 
 @dataclass(frozen=True)
@@ -67,6 +94,8 @@ class Checkpoint:
         Names of the columns, if they had any.
     finished : bool
         Whether the fit's results have been put where they belong, so that nothing is left to do.
+    charge : ChargeNote or None
+        The entry of the ledger that the fit is charged to, if there is one.
     """
 
     params: dict[str, Any]
@@ -76,6 +105,7 @@ class Checkpoint:
     n_features: int
     feature_names: NDArray[np.object_] | None = None
     finished: bool = False
+    charge: ChargeNote | None = None
 
     def __post_init__(self) -> None:
         steps = len(self.transcript)
@@ -83,6 +113,8 @@ class Checkpoint:
             raise ValueError(f"{steps} vertices do not fit a run of {self.statement.steps}")
         if not isinstance(self.finished, bool) or (self.finished and not self.is_complete):
             raise ValueError(f"a run is not finished after {steps} of its steps")
+        if steps and self.charge is not None and self.charge.number is None:
+            raise ValueError("it has steps that no ledger entry paid for")
         check_release(
             self.transcript, self.n_features, self.classes, self.feature_names, self.params
         )
@@ -123,6 +155,7 @@ def write_checkpoint(
         "classes": labels_to_json(checkpoint.classes),
         "feature_names": None if names is None else [str(name) for name in names],
         "finished": checkpoint.finished,
+        "charge": None if checkpoint.charge is None else asdict(checkpoint.charge),
     }
     arrays = {
         "vertex": checkpoint.transcript.vertex.astype("<i8", copy=False),
@@ -177,4 +210,5 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
         n_features=header["n_features"],
         feature_names=names,
         finished=header["finished"],
+        charge=None if header["charge"] is None else ChargeNote(**header["charge"]),
     )

@@ -10,13 +10,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dplasso.compilation import announce_compilation
 from dplasso.data.labels import encode_labels
-from dplasso.data.matrix import compress, working_dtype
 from dplasso.errors import PrivacyLeakWarning
-from dplasso.frank_wolfe.decision import margins
 from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.solve import Checkpoint, Progress, Solution, solve
@@ -29,6 +27,7 @@ from dplasso.progress import progress_bar, say
 from dplasso.selection.forced import forced_state
 from dplasso.selection.registry import SelectionRule, make_selector
 from dplasso.settings import check_settings
+from dplasso.training_data import check_training_data, decision_margins
 
 
 class DPLassoClassifier(ClassifierMixin, BaseEstimator):
@@ -170,16 +169,17 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         self.ledger = ledger
         self.dataset = dataset
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
         """Train a model.
 
         Parameters
         ----------
-        X : sparse or dense matrix, shape (N, D)
+        X : sparse or dense matrix, shape (N, D), or a store
             One record a row. CSR and CSC are used as they are (float32 or float64, int32 or int64
-            indices), never written to and never copied whole to float64.
-        y : array-like, shape (N,)
-            Two labels.
+            indices), never written to and never copied whole to float64. A store
+            (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
+        y : array-like, shape (N,), default=None
+            Two labels. Only a store may go without: it has its own.
 
         Returns
         -------
@@ -213,7 +213,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     def _fit(
         self,
         X: Any,
-        y: ArrayLike,
+        y: ArrayLike | None,
         *,
         progress: Progress | None = None,
         seconds: dict[str, float] | None = None,
@@ -229,17 +229,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         began = time.perf_counter()
         self._check_parameters()
         stream = random_stream(self.random_state)
-        # The search for NaN adds everything up; that its sum overflows must not be heard of.
-        with np.errstate(over="ignore", invalid="ignore"):
-            X, y = validate_data(
-                self,
-                X,
-                y,
-                accept_sparse=("csr", "csc"),
-                accept_large_sparse=True,
-                dtype=(working_dtype(X), np.float32, np.float64),
-            )
-        classes, labels = encode_labels(np.asarray(y), self.classes)
+        X, y = check_training_data(self, X, y)
+        classes, labels = encode_labels(y, self.classes)
         mechanism = self._mechanism(labels.size)
         if mechanism.name == "paper":
             warnings.warn(
@@ -253,19 +244,17 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             seeded=self.random_state is not None,
             classes_declared=self.classes is not None,
         )
-        check_affordable(self.ledger, self.dataset, mechanism)
-        given, checkpoint = None, None
-        if checkpoints is not None:
-            if self.ledger is not None:
-                raise ValueError(
-                    "a fit charged to a ledger keeps no checkpoints: a resumed fit would be "
-                    "charged again; leave out one of the two"
-                )
-            given, checkpoint = checkpoints(self, statement, classes, X.shape[1])
+        given, checkpoint, payment = None, None, None
+        if checkpoints is None:
+            check_affordable(self.ledger, self.dataset, mechanism)
+        else:
+            given, checkpoint, payment = checkpoints(
+                self, statement, classes, X.shape[1], mechanism
+            )
         problem = self._problem(X, labels)
         trained = time.perf_counter()
         # Charged after all that can be refused and before anything private is computed.
-        with charged(self.ledger, self.dataset, mechanism):
+        with charged(self.ledger, self.dataset, mechanism, payment=payment):
             solution = self._solve(problem, mechanism, stream, progress, forced, given, checkpoint)
         if seconds is not None:
             seconds["prepare"] = trained - began
@@ -386,7 +375,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : sparse or dense matrix, shape (N, D)
+        X : sparse or dense matrix, shape (N, D), or a store
             Entries are clipped to `feature_bound` as in training.
 
         Returns
@@ -402,27 +391,21 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             If X has another number of columns than the training data, or NaN or infinity.
         """
         check_is_fitted(self, "coef_")
-        with np.errstate(over="ignore", invalid="ignore"):
-            X = validate_data(
-                self,
-                X,
-                accept_sparse=("csr", "csc"),
-                accept_large_sparse=True,
-                dtype=(working_dtype(X), np.float32, np.float64),
-                reset=False,
-            )
-        matrix, by_rows = compress(X)
-        dense = np.zeros(self.n_features_in_)
-        dense[self.coef_.indices] = self.coef_.data
-        bound, offset = self.privacy_.feature_bound, float(self.intercept_[0])
-        return margins(matrix, by_rows, X.shape[0], dense, bound, offset)
+        return decision_margins(
+            self,
+            X,
+            self.coef_.indices,
+            self.coef_.data,
+            self.privacy_.feature_bound,
+            float(self.intercept_[0]),
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict the label of each row.
 
         Parameters
         ----------
-        X : sparse or dense matrix, shape (N, D)
+        X : sparse or dense matrix, shape (N, D), or a store
             The rows.
 
         Returns
@@ -438,7 +421,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : sparse or dense matrix, shape (N, D)
+        X : sparse or dense matrix, shape (N, D), or a store
             The rows.
 
         Returns

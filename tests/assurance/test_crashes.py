@@ -7,6 +7,7 @@ import textwrap
 
 import pytest
 
+LEDGER = "charged to a ledger"
 BEFORE = "import sys\nfrom assurance import crashes\n"
 # Planted faults, each of which a kill brings to light.
 MUTANTS = {
@@ -27,8 +28,24 @@ MUTANTS = {
         original = module.keep_checkpoints
         def forgetful(path, stored, seconds):
             begin = original(path, stored, seconds)
-            return lambda *known: (None, begin(*known)[1])
+            return lambda *known: (None, *begin(*known)[1:])
         module.keep_checkpoints = forgetful
+    """,
+    "charged again when resumed": """
+        import dplasso.checkpoint as module
+        from dplasso.checkpoint_charge import charge_of, reserve
+        module.take_charge = lambda ledger, dataset, mechanism, note, reached: reserve(
+            ledger, dataset, charge_of(mechanism)
+        )
+    """,
+    "charged under a token that is nowhere written": """
+        import dplasso.checkpoint_charge as module
+        original = module.reserve
+        module.reserve = lambda *given, token: original(*given)
+    """,
+    "the end noted without the model": """
+        import dplasso.checkpoint as module
+        module.digest_of = lambda transcript: "0" * 64
     """,
     "another seed after the kill": """
         import dplasso.checkpoint as module
@@ -43,9 +60,10 @@ MUTANTS = {
 }
 
 
-def crash(kills, changes=""):
+def crash(kills, changes="", fit=None):
     script = BEFORE + textwrap.dedent(changes)
-    script += f"sys.exit(crashes.main(['--json', '--kills', '{kills}', '--seed', '3']))\n"
+    arguments = ["--json", "--kills", str(kills), "--seed", "3", *(["--fit", fit] if fit else [])]
+    script += f"sys.exit(crashes.main({arguments!r}))\n"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.stdout, done.stderr
     report = json.loads(done.stdout)
@@ -64,8 +82,17 @@ def test_killed_fits_end_as_they_should():
     assert report["steps_kept"] > 100
 
 
+def test_a_fit_is_charged_once_however_often_it_is_killed():
+    report = crash(25, fit=LEDGER)
+    assert report["failures"] == []
+    assert report["passed"]
+    assert report["charged"] == report["survived"] == report["trials"] > 5
+    assert report["at_charges"] >= 5
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_fault_is_noticed(name):
-    report = crash(15, MUTANTS[name])
+    about_ledgers = name.startswith(("charged", "the end"))
+    report = crash(12 if about_ledgers else 15, MUTANTS[name], LEDGER if about_ledgers else None)
     assert not report["passed"]
     assert report["failures"]

@@ -10,8 +10,11 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
+from assurance.audit_mutants import AUDIT_MUTANTS, run_audit
 from assurance.mutant_list import MUTANTS
 from assurance.mutants import ROOT, SOURCE, mutate, run_tests
+
+from dplasso.audit_target import solver_target
 
 EXAMPLE = next(mutant for mutant in MUTANTS if mutant.name == "half of zCDP's rho")
 
@@ -34,6 +37,23 @@ def test_a_mutant_fits_the_source_and_names_a_test(mutant):
     text = (ROOT / path).read_text()
     for name in names:
         assert f"def {name}(" in text or f"class {name}:" in text, name
+
+
+def test_broken_implementations_for_the_audits_name_tests():
+    names = [mutant.name for mutant in (*MUTANTS, *AUDIT_MUTANTS)]
+    assert len(set(names)) == len(names)
+    assert len(AUDIT_MUTANTS) >= 8
+    for mutant in AUDIT_MUTANTS:
+        path, *nodes = mutant.test.split("::")
+        text = (ROOT / path).read_text()
+        for name in nodes:
+            assert f"def {name}(" in text or f"class {name}:" in text, name
+
+
+def test_an_implementation_that_keeps_its_claim_is_no_caught_mutant():
+    example = next(mutant for mutant in AUDIT_MUTANTS if mutant.audit == "exact")
+    assert run_audit(replace(example, target=solver_target))["verdict"] == "missed"
+    assert run_audit(replace(example, target=lambda _: 1 / 0))["verdict"] == "broken"
 
 
 def test_the_fast_selection_is_caught():

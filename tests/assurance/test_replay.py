@@ -21,10 +21,12 @@ from assurance.neighbours import (
 )
 from assurance.replay import (
     DECLARED,
+    LAYOUTS,
     SHARE,
     compare_inputs,
     differences,
     inputs,
+    layout,
     random_transcript,
     record,
 )
@@ -78,10 +80,12 @@ class TestWhatTheMechanismSees:
 def test_all_neighbours_in_one_form(private_model, solver, relation):
     model = private_model(**SOLVERS[solver])
     largest = 0
-    for number, pair in enumerate(pairs(relation, np.float32)):
-        compared = compare_inputs(model, pair, FORM, transcripts(number))
-        assert compared.violations == (), (pair.name, pair.labels)
-        largest = max(largest, compared.largest)
+    for name in LAYOUTS if solver != "standard" else ["as given"]:
+        for number, pair in enumerate(pairs(relation, np.float32)):
+            with layout(name):
+                compared = compare_inputs(model, pair, FORM, transcripts(number))
+            assert compared.violations == (), (pair.name, pair.labels, name)
+            largest = max(largest, compared.largest)
     # The bound is nearly reached, so a smaller sensitivity would have been noticed.
     assert largest > 0.9 * DECLARED[relation]
 
@@ -91,7 +95,8 @@ def test_all_neighbours_with_entries_stored_twice(private_model, relation):
     # Only their sums are clipped: clipped apart, a record would count twice.
     for number, pair in enumerate(pairs(relation, np.float32)):
         for taken in (transcripts(number), transcripts(number + 100)):
-            compared = compare_inputs(private_model(), pair, "duplicate entries", taken)
+            with layout("by columns too"):
+                compared = compare_inputs(private_model(), pair, "duplicate entries", taken)
             assert compared.violations == (), (pair.name, pair.labels)
 
 
@@ -104,6 +109,9 @@ def test_forms_and_threads_show_the_mechanism_the_same(private_model, solver):
         for threads in (None, 3):
             model = private_model(**SOLVERS[solver], n_jobs=threads)
             seen.append(inputs(model, in_form(form, pair)[0], transcripts(0)))
+    for name in LAYOUTS:
+        with layout(name):
+            seen.append(inputs(model, in_form(FORM, pair)[0], transcripts(0)))
     for other in seen[1:]:
         for (alpha, q), (beta, r) in zip(seen[0], other, strict=True):
             assert alpha.tobytes() == beta.tobytes()
@@ -113,9 +121,10 @@ def test_forms_and_threads_show_the_mechanism_the_same(private_model, solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_gradients_are_the_exact_sum_of_rounded_shares(private_model, solver):
     # No drift and no order: recomputed from the record gradients alone, to the unit.
-    for seed in range(3):
+    for seed, name in enumerate(LAYOUTS):
         X, y = common_records(seed=seed)
-        states = inputs(private_model(**SOLVERS[solver]), (X, y), transcripts(seed))
+        with layout(name):
+            states = inputs(private_model(**SOLVERS[solver]), (X, y), transcripts(seed))
         for alpha, q in states:
             assert alpha.tolist() == column_gradients(X, q, BOUND, intercept=True)
 

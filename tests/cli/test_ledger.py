@@ -1,9 +1,17 @@
 import json
 
+import numpy as np
 import pytest
 
+from cli.test_checkpoint import start, stop
 from cli.test_errors import check_refused
+from dplasso import DPLassoClassifier, load
+from dplasso.checkpoint import _stored_params
+from dplasso.checkpoint_file import ChargeNote, Checkpoint, write_checkpoint
+from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.ledger import create_ledger, read_budgets
+from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.statement import make_statement
 
 FAST = ("--n-iter", "5")
 
@@ -174,3 +182,46 @@ def test_init_refuses_what_is_no_budget(run, tmp_path):
         "directory",
     )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_killed_and_resumed_it_is_charged_once(run, train, ledger, tmp_path):
+    kept, model = tmp_path / "kept", tmp_path / "model.npz"
+    steps = 6000
+    settings = ["--epsilon", 2.5, "--delta", "0.000009", "--n-iter", steps, "--solver", "standard"]
+    options = [*settings, "--ledger", ledger, "--checkpoint", kept, "--checkpoint-seconds", 0]
+    taken, _ = stop(start(train, *options, "--model", model), kept, 0)
+    assert 0 < len(taken) < steps
+    assert [entry.state for entry in read_budgets(ledger)[0].entries] == ["reserved"]
+    # Nothing is left for another, and it has been paid for.
+    check_refused(run("fit", train, *options, "--force"), "cannot pay")
+    check_refused(run("fit", train, *settings, "--checkpoint", kept, "--resume"), "entry 1")
+    result = run("fit", train, *options, "--resume", "--model", model, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["ledger"]["epsilon_spent"] <= 3
+    assert [entry.state for entry in read_budgets(ledger)[0].entries] == ["finished"]
+    again = load(model).transcript_
+    assert again.vertex[: len(taken)].tolist() == taken.vertex.tolist()
+
+
+def test_a_resumed_fit_names_its_own_ledger(run, train, ledger, tmp_path, no_training):
+    kept, other = tmp_path / "kept", tmp_path / "other.ledger"
+    create_ledger(other, 3.0, 1e-5)
+    missing = train.parent / "missing.svm"
+    stored = Checkpoint(
+        _stored_params(DPLassoClassifier(1.0, n_iter=5)),
+        Transcript(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int8)),
+        make_statement(
+            build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5),
+            seeded=False,
+            classes_declared=False,
+        ),
+        np.array([0, 1]),
+        3,
+        charge=ChargeNote("0" * 32, 1),
+    )
+    write_checkpoint(stored, kept)
+    resumed = ("--checkpoint", kept, "--resume")
+    # There is no such data: nothing tries to read it.
+    check_refused(fit(run, missing, other, *resumed), "holds no entry 1", str(other))
+    check_refused(fit(run, missing, tmp_path / "none", *resumed), "there is no ledger")
+    assert read_budgets(other)[0].entries == ()

@@ -13,12 +13,12 @@ from rich.table import Table
 from dplasso.cli import options, routes
 from dplasso.cli.memory import Memory, parse_memory
 from dplasso.cli.output import Bars, out, print_json, progress_bars
-from dplasso.cli.reading import Labels, ZeroBased
+from dplasso.cli.reading import Binarize, LabelMapOption, Labels, ZeroBased, meaning_of
 
 EXAMPLES = options.examples(
     "dplasso convert train.svm.gz train.store",
     "dplasso convert day_*.svm url.store --memory 4GB",
-    "dplasso convert train.svm train.store --features 1000000 --force",
+    "dplasso convert train.svm train.store --features 1000000 --binarize --force",
     "dplasso convert --text reviews.csv reviews.store --text-column body --label-column y "
     "--ngrams 1,2 --binary",
     "dplasso convert clicks.parquet clicks.store --hash-columns site,device --hash-bits 22",
@@ -34,8 +34,8 @@ def convert(
         typer.Argument(
             metavar="DATA...",
             show_default=False,
-            help="One or more files of one data set: svmlight text (plain, .gz, .bz2, .xz, .zst), "
-            "scipy sparse .npz, Parquet or Arrow, or texts with --text.",
+            help="One or more files of one data set, or a quoted pattern: svmlight text (plain, "
+            ".gz, .bz2, .xz, .zst), scipy sparse .npz, Parquet or Arrow, or texts with --text.",
         ),
     ],
     store: Annotated[
@@ -56,6 +56,8 @@ def convert(
     ] = None,
     zero_based: ZeroBased = False,
     labels: Labels = None,
+    label_map: LabelMapOption = None,
+    binarize: Binarize = False,
     text: routes.Text = False,
     text_column: routes.TextColumn = None,
     label_column: routes.LabelColumn = None,
@@ -84,6 +86,7 @@ def convert(
 ) -> None:
     """Convert data files to a store on disk, in bounded memory."""
     budget = parse_memory(memory)
+    meaning = meaning_of(label_map)
     given = routes.RouteOptions(
         label_column=label_column,
         indices=indices,
@@ -105,7 +108,13 @@ def convert(
     started = time.perf_counter()
     with progress_bars() as bars, ExitStack() as shown:
         source, origin, public = routes.open_route(
-            data, given, n_features=features, zero_based=zero_based, labels=labels
+            data,
+            given,
+            n_features=features,
+            zero_based=zero_based,
+            labels=labels,
+            label_map=meaning,
+            binarize=binarize,
         )
         written = write_store(
             source,
@@ -126,6 +135,7 @@ def convert(
         print_json(report)
         return
     print_report(report, store)
+    out.print(f"train on it: dplasso fit {store} --epsilon 1", markup=False, highlight=False)
     if public is not None:
         out.print(public, markup=False, highlight=False)
 

@@ -42,6 +42,8 @@ EXAMPLES = options.examples(
     "dplasso fit train.svm.gz --epsilon 1 --model model.npz",
     "dplasso fit train.svm.gz --epsilon 1 --binarize --classes 0,1 --test test.svm.gz",
     "dplasso fit 'part-*.svm.gz' --epsilon 1 --label-map neg=0,pos=1 --model model.npz",
+    "dplasso fit train.store --epsilon 1 --model model.npz    (after: dplasso convert train.svm.gz "
+    "train.store)",
     "dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz",
     "dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json",
     "dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    "
@@ -236,7 +238,7 @@ def fit(
         **chosen,
     )
     # Everything that can be refused is refused before the long work starts.
-    _check_settings(estimator)
+    _check_settings(estimator, resume=resume)
     inputs = input_files(data, labels) + input_files(test, test_labels)
     if ledger is not None:
         inputs.append(ledger)
@@ -330,14 +332,16 @@ def parse_drift_tol(text: str) -> float | str | None:
         ) from None
 
 
-def _check_settings(estimator: "DPLassoClassifier") -> None:
+def _check_settings(estimator: "DPLassoClassifier", *, resume: bool) -> None:
     """Refuse settings that no data can make right."""
     estimator._check_parameters()
     from dplasso.privacy.ledger import check_affordable
 
     # Finds a delta too small for n_iter; the number of rows does not matter for that.
     mechanism = estimator._mechanism(n_samples=1)
-    check_affordable(estimator.ledger, estimator.dataset, mechanism)
+    # A resumed fit has paid, as its checkpoint knows.
+    if not resume:
+        check_affordable(estimator.ledger, estimator.dataset, mechanism)
 
 
 def _write(estimator: "DPLassoClassifier", model: Path | None, statement: Path | None) -> None:

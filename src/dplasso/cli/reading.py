@@ -21,7 +21,8 @@ DataArgument = Annotated[
         metavar="DATA...",
         show_default=False,
         help="svmlight text (plain, .gz, .bz2, .xz, .zst) or a scipy sparse .npz. Several files, "
-        "or a quoted pattern such as 'part-*.svm.gz', are one data set.",
+        "or a quoted pattern such as 'part-*.svm.gz', are one data set. Or one store made by "
+        "convert, which is read from the disk as it is needed.",
     ),
 ]
 ModelArgument = Annotated[
@@ -82,7 +83,7 @@ def read(
     Parameters
     ----------
     paths : sequence of str
-        svmlight text or .npz: files and patterns that make one data set.
+        svmlight text or .npz: files and patterns that make one data set; or one store.
     bars : Bars
         Where progress is shown.
     n_features : int or None
@@ -110,6 +111,17 @@ def read(
     from dplasso.data.files import read_data
     from dplasso.data.paths import expand, named
 
+    if any(Path(name).is_dir() for name in paths):
+        return _open_store(
+            paths,
+            {
+                "--zero-based": zero_based,
+                "--labels": labels is not None,
+                "--label-map": label_map is not None,
+                "--binarize": binarize,
+            },
+            n_features,
+        )
     files = expand(paths)
     with bars.task(f"reading {named([Path(path.name) for path in files])}") as progress:
         data = read_data(
@@ -127,6 +139,30 @@ def read(
             )
         data.X.data[:] = data.X.data != 0  # read for this command alone: nobody else's array
     return data
+
+
+def _open_store(
+    paths: Sequence[str], options: Mapping[str, bool], n_features: int | None
+) -> "Dataset":
+    """Open a store in place of files; it has been made in one way and stays so."""
+    from dplasso.data.files import Dataset
+    from dplasso.data.store_reader import open_store
+
+    if len(paths) > 1:
+        raise DataError(
+            f"{next(name for name in paths if Path(name).is_dir())} is a directory: a store is a "
+            "data set of its own and is given alone"
+        )
+    store = open_store(paths[0])
+    for option, given in options.items():
+        if given:
+            raise DataError(f"{option} does not go with a store; give it to convert")
+    if n_features is not None and n_features != store.shape[1]:
+        raise DataError(
+            f"{paths[0]} has {store.shape[1]:,} columns, but {n_features:,} are wanted; "
+            "convert the data with as many, --features"
+        )
+    return Dataset(store.X, store.y, paths[0])
 
 
 def meaning_of(label_map: str | None) -> dict[str, float] | None:

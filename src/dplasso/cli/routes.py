@@ -163,6 +163,8 @@ def open_route(
     n_features: int | None,
     zero_based: bool,
     labels: Path | None,
+    label_map: Mapping[str, float] | None = None,
+    binarize: bool = False,
 ) -> Route:
     """Open the data as the options say.
 
@@ -174,6 +176,10 @@ def open_route(
         Options for tables and texts.
     n_features, zero_based, labels
         Options for svmlight text and .npz; `n_features` also for lists of column numbers.
+    label_map : mapping of str to float, optional
+        What the labels mean.
+    binarize : bool, default=False
+        Turn every non-zero value into 1.
 
     Returns
     -------
@@ -187,6 +193,24 @@ def open_route(
     DataError
         If a file cannot be used.
     """
+    route, mapped = _open(data, given, label_map, n_features, zero_based, labels)
+    from dplasso.data.block_changes import binarized, with_mapped_labels
+
+    source = route.source
+    if label_map is not None and not mapped:
+        source = with_mapped_labels(source, label_map)
+    return route._replace(source=binarized(source) if binarize else source)
+
+
+def _open(
+    data: Sequence[Path],
+    given: RouteOptions,
+    label_map: Mapping[str, float] | None,
+    n_features: int | None,
+    zero_based: bool,
+    labels: Path | None,
+) -> tuple[Route, bool]:
+    """Choose the route; say too whether it maps the labels itself."""
     table = data[0].suffix.lower() in _TABLE_SUFFIXES
     if given.text:
         _refuse(
@@ -195,18 +219,22 @@ def open_route(
             "a table without --text",
         )
         _refuse_files_options(n_features, zero_based, labels)
-        return _text_route(data, given)
+        return _text_route(data, given), False
     _refuse(given, ("text_column", "ngrams", "binary", "keep_case"), "--text")
     if table:
         _refuse_files_options(n_features if given.indices is None else None, zero_based, labels)
-        return _table_route(data, given, n_features)
+        return _table_route(data, given, n_features), False
     _refuse(given, tuple(RouteOptions.__dataclass_fields__), "Parquet and Arrow files or --text")
     from dplasso.data.blocks import block_source
 
     source = block_source(
-        list(data), n_features=n_features, zero_based=zero_based, labels_path=labels
+        list(data),
+        n_features=n_features,
+        zero_based=zero_based,
+        labels_path=labels,
+        label_map=label_map,
     )
-    return Route(source, None, None)
+    return Route(source, None, None), True
 
 
 def _text_route(data: Sequence[Path], given: RouteOptions) -> Route:

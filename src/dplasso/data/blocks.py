@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 
 from dplasso.data.files import read_npz_files, refuse_labels_path
 from dplasso.data.npz import npz_shape
@@ -22,6 +23,7 @@ from dplasso.data.svmlight import (
     usable_threads,
 )
 from dplasso.data.svmlight_lines import Format
+from dplasso.errors import DataError
 
 # A block of text makes arrays of up to about this many times its size, itself included: short
 # entries make 12 bytes of 4, and the kernel's columns are wider while it works.
@@ -184,6 +186,67 @@ def _npz_blocks(
         label_map=label_map,
         progress=progress,
     )
+    yield from _cut(X, y, memory_bytes)
+
+
+def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource:
+    """Give a matrix in memory as a stream of row blocks, to write it to a store for example.
+
+    Parameters
+    ----------
+    X : sparse or dense matrix, shape (N, D)
+        The records. Entries that stand there twice are added up; float32 stays, other numbers
+        become float64.
+    y : array-like, shape (N,)
+        Labels: numbers, strings or bools.
+    name : str, default="the matrix"
+        For messages.
+
+    Returns
+    -------
+    BlockSource
+
+    Raises
+    ------
+    DataError
+        If there is not one label for each record.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from dplasso.data.blocks import matrix_source
+    >>> from dplasso.data.store import write_store
+    >>> place = Path(tempfile.mkdtemp()) / "eye.store"
+    >>> write_store(matrix_source(np.eye(3), [0, 1, 1]), place, memory=2**27).shape
+    (3, 3)
+    """
+    rows = csr_array(X)
+    if rows.dtype != np.float32:
+        rows = rows.astype(np.float64)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    labels = np.asarray(y)
+    if labels.shape != (rows.shape[0],):
+        raise DataError(
+            f"{name}: there are {rows.shape[0]} records and labels of shape {labels.shape}; "
+            "one label for each is needed"
+        )
+
+    def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
+        done = 0
+        for block in _cut(rows, labels, memory_bytes):
+            yield block
+            done += block.labels.size
+            if progress is not None:
+                progress(done, labels.size)
+
+    return BlockSource(name, rows.shape[1], blocks, labels.size)
+
+
+def _cut(X: csr_array, y: NDArray[Any], memory_bytes: int) -> Iterator[RowBlock]:
+    """Yield blocks of a matrix whose entries take up about `memory_bytes`."""
     entry_bytes = X.indices.itemsize + X.data.itemsize
     most = max(1, memory_bytes // entry_bytes)
     row = 0

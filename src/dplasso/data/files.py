@@ -24,7 +24,7 @@ class Dataset:
 
     Attributes
     ----------
-    X : csr_array, shape (n_records, n_features)
+    X : csr_array or StoreMatrix, shape (n_records, n_features)
         float32 from svmlight text; the stored type from .npz. Sorted, without duplicates.
     y : array, shape (n_records,)
         The labels as read: numbers, strings or bools.
@@ -32,7 +32,7 @@ class Dataset:
         Where they came from, for messages.
     """
 
-    X: csr_array
+    X: Any
     y: NDArray[Any]
     source: str
 

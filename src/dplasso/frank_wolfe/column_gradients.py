@@ -29,9 +29,11 @@ def _blocks(problem: Problem, first: int, last: int) -> list[int]:
 
 
 def _check_rows(problem: Problem, first: int, last: int) -> None:
-    """Refuse rows with a column number outside the matrix."""
+    """Refuse rows with a column number outside the matrix or a value that is no number."""
     begin, end = int(problem.rows.indptr[first]), int(problem.rows.indptr[last])
     if first_outside(problem.rows.indices[begin:end], problem.n_columns) >= 0:
+        refuse_damage()
+    if problem.rows.values.size and not np.isfinite(problem.rows.values[begin:end]).all():
         refuse_damage()
 
 

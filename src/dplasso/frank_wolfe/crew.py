@@ -20,8 +20,8 @@ LARGE_STEP_ENTRIES = 2**20
 # From this part of all shares on, computing alpha anew is cheaper than replacing them.
 RECOMPUTED_PART = 0.3
 _DAMAGED = (
-    "the store is damaged: an index lies outside the matrix; look for the damage with "
-    "`dplasso data info --verify`, and convert again"
+    "the store is damaged: an index lies outside the matrix, or a value is no number; look for the "
+    "damage with `dplasso data info --verify`, and convert again"
 )
 
 
@@ -89,5 +89,5 @@ def even_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int64]:
 
 
 def refuse_damage() -> NoReturn:
-    """Say that an index of a store that was opened unread lies outside the matrix."""
+    """Say that something in a store that was opened unread cannot be."""
     raise DataError(_DAMAGED)

@@ -8,7 +8,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.data.matrix import Compressed, compress
+from dplasso.data.store_reader import Store
 from dplasso.data.transpose import transpose
+from dplasso.errors import DataError
 from dplasso.selection.numbering import AS_GIVEN, Numbering, by_popularity
 
 
@@ -161,8 +163,9 @@ def build_problem(
 
     Parameters
     ----------
-    X : csr or csc matrix or array, or ndarray, shape (N, D)
-        float32 or float64, finite. Never written to.
+    X : csr or csc matrix or array, ndarray, or Store, shape (N, D)
+        float32 or float64, finite. Never written to. A store has both orientations, internal
+        column numbers, and entries that nobody has looked at yet.
     labels : ndarray of int8, shape (N,)
         0 or 1.
     bound, radius, n_steps, intercept
@@ -179,8 +182,49 @@ def build_problem(
     Raises
     ------
     DataError
-        See `dplasso.data.matrix.compress`.
+        See `dplasso.data.matrix.compress`; for a store of more than `MAX_ROWS` rows.
     """
+    if isinstance(X, Store):
+        layout = _map_store(X, intercept)
+    else:
+        layout = _lay_out(X, n_steps, intercept, by_columns, n_threads)
+    return Problem(
+        **layout,
+        labels=labels,
+        n_columns=X.shape[1],
+        intercept=intercept,
+        bound=bound,
+        radius=radius,
+        unit=gradient_unit(bound),
+        margin_unit=margin_unit(bound, n_steps),
+        n_steps=n_steps,
+    )
+
+
+def _map_store(store: Store, intercept: bool) -> dict[str, Any]:
+    """Take a store's arrays as they are; only the maps of its columns may have to grow by one."""
+    if store.shape[0] > MAX_ROWS:
+        raise DataError(f"{store.path} has {store.shape[0]:,} rows; {MAX_ROWS:,} is the most")
+    internal, original = store.internal_column, store.original_column
+    if intercept:
+        last = store.shape[1]
+        kind = np.int32 if last < 2**31 - 1 else np.int64
+        internal = np.append(internal, last).astype(kind)
+        original = np.append(original, last).astype(kind)
+    return {
+        "rows": store.rows,
+        "columns": store.columns,
+        "has_columns": True,
+        "columns_internal": True,
+        "checked": False,
+        "numbering": Numbering(internal, original),
+    }
+
+
+def _lay_out(
+    X: Any, n_steps: int, intercept: bool, by_columns: bool, n_threads: int
+) -> dict[str, Any]:
+    """Turn a matrix in memory into what the solver needs of it."""
     matrix, given_by_rows = compress(X)
     (n_rows, n_columns), n_entries = X.shape, matrix.indices.size
     rows = matrix if given_by_rows else transpose(matrix, n_rows, n_threads)
@@ -191,19 +235,11 @@ def build_problem(
     if by_columns and has_columns and worth_renumbering(n_entries, n_rows, n_columns, n_steps):
         numbering = by_popularity(np.diff(columns.indptr), intercept)
         rows = relabel(rows, numbering, n_threads)
-    return Problem(
-        rows=rows,
-        columns=columns,
-        has_columns=has_columns,
-        columns_internal=False,
-        checked=True,
-        numbering=numbering,
-        labels=labels,
-        n_columns=n_columns,
-        intercept=intercept,
-        bound=bound,
-        radius=radius,
-        unit=gradient_unit(bound),
-        margin_unit=margin_unit(bound, n_steps),
-        n_steps=n_steps,
-    )
+    return {
+        "rows": rows,
+        "columns": columns,
+        "has_columns": has_columns,
+        "columns_internal": False,
+        "checked": True,
+        "numbering": numbering,
+    }

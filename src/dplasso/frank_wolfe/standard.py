@@ -110,7 +110,9 @@ def run_standard(
         place = look_up(problem.numbering.internal, j)
         if objective.size:
             inner = 0.0
-            for k in range(state.alpha.size):
+            for original in range(state.alpha.size):
+                # In the columns' own order: the sum's last bits depend on it.
+                k = look_up(problem.numbering.internal, original)
                 inner += np.float64(state.weights[k]) * np.float64(state.alpha[k])
             inner *= weight_scale(step - 1)
             scale = problem.radius / problem.unit / n_rows

@@ -13,8 +13,10 @@ from dplasso.privacy.ledger import (
     add_dataset,
     capacity,
     create_ledger,
+    find,
     finish,
     name_dataset,
+    new_token,
     opening,
     pick,
     read_budgets,
@@ -96,13 +98,48 @@ class TestEntries:
             (made.number, "0" * 32, charge()),
             (made.number, made.token, charge(1.0 + 1e-9)),
         ):
-            with pytest.raises(LedgerError, match="no unfinished entry"):
+            with pytest.raises(LedgerError, match="holds no entry"):
                 rejoin(path, number, token, cost)
+        assert rejoin(path, made.number, made.token, charge(), dataset="visits") == made
+        with pytest.raises(LedgerError, match="charged to 'visits', not 'other'"):
+            rejoin(path, made.number, made.token, charge(), dataset="other")
         finish(made, failed=True)
         assert rejoin(path, made.number, made.token, charge()) == made
         finish(made)
-        with pytest.raises(LedgerError, match="no unfinished entry"):
+        with pytest.raises(LedgerError, match="has paid for a model already"):
             rejoin(path, made.number, made.token, charge())
+
+    def test_a_finished_entry_keeps_what_it_paid_for(self, path):
+        made = reserve(path, None, charge())
+        assert finish(made, release="one")
+        assert finish(made, release="one")
+        assert not finish(made, release="another")
+        assert not finish(made)
+        assert not finish(made, failed=True)
+        assert not finish(made, failed=True, release="one")
+        assert only(path).entries[0].state == "finished"
+        assert rejoin(path, made.number, made.token, charge(), release="one") == made
+        with pytest.raises(LedgerError, match="in another one"):
+            rejoin(path, made.number, made.token, charge(), release="another")
+
+    def test_a_release_nobody_noted_is_not_guessed(self, path):
+        made = reserve(path, None, charge())
+        finish(made)
+        assert not finish(made, release="one")
+        with pytest.raises(LedgerError, match="has paid for a model already"):
+            rejoin(path, made.number, made.token, charge(), release="one")
+
+    def test_a_token_charges_once(self, path):
+        token = new_token()
+        assert find(path, token) is None
+        made = reserve(path, None, charge(), token=token)
+        assert made.token == token
+        assert reserve(path, "visits", charge(), token=token) == made
+        assert find(path, token) == made.number
+        assert len(only(path).entries) == 1
+        with pytest.raises(LedgerError, match="holds no entry"):
+            reserve(path, None, charge(2.0), token=token)
+        assert reserve(path, None, charge(), token=new_token()).number == 2
 
     def test_the_last_drop(self, path):
         whole = capacity(3.0, 1e-5, 0)

@@ -23,7 +23,7 @@ STEP_RUNS = 2
 # Fits whose releases are compared with each other (400 show any 8-bit seed), and their steps.
 FEWEST_REPEATS, MOST_REPEATS, REPEAT_STEPS = 400, 2000, 12
 # The public estimator's checks take longer than a small fit: it gets a part of the runs.
-PUBLIC_PART, FEWEST_PUBLIC = 20, 100
+PUBLIC_PART, FEWEST_PUBLIC = 20, 200
 FEWEST_RUNS, FEWEST_CANARIES = 100, 10
 # Sampling audits made by each method; the false-alarm rate is divided by their number.
 _SAMPLING = {"exact": 0, "canary": 4, "one-run": 1}

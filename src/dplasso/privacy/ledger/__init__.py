@@ -7,6 +7,7 @@ with all this. See docs/ledger.md.
 """
 
 from dplasso.privacy.ledger.charging import (
+    Payment,
     charged,
     check_affordable,
     check_ledger_settings,
@@ -23,8 +24,10 @@ from dplasso.privacy.ledger.composition import (
     largest_epsilon,
 )
 from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset
+from dplasso.privacy.ledger.rows import new_token
 from dplasso.privacy.ledger.store import (
     Reservation,
+    find,
     finish,
     pick,
     read_budgets,
@@ -37,6 +40,7 @@ __all__ = [
     "Budget",
     "Charge",
     "Entry",
+    "Payment",
     "Reservation",
     "add_dataset",
     "affords",
@@ -47,9 +51,11 @@ __all__ = [
     "check_ledger_settings",
     "create_ledger",
     "epsilon_total",
+    "find",
     "finish",
     "largest_epsilon",
     "name_dataset",
+    "new_token",
     "pick",
     "read_budgets",
     "rejoin",

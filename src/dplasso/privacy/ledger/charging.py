@@ -3,8 +3,9 @@
 import math
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from dplasso.errors import LedgerError, LedgerWarning
@@ -20,6 +21,22 @@ from dplasso.privacy.ledger.store import (
     reserve,
 )
 from dplasso.privacy.mechanism import Mechanism
+
+
+@dataclass(frozen=True)
+class Payment:
+    """How a fit that can be resumed pays: once, however often it is begun again.
+
+    Attributes
+    ----------
+    take : callable
+        Makes the fit's one charge, or takes it up where it was made before.
+    release : callable
+        After the fit: the digest of its transcript, which the charge pays for and no other.
+    """
+
+    take: Callable[[], Reservation]
+    release: Callable[[], str]
 
 
 def check_ledger_settings(settings: Mapping[str, Any]) -> None:
@@ -95,7 +112,7 @@ def charged(
     dataset: str | None,
     mechanism: Mechanism,
     *,
-    resumed: Reservation | None = None,
+    payment: Payment | None = None,
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, before it begins.
 
@@ -107,9 +124,8 @@ def charged(
         The data set.
     mechanism : Mechanism
         The private step of the fit inside the block.
-    resumed : Reservation, optional
-        From `rejoin`: the charge of the interrupted fit that the block goes on with. Nothing more
-        is charged then.
+    payment : Payment, optional
+        Of a fit that can be resumed. None charges anew.
 
     Yields
     ------
@@ -120,8 +136,9 @@ def charged(
     ------
     LedgerError
         If the ledger cannot be used or the mechanism is not private: the block does not run. After
-        the block, if its charge has paid for another model meanwhile, or a resumed fit's end
-        cannot be noted (it could be resumed, and released, again): the result must not be used.
+        the block, if its charge has paid for another model meanwhile, or the end of a fit that can
+        be resumed cannot be noted (a copy of it could be released as well): the result must not
+        be used.
     BudgetError
         If too little is left; the block does not run.
 
@@ -133,7 +150,10 @@ def charged(
     if ledger is None:
         yield None
         return
-    reservation = resumed or reserve(ledger, dataset, charge_of(mechanism))
+    if payment is not None:
+        reservation = payment.take()
+    else:
+        reservation = reserve(ledger, dataset, charge_of(mechanism))
     try:
         yield reservation
     except BaseException:
@@ -142,9 +162,9 @@ def charged(
             finish(reservation, failed=True)
         raise
     try:
-        noted = finish(reservation)
+        noted = finish(reservation, release=None if payment is None else payment.release())
     except LedgerError as error:
-        if resumed is not None:
+        if payment is not None:
             raise
         # The model exists and is paid for: losing it would spend the budget for nothing.
         warnings.warn(

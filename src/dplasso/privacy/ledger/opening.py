@@ -57,7 +57,7 @@ def connect(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
             db.execute("PRAGMA synchronous = FULL")
             db.execute("PRAGMA foreign_keys = ON")
             yield db
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise LedgerError(_sentence(error, shown)) from error
 
 
@@ -79,7 +79,7 @@ def _check_header(path: Path, shown: str) -> None:
         raise LedgerError(f"{shown} is not a dplasso ledger")
 
 
-def _sentence(error: sqlite3.Error, shown: str) -> str:
+def _sentence(error: Exception, shown: str) -> str:
     """Word what SQLite reports as a user needs it."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -94,6 +94,9 @@ def _sentence(error: sqlite3.Error, shown: str) -> str:
         )
     if code == sqlite3.SQLITE_FULL:
         return f"{shown} cannot be written: the disk is full"
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return f"{shown} is damaged ({error}); restore it from a backup"
-    return f"{shown} cannot be used: {error}"
+    # SQLite quotes what it cannot read, which may be of several lines or no text at all.
+    told = " ".join(str(error).split())
+    damaged = isinstance(error, UnicodeDecodeError)
+    if damaged or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return f"{shown} is damaged ({told}); restore it from a backup"
+    return f"{shown} cannot be used: {told}"

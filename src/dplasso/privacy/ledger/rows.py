@@ -32,6 +32,11 @@ def transaction(path: LedgerPath, kind: str = "IMMEDIATE") -> Iterator[sqlite3.C
         db.execute("COMMIT")
 
 
+def new_token() -> str:
+    """Draw what will tell one entry from all others, of this ledger or another."""
+    return secrets.token_hex(16)
+
+
 def insert_dataset(
     db: sqlite3.Connection, name: str | None, epsilon: float, delta: float, neighbors: str
 ) -> None:
@@ -53,9 +58,11 @@ def insert_dataset(
     )
 
 
-def insert_entry(db: sqlite3.Connection, dataset: int, charge: Charge) -> tuple[int, str]:
+def insert_entry(
+    db: sqlite3.Connection, dataset: int, charge: Charge, token: str | None = None
+) -> tuple[int, str]:
     """Append a charge to a data set's key; gives its number and token."""
-    token = secrets.token_hex(16)
+    token = token or new_token()
     values = {
         "dataset": dataset,
         "token": token,

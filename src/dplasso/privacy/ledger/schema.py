@@ -6,6 +6,7 @@ SCHEMA_VERSION = 1
 
 RESERVED, FINISHED, FAILED = "reserved", "finished", "failed"
 
+# `release` is a digest of the transcript that an entry paid for, where its fit can be resumed.
 # Sums of rho and delta pass 64 bits, so they are text of decimal digits. Triggers keep what was
 # charged from being changed or removed, by this program or another.
 SCHEMA = f"""
@@ -38,7 +39,8 @@ CREATE TABLE entry (
     reserved_at TEXT NOT NULL,
     digest TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('{RESERVED}', '{FINISHED}', '{FAILED}')),
-    ended_at TEXT
+    ended_at TEXT,
+    release TEXT
 );
 CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
     BEGIN SELECT RAISE (ABORT, 'a data set cannot leave a ledger'); END;

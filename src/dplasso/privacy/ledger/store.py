@@ -60,7 +60,9 @@ def read_budgets(path: LedgerPath) -> tuple[Budget, ...]:
         return tuple(read_rows(db, path).values())
 
 
-def reserve(path: LedgerPath, dataset: str | None, charge: Charge) -> Reservation:
+def reserve(
+    path: LedgerPath, dataset: str | None, charge: Charge, *, token: str | None = None
+) -> Reservation:
     """Charge a fit to a data set's budget, before the fit.
 
     Parameters
@@ -72,6 +74,9 @@ def reserve(path: LedgerPath, dataset: str | None, charge: Charge) -> Reservatio
         ledger whose data set has none becomes its name.
     charge : Charge
         What the fit costs.
+    token : str, optional
+        From `new_token`, written down before: tried again with it after a crash, a charge that was
+        made is not made a second time.
 
     Returns
     -------
@@ -87,6 +92,8 @@ def reserve(path: LedgerPath, dataset: str | None, charge: Charge) -> Reservatio
         neighbour relation.
     """
     # The slow part of the comparison, done and remembered before the file is locked.
+    if token is not None and (made := find(path, token)) is not None:
+        return rejoin(path, made, token, charge, dataset=dataset)
     budget = pick(read_budgets(path), dataset, path)
     refuse_relation(budget, charge, path)
     capacity(budget.epsilon, budget.delta, budget.draw_delta + charge.draw_delta)
@@ -97,12 +104,37 @@ def reserve(path: LedgerPath, dataset: str | None, charge: Charge) -> Reservatio
         if affords(budget, charge):
             if budget.name is None and dataset is not None:
                 db.execute("UPDATE dataset SET name = ? WHERE id = ?", (check_name(dataset), key))
-            return Reservation(os.fspath(path), *insert_entry(db, key, charge))
+            return Reservation(os.fspath(path), *insert_entry(db, key, charge, token))
     # The sentence takes the accountant a while, so it is made when the file is free again.
     return refuse_overspending(budget, charge, path)
 
 
-def finish(reservation: Reservation, *, failed: bool = False) -> bool:
+def find(path: LedgerPath, token: str) -> int | None:
+    """Give the number of the entry with a token, or None.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The ledger.
+    token : str
+        As given to `reserve`.
+
+    Returns
+    -------
+    int or None
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be used.
+    """
+    with transaction(path, "DEFERRED") as db:
+        read_rows(db, path)
+        row = db.execute("SELECT number FROM entry WHERE token = ?", (token,)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def finish(reservation: Reservation, *, failed: bool = False, release: str | None = None) -> bool:
     """Note that a fit has ended; what it cost stays spent.
 
     Parameters
@@ -111,12 +143,14 @@ def finish(reservation: Reservation, *, failed: bool = False) -> bool:
         The fit's charge.
     failed : bool, default=False
         Whether it ended without a model.
+    release : str, optional
+        Digest of the transcript that was paid for, which the same fit may note again.
 
     Returns
     -------
     bool
-        False if the ledger has no such reservation, or noted before that it was finished: a
-        charge pays for one model.
+        False if the ledger has no such reservation, or noted before that it was finished with
+        another release, or an unknown one: a charge pays for one model.
 
     Raises
     ------
@@ -125,20 +159,35 @@ def finish(reservation: Reservation, *, failed: bool = False) -> bool:
     """
     with transaction(reservation.path) as db:
         done = db.execute(
-            "UPDATE entry SET state = ?, ended_at = ? WHERE number = ? AND token = ? "
+            "UPDATE entry SET state = ?, ended_at = ?, release = ? WHERE number = ? AND token = ? "
             "AND state IS NOT ?",
             (
                 FAILED if failed else FINISHED,
                 now(),
+                release,
                 reservation.number,
                 reservation.token,
                 FINISHED,
             ),
         )
-        return done.rowcount == 1
+        if done.rowcount == 1:
+            return True
+        before = db.execute(
+            "SELECT release FROM entry WHERE number = ? AND token = ?",
+            (reservation.number, reservation.token),
+        ).fetchone()
+        return not failed and release is not None and before == (release,)
 
 
-def rejoin(path: LedgerPath, number: int, token: str, charge: Charge) -> Reservation:
+def rejoin(
+    path: LedgerPath,
+    number: int,
+    token: str,
+    charge: Charge,
+    *,
+    dataset: str | None = None,
+    release: str | None = None,
+) -> Reservation:
     """Take up the reservation of an interrupted fit that is resumed, so that it is not paid twice.
 
     Parameters
@@ -149,25 +198,46 @@ def rejoin(path: LedgerPath, number: int, token: str, charge: Charge) -> Reserva
         As the fit's `Reservation` had them.
     charge : Charge
         What the resumed fit costs as a whole; must be what was charged.
+    dataset : str, optional
+        The data set; must be the one that was charged.
+    release : str, optional
+        Digest of the transcript, if it is complete: an entry that paid for that very one may be
+        taken up although it is finished.
 
     Returns
     -------
     Reservation
-        The same one; `finish` accepts it once.
+        The same one; `finish` accepts one release for it.
 
     Raises
     ------
     LedgerError
-        If the ledger cannot be used, or has no unfinished entry of that number, token and cost.
+        If the ledger cannot be used, has no entry of that number, token and cost, charged it to
+        another data set, or has noted that it paid for another model.
     """
     with transaction(path, "DEFERRED") as db:
         read_rows(db, path)
         row = db.execute(
-            "SELECT rho, draw_delta FROM entry WHERE number = ? AND token = ? AND state IS NOT ?",
-            (number, token, FINISHED),
+            "SELECT rho, draw_delta, state, release, name FROM entry "
+            "JOIN dataset ON dataset.id = entry.dataset WHERE number = ? AND token = ?",
+            (number, token),
         ).fetchone()
     if row is None or (int(row[0]), int(row[1])) != (charge.rho, charge.draw_delta):
-        raise LedgerError(f"{path} holds no unfinished entry {number} of the fit to be resumed")
+        raise LedgerError(
+            f"{path} holds no entry {number} of the fit to be resumed: it is another ledger than "
+            "the one that was charged, or an old copy of it"
+        )
+    _, _, state, released, name = row
+    if dataset is not None and name is not None and dataset != name:
+        raise LedgerError(
+            f"entry {number} of {path} is charged to {name!r}, not {dataset!r}: resume with the "
+            "data set of the interrupted fit"
+        )
+    if state == FINISHED and (release is None or release != released):
+        raise LedgerError(
+            f"entry {number} of {path} has paid for a model already, and this fit would end in "
+            "another one: begin it anew, at its own cost"
+        )
     return Reservation(os.fspath(path), number, token)
 
 

@@ -1,0 +1,110 @@
+"""`fit`, `predict` and `evaluate` on a store."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dplasso
+from dplasso.data.store import open_store
+
+
+@pytest.fixture
+def stores(run, train, held_out, tmp_path):
+    """Give the training and test rows as stores of 30 columns, values made binary."""
+    made = []
+    for source in (train, held_out):
+        path = tmp_path / f"{source.stem}.store"
+        result = run("convert", source, path, "--features", 30, "--binarize")
+        assert result.exit_code == 0, result.output
+        made.append(path)
+    return made
+
+
+def one_sentence(result):
+    """Return the error of a run that must fail without a traceback."""
+    assert result.exit_code != 0
+    assert "Traceback" not in result.stderr
+    return " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_the_same_model_as_from_the_file(run, stores, train, held_out, tmp_path):
+    data, test = stores
+    common = ["--epsilon", 5, "--n-iter", 30, "--seed", 3, "--json"]
+    from_store = run("fit", data, "--test", test, "--model", tmp_path / "s.npz", *common)
+    from_file = run(
+        *("fit", train, "--test", held_out, "--model", tmp_path / "f.npz", *common),
+        *("--binarize", "--features", 30),
+    )
+    assert from_store.exit_code == from_file.exit_code == 0, from_store.output
+    one, other = json.loads(from_store.stdout), json.loads(from_file.stdout)
+    for name in ("n_samples", "n_features", "nnz", "n_nonzero", "test"):
+        assert one[name] == other[name], name
+    models = [dplasso.load(tmp_path / name) for name in ("s.npz", "f.npz")]
+    assert models[0].transcript_ == models[1].transcript_
+    predicted = [
+        run("predict", tmp_path / "s.npz", test, "--proba"),
+        run("predict", tmp_path / "s.npz", held_out, "--binarize", "--proba"),
+    ]
+    assert predicted[0].stdout == predicted[1].stdout
+    assert len(predicted[0].stdout.splitlines()) == 300
+    scores = [
+        run("evaluate", tmp_path / "s.npz", test, "--json"),
+        run("evaluate", tmp_path / "s.npz", held_out, "--binarize", "--json"),
+    ]
+    assert json.loads(scores[0].stdout) == json.loads(scores[1].stdout)
+
+
+def test_binarized_values_are_not_stored(stores):
+    assert open_store(stores[0]).header.constant == 1.0
+
+
+def test_labels_are_mapped_by_the_conversion(run, tmp_path):
+    (tmp_path / "words.svm").write_text("neg 1:1\npos 2:1\npos 1:1 2:1\n")
+    (tmp_path / "words.csv").write_text("label,text\nneg,a b\npos,b c\n")
+    mapped = ["--label-map", "neg=0,pos=1"]
+    assert run("convert", tmp_path / "words.svm", tmp_path / "a", *mapped).exit_code == 0
+    assert open_store(tmp_path / "a").y.tolist() == [0.0, 1.0, 1.0]
+    result = run("convert", "--text", tmp_path / "words.csv", tmp_path / "b", *mapped)
+    assert result.exit_code == 0, result.output
+    assert open_store(tmp_path / "b").y.tolist() == [0.0, 1.0]
+    strange = run("convert", "--text", tmp_path / "words.csv", tmp_path / "c", "--label-map", "x=1")
+    assert "row 1 has the label 'neg'" in one_sentence(strange)
+    assert not (tmp_path / "c").exists()
+
+
+def test_several_files_by_a_pattern(run, train, held_out, tmp_path):
+    (tmp_path / "part-1.svm").write_text(train.read_text())
+    (tmp_path / "part-2.svm").write_text(held_out.read_text())
+    assert run("convert", tmp_path / "part-*.svm", tmp_path / "all").exit_code == 0
+    assert open_store(tmp_path / "all").shape == (1100, 30)
+
+
+def test_values_that_are_no_numbers_are_not_made_binary(run, tmp_path):
+    from scipy.sparse import csr_array, save_npz
+
+    X = csr_array(np.array([[1.0, 0.0], [2.0, np.nan]]))
+    save_npz(tmp_path / "x.npz", X)
+    np.save(tmp_path / "y.npy", np.array([0, 1]))
+    result = run(
+        *("convert", tmp_path / "x.npz", "--labels", tmp_path / "y.npy", tmp_path / "s"),
+        "--binarize",
+    )
+    assert "entry 2 is nan, not a finite number" in one_sentence(result)
+    assert not (tmp_path / "s").exists()
+
+
+def test_what_does_not_go_with_a_store(run, stores, train, model, tmp_path):
+    data, _ = stores
+    given = [["--binarize"], ["--zero-based"], ["--label-map", "a=0,b=1"]]
+    for options in given:
+        message = one_sentence(run("fit", data, "--epsilon", 1, *options))
+        assert f"{options[0]} does not go with a store; give it to convert" in message
+    assert "--labels does not go" in one_sentence(
+        run("fit", data, "--epsilon", 1, "--labels", tmp_path / "y.npy")
+    )
+    assert "is given alone" in one_sentence(run("fit", data, train, "--epsilon", 1))
+    assert "30 columns, but 31" in one_sentence(run("fit", data, "--epsilon", 1, "--features", 31))
+    (tmp_path / "folder").mkdir()
+    message = one_sentence(run("evaluate", model, tmp_path / "folder"))
+    assert "is not a dplasso store" in message
