@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.config import Gap
@@ -12,6 +11,7 @@ from benchmarks.tables import seconds_text, table
 from benchmarks.timing import time_fit
 from dplasso import DPLassoClassifier
 from dplasso.frank_wolfe.transcript import Transcript, coefficients_of
+from dplasso.paper.gap import true_gap
 
 # Steps whose true gap is averaged.
 _MARKS = 11
@@ -19,20 +19,11 @@ _MARKS = 11
 _TEST_EVERY = 5
 
 
+__all__ = ["cases", "draw", "measure", "section", "true_gap"]
+
+
 def cases(settings: Gap) -> list[str]:
     return [spec.name for spec in settings.data]
-
-
-def true_gap(X: Any, y: Any, weights: Any, radius: float) -> tuple[float, float]:
-    """Compute the mean logistic loss and the Frank-Wolfe gap from scratch, in float64.
-
-    The gap is ``(<alpha, w> + radius max|alpha|) / N`` with ``alpha = X.T (sigma(X w) - y)``.
-    """
-    margin = X @ weights
-    objective = float(np.mean(np.logaddexp(0.0, margin) - y * margin))
-    alpha = X.T @ (expit(margin) - y)
-    gap = (float(alpha @ weights) + radius * float(np.abs(alpha).max())) / X.shape[0]
-    return objective, gap
 
 
 def mean_gap(X: Any, y: Any, model: DPLassoClassifier, radius: float) -> float:

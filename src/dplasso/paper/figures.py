@@ -242,7 +242,7 @@ def figure3(settings: Settings, results: list[dict[str, Any]]) -> Item:
         axis.axhline(3.0, color="black", linewidth=0.8, linestyle=":", label="the paper's bound")
         axis.set_xlabel("iteration")
         axis.set_ylabel("pops of the iteration / non-zero weights")
-        axis.legend(frameon=False, fontsize=7)
+        axis.legend(frameon=False, fontsize=7, loc="center right")
         axis.spines[["top", "right"]].set_visible(False)
 
     return Item(

@@ -23,6 +23,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto
   color: #1a1a1a; background: #fff; }
 h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; }
 .wide { overflow-x: auto; }
+td:first-child { white-space: nowrap; }
 table { border-collapse: collapse; font-size: 0.85rem; }
 th, td { padding: 0.25rem 0.7rem; border-bottom: 1px solid #ddd; text-align: left; }
 img { max-width: 100%; height: auto; margin-top: 1rem; }
@@ -38,7 +39,8 @@ def report_markdown(items: Sequence[Item]) -> str:
 
 
 def _inline(text: str) -> str:
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text, quote=False))
+    marked = re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text, quote=False))
+    return marked.replace(" ± ", "&nbsp;±&nbsp;")
 
 
 def _section(item: Item) -> str:

@@ -19,7 +19,7 @@ ITERATIONS = 4000
 TIMED = ("algorithm-1", "algorithm-2+4", "dplasso")
 SERIES = {
     "columns": "D, with rows and columns of fixed length",
-    "rows": "N, with D and the length of rows fixed",
+    "rows": "N, with D and the length of rows fixed, so that columns grow with N",
     "touched": "S_r S_c, the entries a step touches, with N and D fixed",
 }
 
@@ -155,8 +155,8 @@ def present(_settings: Settings, results: list[dict[str, Any]]) -> Item:
             "The last columns are exponents of power laws fitted to the time of one step, set-up "
             "apart, measured on generated matrices at epsilon 1: "
             + "; ".join(f"`{name}`: {meaning}" for name, meaning in SERIES.items())
-            + ". An exponent of 0 means that the step does not notice. Cache misses show as growth "
-            "of dplasso's step with D and N.",
+            + ". An exponent of 0 means that the step does not notice. Cache misses "
+            "show as growth of a step with D.",
         ),
         head=("from", "method", "complexity", "in D", "in N", "in S_r S_c"),
         rows=tuple(rows),

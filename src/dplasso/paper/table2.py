@@ -125,6 +125,7 @@ def _draw(figure: "Figure", data: list[tuple[Any, ...]]) -> None:
     for k, (what, column) in enumerate((("N", 2), ("D", 3), ("non-zeros", 4))):
         axis.bar(place + 0.27 * (k - 1), [row[column] for row in data], 0.25, label=what)
     axis.set_yscale("log")
-    axis.set_xticks(place, [f"{row[0]}\n{row[1]}" for row in data], fontsize=7)
+    labels = [f"{row[0]}, {row[1]}" for row in data]
+    axis.set_xticks(place, labels, fontsize=7, rotation=25, ha="right")
     axis.legend(frameon=False)
     axis.spines[["top", "right"]].set_visible(False)

@@ -205,7 +205,8 @@ def _draw(figure: "Figure", data: list[tuple[Any, ...]]) -> None:
     axis.axhline(1.0, color="black", linewidth=0.6)
     axis.set_yscale("log")
     axis.set_ylabel("times faster than Algorithm 1 (steps)")
-    axis.set_xticks(place, [f"{a}\nepsilon {b}" for a, b in labels], fontsize=7)
+    names = [f"{data_set}, epsilon {epsilon}" for data_set, epsilon in labels]
+    axis.set_xticks(place, names, fontsize=7, rotation=20, ha="right")
     axis.set_ylim(top=axis.get_ylim()[1] * 6)
     axis.legend(frameon=False, fontsize=7, ncols=3, loc="upper center")
     axis.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,1 @@
+"""Results of the paper's reproduction, and the page that shows them."""
