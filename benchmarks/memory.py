@@ -42,6 +42,7 @@ def measure(case: str, settings: Memory, context: Context) -> dict[str, Any]:
             settings.delta,
             l1_radius=settings.radius,
             n_iter=settings.n_iter,
+            fit_intercept=False,
             classes=(0, 1),
             n_jobs=context.n_jobs,
         ).fit(rows, labels)

@@ -238,3 +238,10 @@ def test_a_failing_model_takes_the_statement_with_it(run, train, tmp_path, monke
     result = run("fit", train, "--epsilon", "1", *FAST, *outputs)
     assert result.exit_code == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_line_break_in_a_name_does_not_break_the_message(run, train, tmp_path):
+    result = run("fit", train, "--epsilon", 1, "--ledger", tmp_path / "a\nb")
+    assert result.exit_code != 0
+    assert len(result.stderr.splitlines()) == 1
+    assert "a b" in result.stderr

@@ -48,7 +48,8 @@ def one_line(error: BaseException) -> str:
     """
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
-        return f"{where}{error.strerror}"
+        # A file's name may hold a line break.
+        return " ".join(f"{where}{error.strerror}".split("\n"))
     return " ".join(str(error).split()) or type(error).__name__
 
 

@@ -131,6 +131,9 @@ def _parquet(
             for piece in _sliced(records, memory_bytes):
                 done += piece.num_rows
                 yield piece, done / n_rows
+    # Pages of too few rows end the reading, without a word from pyarrow.
+    if done != n_rows:
+        raise pa.ArrowInvalid(f"{done} of {n_rows} rows are there")
 
 
 def _rows_at_once(metadata: pq.FileMetaData, memory_bytes: int) -> int:
