@@ -59,7 +59,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         Which data sets are neighbours: one record added or removed, or one replaced by another
         (which halves the exponent scale).
     fit_intercept : bool, default=True
-        Add a constant column of value `feature_bound` inside the L1 ball, drawn like any other.
+        Add a constant column of value `feature_bound` inside the L1 ball, drawn like any other. A
+        step along it touches every record: on large data whose labels are unbalanced, leave it out
+        where you can (docs/performance.md).
     classes : sequence of two labels, default=None
         The label set, declared in advance, the negative class first. None takes it from y, and
         `privacy_` says that it was treated as public.

@@ -113,7 +113,7 @@ def test_counts_of_tests(line, tests, passed):
 
 def test_the_page_is_written_from_the_results_that_are_kept():
     results = report.read_results(report.ROOT / "assurance" / "results")
-    assert results
+    assert set(results) == {part.name for part in report.PARTS}
     assert all(kept["passed"] for kept in results.values())
     assert report.page(results) == (report.ROOT / "docs" / "assurance.md").read_text()
 
