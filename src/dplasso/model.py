@@ -201,7 +201,7 @@ def load_model(path: str | os.PathLike[str]) -> "DPLassoClassifier":
             parts.feature_names,
             parts.history,
         )
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         reason = str(error).rstrip(".")
         raise ModelFileError(f"{os.fspath(path)} holds no usable model: {reason}.") from error
 
