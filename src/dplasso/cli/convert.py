@@ -70,18 +70,8 @@ def convert(
     categories: routes.CategoryFile = None,
     ignore_unknown: routes.IgnoreUnknown = False,
     hash_columns: routes.HashColumns = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", metavar="N", min=1, show_default=False, help="Threads."),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Replace an existing store, once the new one is complete.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = False,
+    jobs: options.StoreThreads = None,
+    force: options.ReplaceStore = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Convert data files to a store on disk, in bounded memory."""

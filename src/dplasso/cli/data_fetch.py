@@ -49,18 +49,8 @@ def fetch(
     ] = None,
     base_url: BaseUrl = None,
     memory: Memory = "2GB",
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", metavar="N", min=1, show_default=False, help="Threads."),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Replace an existing store, once the new one is complete.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = False,
+    jobs: options.StoreThreads = None,
+    force: options.ReplaceStore = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Download one of the public data sets and convert it to a store."""

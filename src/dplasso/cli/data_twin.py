@@ -40,18 +40,8 @@ def twin(
         int, typer.Option("--seed", metavar="S", min=0, help="Everything follows from it.")
     ] = 0,
     memory: Memory = "2GB",
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", metavar="N", min=1, show_default=False, help="Threads."),
-    ] = None,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Replace an existing store, once the new one is complete.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = False,
+    jobs: options.StoreThreads = None,
+    force: options.ReplaceStore = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Generate a data set of the shape of one of the paper's, straight to disk."""

@@ -107,6 +107,18 @@ Resume = Annotated[
         rich_help_panel=CHECKPOINT,
     ),
 ]
+ReplaceStore = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace an existing store, once the new one is complete.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+StoreThreads = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", min=1, show_default=False, help="Threads."),
+]
 AsJson = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object on standard output and nothing else."),

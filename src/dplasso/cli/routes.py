@@ -193,13 +193,12 @@ def open_route(
     DataError
         If a file cannot be used.
     """
-    route, mapped = _open(data, given, label_map, n_features, zero_based, labels)
-    from dplasso.data.block_changes import binarized, with_mapped_labels
+    route = _open(data, given, label_map, n_features, zero_based, labels)
+    if not binarize:
+        return route
+    from dplasso.data.block_changes import binarized
 
-    source = route.source
-    if label_map is not None and not mapped:
-        source = with_mapped_labels(source, label_map)
-    return route._replace(source=binarized(source) if binarize else source)
+    return route._replace(source=binarized(route.source))
 
 
 def _open(
@@ -209,8 +208,8 @@ def _open(
     n_features: int | None,
     zero_based: bool,
     labels: Path | None,
-) -> tuple[Route, bool]:
-    """Choose the route; say too whether it maps the labels itself."""
+) -> Route:
+    """Choose the route, labels mapped."""
     table = data[0].suffix.lower() in _TABLE_SUFFIXES
     if given.text:
         _refuse(
@@ -219,11 +218,11 @@ def _open(
             "a table without --text",
         )
         _refuse_files_options(n_features, zero_based, labels)
-        return _text_route(data, given), False
+        return _mapped(_text_route(data, given), label_map)
     _refuse(given, ("text_column", "ngrams", "binary", "keep_case"), "--text")
     if table:
         _refuse_files_options(n_features if given.indices is None else None, zero_based, labels)
-        return _table_route(data, given, n_features), False
+        return _mapped(_table_route(data, given, n_features), label_map)
     _refuse(given, tuple(RouteOptions.__dataclass_fields__), "Parquet and Arrow files or --text")
     from dplasso.data.blocks import block_source
 
@@ -234,7 +233,16 @@ def _open(
         labels_path=labels,
         label_map=label_map,
     )
-    return Route(source, None, None), True
+    return Route(source, None, None)
+
+
+def _mapped(route: Route, label_map: Mapping[str, float] | None) -> Route:
+    """Map the labels of a source that does not do so itself."""
+    if label_map is None:
+        return route
+    from dplasso.data.block_changes import with_mapped_labels
+
+    return route._replace(source=with_mapped_labels(route.source, label_map))
 
 
 def _text_route(data: Sequence[Path], given: RouteOptions) -> Route:

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dplasso.data.streams import check_readable
-from dplasso.errors import DataError
+from dplasso.data.streams import FileMark, check_readable, check_unchanged
 
 
 @dataclass(frozen=True)
@@ -16,12 +15,12 @@ class SourceFiles:
     ----------
     paths : tuple of Path
         At least one.
-    marks : tuple of (int, int)
-        Size in bytes and time of the last change, as they were at first.
+    marks : tuple of FileMark
+        What they looked like at first.
     """
 
     paths: tuple[Path, ...]
-    marks: tuple[tuple[int, int], ...]
+    marks: tuple[FileMark, ...]
 
     @property
     def name(self) -> str:
@@ -32,16 +31,15 @@ class SourceFiles:
     @property
     def total(self) -> int:
         """Bytes of all files."""
-        return sum(size for size, _ in self.marks)
+        return sum(mark.size for mark in self.marks)
 
     def before(self, i: int) -> int:
         """Bytes of the files before file ``i``."""
-        return sum(size for size, _ in self.marks[:i])
+        return sum(mark.size for mark in self.marks[:i])
 
     def check_unchanged(self, i: int) -> None:
         """Raise `DataError` if file ``i`` is no longer what it was at first."""
-        if _mark(self.paths[i]) != self.marks[i]:
-            raise DataError(f"{self.paths[i]}: the file changed while it was being read")
+        check_unchanged(self.paths[i], self.marks[i])
 
 
 def source_files(paths: str | Path | Iterable[str | Path]) -> SourceFiles:
@@ -64,12 +62,4 @@ def source_files(paths: str | Path | Iterable[str | Path]) -> SourceFiles:
         )
     for path in files:
         check_readable(path)
-    return SourceFiles(files, tuple(_mark(path) for path in files))
-
-
-def _mark(path: Path) -> tuple[int, int]:
-    try:
-        state = path.stat()
-    except OSError:
-        return -1, -1
-    return state.st_size, state.st_mtime_ns
+    return SourceFiles(files, tuple(FileMark.of(path) for path in files))

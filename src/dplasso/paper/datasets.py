@@ -175,16 +175,16 @@ def _twin(name: str, scale: float, seed: int, n_jobs: int) -> Source:
 
 def _from_path(path: Path, label: str, published: str | None) -> Source:
     from dplasso.data.store import is_store, open_store
+    from dplasso.data.store_format import HEADER_FILE
 
     if path.is_dir():
         if not is_store(path):
             raise DataError(f"{path}: a folder, but no store; dplasso convert makes one")
         store = open_store(path)
-        status = (path / "header.json").stat() if (path / "header.json").exists() else path.stat()
         return Source(
             label=label,
             kind="store",
-            identity=_file_identity(path.name, status),
+            identity=_file_identity(path.name, (path / HEADER_FILE).stat()),
             title=TITLES.get(label, label),
             published=published,
             entries=float(store.nnz),
