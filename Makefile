@@ -38,13 +38,13 @@ $(VENV)/.bench-installed: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.run-installed
 
 bench: $(VENV)/.bench-installed
-	$(BIN)/python -m benchmarks.run --quick
+	$(BIN)/python -m evidence.benchmarks.run --quick
 
 assurance: $(VENV)/.dev-installed
-	$(BIN)/python -m assurance.report
+	$(BIN)/python -m evidence.assurance.report
 
 assurance-quick: $(VENV)/.dev-installed
-	$(BIN)/python -m assurance.report --quick --out build/assurance
+	$(BIN)/python -m evidence.assurance.report --quick --out build/assurance
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff format --check .

@@ -1,6 +1,6 @@
-"""Put the tables of ``experiments/results`` into docs/paper.md.
+"""Put the tables of ``evidence/results/paper`` into docs/paper.md.
 
-    dplasso paper table3 --data ... --out experiments/results
+    dplasso paper table3 --data ... --out evidence/results/paper
     python -m experiments.page
 
 A table of the page stands between ``<!-- table3 -->`` and ``<!-- end -->``.

@@ -144,7 +144,7 @@ def test_numpy_alone_can_read_it(path):
 
 def test_the_estimator_is_rebuilt(path):
     """`load_model` hands the parts to the estimator, which predicts as before."""
-    from dplasso.estimator import DPLassoClassifier
+    from dplasso.estimators.lasso import DPLassoClassifier
 
     X = np.random.default_rng(0).integers(0, 2, (40, 5)).astype(float)
     original = DPLassoClassifier(epsilon=1.0, n_iter=20).fit(X, X[:, 0] > 0)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.archive import digest, npy
 from dplasso.errors import ModelFileError
+from dplasso.files.archive import digest, npy
 from dplasso.model import FORMAT_VERSION, load_model, read_parts, save_model
 from model_files import STEPS, fitted, header_of, same
 

@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dplasso.kernel_cache import drop_stale_kernels
+from dplasso.runtime.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
-    from dplasso.data.store_reader import open_store
+    from dplasso.data.store.reader import open_store
     from dplasso.errors import (
         BudgetError,
         DataError,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         PrivacyLeakWarning,
         StoreError,
     )
-    from dplasso.estimator import DPLassoClassifier
+    from dplasso.estimators.lasso import DPLassoClassifier
     from dplasso.model import load_model as load
     from dplasso.privacy.cost import privacy_cost
     from dplasso.privacy.statement import PrivacyStatement
@@ -45,7 +45,7 @@ __all__ = [
 
 _HOMES = {
     "BudgetError": ("dplasso.errors", "BudgetError"),
-    "DPLassoClassifier": ("dplasso.estimator", "DPLassoClassifier"),
+    "DPLassoClassifier": ("dplasso.estimators.lasso", "DPLassoClassifier"),
     "DataError": ("dplasso.errors", "DataError"),
     "LedgerError": ("dplasso.errors", "LedgerError"),
     "LedgerWarning": ("dplasso.errors", "LedgerWarning"),
@@ -54,7 +54,7 @@ _HOMES = {
     "StoreError": ("dplasso.errors", "StoreError"),
     "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
     "load": ("dplasso.model", "load_model"),
-    "open_store": ("dplasso.data.store_reader", "open_store"),
+    "open_store": ("dplasso.data.store.reader", "open_store"),
     "privacy_cost": ("dplasso.privacy.cost", "privacy_cost"),
 }
 

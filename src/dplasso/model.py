@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.archive import (
+from dplasso.errors import ModelFileError
+from dplasso.files.archive import (
     ArchiveKind,
     array_of,
     params_from_json,
@@ -19,14 +20,13 @@ from dplasso.archive import (
     read_archive,
     write_archive,
 )
-from dplasso.atomic import check_writable
-from dplasso.errors import ModelFileError
+from dplasso.files.atomic import check_writable
+from dplasso.files.label_json import labels_from_json, labels_to_json
 from dplasso.frank_wolfe.transcript import History, Transcript
-from dplasso.label_json import labels_from_json, labels_to_json
 from dplasso.privacy.statement import PrivacyStatement
 
 if TYPE_CHECKING:
-    from dplasso.estimator import DPLassoClassifier
+    from dplasso.estimators.lasso import DPLassoClassifier
 
 __all__ = [
     "FORMAT_VERSION",
@@ -188,7 +188,7 @@ def load_model(path: str | os.PathLike[str]) -> "DPLassoClassifier":
         If there is no such file or it cannot be read.
     """
     # The estimator imports this module for its `save`.
-    from dplasso.estimator import DPLassoClassifier
+    from dplasso.estimators.lasso import DPLassoClassifier
 
     parts = read_parts(path)
     try:

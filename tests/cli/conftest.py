@@ -60,7 +60,7 @@ def model(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make any attempt to train fail the test."""
-    from dplasso.estimator import DPLassoClassifier
+    from dplasso.estimators.lasso import DPLassoClassifier
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("training started")

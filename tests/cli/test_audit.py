@@ -74,7 +74,7 @@ def test_an_unwritable_directory_is_found_before_the_audit(run, tmp_path, monkey
     def refuse(*_, **__):
         raise AssertionError("the audit started")
 
-    monkeypatch.setattr("dplasso.privacy.audit.run_audits", refuse)
+    monkeypatch.setattr("dplasso.audit.run_audits", refuse)
     in_the_way = tmp_path / "file"
     in_the_way.write_text("kept")
     result = run("audit", "--out", in_the_way)

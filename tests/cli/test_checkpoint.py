@@ -9,7 +9,7 @@ import time
 import pytest
 
 from dplasso import load
-from dplasso.checkpoint import read_checkpoint
+from dplasso.checkpoint.session import read_checkpoint
 
 STEPS = 6_000
 # Slow steps, so that there is something to interrupt.

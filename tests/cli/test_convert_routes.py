@@ -159,7 +159,7 @@ def test_bad_data(run, table, reviews, tmp_path, monkeypatch, arguments, words):
 
 
 def test_without_pyarrow(run, table, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("dplasso.data.arrow")]:
+    for name in [name for name in sys.modules if name.startswith("dplasso.data.tables.arrow")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = run("convert", table, "--indices", "words", tmp_path / "out.store")

@@ -9,9 +9,9 @@ import pytest
 from scipy.sparse import random_array
 from sklearn.datasets import dump_svmlight_file
 
-from data.file_server import serving
-from dplasso.data import catalog
+from datasets.file_server import serving
 from dplasso.data.store import open_store
+from dplasso.datasets import catalog
 
 NAMES = ["rcv1", "news20", "url", "web", "kdda", "a9a"]
 
@@ -77,7 +77,7 @@ class TestList:
             assert word in result.stdout
 
     def test_sizes_are_those_of_the_twins(self):
-        from dplasso.data.twins import SHAPES
+        from dplasso.datasets.synthetic.generate import SHAPES
 
         for name, shape in SHAPES.items():
             entry = catalog.CATALOG[name]

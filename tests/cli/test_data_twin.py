@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dplasso.data.store import open_store
-from dplasso.data.twins import make_twin
+from dplasso.datasets.synthetic.generate import make_twin
 
 
 @pytest.mark.parametrize("options", [(), ("--jobs", "1", "--memory", "64MiB")])

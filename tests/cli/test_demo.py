@@ -5,7 +5,7 @@ import pytest
 from matplotlib.image import imread
 
 import dplasso
-from dplasso.data.adult import cross_name
+from dplasso.datasets.adult import cross_name
 
 
 def test_the_whole_job_on_the_real_data(run, tmp_path):

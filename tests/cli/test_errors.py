@@ -12,7 +12,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from dplasso.cli.output import json_safe
-from dplasso.compilation import COMPILING
+from dplasso.runtime.compilation import COMPILING
 
 
 def check_refused(result, *words):

@@ -6,8 +6,8 @@ import pytest
 from cli.test_checkpoint import start, stop
 from cli.test_errors import check_refused
 from dplasso import DPLassoClassifier, load
-from dplasso.checkpoint import _stored_params
-from dplasso.checkpoint_file import ChargeNote, Checkpoint, write_checkpoint
+from dplasso.checkpoint.format import ChargeNote, Checkpoint, write_checkpoint
+from dplasso.checkpoint.session import _stored_params
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.ledger import create_ledger, read_budgets
 from dplasso.privacy.mechanism import build_mechanism

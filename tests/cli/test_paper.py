@@ -4,13 +4,13 @@ import csv
 import json
 
 import pytest
+from evidence.paper.published import NAMES, TITLES
 
-from data.file_server import serving
+from datasets.file_server import serving
 from dplasso.cli.paper import time_left
-from dplasso.data import catalog
 from dplasso.data.files import read_data
-from dplasso.paper import cells
-from dplasso.paper.published import NAMES, TITLES
+from dplasso.datasets import catalog
+from evidence.paper import cells
 
 QUICK = ("--iterations", 20, "--repeats", 1, "--limit", 0, "--jobs", 1)
 

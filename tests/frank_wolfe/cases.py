@@ -3,22 +3,22 @@
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso.data.matrix import compress
-from dplasso.data.transpose import transpose
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.crew import crew
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit, relabel
 from dplasso.frank_wolfe.solve import take_sparse_steps
 from dplasso.frank_wolfe.standard import run_standard, start_standard
 from dplasso.frank_wolfe.state import start_sparse
+from dplasso.frank_wolfe.threads import crew
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import work_table
+from dplasso.matrix.compressed import compress
+from dplasso.matrix.numbering import AS_GIVEN, by_frequency
+from dplasso.matrix.transpose import transpose
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.counters import new_counters
 from dplasso.selection.forced import forced_state
-from dplasso.selection.numbering import AS_GIVEN, by_popularity
 from selection.drivers import fill
 
 
@@ -87,13 +87,13 @@ def empty_outputs(problem, *, record=False):
 
 def renumbered(problem):
     """Store popular columns' gradients first; X by columns keeps its order."""
-    numbering = by_popularity(np.diff(problem.columns.indptr), problem.intercept)
+    numbering = by_frequency(np.diff(problem.columns.indptr), problem.intercept)
     return problem._replace(rows=relabel(problem.rows, numbering), numbering=numbering)
 
 
 def stored(problem):
     """Lay a problem out as a store does: X by columns in internal order too."""
-    numbering = by_popularity(np.diff(problem.columns.indptr), problem.intercept)
+    numbering = by_frequency(np.diff(problem.columns.indptr), problem.intercept)
     original = numbering.original[: problem.n_columns]
     by_columns = sp.csc_array(
         (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dplasso.data.twins import make_twin
+from dplasso.datasets.synthetic.generate import make_twin
 from dplasso.frank_wolfe.drift import PLAIN_TOLERANCE
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript, weights

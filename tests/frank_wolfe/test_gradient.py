@@ -92,8 +92,8 @@ def test_margins_in_fixed_point_are_the_margins():
 
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("grain", [0, 28, 32, 63])
-def test_replacing_shares_keeps_the_sum_and_reports_changes(constant, intercept, grain):
+@pytest.mark.parametrize("report_shift", [0, 28, 32, 63])
+def test_replacing_shares_keeps_the_sum_and_reports_changes(constant, intercept, report_shift):
     X = dense_rows(15, 40, seed=4)
     if constant:
         X = np.where(X != 0, np.float32(0.75), np.float32(0.0))
@@ -108,10 +108,10 @@ def test_replacing_shares_keeps_the_sum_and_reports_changes(constant, intercept,
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
-        count = replace_shares(problem, alpha, i, gradient[i], new, grain, changed, before)
+        count = replace_shares(problem, alpha, i, gradient[i], new, report_shift, changed, before)
         gradient[i] = new
-        crossed = np.flatnonzero((old >> grain) != (alpha >> grain))
-        if grain == 63:
+        crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))
+        if report_shift == 63:
             # Nothing is to be reported, although some signs have changed.
             signs += crossed.size
             crossed = crossed[:0]
@@ -119,5 +119,5 @@ def test_replacing_shares_keeps_the_sum_and_reports_changes(constant, intercept,
         assert before[:count].tolist() == old[crossed].tolist()
         reported += count
     assert alpha.tolist() == column_gradients(X, gradient, 1.0, intercept=intercept)
-    assert (reported > 0) == (grain < 63)
-    assert (signs > 0) == (grain == 63)
+    assert (reported > 0) == (report_shift < 63)
+    assert (signs > 0) == (report_shift == 63)

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.data.matrix import Compressed
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.columns import column_of
-from dplasso.frank_wolfe.crew import crew, large_rows
 from dplasso.frank_wolfe.solve import solve
+from dplasso.frank_wolfe.threads import crew, large_rows
+from dplasso.matrix.compressed import Compressed
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.data.matrix import Compressed
-from dplasso.data.transpose import transpose
 from dplasso.frank_wolfe.drift import NONE
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.sparse import entropy
 from dplasso.frank_wolfe.standard import refresh_all
+from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.transpose import transpose
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.noisy_max import GumbelState

@@ -29,12 +29,12 @@ def test_columns_are_the_counters_then_the_effort():
 
 
 def test_record_work_moves_the_counts():
-    counters, effort = np.arange(1, 5), np.array([50, 60])
+    counters, operation_counts = np.arange(1, 5), np.array([50, 60])
     table = work_table(1)
-    record_work(table[0], counters, effort)
+    record_work(table[0], counters, operation_counts)
     assert table[0].tolist() == [1, 2, 3, 4, 50, 60]
     assert not counters.any()
-    assert not effort.any()
+    assert not operation_counts.any()
 
 
 def test_algorithm_1_does_the_same_work_at_every_step():

@@ -31,27 +31,27 @@ def draw(selector, alpha, stream, count):
 @njit
 def change(selector, alpha, coordinates, values):
     """Set gradients one by one, telling the structure as the solvers do."""
-    grain = granularity(selector)
+    report_shift = granularity(selector)
     for i in range(coordinates.size):
         k = coordinates[i]
         old = alpha[k]
         new = values[i]
         alpha[k] = new
-        if (old ^ new) >> grain:
+        if (old ^ new) >> report_shift:
             update(selector, alpha, k, old, new)
 
 
 @njit
 def change_together(selector, alpha, coordinates, values):
     """Set gradients, each coordinate once, and tell the structure of all together."""
-    grain = granularity(selector)
+    report_shift = granularity(selector)
     changed, before = np.empty_like(coordinates), np.empty_like(values)
     count = 0
     for i in range(coordinates.size):
         k = coordinates[i]
         old = alpha[k]
         alpha[k] = values[i]
-        if (old ^ values[i]) >> grain:
+        if (old ^ values[i]) >> report_shift:
             changed[count], before[count] = k, old
             count += 1
     update_many(selector, alpha, changed, before, count)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.crew import crew
+from dplasso.frank_wolfe.threads import crew
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
 from frank_wolfe.cases import (

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
+from dplasso.matrix.numbering import by_frequency
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.numbering import by_popularity
 from dplasso.selection.uniform import uniform_state
 from selection.drivers import ALARM, draw
 
@@ -42,7 +42,7 @@ def test_sign_is_the_true_one(alpha):
 
 
 def test_internal_numbers_change_nothing(alpha):
-    numbering = by_popularity(np.array([3, 1, 9, 4, 0, 7, 7, 2, 8, 5, 6, 1]), False)
+    numbering = by_frequency(np.array([3, 1, 9, 4, 0, 7, 7, 2, 8, 5, 6, 1]), False)
     internal = np.empty_like(alpha)
     internal[numbering.internal] = alpha
     plain = draw(uniform_state(), alpha, random_stream(3), 500)

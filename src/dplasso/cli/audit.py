@@ -13,7 +13,7 @@ from dplasso.cli import options
 from dplasso.cli.output import Bars, json_safe, out, print_json, progress_bars, uninterrupted
 
 if TYPE_CHECKING:
-    from dplasso.privacy.audit import Outcome, Report
+    from dplasso.audit import Outcome, Report
 
 # Not 1, which is any failure to audit at all, and not 2, which is a misspelt command line.
 VIOLATION_FOUND = 3
@@ -124,9 +124,9 @@ def audit(
 
     Exit code 3 if the claim is refuted, 0 if not.
     """
-    from dplasso.audit_target import AuditSettings, builder
+    from dplasso.audit import METHODS, Plan, run_audits
+    from dplasso.audit.targets import AuditSettings, builder
     from dplasso.cli.files import check_directory
-    from dplasso.privacy.audit import METHODS, Plan, run_audits
 
     settings = AuditSettings(
         mechanism=mechanism,
@@ -174,12 +174,12 @@ class _Tasks:
 def _write(directory: Path, outcome: "Outcome", document: dict[str, Any]) -> dict[str, Path]:
     import json
 
-    from dplasso.atomic import atomic_write
     from dplasso.cli.files import write_text
+    from dplasso.files.atomic import atomic_write
 
     picture = None
     if outcome.roc is not None and outcome.attack is not None:
-        from dplasso.privacy.audit.plot import audit_picture
+        from dplasso.audit.plot import audit_picture
 
         picture = audit_picture(outcome.roc, outcome.attack)
     text = json.dumps(json_safe(document), indent=2, allow_nan=False) + "\n"

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dplasso.cli.files import check_outputs
-from dplasso.cli.output import remark
+from dplasso.cli.output import print_note
 
 if TYPE_CHECKING:
     from dplasso import DPLassoClassifier
 
 
 @dataclass(frozen=True)
-class Kept:
+class CheckpointSession:
     """A checkpoint that this process holds.
 
     Attributes
@@ -36,7 +36,7 @@ class Kept:
     def finish(self) -> None:
         """Note that the outputs are in place."""
         if self.path is not None:
-            from dplasso.checkpoint import mark_finished
+            from dplasso.checkpoint.session import mark_finished
 
             mark_finished(self.path)
 
@@ -50,7 +50,7 @@ def kept_checkpoint(
     seconds: float,
     others: list[Path],
     force: bool,
-) -> Iterator[Kept]:
+) -> Iterator[CheckpointSession]:
     """Hold the checkpoint during a fit; refuse at once what could not be kept or resumed.
 
     Parameters
@@ -70,7 +70,7 @@ def kept_checkpoint(
 
     Yields
     ------
-    Kept
+    CheckpointSession
         What the fit and the report need.
 
     Raises
@@ -81,10 +81,10 @@ def kept_checkpoint(
     if path is None:
         if resume:
             raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
-        yield Kept(None, None, None)
+        yield CheckpointSession(None, None, None)
         return
-    from dplasso.checkpoint import check_resumable, keep_checkpoints
-    from dplasso.claim import claim
+    from dplasso.checkpoint.session import check_resumable, keep_checkpoints
+    from dplasso.files.lock import claim
 
     if path.resolve() in {other.resolve() for other in others}:
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
@@ -93,8 +93,8 @@ def kept_checkpoint(
         stored = check_resumable(estimator, path) if resume else None
         steps = None if stored is None else len(stored.transcript)
         try:
-            yield Kept(path, steps, keep_checkpoints(path, stored, seconds))
+            yield CheckpointSession(path, steps, keep_checkpoints(path, stored, seconds))
         except KeyboardInterrupt:
             if path.exists():
-                remark(f"{path} keeps what was done: go on with --resume", style="yellow")
+                print_note(f"{path} keeps what was done: go on with --resume", style="yellow")
             raise

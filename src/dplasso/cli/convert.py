@@ -92,7 +92,7 @@ def convert(
         keep_case=keep_case,
     )
     from dplasso.data.store import describe, write_store
-    from dplasso.data.store_place import check_place
+    from dplasso.data.store.place import check_place
 
     check_place(store.absolute(), force=force)
     started = time.perf_counter()

@@ -55,10 +55,10 @@ def fetch(
 ) -> None:
     """Download one of the public data sets and convert it to a store."""
     budget = parse_memory(memory)
-    from dplasso.data import catalog
     from dplasso.data.blocks import block_source
     from dplasso.data.store import describe, write_store
-    from dplasso.data.store_place import check_place
+    from dplasso.data.store.place import check_place
+    from dplasso.datasets import catalog
 
     entry = catalog.find_entry(name)
     place = Path(f"{name}.store") if store is None else store

@@ -27,7 +27,7 @@ BaseUrl = Annotated[
 
 def list_sets(base_url: BaseUrl = None, as_json: options.AsJson = False) -> None:
     """Show the data sets that can be fetched, with their sizes and source."""
-    from dplasso.data import catalog
+    from dplasso.datasets import catalog
 
     base, folder = catalog.base_url(base_url), catalog.download_folder()
     rows: list[dict[str, Any]] = []

@@ -47,8 +47,8 @@ def twin(
     """Generate a data set of the shape of one of the paper's, straight to disk."""
     budget = parse_memory(memory)
     from dplasso.data.store import describe, write_store
-    from dplasso.data.store_place import check_place
-    from dplasso.data.twins import twin_source
+    from dplasso.data.store.place import check_place
+    from dplasso.datasets.synthetic.generate import twin_source
 
     check_place(out.absolute(), force=force)
     started = time.perf_counter()

@@ -10,11 +10,11 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from dplasso.atomic import atomic_write
 from dplasso.cli import options
 from dplasso.cli.files import check_directory, write_text
 from dplasso.cli.output import Bars, out, print_json, progress_bars, uninterrupted
 from dplasso.cli.training import train_with_bar
+from dplasso.files.atomic import atomic_write
 
 if TYPE_CHECKING:
     from dplasso import DPLassoClassifier
@@ -112,8 +112,8 @@ def demo(
 
 def _load(bars: Bars) -> tuple["Dataset", "Dataset"]:
     """Load both parts and cross their columns over the whole public domain."""
-    from dplasso.data.adult import crosses, load_adult
     from dplasso.data.files import Dataset
+    from dplasso.datasets.adult import crosses, load_adult
 
     parts = []
     with bars.task("crossing columns") as progress:
@@ -134,7 +134,7 @@ def _train(
 
 def _heaviest(results: Mapping[str, Trained], count: int) -> list[dict[str, Any]]:
     """Name the private model's heaviest weights, each with the plain model's beside it."""
-    from dplasso.data.adult import cross_name
+    from dplasso.datasets.adult import cross_name
 
     private, plain = (results[name].model.coef_ for name in ("private", "plain"))
     order = np.argsort(-np.abs(private.data), kind="stable")[:count]

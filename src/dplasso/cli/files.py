@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from dplasso.atomic import atomic_write, check_writable
+from dplasso.files.atomic import atomic_write, check_writable
 
 
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force: bool) -> None:

@@ -53,19 +53,19 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def complain(sentence: str) -> None:
+def print_error(sentence: str) -> None:
     """Print one sentence in red on standard error, unwrapped and without reading it as markup."""
     err.print(f"error: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
-def remark(sentence: str, style: str = "dim") -> None:
+def print_note(sentence: str, style: str = "dim") -> None:
     """Print a remark that is no result on standard error."""
     err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     text = " ".join(str(message).split())
-    remark(f"warning: {text}", style="yellow")
+    print_note(f"warning: {text}", style="yellow")
 
 
 class GuardedGroup(TyperGroup):
@@ -78,15 +78,15 @@ class GuardedGroup(TyperGroup):
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
-                remark("interrupted, no result was written", style="yellow")
+                print_note("interrupted, no result was written", style="yellow")
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:
                 raise  # the reader of our output left: not an error worth a sentence
             except (ValueError, OSError) as error:  # DataError and ModelFileError are ValueErrors
-                complain(one_line(error))
+                print_error(one_line(error))
                 raise typer.Exit(1) from None
             except MemoryError as error:
-                complain(f"not enough memory: {one_line(error)}")
+                print_error(f"not enough memory: {one_line(error)}")
                 raise typer.Exit(1) from None
 
 
@@ -168,7 +168,7 @@ def progress_bars() -> Iterator[Bars]:
         console=err,
         disable=not err.is_terminal,
     )
-    from dplasso.compilation import announce_compilation
+    from dplasso.runtime.compilation import announce_compilation
 
     with progress:
         bars = Bars(progress)
@@ -189,4 +189,4 @@ def uninterrupted() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, previous)
     if held:
-        remark("interrupted too late: the outputs were already being written, and are complete")
+        print_note("interrupted too late: the outputs were already being written, and are complete")

@@ -12,11 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from dplasso.cli import options
-from dplasso.cli.output import err, out, print_json, remark
+from dplasso.cli.output import err, out, print_json, print_note
 
 if TYPE_CHECKING:
-    from dplasso.paper.cells import Report
-    from dplasso.paper.items import Item
+    from evidence.paper.cells import Report
+    from evidence.paper.items import Item
 
 EXAMPLES = options.examples(
     "dplasso paper table4 --data news20_rebuilt.svm.gz",
@@ -133,11 +133,12 @@ def paper(
     as_json: options.AsJson = False,
 ) -> None:
     """Reproduce the paper's tables and figures, with what is wrong in them."""
+    from evidence.paper.datasets import find_sources
+    from evidence.paper.items import Settings, write_item
+    from evidence.paper.report import write_report
+    from evidence.paper.reproduce import ALL, item_names, reproduce
+
     from dplasso.cli.files import check_directory
-    from dplasso.paper.datasets import find_sources
-    from dplasso.paper.items import Settings, write_item
-    from dplasso.paper.report import write_report
-    from dplasso.paper.reproduce import ALL, item_names, reproduce
 
     names = item_names(item)
     threads = jobs or len(os.sched_getaffinity(0))
@@ -213,7 +214,7 @@ def _progress() -> "Iterator[Report]":
     """Report the cells: a bar on a terminal, now and then a line elsewhere."""
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
 
-    from dplasso.compilation import announce_compilation
+    from dplasso.runtime.compilation import announce_compilation
 
     began = time.perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn())
@@ -231,7 +232,7 @@ def _progress() -> "Iterator[Report]":
             if not bar.disable or (line == last_line and seconds - said < _LINE_EVERY):
                 return
             said, last_line = seconds, line
-            remark(f"{100 * share:3.0f} %  {line}" + (f"  ({left})" if left else ""))
+            print_note(f"{100 * share:3.0f} %  {line}" + (f"  ({left})" if left else ""))
 
-        with announce_compilation(lambda line: remark(line)):
+        with announce_compilation(lambda line: print_note(line)):
             yield report

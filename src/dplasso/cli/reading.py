@@ -146,7 +146,7 @@ def _open_store(
 ) -> "Dataset":
     """Open a store in place of files; it has been made in one way and stays so."""
     from dplasso.data.files import Dataset
-    from dplasso.data.store_reader import open_store
+    from dplasso.data.store.reader import open_store
 
     if len(paths) > 1:
         raise DataError(

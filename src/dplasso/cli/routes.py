@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 TABLES = "Tables (Parquet, Arrow)"
 TEXTS = "Texts (CSV, JSON lines, tables)"
-# As in dplasso.data.arrow_files, which needs pyarrow.
+# As in dplasso.data.tables.files, which needs pyarrow.
 _TABLE_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
 _HASH_BITS = 20
 
@@ -246,7 +246,7 @@ def _mapped(route: Route, label_map: Mapping[str, float] | None) -> Route:
 
 
 def _text_route(data: Sequence[Path], given: RouteOptions) -> Route:
-    from dplasso.data.text import TextHashing, text_source
+    from dplasso.data.text.reader import TextHashing, text_source
 
     hashing = TextHashing(
         _HASH_BITS if given.hash_bits is None else given.hash_bits,
@@ -266,7 +266,7 @@ def _text_route(data: Sequence[Path], given: RouteOptions) -> Route:
 
 def _table_route(data: Sequence[Path], given: RouteOptions, n_features: int | None) -> Route:
     with _needing_pyarrow():
-        from dplasso.data.arrow import (
+        from dplasso.data.tables.arrow import (
             Categories,
             Encoding,
             HashedCategories,

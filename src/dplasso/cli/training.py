@@ -33,7 +33,7 @@ def train_with_bar(
     label : str
         What the bar says.
     checkpoints : callable, optional
-        From `dplasso.checkpoint.keep_checkpoints`.
+        From `dplasso.checkpoint.session.keep_checkpoints`.
 
     Returns
     -------

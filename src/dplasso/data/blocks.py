@@ -15,14 +15,14 @@ from dplasso.data.files import read_npz_files, refuse_labels_path
 from dplasso.data.npz import npz_shape
 from dplasso.data.paths import Paths, expand, named, one_kind
 from dplasso.data.streams import BLOCK_BYTES, FileMark, Progress, check_unchanged
-from dplasso.data.svmlight import (
+from dplasso.data.svmlight.lines import Format
+from dplasso.data.svmlight.reader import (
     check_format,
     check_not_empty,
     mark_files,
     parsed_blocks,
     usable_threads,
 )
-from dplasso.data.svmlight_lines import Format
 from dplasso.errors import DataError
 
 # A block of text makes arrays of up to about this many times its size, itself included: short

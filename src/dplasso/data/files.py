@@ -14,7 +14,7 @@ from dplasso.data.label_map import check_label_map, map_labels
 from dplasso.data.npz import read_npz
 from dplasso.data.paths import Paths, expand, named, one_kind
 from dplasso.data.streams import Progress
-from dplasso.data.svmlight import read_svmlight
+from dplasso.data.svmlight.reader import read_svmlight
 from dplasso.errors import DataError
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_array, csr_array
 
-from dplasso.atomic import atomic_write
 from dplasso.data.streams import FileMark, Progress, check_readable, check_unchanged
 from dplasso.errors import DataError
+from dplasso.files.atomic import atomic_write
 
 LABEL_KEYS = ("y", "labels")
 

@@ -6,11 +6,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.data.store_kernel import first_outside
-from dplasso.frank_wolfe.crew import Crew, even_parts, refuse_damage
+from dplasso.data.store.kernel import first_outside
 from dplasso.frank_wolfe.gradient import add_shares, clip, share
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.selection.numbering import look_up
+from dplasso.frank_wolfe.threads import Crew, even_parts, refuse_damage
+from dplasso.matrix.numbering import look_up
 
 # Entries checked and then used while they are in the cache.
 _CHECKED_ENTRIES = 2**17

@@ -4,9 +4,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.crew import Crew, even_parts
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.selection.numbering import look_up
+from dplasso.frank_wolfe.threads import Crew, even_parts
+from dplasso.matrix.numbering import look_up
 
 Column = tuple[NDArray[np.integer], NDArray[np.floating], float]
 

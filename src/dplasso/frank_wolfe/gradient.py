@@ -90,7 +90,7 @@ def add_margins(problem, integer_weights, margin):
 
 
 @njit(cache=True, nogil=True)
-def replace_shares(problem, alpha, i, old, new, grain, changed, before):
+def replace_shares(problem, alpha, i, old, new, report_shift, changed, before):
     """Replace row i's shares at record gradient `old` by those at `new`.
 
     Parameters
@@ -102,8 +102,8 @@ def replace_shares(problem, alpha, i, old, new, grain, changed, before):
         Row.
     old, new : float
         Record gradients.
-    grain : int
-        Changes of ``alpha_k >> grain`` are reported; at `NOTHING_REPORTED` none is.
+    report_shift : int
+        Changes of ``alpha_k >> report_shift`` are reported; at `NOTHING_REPORTED` none is.
     changed, before : ndarray of int64, at least as long as a row
         Filled with the coordinates to report and what they were.
 
@@ -118,7 +118,9 @@ def replace_shares(problem, alpha, i, old, new, grain, changed, before):
     scaled_old = old * problem.unit
     scaled_new = new * problem.unit
     count = np.uint64(0)
-    reported = np.int64(0) if grain == NOTHING_REPORTED else ~((np.int64(1) << grain) - 1)
+    reported = (
+        np.int64(0) if report_shift == NOTHING_REPORTED else ~((np.int64(1) << report_shift) - 1)
+    )
     value = clip(rows.constant, bound)
     change = share_change(scaled_old, scaled_new, value)
     # Unsigned, an index needs no test for counting from the end: half the time of the loop.

@@ -2,7 +2,7 @@
 
 Rows are worked through in slabs, each thread on its own part; what a thread finds (gradients to
 change, rows to schedule) is carried into calendar and gradients in the order of rows. Where a large
-part of all shares changes, alpha is computed anew from the record gradients, column by column: a
+part of all shares changes, alpha is computed afresh from the record gradients, column by column: a
 sum of integers has no order, so the result is that of the replacements one by one.
 
 Everything here decides how a number is computed and may depend on all the data; which numbers are
@@ -16,12 +16,12 @@ from numba import njit
 
 from dplasso.frank_wolfe.column_gradients import alpha_of
 from dplasso.frank_wolfe.columns import Column, column_of
-from dplasso.frank_wolfe.crew import SLAB_ROWS, Crew, cut, refuse_damage
 from dplasso.frank_wolfe.drift import take_due
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.sparse import TOUCHES_PER_COORDINATE, refresh_block, touch_rows
 from dplasso.frank_wolfe.state import SparseState
+from dplasso.frank_wolfe.threads import SLAB_ROWS, Crew, cut, refuse_damage
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT
 from dplasso.selection.contract import rebuild
 
@@ -68,7 +68,9 @@ def take_large_step(
     n_worked = end - begin + n_due
     # As many shares are about to change as the last such step lets expect.
     expected = n_worked * state.refreshed_part[0] / max(1, rows.size)
-    anew = bool(expected > workers.part_recomputed) and expected * problem.rows.indices.size > limit
+    recompute_all = (
+        bool(expected > workers.part_recomputed) and expected * problem.rows.indices.size > limit
+    )
     touched, n_refreshed = 0, 0
 
     def slab(column: Column, begin: int, end: int, weight: int) -> None:
@@ -87,7 +89,7 @@ def take_large_step(
                 workers.scratch[t],
             )
         )
-        state.effort[1] += OPERATIONS_PER_GRADIENT * (end - begin)
+        state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
         if min(counts[0] for counts in found) < 0:
             refuse_damage()
         for t, counts in enumerate(found):
@@ -100,7 +102,7 @@ def take_large_step(
                 counts,
                 record,
                 touched,
-                not anew,
+                not recompute_all,
             )
 
     together = SLAB_ROWS * workers.n_threads
@@ -114,10 +116,10 @@ def take_large_step(
             slab(due, 0, count, 0)
             n_due = int(state.calendar.rows_due[step])
     state.refreshed_part[0] = n_refreshed / max(1, n_worked)
-    if anew:
+    if recompute_all:
         gradient = np.ascontiguousarray(state.rows["gradient"])
         state.alpha[:] = alpha_of(problem, gradient, workers)
-    if anew or touched > limit:
+    if recompute_all or touched > limit:
         index(selector, state.alpha)
 
 

@@ -7,11 +7,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.data.matrix import Compressed, compress
-from dplasso.data.store_reader import Store
-from dplasso.data.transpose import transpose
+from dplasso.data.store.reader import Store
 from dplasso.errors import DataError
-from dplasso.selection.numbering import AS_GIVEN, Numbering, by_popularity
+from dplasso.matrix.compressed import Compressed, compress
+from dplasso.matrix.numbering import AS_GIVEN, Numbering, by_frequency
+from dplasso.matrix.transpose import transpose
 
 
 class Problem(NamedTuple):
@@ -182,7 +182,7 @@ def build_problem(
     Raises
     ------
     DataError
-        See `dplasso.data.matrix.compress`; for a store of more than `MAX_ROWS` rows.
+        See `dplasso.matrix.compressed.compress`; for a store of more than `MAX_ROWS` rows.
     """
     if isinstance(X, Store):
         layout = _map_store(X, intercept)
@@ -233,7 +233,7 @@ def _lay_out(
         columns, has_columns = transpose(matrix, n_columns, n_threads), True
     numbering = AS_GIVEN
     if by_columns and has_columns and worth_renumbering(n_entries, n_rows, n_columns, n_steps):
-        numbering = by_popularity(np.diff(columns.indptr), intercept)
+        numbering = by_frequency(np.diff(columns.indptr), intercept)
         rows = relabel(rows, numbering, n_threads)
     return {
         "rows": rows,

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.crew import Crew, crew, large_rows, refuse_damage
 from dplasso.frank_wolfe.large_step import index, take_large_step
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.sparse import run_sparse
 from dplasso.frank_wolfe.standard import StandardState, run_standard, start_standard
 from dplasso.frank_wolfe.state import SparseState, start_sparse
+from dplasso.frank_wolfe.threads import Crew, crew, large_rows, refuse_damage
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.frank_wolfe.work import Work, record_work, work_table
 from dplasso.privacy.randomness import RandomStream
@@ -91,7 +91,7 @@ def solve(
     progress : callable, optional
         Called between chunks with the steps done and T.
     **forced
-        `entries_large` and `part_recomputed` of `dplasso.frank_wolfe.crew.crew`, for tests.
+        `entries_large` and `part_recomputed` of `dplasso.frank_wolfe.threads.crew`, for tests.
 
     Returns
     -------
@@ -196,5 +196,5 @@ def take_sparse_steps(
             record=history[0].size > 0,
         )
         if work.shape[0]:
-            record_work(work[step - 1], selector.counters, state.effort)
+            record_work(work[step - 1], selector.counters, state.operation_counts)
         first = step + 1

@@ -22,6 +22,7 @@ from dplasso.frank_wolfe.gradient import (
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
+from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import (
     NOTHING_REPORTED,
     granularity,
@@ -29,7 +30,6 @@ from dplasso.selection.contract import (
     select,
     update_many,
 )
-from dplasso.selection.numbering import look_up
 
 # A step that touches more than this many entries per coordinate indexes all gradients afresh
 # instead of reporting each change.
@@ -184,21 +184,28 @@ def refresh_block(problem, state, found, selector, counts, record, touched, repl
     if n_refreshed == 0:
         return touched
     entries = count_entries(problem.rows.indptr, found.refreshed, n_refreshed)
-    state.effort[0] += entries
-    state.effort[1] += 2 * entries
+    state.operation_counts[0] += entries
+    state.operation_counts[1] += 2 * entries
     if record:
         record_refreshed(problem, state, found, n_refreshed)
     touched += entries
     if not replacing:
         return touched
-    grain = np.int64(NOTHING_REPORTED)
+    report_shift = np.int64(NOTHING_REPORTED)
     if touched <= TOUCHES_PER_COORDINATE * state.alpha.size:
-        grain = np.int64(granularity(selector))
+        report_shift = np.int64(granularity(selector))
     changed, before = state.scratch.changed, state.scratch.before
     for m in range(n_refreshed):
         i = found.refreshed[m]
         count = replace_shares(
-            problem, state.alpha, i, found.old[m], state.rows[i].gradient, grain, changed, before
+            problem,
+            state.alpha,
+            i,
+            found.old[m],
+            state.rows[i].gradient,
+            report_shift,
+            changed,
+            before,
         )
         if count:
             update_many(selector, state.alpha, changed, before, count)
@@ -226,7 +233,7 @@ def step_rows(problem, state, selector, column, first, last, weight, step, toler
         counts = touch_rows(column, public, rows, begin, end, weight, step, scheduled, scratch)
         if counts[0] < 0:
             return False
-        state.effort[1] += OPERATIONS_PER_GRADIENT * (end - begin)
+        state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
         touched = refresh_block(problem, state, scratch, selector, counts, record, touched, True)
     if scheduled:
         head, rows_due = state.calendar.head, state.calendar.rows_due
@@ -234,7 +241,7 @@ def step_rows(problem, state, selector, column, first, last, weight, step, toler
         while head[step] != NONE:
             count = take_due(head, rows_due, rows, step, scratch.taken)
             counts = touch_rows(due, public, rows, 0, count, 0, step, scheduled, scratch)
-            state.effort[1] += OPERATIONS_PER_GRADIENT * count
+            state.operation_counts[1] += OPERATIONS_PER_GRADIENT * count
             touched = refresh_block(
                 problem, state, scratch, selector, counts, record, touched, True
             )
@@ -328,5 +335,5 @@ def run_sparse(
         if not inside:
             return 0
         if work.shape[0]:
-            record_work(work[step - 1], selector.counters, state.effort)
+            record_work(work[step - 1], selector.counters, state.operation_counts)
     return last

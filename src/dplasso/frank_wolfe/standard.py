@@ -17,8 +17,8 @@ from dplasso.frank_wolfe.work import (
     OPERATIONS_PER_GRADIENT,
     record_work,
 )
+from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import rebuild, select
-from dplasso.selection.numbering import look_up
 
 
 class StandardState(NamedTuple):
@@ -34,7 +34,7 @@ class StandardState(NamedTuple):
         Integer margins.
     gradient : ndarray of float64, shape (N,)
         Record gradients q_i.
-    effort : ndarray of int64, shape (2,)
+    operation_counts : ndarray of int64, shape (2,)
         Entries touched and operations spent since the last record of work.
     """
 
@@ -42,7 +42,7 @@ class StandardState(NamedTuple):
     weights: NDArray[np.int64]
     margin: NDArray[np.int64]
     gradient: NDArray[np.float64]
-    effort: NDArray[np.int64]
+    operation_counts: NDArray[np.int64]
 
 
 def start_standard(alpha: NDArray[np.int64], labels: NDArray[np.int8]) -> StandardState:
@@ -120,10 +120,10 @@ def run_standard(
             gap[step - 1] = scale * (inner - s * np.float64(state.alpha[place]))
         state.weights[place] += s * (step + 1)
         if work.shape[0]:
-            state.effort[0] = problem.rows.indices.size
-            state.effort[1] = (
+            state.operation_counts[0] = problem.rows.indices.size
+            state.operation_counts[1] = (
                 4 * problem.rows.indices.size
                 + OPERATIONS_PER_GRADIENT * n_rows
                 + OPERATIONS_PER_COORDINATE * state.alpha.size
             )
-            record_work(work[step - 1], selector.counters, state.effort)
+            record_work(work[step - 1], selector.counters, state.operation_counts)

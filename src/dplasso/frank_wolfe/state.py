@@ -51,7 +51,7 @@ class SparseState(NamedTuple):
         Due refreshes; of length 0 with ``drift_tol=None``.
     sums : ndarray of float64, shape (2,)
         ``<alpha, K>`` and the sum of the entropies of sigma(margin), for the history.
-    effort : ndarray of int64, shape (2,)
+    operation_counts : ndarray of int64, shape (2,)
         Entries touched and operations spent since the last record of work.
     refreshed_part : ndarray of float64, shape (1,)
         Part of the rows looked at in the last large step whose gradient changed.
@@ -62,7 +62,7 @@ class SparseState(NamedTuple):
     rows: NDArray[np.void]
     calendar: Calendar
     sums: NDArray[np.float64]
-    effort: NDArray[np.int64]
+    operation_counts: NDArray[np.int64]
     refreshed_part: NDArray[np.float64]
     scratch: Scratch
 

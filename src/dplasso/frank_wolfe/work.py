@@ -50,11 +50,11 @@ def work_table(n_steps: int) -> NDArray[np.int64]:
 
 
 @njit(cache=True, nogil=True)
-def record_work(row, counters, effort):
+def record_work(row, counters, operation_counts):
     """Move the counts since the last step into a row of the table, the selection's first."""
     for column in range(counters.size):
         row[column] = counters[column]
         counters[column] = 0
-    for column in range(effort.size):
-        row[counters.size + column] = effort[column]
-        effort[column] = 0
+    for column in range(operation_counts.size):
+        row[counters.size + column] = operation_counts[column]
+        operation_counts[column] = 0

@@ -9,8 +9,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.selection.contract import no_change, register
-from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 
 
 class ArgmaxState(NamedTuple):

@@ -37,10 +37,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import bernoulli, random_word
 from dplasso.selection.contract import register
 from dplasso.selection.counters import MOVES, TRIES, VARIATES, new_counters
-from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.selection.weights import draw_sign, relative_weight
 
 _TWO_64 = 18446744073709551616.0

@@ -28,11 +28,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import below, bernoulli, exponential
 from dplasso.selection.argmax import descent_sign
 from dplasso.selection.contract import register
 from dplasso.selection.counters import MOVES, TRIES, new_counters
-from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.selection.weights import cosh_factor, draw_sign, relative_weight
 
 # Private draws: levels of equal width up to 2^13 of them, 2^12 to the octave beyond.

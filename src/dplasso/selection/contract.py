@@ -5,7 +5,7 @@ A structure is a NamedTuple of arrays and numbers (its state) plus three kernels
 implementation by the type of the state, which keeps one compiled loop per structure on disk.
 
 Gradients are the fixed-point integers of `dplasso.frank_wolfe.gradient`. Places in ``alpha`` are
-internal numbers, coordinates drawn are original ones (`dplasso.selection.numbering`).
+internal numbers, coordinates drawn are original ones (`dplasso.matrix.numbering`).
 
 =============  ==========================================================================
 function       duty

@@ -20,10 +20,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.selection.argmax import descent_sign
 from dplasso.selection.contract import register
 from dplasso.selection.counters import POPS, new_counters
-from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 
 # A node of degree d has at least the d-th Fibonacci number of descendants: 92 covers int64.
 _DEGREES = 92

@@ -29,11 +29,11 @@ def _fill(selector, alpha):
 @njit(cache=True, nogil=True)
 def _advance(selector, alpha, following):
     """Change alpha to `following`, telling the structure as the solvers do."""
-    grain = granularity(selector)
+    report_shift = granularity(selector)
     for k in range(alpha.size):
         old, new = alpha[k], following[k]
         alpha[k] = new
-        if (old ^ new) >> grain:
+        if (old ^ new) >> report_shift:
             update(selector, alpha, k, old, new)
 
 

@@ -17,11 +17,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import exponential, random_word
 from dplasso.selection.argmax import descent_sign, keep_nothing, rebuild_nothing
 from dplasso.selection.contract import no_change, register
 from dplasso.selection.counters import VARIATES
-from dplasso.selection.numbering import AS_GIVEN, Numbering, look_up
 
 
 class GumbelState(NamedTuple):

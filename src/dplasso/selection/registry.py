@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState, LaplaceState
-from dplasso.selection.numbering import AS_GIVEN, Numbering
 
 
 @dataclass(frozen=True)

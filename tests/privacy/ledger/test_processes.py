@@ -27,7 +27,9 @@ PROCESSES = 20
 def context():
     """Processes forked from one clean process that has done the imports."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["dplasso.estimator", "dp_accounting.rdp", "workers_ledger"])
+    context.set_forkserver_preload(
+        ["dplasso.estimators.lasso", "dp_accounting.rdp", "workers_ledger"]
+    )
     return context
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from dplasso.errors import LedgerError
 from dplasso.privacy.ledger.composition import Budget, Charge, Entry
-from dplasso.privacy.ledger.curator import described, now, program, user_host
 from dplasso.privacy.ledger.opening import connect
+from dplasso.privacy.ledger.provenance import described, now, program, user_host
 from dplasso.privacy.ledger.schema import DATASET_FIXED, ENTRY_FIXED, RESERVED
 
 LedgerPath = str | os.PathLike[str]

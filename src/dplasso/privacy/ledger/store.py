@@ -13,7 +13,7 @@ from typing import Any
 from dplasso.errors import LedgerError
 from dplasso.privacy.ledger.composition import Budget, Charge, affords, capacity
 from dplasso.privacy.ledger.creation import check_name
-from dplasso.privacy.ledger.curator import now
+from dplasso.privacy.ledger.provenance import now
 from dplasso.privacy.ledger.refusal import refuse_overspending, refuse_relation
 from dplasso.privacy.ledger.rows import LedgerPath, insert_entry, read_rows, transaction
 from dplasso.privacy.ledger.schema import FAILED, FINISHED

@@ -1,1 +1,0 @@
-"""Side-by-side timings, each run as a module: ``python -m benchmarks.selection``."""

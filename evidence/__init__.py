@@ -1,0 +1,1 @@
+"""Evidence: the paper again, benchmarks, and assurance that fits are private."""

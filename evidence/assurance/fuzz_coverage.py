@@ -1,0 +1,72 @@
+"""The coverage-guided half of `assurance.fuzz`: one target, in a process that atheris owns.
+
+    python -m evidence.assurance.fuzz_coverage TARGET INPUTS SEED FOLDER
+
+The modules a target names are compiled with counters on their branches; numba's kernels cannot be,
+so none of those modules holds any. What atheris mutates is spoilt as in `assurance.fuzz` half the
+time, so that checksums fit.
+"""
+
+import json
+import random
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import atheris
+
+from evidence.assurance.fuzz_modules import COVERED, KERNELS
+
+
+def main() -> None:
+    """Run; atheris ends the process."""
+    name, count, seed, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
+    # What holds kernels must be there before: numba cannot compile counters.
+    for module in KERNELS:
+        __import__(module)
+    with atheris.instrument_imports(include=list(COVERED[name])):
+        for module in COVERED[name]:
+            __import__(module)
+        from evidence.assurance.fuzz import Tally, _count_failures, judge
+        from evidence.assurance.fuzz_targets import targets
+    target = targets()[name]
+    corpus = folder / "corpus"
+    corpus.mkdir(parents=True)
+    for number, data in enumerate(target.seeds()):
+        (corpus / f"seed-{number}").write_bytes(data)
+        judge(target, data, folder / "input")  # compiles
+    tally = Tally()
+    found: list[tuple[int, str]] = []
+
+    def report() -> None:
+        tally.failed = len(found)
+        _count_failures(tally, found)
+        (folder / "report.json").write_text(json.dumps(asdict(tally)))
+
+    def read(data: bytes) -> None:
+        outcome, why = judge(target, data, folder / "input")
+        tally.inputs += 1
+        setattr(tally, outcome, getattr(tally, outcome) + 1)
+        if why:
+            (folder / f"failed-{tally.inputs}").write_bytes(data)
+            found.append((tally.inputs, why))
+        if why or tally.inputs % 200 == 0 or tally.inputs >= count:
+            report()
+
+    def mutate(data: bytes, most: int, number: int) -> bytes:
+        rng = random.Random(number)
+        if rng.random() < 0.5:
+            return atheris.Mutate(data, most)[:most]
+        try:
+            return target.spoil(data, rng)[:most]
+        except Exception:
+            return atheris.Mutate(data, most)[:most]
+
+    options = [f"-runs={count}", f"-seed={seed + 1}", "-max_len=20000", "-timeout=30"]
+    options += ["-rss_limit_mb=12000", f"-artifact_prefix={folder}/artifact-", str(corpus)]
+    atheris.Setup([sys.argv[0], *options], read, custom_mutator=mutate)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

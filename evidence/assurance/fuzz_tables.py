@@ -1,0 +1,250 @@
+"""Fuzz targets for tables (Parquet, Arrow), texts (CSV, JSON lines) and budget ledgers.
+
+Each is compared with what another program reads: pyarrow and Python's own `csv` and `json` for
+data, and for a ledger the sums it was made with.
+"""
+
+import csv
+import io
+import json
+import random
+import sqlite3
+from contextlib import closing
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from dplasso.data.tables.arrow import HashedCategories, ListColumns, arrow_source
+from dplasso.data.text.reader import TextHashing, text_source
+from dplasso.errors import DataError, LedgerError
+from evidence.assurance import fuzz_mutations as spoil
+
+_MEMORY = 1 << 20
+_ROWS = ([3, 0], [], [7], [1, 2, 9], [])
+_VALUES = ([0.5, -2.0], [], [0.25], [1.0, 3.0, 4.0], [])
+_WORDS = ("good", "bad", None, "good", "très beau")
+
+
+class MisreadTable(Exception):  # noqa: N818
+    """A table, text or ledger was taken for something it is not."""
+
+
+def _named(data: bytes) -> tuple[str, bytes]:
+    """Split an input into the file's suffix and its bytes."""
+    suffix, bar, rest = data.partition(b"|")
+    name = suffix.decode(errors="replace")
+    return (name, rest) if bar else ("", data)
+
+
+def spoil_named(data: bytes, rng: random.Random) -> bytes:
+    """Spoil the bytes behind the suffix."""
+    name, rest = _named(data)
+    change = spoil.spoil_text if name in (".csv", ".tsv", ".jsonl") else spoil.spoil_bytes
+    return name.encode() + b"|" + change(rest, rng)
+
+
+# --- tables ------------------------------------------------------------------------------
+
+
+@cache
+def table_seeds() -> list[bytes]:
+    """Give one table in both formats, compressed or not."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table(
+        {
+            "y": pa.array([1, -1, 1, 1, -1], pa.int8()),
+            "x": pa.array(_ROWS, pa.list_(pa.int64())),
+            "v": pa.array(_VALUES, pa.list_(pa.float32())),
+            "c": pa.array(_WORDS),
+        }
+    )
+    seeds = []
+    for compression in ("none", "zstd"):
+        sink = pa.BufferOutputStream()
+        # With checksums of the pages, damage to their bytes can be told.
+        pq.write_table(table, sink, compression=compression, write_page_checksum=True)
+        seeds.append(b".parquet|" + sink.getvalue().to_pybytes())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+    seeds.append(b".arrow|" + sink.getvalue().to_pybytes())
+    return seeds
+
+
+def check_table(data: bytes, folder: Path) -> str:
+    """Read a table in two ways; compare with pyarrow's own reading, value by value."""
+    suffix, rest = _named(data)
+    path = folder / f"input{suffix if suffix in ('.parquet', '.arrow') else '.parquet'}"
+    path.write_bytes(rest)
+    encodings = (ListColumns("x", "v"), HashedCategories(["c"], 6))
+    try:
+        read = [
+            list(arrow_source(path, encoding, label_column="y").blocks(_MEMORY, None))
+            for encoding in encodings
+        ]
+    except DataError as error:
+        return _refused(error, path)
+    rows = _plain_table(path)
+    labels = [label for blocks in read[:1] for block in blocks for label in block.labels.tolist()]
+    if labels != [row["y"] for row in rows]:
+        raise MisreadTable("pyarrow alone reads other labels")
+    found = [
+        dict(zip(indices.tolist(), values.tolist(), strict=True))
+        for block in read[0]
+        for indices, values in _rows_of(block)
+    ]
+    if found != [dict(zip(row["x"], row["v"], strict=True)) for row in rows]:
+        raise MisreadTable("pyarrow alone reads other entries")
+    return "accepted"
+
+
+def _plain_table(path: Path) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if path.suffix == ".parquet":
+        return pq.read_table(path, page_checksum_verification=True).to_pylist()
+    with pa.OSFile(str(path)) as file:
+        return pa.ipc.open_file(file).read_all().to_pylist()
+
+
+def _rows_of(block: Any) -> list[tuple[Any, Any]]:
+    edges = block.indptr.tolist()
+    return [
+        (block.indices[first:last], block.values[first:last]) for first, last in pairwise(edges)
+    ]
+
+
+# --- texts -------------------------------------------------------------------------------
+
+
+def text_seeds() -> list[bytes]:
+    """Give small files of texts in each of the formats."""
+    lines = [("1", 'The film was good, "very" good'), ("0", "bad\nfilm"), ("1", "")]
+    seeds = []
+    for suffix, delimiter in ((".csv", ","), (".tsv", "\t")):
+        sink = io.StringIO(newline="")
+        writer = csv.writer(sink, delimiter=delimiter)
+        writer.writerow(["id", "body", "y"])
+        writer.writerows((k, text, label) for k, (label, text) in enumerate(lines))
+        seeds.append(suffix.encode() + b"|" + sink.getvalue().encode())
+    whole = "".join(json.dumps({"y": int(y), "body": text}) + "\n" for y, text in lines)
+    seeds.append(b".jsonl|" + whole.encode())
+    return seeds
+
+
+def check_text(data: bytes, folder: Path) -> str:
+    """Read texts; compare the number of records and their labels with Python's own parsers."""
+    suffix, rest = _named(data)
+    suffix = suffix if suffix in (".csv", ".tsv", ".jsonl") else ".csv"
+    path = folder / f"input{suffix}"
+    path.write_bytes(rest)
+    source = text_source(path, text_column="body", label_column="y", hashing=TextHashing(bits=8))
+    try:
+        blocks = list(source.blocks(_MEMORY, None))
+    except DataError as error:
+        return _refused(error, path)
+    labels = [str(label) for block in blocks for label in block.labels.tolist()]
+    expected = [str(label) for label in _plain_labels(rest, suffix)]
+    if not (labels == expected or _numbers(labels) == _numbers(expected)):
+        raise MisreadTable(f"it has the labels {expected[:5]}, read were {labels[:5]}")
+    for block in blocks:
+        if (
+            block.indices.size
+            and not 0 <= int(block.indices.min()) <= int(block.indices.max()) < 256
+        ):
+            raise MisreadTable("a column is out of range")
+    return "accepted"
+
+
+def _plain_labels(data: bytes, suffix: str) -> list[Any]:
+    text = data.decode("utf-8-sig")
+    if suffix == ".jsonl":
+        return [json.loads(line)["y"] for line in text.split("\n") if line.strip()]
+    delimiter = "\t" if suffix == ".tsv" else ","
+    rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+    return [row[rows[0].index("y")] for row in rows[1:]]
+
+
+def _numbers(labels: list[str]) -> list[float] | None:
+    try:
+        return [float(label) for label in labels]
+    except ValueError:
+        return None
+
+
+# --- ledgers -----------------------------------------------------------------------------
+
+
+@cache
+def ledger_seeds() -> list[bytes]:
+    """Give two ledgers as the bytes of their files: one new, one with charges of all states."""
+    import tempfile
+
+    from dplasso.privacy.ledger import add_dataset, charge_of, create_ledger, finish, reserve
+    from dplasso.privacy.mechanism import build_mechanism
+
+    charge = charge_of(build_mechanism(epsilon=0.5, delta=1e-6, n_iter=10))
+    seeds = []
+    for charges in (0, 3):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "seed.ledger"
+            create_ledger(path, 3.0, 1e-5, dataset="visits")
+            if charges:
+                add_dataset(path, "referrals", 1.0, 1e-5)
+            for k in range(charges):
+                made = reserve(path, "visits", charge)
+                if k:
+                    finish(made, failed=k == 1)
+            with closing(sqlite3.connect(path)) as db:
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            seeds.append(path.read_bytes())
+    return seeds
+
+
+def check_ledger(data: bytes, folder: Path) -> str:
+    """Open and read a ledger; what it says was spent must be what some seed spent."""
+    from dplasso.privacy.ledger import read_budgets
+
+    path = folder / "input.ledger"
+    path.write_bytes(data)
+    try:
+        budgets = read_budgets(path)
+    except LedgerError as error:
+        return _refused(error, path)
+    told = _told(budgets)
+    if told not in _known_ledgers():
+        raise MisreadTable(f"a damaged ledger says {told}")
+    return "accepted"
+
+
+def _told(budgets: Any) -> Any:
+    return [
+        (budget.epsilon, budget.delta, budget.neighbors, budget.rho, budget.draw_delta)
+        for budget in budgets
+    ]
+
+
+@cache
+def _known_ledgers() -> list[Any]:
+    import tempfile
+
+    from dplasso.privacy.ledger import read_budgets
+
+    known = []
+    for seed in ledger_seeds():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "whole.ledger"
+            path.write_bytes(seed)
+            known.append(_told(read_budgets(path)))
+    return known
+
+
+def _refused(error: Exception, path: Path) -> str:
+    text = str(error)
+    if "\n" in text or not text or path.name not in text:
+        raise MisreadTable(f"refused with {text!r}")
+    return "refused"

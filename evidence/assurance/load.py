@@ -1,0 +1,175 @@
+"""The longest run and the widest one, to the end, in stated memory.
+
+    python -m evidence.assurance.load --json
+
+Each case runs in a process of its own, whose peak resident memory the system reports. The bounds
+are what the documentation promises: a small base for Python, numba and the accountant, the matrix
+in both orientations, and 32 bytes a column.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+_MIB = 1 << 20
+# What a fit of nothing takes: interpreter, numba, scikit-learn and the accountant.
+BASE_MIB = 400.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run.
+
+    Attributes
+    ----------
+    about : str
+        In words.
+    n_rows, n_columns, row_length : int
+        Of the data.
+    n_iter : int
+        Steps.
+    checkpoints : bool
+        Whether a checkpoint is kept.
+    bytes_a_column, bytes_an_entry, bytes_a_row, bytes_a_step : float
+        Of the promised memory, beyond the base.
+    """
+
+    about: str
+    n_rows: int
+    n_columns: int
+    row_length: int
+    n_iter: int
+    checkpoints: bool
+    bytes_a_column: float
+    bytes_an_entry: float = 40.0
+    bytes_a_row: float = 100.0
+    bytes_a_step: float = 40.0
+
+    @property
+    def promised_mib(self) -> float:
+        """The bound on peak memory, in MiB."""
+        entries = self.n_rows * self.row_length
+        return (
+            BASE_MIB
+            + (
+                self.bytes_a_column * self.n_columns
+                + self.bytes_an_entry * entries
+                + self.bytes_a_row * self.n_rows
+                + self.bytes_a_step * self.n_iter
+            )
+            / _MIB
+        )
+
+
+CASES = {
+    "longest": Case("400,000 steps, with checkpoints", 20_000, 50_000, 20, 400_000, True, 32.0),
+    "widest": Case("100,000,000 columns", 2_000, 100_000_000, 50, 200, False, 32.0),
+}
+
+
+def make_data(case: Case, seed: int) -> tuple[Any, Any]:
+    """Draw binary rows over columns whose popularity falls off like a power."""
+    rng = np.random.default_rng(seed)
+    shape = case.n_rows, case.row_length
+    columns = (case.n_columns ** rng.random(shape)).astype(np.int64) - 1
+    indptr = np.arange(case.n_rows + 1, dtype=np.int64) * case.row_length
+    size = case.n_rows, case.n_columns
+    ones = np.ones(columns.size, np.float32)
+    X = sp.csr_array((ones, columns.ravel(), indptr), shape=size)
+    X.sum_duplicates()
+    y = (columns[:, 0] % 2).astype(np.int64)
+    return X, y
+
+
+def run_case(case: Case, seed: int) -> dict[str, Any]:
+    """Run a case in this process and measure it."""
+    import tempfile
+    from pathlib import Path
+
+    from dplasso import DPLassoClassifier, load
+    from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint
+
+    X, y = make_data(case, seed)
+    # An honest private run: entropy from the system, a generous delta for so many steps.
+    model = DPLassoClassifier(1.0, 1e-5, n_iter=case.n_iter, l1_radius=50.0)
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "checkpoint"
+        if case.checkpoints:
+            fit_with_checkpoints(model, X, y, path)
+            complete = read_checkpoint(path).is_complete
+        else:
+            model.fit(X, y)
+            complete = True
+        seconds = time.perf_counter() - began
+        model.save(Path(folder) / "model.npz")
+        again = load(Path(folder) / "model.npz")
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    whole = again.transcript_ == model.transcript_ and len(model.transcript_) == case.n_iter
+    return {
+        "seconds": round(seconds, 1),
+        "peak_mib": round(peak),
+        "promised_mib": round(case.promised_mib),
+        "entries": int(X.nnz),
+        "nonzero_weights": int(model.coef_.nnz),
+        "epsilon": model.privacy_.epsilon,
+        "passed": bool(peak <= case.promised_mib and complete and whole),
+    }
+
+
+def in_process(name: str, seed: int) -> dict[str, Any]:
+    """Run a case in a process of its own."""
+    command = [sys.executable, "-m", "assurance.load", "--inside", name, "--seed", str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1) or not done.stdout:
+        return {"passed": False, "failure": done.stderr[-500:]}
+    return json.loads(done.stdout)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command; the exit code is 1 if a case failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evidence.assurance.load",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--case", action="append", choices=list(CASES), help="default: all")
+    parser.add_argument("--seed", type=int, default=0, help="of the data")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--inside", choices=list(CASES), help=argparse.SUPPRESS)
+    given = parser.parse_args(arguments)
+    if given.inside:
+        print(json.dumps(run_case(CASES[given.inside], given.seed)))
+        return 0
+    began = time.perf_counter()
+    results = {
+        name: asdict(CASES[name]) | in_process(name, given.seed) for name in given.case or CASES
+    }
+    report = {
+        "command": "python -m evidence.assurance.load",
+        "passed": all(result["passed"] for result in results.values()),
+        "cases": results,
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+    if given.json:
+        print(json.dumps(report))
+    else:
+        for name, result in results.items():
+            print(
+                f"{name}: {result['about']}: {result.get('seconds')} s, peak "
+                f"{result.get('peak_mib')} MiB of {result.get('promised_mib')} promised, "
+                f"{'passed' if result['passed'] else 'FAILED'} {result.get('failure', '')}"
+            )
+    return 0 if report["passed"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

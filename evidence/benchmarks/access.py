@@ -1,0 +1,167 @@
+"""How near the training loop comes to the machine's random accesses.
+
+The yardstick replays a run's vertices and does nothing but the unavoidable: for each row that
+holds the chosen column, add a constant to the gradient of each of its entries. The loop that
+refreshes every touched row (``drift_tol=None``) does that and all the rest: margins, sigma, shares
+in fixed point, levels of the selector.
+"""
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from dplasso import DPLassoClassifier
+from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
+from dplasso.frank_wolfe.problem import Problem, build_problem, relabel
+from dplasso.frank_wolfe.solve import solve
+from dplasso.matrix.numbering import AS_GIVEN, by_frequency
+from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.randomness import random_stream
+from dplasso.selection.registry import SelectionRule, make_selector
+from evidence.benchmarks.config import Access
+from evidence.benchmarks.datasets import Context, describe, load, sizes
+from evidence.benchmarks.tables import seconds_text, table
+from evidence.benchmarks.timing import interleave, seconds
+
+
+def cases(settings: Access) -> list[str]:
+    return [spec.name for spec in settings.data]
+
+
+@njit(cache=True, nogil=True)
+def touch_only(row_starts, row_indices, column_starts, column_indices, vertex, alpha):
+    """Add 1 to the gradients of all entries of all rows of the given columns; count them."""
+    touched = np.int64(0)
+    for t in range(vertex.size):
+        j = vertex[t]
+        for p in range(column_starts[j], column_starts[j + 1]):
+            i = column_indices[p]
+            for q in range(np.uint64(row_starts[i]), np.uint64(row_starts[i + 1])):
+                alpha[np.uint64(row_indices[q])] += 1
+            touched += row_starts[i + 1] - row_starts[i]
+    return touched
+
+
+def measure(case: str, settings: Access, context: Context) -> dict[str, Any]:
+    """Time the bare accesses and the loops of one run, in turns, in both numberings."""
+    spec = next(spec for spec in settings.data if spec.name == case)
+    data = load(spec, context)
+    labels = (np.asarray(data.y) > 0).astype(np.int8)
+    options = {"epsilon": settings.epsilon, "delta": settings.delta, "n_iter": settings.n_iter}
+    exponent = build_mechanism(**options).exponent_scale
+    transcript = (
+        DPLassoClassifier(**options, l1_radius=settings.radius, fit_intercept=False, random_state=0)
+        .fit(data.X, data.y)
+        .transcript_
+    )
+    given = build_problem(
+        data.X,
+        labels,
+        bound=1.0,
+        radius=settings.radius,
+        n_steps=settings.n_iter,
+        intercept=False,
+        by_columns=True,
+        n_threads=context.n_jobs,
+    )._replace(numbering=AS_GIVEN)
+    if given.rows.indices is not data.X.indices:
+        given = given._replace(rows=given.rows._replace(indices=data.X.indices))
+    numbering = by_frequency(np.diff(given.columns.indptr), False)
+    by_rank = given._replace(
+        rows=relabel(given.rows, numbering, context.n_jobs), numbering=numbering
+    )
+
+    def bare(problem: Problem) -> float:
+        rows, columns = problem.rows, problem.columns
+        alpha = np.zeros(problem.n_columns, dtype=np.int64)
+        return seconds(
+            lambda: touch_only(
+                rows.indptr, rows.indices, columns.indptr, columns.indices, transcript.vertex, alpha
+            )
+        )
+
+    def loop(problem: Problem, drift_tol: float | None) -> float:
+        rule = SelectionRule("exponential", exponent / problem.unit, 0.0)
+        selector = make_selector("bucket", problem.n_columns, rule, problem.numbering)
+        marks: list[float] = []
+        solve(
+            problem,
+            selector,
+            random_stream(0),
+            drift_tol=drift_tol,
+            given=transcript,
+            progress=lambda *_: marks.append(time.perf_counter()),
+            entries_large=np.inf,
+        )
+        # The first chunk is one cold step.
+        return marks[-1] - marks[0]
+
+    touched = touch_only(
+        given.rows.indptr,
+        given.rows.indices,
+        given.columns.indptr,
+        given.columns.indices,
+        transcript.vertex,
+        np.zeros(given.n_columns, dtype=np.int64),
+    )
+    runs: dict[str, Callable[[], float]] = {}
+    for layout, problem in (("as given", given), ("by popularity", by_rank)):
+        runs[f"bare accesses, {layout}"] = lambda p=problem: bare(p)
+        runs[f"drift_tol=None, {layout}"] = lambda p=problem: loop(p, None)
+        runs[f"default drift_tol, {layout}"] = lambda p=problem: loop(p, PRIVATE_TOLERANCE)
+    for run in runs.values():
+        run()
+    timed = interleave(runs, spec.repeats or settings.repeats)
+    return {
+        "data": describe(data),
+        "touched": int(touched),
+        "seconds": {name: median(times) for name, times in timed.items()},
+        "runs": timed,
+    }
+
+
+def section(results: dict[str, dict[str, Any]]) -> str:
+    """Write the comparison's part of the report."""
+    rows = []
+    for case, found in results.items():
+        bare = {
+            layout: found["seconds"][f"bare accesses, {layout}"]
+            for layout in ("as given", "by popularity")
+        }
+        for name, spent in found["seconds"].items():
+            layout = name.split(", ")[1]
+            rows.append(
+                [
+                    case,
+                    sizes(found["data"]),
+                    name,
+                    seconds_text(spent),
+                    f"{spent / found['touched'] * 1e9:.2f}",
+                    f"{bare[layout] / spent:.0%}",
+                ]
+            )
+    head = ["data set", "rows x columns, non-zeros", "what", "time", "ns per entry", "bare / time"]
+    return "\n\n".join(
+        [
+            "## Random accesses",
+            "The same vertices in every row; ns per entry of the rows that hold a chosen column. "
+            "One thread.",
+            table(head, rows),
+        ]
+    )
+
+
+def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
+    """Draw nanoseconds per entry as bars."""
+    axis = figure.subplots()
+    for case, found in results.items():
+        names = list(found["seconds"])
+        spent = [found["seconds"][name] / found["touched"] * 1e9 for name in names]
+        axis.barh([f"{case}\n{name}" for name in names], spent)
+    axis.set_xlabel("ns per entry of the touched rows")
+    axis.invert_yaxis()
+    axis.tick_params(axis="y", labelsize=6)

@@ -1,0 +1,129 @@
+"""A whole private fit from a CSR in memory, against one product and other libraries' fits."""
+
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from dplasso import DPLassoClassifier
+from evidence.benchmarks.competitors import Training, fit_seconds, own_parameters, product_seconds
+from evidence.benchmarks.config import EndToEnd
+from evidence.benchmarks.datasets import Context, UnavailableError, describe, load, sizes
+from evidence.benchmarks.tables import ratio, seconds_text, table
+from evidence.benchmarks.timing import interleave, seconds
+
+# Figures asked for: at most so many products, at least so many times faster than liblinear.
+PRODUCTS, LIBLINEAR = 10.0, 10.0
+
+
+def cases(settings: EndToEnd) -> list[str]:
+    return [spec.name for spec in settings.data]
+
+
+def measure(case: str, settings: EndToEnd, context: Context) -> dict[str, Any]:
+    """Time whole fits on one data set."""
+    spec = next(spec for spec in settings.data if spec.name == case)
+    data = load(spec, context)
+    training = Training(
+        settings.radius,
+        settings.n_iter,
+        settings.epsilon,
+        settings.delta,
+        np.inf,
+        context.n_jobs,
+    )
+    absent: dict[str, str] = {}
+    runs: dict[str, Callable[[], float]] = {}
+    for name in settings.competitors:
+        run = partial(_run, name, settings, training)
+        try:
+            few = data.X[: min(data.X.shape[0], 50)]
+            # Compiles, where there is something to compile.
+            run(few, np.arange(few.shape[0]) % 2)
+        except UnavailableError as error:
+            absent[name] = str(error)
+            continue
+        runs[name] = partial(run, data.X, data.y)
+    timed = interleave(runs, spec.repeats or settings.repeats)
+    return {
+        "data": describe(data),
+        "n_iter": settings.n_iter,
+        "epsilon": settings.epsilon,
+        "passes": settings.passes,
+        "absent": absent,
+        "seconds": {name: median(times) for name, times in timed.items()},
+        "runs": timed,
+    }
+
+
+def _run(name: str, settings: EndToEnd, training: Training, X: Any, y: Any) -> float:
+    if name == "product":
+        return product_seconds(X)
+    if name == "product32":
+        return product_seconds(X, np.float32)
+    if name == "dplasso":
+        model = DPLassoClassifier(**own_parameters("dplasso", training))
+        return seconds(lambda: model.fit(X, y))
+    return fit_seconds(name, X, y, settings.inverse_penalty, settings.passes)
+
+
+def section(results: dict[str, dict[str, Any]]) -> str:
+    """Write the comparison's part of the report."""
+    rows, notes = [], []
+    for case, found in results.items():
+        times = found["seconds"]
+        ours = times.get("dplasso")
+        for name, time in times.items():
+            what = {
+                "dplasso": f"dplasso, {found['n_iter']:,} steps, epsilon {found['epsilon']:g}",
+                "product": "one X.T @ r by scipy, r float64",
+                "product32": "one X.T @ r by scipy, r float32 as X",
+                "liblinear": "liblinear, L1",
+                "saga": f"saga, L1, {found['passes']} passes",
+                "skglm": "skglm, sparse logistic regression",
+            }.get(name, name)
+            rows.append(
+                [case, what, seconds_text(time), "-" if ours is None else ratio(time, ours)]
+            )
+        if ours is not None and "product" in times:
+            products = ours / times["product"]
+            notes.append(
+                f"{case}: the fit takes {products:.1f} float64 products (asked: {PRODUCTS:g}): "
+                f"{'reached' if products <= PRODUCTS else 'not reached'}."
+            )
+        if ours is not None and "liblinear" in times:
+            faster = times["liblinear"] / ours
+            notes.append(
+                f"{case}: {faster:.1f} times faster than liblinear (asked: {LIBLINEAR:g}): "
+                f"{'reached' if faster >= LIBLINEAR else 'not reached'}."
+            )
+        notes.extend(f"{case}: {name} left out: {why}." for name, why in found["absent"].items())
+    shapes = [
+        [case, found["data"]["source"], sizes(found["data"])] for case, found in results.items()
+    ]
+    return "\n\n".join(
+        [
+            "## End to end",
+            "From a CSR in memory to a fitted model; the others fit without privacy and without "
+            "intercept, at the same penalty.",
+            table(["data set", "what", "rows x columns, non-zeros"], shapes),
+            table(["data set", "what", "time", "over dplasso's"], rows),
+            "\n".join(f"- {note}" for note in notes),
+        ]
+    )
+
+
+def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
+    """Draw the times as bars."""
+    axis = figure.subplots()
+    names = list(dict.fromkeys(name for found in results.values() for name in found["seconds"]))
+    width = 0.8 / max(1, len(results))
+    for i, (case, found) in enumerate(results.items()):
+        heights = [found["seconds"].get(name, np.nan) for name in names]
+        axis.bar(np.arange(len(names)) + i * width, heights, width, label=case)
+    axis.set_yscale("log")
+    axis.set_ylabel("seconds")
+    axis.set_xticks(np.arange(len(names)) + width * (len(results) - 1) / 2, names)
+    axis.legend(frameon=False)

@@ -1,0 +1,130 @@
+"""svmlight text to a matrix: our reader against scikit-learn's, on the same file, side by side.
+
+    python -m evidence.benchmarks.reading FILE.svm [FILE.svm.gz ...] [--out reading.json]
+
+Each file is read by both in turn; the matrices are compared entry by entry. Processor time is
+given beside time on the clock, because our reader uses several threads and a busy machine has
+none to spare.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+from dplasso.data.streams import COMPRESSED_SUFFIXES
+from dplasso.data.svmlight.reader import read_svmlight
+from evidence.benchmarks.machine import describe_machine, machine_line, usable_cores
+from evidence.benchmarks.tables import ratio, seconds_text, table
+from evidence.benchmarks.timing import interleave
+
+TARGET = 8.0
+PEER = "scikit-learn"
+
+
+def measure(path: Path, threads: list[int], repeats: int) -> dict[str, Any]:
+    """Time the readers on one file, and see that they agree."""
+    theirs, their_labels = load_svmlight_file(str(path), dtype=np.float32, zero_based=False)
+    ours, labels = read_svmlight(path)
+    agree = (
+        ours.shape == theirs.shape
+        and np.array_equal(ours.indptr, theirs.indptr)
+        and np.array_equal(ours.indices, theirs.indices)
+        and np.array_equal(ours.data, theirs.data)
+        and np.array_equal(labels, their_labels)
+    )
+    description = {
+        "file": path.name,
+        "bytes": path.stat().st_size,
+        "rows": ours.shape[0],
+        "columns": ours.shape[1],
+        "nnz": ours.nnz,
+    }
+    del theirs, ours
+    runs: dict[str, Callable[[], tuple[float, float]]] = {
+        PEER: lambda: _clocks(
+            lambda: load_svmlight_file(str(path), dtype=np.float32, zero_based=False)
+        )
+    }
+    for n in threads:
+        name = f"dplasso, {n} thread{'s' if n > 1 else ''}"
+        runs[name] = lambda n=n: _clocks(lambda: read_svmlight(path, n_threads=n))
+    timed = interleave(runs, repeats)
+    return {
+        "data": description,
+        "agree": bool(agree),
+        "seconds": {name: median(wall for wall, _ in times) for name, times in timed.items()},
+        "processor_seconds": {
+            name: median(used for _, used in times) for name, times in timed.items()
+        },
+        "runs": timed,
+    }
+
+
+def _clocks(work: Callable[[], object]) -> tuple[float, float]:
+    """Time one call: by the clock, and in processor time of all threads."""
+    wall, used = time.perf_counter(), time.process_time()
+    work()
+    return time.perf_counter() - wall, time.process_time() - used
+
+
+def section(results: list[dict[str, Any]]) -> str:
+    """Write the comparison as Markdown."""
+    rows, notes = [], []
+    for found in results:
+        data, base = found["data"], found["seconds"][PEER]
+        used_base = found["processor_seconds"][PEER]
+        for name, wall in found["seconds"].items():
+            used = found["processor_seconds"][name]
+            rows.append(
+                [
+                    f"{data['file']}, {data['bytes'] / 1e6:,.0f} MB",
+                    name,
+                    seconds_text(wall),
+                    ratio(base, wall),
+                    seconds_text(used),
+                    ratio(used_base, used),
+                ]
+            )
+        best = base / min(found["seconds"].values())
+        asked = ""
+        if not data["file"].endswith(COMPRESSED_SUFFIXES):
+            reached = "reached" if best >= TARGET else "not reached"
+            asked = f" (asked of plain text: {TARGET:g}, {reached})"
+        notes.append(
+            f"- {data['file']}: {best:.1f} times faster than scikit-learn{asked}; the matrices "
+            f"{'agree entry by entry' if found['agree'] else 'DO NOT AGREE'}."
+        )
+    head = ["file", "reader", "time", "faster", "processor time", "less"]
+    return "\n\n".join(["## Reading svmlight text", table(head, rows), "\n".join(notes)])
+
+
+def main(arguments: list[str]) -> int:
+    """Measure the files; return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m evidence.benchmarks.reading", description=__doc__
+    )
+    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="svmlight text")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of each reader (5)")
+    parser.add_argument("--out", type=Path, metavar="JSON", help="write all figures here")
+    parser.add_argument("--threads", type=int, nargs="+", help="threads (1, and all cores)")
+    chosen = parser.parse_args(arguments)
+    threads = chosen.threads or sorted({1, usable_cores()})
+    machine = describe_machine()
+    results = [measure(path, threads, chosen.repeats) for path in chosen.files]
+    if chosen.out is not None:
+        chosen.out.write_text(json.dumps({"machine": machine, "files": results}, indent=1) + "\n")
+    print(section(results))
+    print(f"\nMeasured on: {machine_line(machine)}; medians of {chosen.repeats} runs.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,376 @@
+"""Black-box audits: fit many times on two neighbours, and tell the releases apart.
+
+The neighbours differ in a canary that owns a feature. One part of the runs builds scores, a second
+chooses one event, and the rest tests that event alone, so the confidence needs no correction for
+the search (Ding et al. 2018, Tramer et al. 2022). What an audit finds is a lower bound on epsilon
+that holds with the stated confidence; finding nothing proves nothing.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta
+
+from dplasso.audit.bounds import (
+    binomial_lower,
+    binomial_upper,
+    epsilon_lower_bound,
+    range_lower_bound,
+)
+from dplasso.audit.claims import Data, Finding, Fit, Target
+from dplasso.audit.problems import canary_pair
+
+Progress = Callable[[int, int], None]
+
+# At most this many events per score are compared before one is chosen.
+_THRESHOLDS = 200
+# Where no event shows anything at the confidence asked for, the choice is made at this one.
+_LENIENT = 0.2
+# The column in which the canary's share shows.
+CANARY = 0
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Releases of many fits on one data set.
+
+    Attributes
+    ----------
+    vertex : ndarray of int64, shape (runs, T)
+        Coordinates.
+    sign : ndarray of int64, shape (runs, T)
+        Signs.
+    """
+
+    vertex: NDArray[np.int64]
+    sign: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return int(self.vertex.shape[0])
+
+    def part(self, first: int, last: int) -> "Runs":
+        """Take runs `first` to `last` (exclusive)."""
+        return Runs(self.vertex[first:last], self.sign[first:last])
+
+    def names(self) -> list[bytes]:
+        """Give each release as bytes, equal where the releases are."""
+        whole = np.ascontiguousarray(np.stack([self.vertex, self.sign], axis=2))
+        return [row.tobytes() for row in whole]
+
+
+@dataclass(frozen=True)
+class Roc:
+    """How well the attack tells the neighbours apart, on the runs that test it.
+
+    Attributes
+    ----------
+    false_positive_rate, true_positive_rate : ndarray of float64
+        Of the events "score at least tau", for all tau.
+    chosen : dict
+        The event tested: its two rates with their Clopper-Pearson bounds, as ``rate``,
+        ``rate_bound`` (where it is unlikely) and ``power``, ``power_bound`` (where it is likely).
+    """
+
+    false_positive_rate: NDArray[np.float64]
+    true_positive_rate: NDArray[np.float64]
+    chosen: dict[str, float]
+
+
+def collect(fit: Fit, data: Data, runs: int, progress: Callable[[int], None] | None = None) -> Runs:
+    """Fit many times.
+
+    Parameters
+    ----------
+    fit : callable
+        As in `Target`.
+    data : Data
+        What is fitted.
+    runs : int
+        How often, at least once.
+    progress : callable, optional
+        Called now and then with the number of fits since the last call.
+
+    Returns
+    -------
+    Runs
+    """
+    releases = []
+    told = 0
+    for done in range(1, runs + 1):
+        release = fit(data)
+        releases.append((np.asarray(release.vertex), np.asarray(release.sign)))
+        if progress is not None and (done % 64 == 0 or done == runs):
+            progress(done - told)
+            told = done
+    return Runs(
+        np.array([vertex for vertex, _ in releases], dtype=np.int64),
+        np.array([sign for _, sign in releases], dtype=np.int64),
+    )
+
+
+def _at_canary(runs: Runs) -> NDArray[np.int64]:
+    """Give each step as -1, 0 or +1: the sign at the canary's column, or 0 for another column."""
+    outcomes: NDArray[np.int64] = np.where(runs.vertex == CANARY, runs.sign, 0)
+    return outcomes
+
+
+def _codes(runs: Runs) -> NDArray[np.int64]:
+    """Give each vertex as one number: twice the coordinate, plus one for a positive sign."""
+    codes: NDArray[np.int64] = 2 * runs.vertex + (runs.sign > 0)
+    return codes
+
+
+def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]:
+    """Learn scores that are high on the first data set's releases.
+
+    Parameters
+    ----------
+    one, other : Runs
+        Releases to learn from.
+
+    Returns
+    -------
+    list of callable
+        Each gives a number per release: the canary's weight in the model; whether its vertices
+        came at all, by sign; the log-likelihood ratio of the steps taken as independent; and
+        whether this very release has been seen on the one data set and not on the other.
+    """
+    steps = one.vertex.shape[1]
+    weight = np.arange(2, steps + 2, dtype=np.float64)
+    codes = _codes(one), _codes(other)
+    values = 1 + max(int(part.max()) for part in codes)
+    counts = [
+        np.array([(part == value).sum(axis=0) for value in range(values + 1)]) for part in codes
+    ]
+    # The last row stands for vertices that have not been seen: it says nothing.
+    table = np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5)
+    seen = set(one.names()), set(other.names())
+
+    def likelihood(runs: Runs) -> NDArray[Any]:
+        ratios = np.take_along_axis(table, np.minimum(_codes(runs), values), axis=0)
+        return np.asarray(ratios.sum(axis=1))
+
+    def familiar(runs: Runs) -> NDArray[Any]:
+        names = runs.names()
+        return np.array([(name in seen[0]) - float(name in seen[1]) for name in names])
+
+    return [
+        lambda runs: _at_canary(runs) @ weight,
+        lambda runs: _at_canary(runs).max(axis=1, initial=0),
+        lambda runs: _at_canary(runs).min(axis=1, initial=0),
+        likelihood,
+        familiar,
+    ]
+
+
+def _best_threshold(
+    high: NDArray[np.float64], low: NDArray[np.float64], delta: float, alpha: float
+) -> tuple[float, float, float]:
+    """Choose tau such that "at least tau" bounds epsilon best, `high` being likelier to be so.
+
+    Returns the bound at `alpha`, what breaks ties at 0 (the bound at a confidence that small
+    effects reach), and tau.
+    """
+    values = np.unique(np.concatenate([high, low]))
+    if values.size > _THRESHOLDS:
+        values = np.unique(np.quantile(values, np.linspace(0, 1, _THRESHOLDS)))
+    hits = [part.size - np.searchsorted(np.sort(part), values) for part in (high, low)]
+    bound = np.maximum(0.0, _log_rates(hits, (high.size, low.size), delta, alpha))
+    lenient = _log_rates(hits, (high.size, low.size), delta, _LENIENT)
+    best = np.lexsort((lenient, bound))[-1]
+    return float(bound[best]), float(lenient[best]), float(values[best])
+
+
+def _log_rates(
+    hits: list[NDArray[np.int64]], trials: tuple[int, int], delta: float, alpha: float
+) -> NDArray[np.float64]:
+    """Give ``log((likely - delta) / unlikely)`` at the ends of the intervals, for many events."""
+    likely = np.where(hits[0] > 0, beta.ppf(alpha / 2, hits[0], trials[0] - hits[0] + 1), 0.0)
+    misses = trials[1] - hits[1]
+    unlikely = 1.0 - np.where(misses > 0, beta.ppf(alpha / 2, misses, hits[1] + 1), 0.0)
+    return np.asarray(np.log(np.maximum(likely - delta, 1e-300)) - np.log(unlikely))
+
+
+def audit_canary(
+    target: Target,
+    runs: int,
+    false_alarm: float,
+    *,
+    name: str = "canary: whole fits",
+    progress: Progress | None = None,
+) -> tuple[Finding, Roc]:
+    """Bound a fit's epsilon from below by telling apart two neighbours that differ in a canary.
+
+    Parameters
+    ----------
+    target : Target
+        What is audited.
+    runs : int
+        Fits on each of the two data sets, at least 8.
+    false_alarm : float
+        Probability that a true claim is called violated.
+    name : str
+        Of the finding.
+    progress : callable, optional
+        Called with the fits done and their number.
+
+    Returns
+    -------
+    finding : Finding
+    roc : Roc
+        Of the score that was chosen.
+    """
+    claim = target.claim
+    one, other = _both(target, runs, progress)
+    quarter, half = runs // 4, runs // 2
+    scores = build_scores(one.part(0, quarter), other.part(0, quarter))
+    chosen = one.part(quarter, half), other.part(quarter, half)
+    best = (-1.0, -math.inf, math.inf, 0, 1.0)
+    for index, score in enumerate(scores):
+        high, low = (np.asarray(score(part), dtype=np.float64) for part in chosen)
+        for side in (1.0, -1.0):
+            pair = (high, low) if side > 0 else (-low, -high)
+            found = _best_threshold(*pair, claim.delta, false_alarm)
+            best = max(best, (*found, index, side))
+    *_, threshold, index, side = best
+    tested = one.part(half, runs), other.part(half, runs)
+    # From here on "high" is the data set on which the event is thought to be likely.
+    values = [side * np.asarray(scores[index](part), dtype=np.float64) for part in tested]
+    high, low = values if side > 0 else values[::-1]
+    hits = int((high >= threshold).sum()), int((low >= threshold).sum())
+    trials = high.size, low.size
+    audited = epsilon_lower_bound(hits, trials, claim.delta, false_alarm)
+    chosen_event = {
+        "rate": hits[1] / trials[1],
+        "rate_bound": binomial_upper(hits[1], trials[1], false_alarm / 2),
+        "power": hits[0] / trials[0],
+        "power_bound": binomial_lower(hits[0], trials[0], false_alarm / 2),
+    }
+    finding = Finding(
+        name=name,
+        claimed=claim.epsilon,
+        audited=audited,
+        delta=claim.delta,
+        false_alarm=false_alarm,
+        violated=audited > claim.epsilon,
+        about="fit",
+        detail=(
+            f"an event came {hits[0]:,} times in {trials[0]:,} fits on one data set and "
+            f"{hits[1]:,} times in {trials[1]:,} on its neighbour: epsilon is at least "
+            f"{audited:.4g}; {claim.epsilon:.4g} is claimed"
+        ),
+        figures={
+            "runs": 2 * runs,
+            "n_iter": claim.n_iter,
+            "score": ("weight", "came with +", "came with -", "likelihood", "seen")[index],
+            "hits": list(hits),
+            "trials": list(trials),
+            "area_under_roc": _area(high, low),
+        },
+    )
+    return finding, _roc(high, low, chosen_event)
+
+
+def audit_canary_step(
+    target: Target, runs: int, false_alarm: float, progress: Progress | None = None
+) -> Finding:
+    """Bound eps0 from below by the last of two steps, given what the first released.
+
+    Whole fits need a large effect to exceed epsilon at a small delta; a step has none to spare. So
+    this is the audit that notices a factor of 2 in the sensitivity.
+
+    Parameters
+    ----------
+    target : Target
+        With a claim for two steps.
+    runs, false_alarm, progress
+        As in `audit_canary`.
+
+    Returns
+    -------
+    Finding
+    """
+    claim = target.claim
+    one, other = _both(target, runs, progress)
+    half = runs // 2
+    best = (-1.0, -1, 1)
+    # What the first step may have released; -1 asks about the first step itself.
+    histories = sorted({-1, *_codes(one)[:half, 0].tolist()}) if claim.n_iter > 1 else [-1]
+    for first in histories:
+        for sign in (-1, 1):
+            hits, trials = _last_step(one.part(0, half), other.part(0, half), first, sign)
+            best = max(best, (range_lower_bound(hits, trials, false_alarm), first, sign))
+    _, first, sign = best
+    hits, trials = _last_step(one.part(half, runs), other.part(half, runs), first, sign)
+    audited = range_lower_bound(hits, trials, false_alarm)
+    history = "at the first step"
+    if first >= 0:
+        history = f"after the vertex {'+' if first % 2 else '-'}e_{first // 2}"
+    return Finding(
+        name="canary: one step",
+        claimed=claim.eps0,
+        audited=audited,
+        delta=0.0,
+        false_alarm=false_alarm,
+        # A draw's inexactness, 2^-42 in all, shows in no number of runs that can be made.
+        violated=audited > claim.eps0 + 1e-9,
+        about="step",
+        detail=(
+            f"{history}, of the steps along e_0 those with sign {sign:+d} were {hits[0]:,} of "
+            f"{trials[0]:,} on "
+            f"one data set and {hits[1]:,} of {trials[1]:,} on its neighbour: eps0 is at least "
+            f"{audited:.4g}; {claim.eps0:.4g} is claimed"
+        ),
+        figures={"runs": 2 * runs, "hits": list(hits), "trials": list(trials)},
+    )
+
+
+def _both(target: Target, runs: int, progress: Progress | None) -> tuple[Runs, Runs]:
+    """Fit on both of the canary's neighbours."""
+    done = 0
+
+    def count(fits: int) -> None:
+        nonlocal done
+        done += fits
+        if progress is not None:
+            progress(done, 2 * runs)
+
+    one, other = canary_pair(target.claim)
+    return collect(target.fit, one, runs, count), collect(target.fit, other, runs, count)
+
+
+def _last_step(
+    one: Runs, other: Runs, first: int, sign: int
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Count the signs of steps along the canary's column, given the first vertex (-1: at it).
+
+    Returns hits and trials, each for the one data set and the other. A sign that is likelier on
+    the other is covered by the opposite sign, so no order is read off the counts.
+    """
+    counts = []
+    for runs in (one, other):
+        step = 0 if first < 0 else 1
+        kept = np.full(len(runs), True) if first < 0 else _codes(runs)[:, 0] == first
+        signs = _at_canary(runs)[kept, step]
+        counts.append((int((signs == sign).sum()), int((signs != 0).sum())))
+    (hits, trials), (other_hits, other_trials) = counts
+    return (hits, other_hits), (trials, other_trials)
+
+
+def _roc(high: NDArray[np.float64], low: NDArray[np.float64], chosen: dict[str, float]) -> Roc:
+    thresholds = np.unique(np.concatenate([high, low]))[::-1]
+    above = [
+        (values.size - np.searchsorted(np.sort(values), thresholds)) / values.size
+        for values in (low, high)
+    ]
+    rates = [np.concatenate([[0.0], part]) for part in above]
+    return Roc(rates[0], rates[1], chosen)
+
+
+def _area(high: NDArray[np.float64], low: NDArray[np.float64]) -> float:
+    roc = _roc(high, low, {})
+    return float(np.trapezoid(roc.true_positive_rate, roc.false_positive_rate))

@@ -1,0 +1,128 @@
+"""Auditing with one fit: many canaries at once, each in or out by a fair coin.
+
+After Steinke, Nasr and Jagielski 2023 (arXiv 2305.08846). The coins are independent, so a claim
+about each record bounds how many of them can be guessed right together; one release of a fit is
+enough. It is weak for a sound mechanism, where many canaries share one budget, and cheap: the very
+fit that is going to be released can be audited.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.audit.bounds import one_run_epsilon, one_run_p_value
+from dplasso.audit.claims import Finding, Release, Target
+from dplasso.audit.problems import many_canaries
+
+# Guesses are made about this part of the canaries, half of them "in": the sure ones.
+GUESSED = 0.8
+
+
+def canary_scores(release: Release, canaries: int) -> NDArray[np.float64]:
+    """Score every canary: high if the release looks as if it was in (or had label 1).
+
+    Parameters
+    ----------
+    release : Release
+        Of one fit on `many_canaries`.
+    canaries : int
+        m.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        The weight of the canary's feature in the model, up to a common factor.
+    """
+    vertex, sign = np.asarray(release.vertex), np.asarray(release.sign, dtype=np.float64)
+    steps = np.arange(2, vertex.size + 2)
+    inside = vertex < canaries
+    scores = np.zeros(canaries)
+    np.add.at(scores, vertex[inside], (sign * steps)[inside])
+    return scores
+
+
+def guess(
+    scores: NDArray[np.float64], guesses: int, coins: np.random.Generator
+) -> NDArray[np.int64]:
+    """Guess a fixed number of coins from scores.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (m,)
+        Of `canary_scores`.
+    guesses : int
+        r, even: half of them for the highest scores, half for the lowest.
+    coins : numpy.random.Generator
+        Breaks ties.
+
+    Returns
+    -------
+    ndarray of int64, shape (m,)
+        +1 for "in", -1 for "out", 0 for no guess.
+    """
+    order = np.lexsort((coins.random(scores.size), scores))
+    guessed = np.zeros(scores.size, dtype=np.int64)
+    half = guesses // 2
+    guessed[order[:half]] = -1
+    guessed[order[scores.size - half :]] = 1
+    return guessed
+
+
+def audit_one_run(
+    target: Target,
+    canaries: int,
+    false_alarm: float,
+    *,
+    coins: np.random.Generator | None = None,
+    attack: Callable[[Release, int], NDArray[np.float64]] = canary_scores,
+) -> Finding:
+    """Bound a fit's epsilon from below by one release.
+
+    Parameters
+    ----------
+    target : Target
+        What is audited; with about 4 steps per canary most of their features are drawn.
+    canaries : int
+        m, at least 3.
+    false_alarm : float
+        Probability that a true claim is called violated.
+    coins : numpy.random.Generator, optional
+        Of the auditor: who is in. Fresh entropy by default.
+    attack : callable, default=canary_scores
+        Scores the canaries from the release.
+
+    Returns
+    -------
+    Finding
+    """
+    claim = target.claim
+    coins = np.random.default_rng() if coins is None else coins
+    bits = coins.random(canaries) < 0.5
+    release = target.fit(many_canaries(claim, bits))
+    # The number of guesses is fixed before the release is seen, as the theorem asks.
+    guesses = 2 * int(GUESSED * canaries / 2)
+    guessed = guess(attack(release, canaries), guesses, coins)
+    correct = int(((guessed > 0) & bits).sum() + ((guessed < 0) & ~bits).sum())
+    audited = one_run_epsilon(canaries, guesses, correct, claim.delta, false_alarm)
+    chance = one_run_p_value(canaries, guesses, correct, claim.epsilon, claim.delta)
+    return Finding(
+        name="one run, many canaries",
+        claimed=claim.epsilon,
+        audited=audited,
+        delta=claim.delta,
+        false_alarm=false_alarm,
+        violated=chance < false_alarm,
+        about="fit",
+        detail=(
+            f"of {canaries:,} canaries in one fit, {correct:,} of {guesses:,} guesses were right: "
+            f"epsilon is at least {audited:.4g}; {claim.epsilon:.4g} is claimed"
+        ),
+        figures={
+            "canaries": canaries,
+            "guesses": guesses,
+            "correct": correct,
+            "n_iter": claim.n_iter,
+            "p_value": chance,
+        },
+    )

@@ -1,0 +1,134 @@
+"""The picture of an audit: the attack's ROC curve against what the claim allows."""
+
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from dplasso.audit.black_box import Roc
+from dplasso.audit.claims import Finding
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Of the Okabe-Ito palette: told apart by colour-blind readers and in grey print.
+_CLAIM = "#0072B2"
+_ATTACK = "#D55E00"
+_QUIET = "#666666"
+# Rates from fewer runs than this are mostly chance; the logarithmic axes end there.
+_FEWEST_RUNS_SHOWN = 30
+
+
+def allowed_power(rate: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]:
+    """Give the largest true positive rate that (epsilon, delta)-privacy allows.
+
+    Parameters
+    ----------
+    rate : ndarray of float64
+        False positive rates, in [0, 1].
+    epsilon, delta : float
+        The claim.
+
+    Returns
+    -------
+    ndarray of float64
+        ``min(1, e^epsilon rate + delta, 1 - e^-epsilon (1 - delta - rate))`` (Kairouz, Oh and
+        Viswanath 2015).
+    """
+    with np.errstate(over="ignore"):
+        steep = np.exp(epsilon) * rate + delta
+    flat = 1.0 - np.exp(-epsilon) * (1.0 - delta - rate)
+    return np.asarray(np.minimum(1.0, np.minimum(steep, flat)))
+
+
+def audit_picture(roc: Roc, finding: Finding) -> bytes:
+    """Draw an attack's ROC curve and the region that the claim rules out.
+
+    Parameters
+    ----------
+    roc : Roc
+        Of the canary audit.
+    finding : Finding
+        Of the same audit.
+
+    Returns
+    -------
+    bytes
+        A PNG image: the same curves on linear axes (left) and on logarithmic ones (right), where
+        the rare events are.
+    """
+    figure = Figure(figsize=(14, 7.4), layout="constrained")
+    verdict = "VIOLATION" if finding.violated else "consistent with the claim"
+    figure.suptitle(
+        f"{finding.name}: claimed epsilon {finding.claimed:g} (delta {finding.delta:g}), "
+        f"audited at least {finding.audited:.3g}: {verdict}",
+        fontsize=15,
+        fontweight="bold",
+    )
+    left, right = figure.subplots(1, 2)
+    _draw(left, roc, finding, np.linspace(0.0, 1.0, 1001))
+    left.set_aspect("equal", anchor="N")
+    left.set_xlim(-0.01, 1.01)
+    left.set_ylim(-0.01, 1.01)
+    left.legend(loc="lower right", fontsize=10.5)
+    least = _FEWEST_RUNS_SHOWN / min(finding.figures["trials"])
+    _draw(right, roc, finding, np.geomspace(least, 1.0, 1001))
+    right.set_xscale("log")
+    right.set_yscale("log")
+    right.set_xlim(least, 1.1)
+    right.set_ylim(least, 1.1)
+    title = f"the same, logarithmic, down to {_FEWEST_RUNS_SHOWN} runs"
+    right.set_title(title, fontsize=12, loc="left")
+    left.set_title(
+        f"{finding.figures['runs']:,} fits; the event was chosen on other runs than these",
+        fontsize=12,
+        loc="left",
+    )
+    for axes in (left, right):
+        axes.set_xlabel("false positive rate (unlikely data set)")
+        axes.set_ylabel("true positive rate (likely data set)")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
+    image = BytesIO()
+    figure.savefig(image, format="png", dpi=110)
+    return image.getvalue()
+
+
+def _draw(axes: "Axes", roc: Roc, finding: Finding, rate: NDArray[np.float64]) -> None:
+    allowed = allowed_power(rate, finding.claimed, finding.delta)
+    axes.fill_between(rate, allowed, 1.0, color=_CLAIM, alpha=0.12, linewidth=0)
+    axes.plot(rate, allowed, color=_CLAIM, linewidth=2, label="most that the claim allows")
+    axes.plot(rate, rate, color=_QUIET, linewidth=1, linestyle=":", label="guessing")
+    if finding.audited > 0:
+        axes.plot(
+            rate,
+            allowed_power(rate, finding.audited, finding.delta),
+            color=_ATTACK,
+            linewidth=1.2,
+            linestyle="--",
+            label=f"epsilon {finding.audited:.3g}, the audited bound",
+        )
+    axes.plot(
+        roc.false_positive_rate,
+        roc.true_positive_rate,
+        color=_ATTACK,
+        linewidth=2.2,
+        label="the attack",
+    )
+    chosen = roc.chosen
+    axes.errorbar(
+        [chosen["rate"]],
+        [chosen["power"]],
+        xerr=[[0.0], [chosen["rate_bound"] - chosen["rate"]]],
+        yerr=[[chosen["power"] - chosen["power_bound"]], [0.0]],
+        color="black",
+        marker="o",
+        markersize=6,
+        capsize=4,
+        linewidth=1.4,
+        label="the event tested, with its bounds",
+        zorder=5,
+    )

@@ -1,0 +1,116 @@
+"""What a set of audits adds up to: a verdict, in words and as JSON."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dplasso.audit.claims import Claim, Finding
+
+VIOLATION = "violation"
+CONSISTENT = "consistent"
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings about one claim.
+
+    Attributes
+    ----------
+    claim : Claim
+        Of the fit that was asked about.
+    findings : tuple of Finding
+        In the order of the audits.
+    """
+
+    claim: Claim
+    findings: tuple[Finding, ...]
+
+    @property
+    def false_alarm(self) -> float:
+        """Bound the probability that any true claim was called violated: the audits' added up."""
+        return math.fsum(finding.false_alarm for finding in self.findings)
+
+    @property
+    def violated(self) -> bool:
+        """Say whether any audit refuted its claim."""
+        return any(finding.violated for finding in self.findings)
+
+    @property
+    def verdict(self) -> str:
+        """Give "violation" or "consistent"; the latter is no proof of privacy."""
+        return VIOLATION if self.violated else CONSISTENT
+
+    @property
+    def audited_epsilon(self) -> float:
+        """Give the largest lower bound on a whole fit's epsilon; 0 without an audit of fits."""
+        return max((f.audited for f in self.findings if f.about == "fit"), default=0.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the report as plain values; infinities and NaN are left as floats.
+
+        Returns
+        -------
+        dict
+            ``claim``, ``audited_epsilon``, ``confidence``, ``verdict`` and ``findings``.
+        """
+        return {
+            "claim": asdict(self.claim),
+            "audited_epsilon": self.audited_epsilon,
+            "confidence": 1.0 - self.false_alarm,
+            "false_alarm": self.false_alarm,
+            "verdict": self.verdict,
+            "violated": self.violated,
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+    def text(self) -> str:
+        """Word the verdict.
+
+        Returns
+        -------
+        str
+            One paragraph.
+        """
+        claim = self.claim
+        promise = f"epsilon = {claim.epsilon:g}, delta = {claim.delta:g}, {claim.neighbors}"
+        found = _number(self.audited_epsilon)
+        sure = f"confidence {100 * (1 - self.false_alarm):.6g} %"
+        if self.violated:
+            refuted = ", ".join(f.name for f in self.findings if f.violated)
+            return (
+                f"VIOLATION: the claim ({promise}) is refuted; audited epsilon {found}, {sure}. "
+                f"Refuted by: {refuted}."
+            )
+        return (
+            f"Consistent: nothing refutes the claim ({promise}); audited epsilon {found}, {sure}. "
+            "That is a lower bound: an audit can refute a claim, never prove one."
+        )
+
+
+def make_report(claim: Claim, findings: Sequence[Finding]) -> Report:
+    """Collect findings.
+
+    Parameters
+    ----------
+    claim : Claim
+        Of the fit that was asked about.
+    findings : sequence of Finding
+        At least one.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    ValueError
+        Without findings: no audit must not read as a clean one.
+    """
+    if not findings:
+        raise ValueError("no audit was made, so there is nothing to report")
+    return Report(claim, tuple(findings))
+
+
+def _number(value: float) -> str:
+    return "infinite" if math.isinf(value) else f"{value:.4g}"

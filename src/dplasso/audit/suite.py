@@ -1,0 +1,177 @@
+"""The audits together: which are made on what, and how the false-alarm rate is shared out."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from dplasso.audit.black_box import Roc, audit_canary, audit_canary_step
+from dplasso.audit.claims import Finding, Target
+from dplasso.audit.exact import audit_exact
+from dplasso.audit.one_run import audit_one_run
+from dplasso.audit.problems import neighbourhoods
+from dplasso.audit.repeats import audit_repeats
+from dplasso.audit.report import Report, make_report
+
+METHODS = ("exact", "canary", "one-run")
+
+# Few enough for every transcript to be enumerated, enough for a record to reach its full share.
+EXACT_STEPS = 3
+# Steps per canary of the one-run audit: nearly all of their features are drawn at least once.
+STEPS_PER_CANARY = 4
+# Fits of two steps are cheap, and only those with one history count: this many times the runs.
+STEP_RUNS = 2
+# Fits whose releases are compared with each other (400 show any 8-bit seed), and their steps.
+FEWEST_REPEATS, MOST_REPEATS, REPEAT_STEPS = 400, 2000, 12
+# The public estimator's checks take longer than a small fit: it gets a part of the runs.
+PUBLIC_PART, FEWEST_PUBLIC = 20, 200
+FEWEST_RUNS, FEWEST_CANARIES = 100, 10
+# Sampling audits made by each method; the false-alarm rate is divided by their number.
+_SAMPLING = {"exact": 0, "canary": 4, "one-run": 1}
+
+Progress = Callable[[str, int, int], None]
+
+
+class Builder(Protocol):
+    """Makes the targets: the same implementation at several numbers of steps."""
+
+    def __call__(self, n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
+        """Make a target.
+
+        Parameters
+        ----------
+        n_iter : int
+            Number of steps; the total claim stays what it is.
+        public : bool, default=False
+            Through the interface that users call, rather than the fastest way to the release.
+        intercept : bool, default=False
+            Whether a constant column is part of it.
+        """
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is audited.
+
+    Attributes
+    ----------
+    methods : tuple of {"exact", "canary", "one-run"}
+        Which audits.
+    n_iter : int
+        Steps of the whole fits of the canary audit.
+    runs : int
+        Fits on each of the canary's two data sets.
+    canaries : int
+        Of the one-run audit.
+    false_alarm : float
+        Probability, over all audits together, that a true claim is called violated.
+    """
+
+    methods: tuple[str, ...] = METHODS
+    n_iter: int = 10
+    runs: int = 10_000
+    canaries: int = 1000
+    false_alarm: float = 5e-4
+
+    def __post_init__(self) -> None:
+        if unknown := sorted(set(self.methods) - set(METHODS)):
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {unknown[0]!r}")
+        if self.runs < FEWEST_RUNS:
+            raise ValueError(f"runs must be at least {FEWEST_RUNS}, got {self.runs}")
+        if self.canaries < FEWEST_CANARIES:
+            raise ValueError(f"canaries must be at least {FEWEST_CANARIES}, got {self.canaries}")
+        if not 0 < self.false_alarm < 1:
+            raise ValueError(f"false_alarm must be in (0, 1), got {self.false_alarm!r}")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a plan came to.
+
+    Attributes
+    ----------
+    report : Report
+        All findings.
+    roc : Roc or None
+        Of the canary audit of whole fits; None if that was not made.
+    attack : Finding or None
+        Its finding.
+    """
+
+    report: Report
+    roc: Roc | None
+    attack: Finding | None
+
+
+def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Outcome:
+    """Make all audits of a plan.
+
+    Parameters
+    ----------
+    build : callable
+        See `Builder`.
+    plan : Plan
+        How much.
+    progress : callable, optional
+        Called with what is being done, how much of it is done, and how much there is.
+
+    Returns
+    -------
+    Outcome
+
+    Raises
+    ------
+    ValueError
+        For a setting out of range, or a mechanism or structure that an audit cannot take.
+    """
+    sampling = sum(_SAMPLING[method] for method in plan.methods)
+    share = plan.false_alarm / max(1, sampling)
+    findings: list[Finding] = []
+    roc = attack = one_run = None
+    if "one-run" in plan.methods:
+        # Made before any audit: its many steps ask the most of delta.
+        one_run = build(STEPS_PER_CANARY * plan.canaries, public=True)
+    if "exact" in plan.methods:
+        findings += _exact(build, progress)
+    if "canary" in plan.methods:
+        attack, roc = audit_canary(
+            build(plan.n_iter), plan.runs, share, progress=_named(progress, "canary: whole fits")
+        )
+        findings += [attack, *_other_sampling(build, plan, share, progress)]
+    if one_run is not None:
+        findings.append(audit_one_run(one_run, plan.canaries, share))
+    return Outcome(make_report(build(plan.n_iter).claim, findings), roc, attack)
+
+
+def _other_sampling(
+    build: Builder, plan: Plan, share: float, progress: Progress | None
+) -> Sequence[Finding]:
+    """Attack the public estimator, a single step, and the randomness."""
+    name = "canary: public estimator"
+    public, _ = audit_canary(
+        build(plan.n_iter, public=True),
+        max(FEWEST_PUBLIC, plan.runs // PUBLIC_PART),
+        share,
+        name=name,
+        progress=_named(progress, name),
+    )
+    name = "canary: one step"
+    step = audit_canary_step(build(2), STEP_RUNS * plan.runs, share, _named(progress, name))
+    fits = min(MOST_REPEATS, max(FEWEST_REPEATS, plan.runs))
+    name = "repeated releases"
+    repeats = audit_repeats(build(REPEAT_STEPS), fits, share, _named(progress, name))
+    return public, step, repeats
+
+
+def _exact(build: Builder, progress: Progress | None) -> Sequence[Finding]:
+    """Enumerate around every base; the constant column takes part."""
+    target = build(EXACT_STEPS, intercept=True)
+    findings: list[Finding] = []
+    for around in neighbourhoods(target.claim):
+        findings += audit_exact(target, around, _named(progress, f"exact ({around.name})"))
+    return findings
+
+
+def _named(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda done, total: progress(name, done, total)

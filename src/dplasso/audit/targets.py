@@ -1,0 +1,268 @@
+"""The estimator and its solver as targets of `dplasso.audit`."""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.audit.claims import Data, Prefix, Target, claim_of
+from dplasso.audit.suite import Builder
+from dplasso.errors import PrivacyLeakWarning
+from dplasso.estimators.lasso import DPLassoClassifier
+from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.drift import tolerance_of
+from dplasso.frank_wolfe.problem import Problem, build_problem
+from dplasso.frank_wolfe.solve import solve, take_sparse_steps
+from dplasso.frank_wolfe.standard import run_standard, start_standard
+from dplasso.frank_wolfe.state import start_sparse
+from dplasso.frank_wolfe.threads import crew
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.frank_wolfe.work import work_table
+from dplasso.privacy.mechanism import Mechanism, build_mechanism
+from dplasso.privacy.randomness import RandomStream, random_stream
+from dplasso.selection.forced import forced_state
+from dplasso.selection.implied import implied_log_probabilities
+from dplasso.selection.registry import SelectionRule, make_selector
+from dplasso.training.settings import check_settings
+
+
+@dataclass(frozen=True)
+class AuditSettings:
+    """What is audited: parameters of `DPLassoClassifier` by the same names.
+
+    Attributes
+    ----------
+    mechanism, epsilon, delta, n_iter, neighbors, feature_bound, l1_radius, selector, solver
+        As in `DPLassoClassifier`.
+    drift_tol : float, None or "auto"
+        Likewise.
+    fit_intercept : bool
+        Likewise; off by default, which leaves the canaries alone.
+    """
+
+    mechanism: str = "exponential"
+    epsilon: float = 1.0
+    delta: float = 1e-6
+    n_iter: int = 10
+    neighbors: str = "add-remove"
+    feature_bound: float = 1.0
+    l1_radius: float = 50.0
+    selector: str = "bucket"
+    solver: str = "sparse"
+    drift_tol: float | str | None = "auto"
+    fit_intercept: bool = False
+
+
+# What a broken implementation may change, for tests of the audits' power.
+NewStream = Callable[[], RandomStream]
+
+
+# The accountant takes a millisecond, ten times a small fit.
+@lru_cache(maxsize=64)
+def mechanism_of(settings: AuditSettings, n_samples: int) -> Mechanism:
+    """Calibrate the private step as the estimator does.
+
+    Parameters
+    ----------
+    settings : AuditSettings
+        Public parameters.
+    n_samples : int
+        Number of rows; only ``mechanism="paper"`` looks at it.
+
+    Returns
+    -------
+    Mechanism
+    """
+    return build_mechanism(
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        n_iter=settings.n_iter,
+        neighbors=settings.neighbors,
+        feature_bound=settings.feature_bound,
+        mechanism=settings.mechanism,
+        l1_radius=settings.l1_radius,
+        n_samples=n_samples,
+    )
+
+
+def solver_target(
+    settings: AuditSettings,
+    *,
+    alter: Callable[[Mechanism, int], Mechanism] | None = None,
+    new_stream: NewStream = random_stream,
+) -> Target:
+    """Make a target of the solver, without the estimator's checks: thousands of fits a second.
+
+    Parameters
+    ----------
+    settings : AuditSettings
+        What is audited.
+    alter : callable, optional
+        ``alter(mechanism, n_samples)`` breaks the mechanism behind the claim's back, to see whether
+        an audit notices.
+    new_stream : callable, default=random_stream
+        Gives each fit its random numbers.
+
+    Returns
+    -------
+    Target
+        With the claim of the unaltered mechanism.
+    """
+
+    def mechanism_for(data: Data) -> Mechanism:
+        n_samples = data.X.shape[0]
+        mechanism = mechanism_of(settings, n_samples)
+        return mechanism if alter is None else alter(mechanism, n_samples)
+
+    def fit(data: Data) -> Transcript:
+        problem = _problem(settings, data)
+        selector = _selector(settings, mechanism_for(data), problem)
+        solution = solve(
+            problem,
+            selector,
+            new_stream(),
+            solver=settings.solver,
+            drift_tol=tolerance_of(settings.drift_tol, private=True),
+        )
+        return solution.transcript
+
+    def step(data: Data, prefix: Prefix) -> NDArray[np.float64]:
+        problem = _problem(settings, data)
+        selector = _selector(settings, mechanism_for(data), problem)
+        return implied_log_probabilities(selector, _gradients(settings, problem, prefix))
+
+    # The number of rows plays no part in the claim; any will do.
+    return Target(claim_of(mechanism_of(settings, 1)), fit, step)
+
+
+def estimator_target(settings: AuditSettings) -> Target:
+    """Make a target of the public estimator: everything that a user's fit goes through.
+
+    Parameters
+    ----------
+    settings : AuditSettings
+        What is audited.
+
+    Returns
+    -------
+    Target
+        Without a `step`.
+    """
+    estimator = _estimator(settings)
+
+    def fit(data: Data) -> Any:
+        with warnings.catch_warnings():
+            # Who audits the paper's mechanism has been told.
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            return estimator.fit(data.X, data.y).transcript_
+
+    return Target(claim_of(mechanism_of(settings, 1)), fit)
+
+
+def builder(settings: AuditSettings) -> Builder:
+    """Make the targets of `dplasso.audit.run_audits`.
+
+    Parameters
+    ----------
+    settings : AuditSettings
+        What is audited; `n_iter` and `fit_intercept` are set by each audit.
+
+    Returns
+    -------
+    callable
+        See `dplasso.audit.suite.Builder`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        From the builder, for settings that the estimator would refuse.
+    """
+
+    def build(n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
+        asked = replace(settings, n_iter=n_iter, fit_intercept=intercept)
+        check_settings(_estimator(asked).get_params(deep=False))
+        return estimator_target(asked) if public else solver_target(asked)
+
+    return build
+
+
+def _estimator(settings: AuditSettings) -> DPLassoClassifier:
+    return DPLassoClassifier(
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        l1_radius=settings.l1_radius,
+        n_iter=settings.n_iter,
+        feature_bound=settings.feature_bound,
+        neighbors=settings.neighbors,
+        fit_intercept=settings.fit_intercept,
+        classes=(0, 1),
+        mechanism=settings.mechanism,
+        solver=settings.solver,
+        selector=settings.selector,
+        drift_tol=settings.drift_tol,
+    )
+
+
+def _problem(settings: AuditSettings, data: Data) -> Problem:
+    return build_problem(
+        data.X,
+        data.y.astype(np.int8),
+        bound=settings.feature_bound,
+        radius=settings.l1_radius,
+        n_steps=settings.n_iter,
+        intercept=settings.fit_intercept,
+        by_columns=settings.solver == "sparse",
+        n_threads=1,
+    )
+
+
+def _selector(settings: AuditSettings, mechanism: Mechanism, problem: Problem) -> Any:
+    rule = SelectionRule(
+        mechanism.name,
+        mechanism.exponent_scale / problem.unit,
+        (mechanism.laplace_scale or 0.0) * problem.unit,
+    )
+    n_coordinates = problem.n_columns + int(problem.intercept)
+    return make_selector(settings.selector, n_coordinates, rule, problem.numbering)
+
+
+def _gradients(
+    settings: AuditSettings, problem: Problem, prefix: Prefix
+) -> list[NDArray[np.int64]]:
+    """Give the column gradients before each step of a run that is made to take these vertices."""
+    with crew(1) as workers:
+        alpha = starting_alpha(problem, workers)
+        course = [in_original_order(problem, alpha)]
+        # One more vertex than asked for: Algorithm 1 brings its gradients up to date when it steps.
+        vertices = [*prefix, (0, 1)][: problem.n_steps]
+        vertex = np.array([j for j, _ in vertices], dtype=np.int64)
+        sign = np.array([s for _, s in vertices], dtype=np.int8)
+        forced = forced_state(vertex, sign)
+        taken = np.zeros(problem.n_steps, dtype=np.int64), np.zeros(problem.n_steps, dtype=np.int8)
+        outputs = (*taken, (np.zeros(0), np.zeros(0)), work_table(0), 0)
+        stream = random_stream()
+        if settings.solver == "sparse":
+            drift_tol = tolerance_of(settings.drift_tol, private=True)
+            state = start_sparse(problem, alpha, drift_tol)
+            for done in range(1, len(prefix) + 1):
+                take_sparse_steps(
+                    problem, state, forced, stream, drift_tol or 0.0, done, done, outputs, workers
+                )
+                course.append(in_original_order(problem, state.alpha))
+            return course
+        standard = start_standard(alpha, problem.labels)
+        for done in range(1, len(prefix) + 2):
+            run_standard(problem, standard, forced, stream, done, done, *outputs)
+            if done > 1:
+                course.append(in_original_order(problem, standard.alpha))
+        return course
+
+
+def in_original_order(problem: Problem, alpha: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Copy the column gradients into the order of the caller's columns."""
+    internal = problem.numbering.internal
+    return alpha[internal] if internal.size else alpha.copy()

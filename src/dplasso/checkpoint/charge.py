@@ -1,0 +1,150 @@
+"""A fit that keeps a checkpoint and is charged to a ledger: charged once, and for one model.
+
+The checkpoint is written with a random token before the ledger is charged under that token, and
+with the entry's number before the first step. Whenever the process is killed, resuming can tell
+whether the charge was made. When the fit has ended the entry keeps a digest of its transcript, so
+that the same model can be had again and no other.
+"""
+
+import os
+from hashlib import sha256
+from typing import Any
+
+from dplasso.checkpoint.format import ChargeNote, Checkpoint
+from dplasso.errors import CheckpointError
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.privacy.ledger import (
+    Reservation,
+    charge_of,
+    check_affordable,
+    find,
+    new_token,
+    rejoin,
+    reserve,
+)
+from dplasso.privacy.mechanism import Mechanism
+
+
+def digest_of(transcript: Transcript) -> str:
+    """Give the digest by which a ledger's entry knows what it has paid for.
+
+    Parameters
+    ----------
+    transcript : Transcript
+        All vertices of a fit.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    signs = transcript.sign.astype("|i1").tobytes()
+    return sha256(transcript.vertex.astype("<i8").tobytes() + signs).hexdigest()
+
+
+def check_charge(
+    ledger: str | os.PathLike[str] | None,
+    dataset: str | None,
+    mechanism: Mechanism,
+    stored: Checkpoint | None,
+    path: Any,
+) -> ChargeNote | None:
+    """Find out that a fit can be charged, or was charged before; nothing is spent.
+
+    Parameters
+    ----------
+    ledger, dataset
+        The estimator's.
+    mechanism : Mechanism
+        The fit's private step.
+    stored : Checkpoint or None
+        What the fit is to go on from; None for a new fit.
+    path : path
+        The checkpoint, for messages.
+
+    Returns
+    -------
+    ChargeNote or None
+        For the checkpoint; None without a ledger.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint was begun with a ledger and there is none now, or the other way round.
+    BudgetError, LedgerError
+        As `dplasso.privacy.ledger.check_affordable` and `rejoin`.
+    """
+    note = None if stored is None else stored.charge
+    shown = os.fspath(path)
+    if ledger is None:
+        if note is not None:
+            entry = "a ledger" if note.number is None else f"entry {note.number} of a ledger"
+            raise CheckpointError(
+                f"{shown} is of a fit charged to {entry}: resume with that ledger (ledger)."
+            )
+        return None
+    if stored is None:
+        check_affordable(ledger, dataset, mechanism)
+        return ChargeNote(new_token())
+    if note is None:
+        raise CheckpointError(
+            f"{shown} is of a fit that no ledger was charged for: resume without a ledger, or "
+            "begin the fit anew."
+        )
+    number = find(ledger, note.token) if note.number is None else note.number
+    if number is None:
+        check_affordable(ledger, dataset, mechanism)
+    else:
+        _rejoin(ledger, dataset, mechanism, number, note.token, _release(stored))
+    return note
+
+
+def take_charge(
+    ledger: str | os.PathLike[str],
+    dataset: str | None,
+    mechanism: Mechanism,
+    note: ChargeNote,
+    reached: Transcript,
+) -> Reservation:
+    """Make the fit's one charge, or take it up where it was made.
+
+    Parameters
+    ----------
+    ledger, dataset
+        The estimator's.
+    mechanism : Mechanism
+        The fit's private step.
+    note : ChargeNote
+        From `check_charge`, in the checkpoint already.
+    reached : Transcript
+        The steps in the checkpoint.
+
+    Returns
+    -------
+    Reservation
+
+    Raises
+    ------
+    BudgetError, LedgerError
+        As `dplasso.privacy.ledger.reserve` and `rejoin`.
+    """
+    if note.number is None:
+        return reserve(ledger, dataset, charge_of(mechanism), token=note.token)
+    release = digest_of(reached) if len(reached) == mechanism.n_iter else None
+    return _rejoin(ledger, dataset, mechanism, note.number, note.token, release)
+
+
+def _release(stored: Checkpoint) -> str | None:
+    return digest_of(stored.transcript) if stored.is_complete else None
+
+
+def _rejoin(
+    ledger: str | os.PathLike[str],
+    dataset: str | None,
+    mechanism: Mechanism,
+    number: int,
+    token: str,
+    release: str | None,
+) -> Reservation:
+    charge = charge_of(mechanism)
+    return rejoin(ledger, number, token, charge, dataset=dataset, release=release)

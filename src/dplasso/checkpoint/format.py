@@ -1,0 +1,214 @@
+"""The checkpoint's file: the vertices drawn so far and the public parameters, nothing else.
+
+The format is described in ``docs/checkpoints.md``.
+"""
+
+import os
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.errors import CheckpointError
+from dplasso.files.archive import (
+    ArchiveKind,
+    array_of,
+    params_from_json,
+    params_to_json,
+    read_archive,
+    write_archive,
+)
+from dplasso.files.label_json import labels_from_json, labels_to_json
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.model import check_release
+from dplasso.privacy.statement import PrivacyStatement
+
+FORMAT_VERSION = 1
+_TOKEN = re.compile("[0-9a-f]{32}")
+_KIND = ArchiveKind("checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError)
+_HEADER_KEYS = {
+    "magic",
+    "version",
+    "written_by",
+    "about",
+    "params",
+    "privacy",
+    "n_features",
+    "classes",
+    "feature_names",
+    "finished",
+    "charge",
+}
+_ABOUT = (
+    "A checkpoint of a fit: its public parameters and the vertices drawn so far. Nothing else in "
+    "it depends on the data, so by composition the privacy statement, which is that of the whole "
+    "fit, covers it. How far the fit had come is a matter of time, which nothing protects: keep "
+    "this file with the data and release the model instead."
+)
+
+
+@dataclass(frozen=True)
+class ChargeNote:
+    """Which entry of a budget ledger has paid for the fit.
+
+    Attributes
+    ----------
+    token : str
+        Random, chosen before the charge is made.
+    number : int or None
+        Of the entry; None as long as the ledger has not confirmed it.
+    """
+
+    token: str
+    number: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.token, str) or not _TOKEN.fullmatch(self.token):
+            raise ValueError("its ledger entry has no token")
+        if self.number is not None and (
+            type(self.number) is not int or not 0 < self.number < 1 << 63
+        ):
+            raise ValueError("its ledger entry has no number")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint holds.
+
+    Attributes
+    ----------
+    params : dict
+        The estimator's parameters that the model depends on; no seed, and none that only says how
+        to compute or to report.
+    transcript : Transcript
+        The vertices drawn so far, at most ``statement.steps``.
+    statement : PrivacyStatement
+        What the whole fit guarantees.
+    classes : ndarray, shape (2,)
+        The labels.
+    n_features : int
+        Number of columns D.
+    feature_names : ndarray of str objects, shape (D,), or None
+        Names of the columns, if they had any.
+    finished : bool
+        Whether the fit's results have been put where they belong, so that nothing is left to do.
+    charge : ChargeNote or None
+        The entry of the ledger that the fit is charged to, if there is one.
+    """
+
+    params: dict[str, Any]
+    transcript: Transcript
+    statement: PrivacyStatement
+    classes: NDArray[Any]
+    n_features: int
+    feature_names: NDArray[np.object_] | None = None
+    finished: bool = False
+    charge: ChargeNote | None = None
+
+    def __post_init__(self) -> None:
+        steps = len(self.transcript)
+        if steps > self.statement.steps:
+            raise ValueError(f"{steps} vertices do not fit a run of {self.statement.steps}")
+        if not isinstance(self.finished, bool) or (self.finished and not self.is_complete):
+            raise ValueError(f"a run is not finished after {steps} of its steps")
+        if steps and self.charge is not None and self.charge.number is None:
+            raise ValueError("it has steps that no ledger entry paid for")
+        check_release(
+            self.transcript, self.n_features, self.classes, self.feature_names, self.params
+        )
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every vertex has been drawn."""
+        return len(self.transcript) == self.statement.steps
+
+
+def write_checkpoint(
+    checkpoint: Checkpoint, path: str | os.PathLike[str], *, temporary: str | None = None
+) -> None:
+    """Write a checkpoint, whole or not at all.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+        What the file shall hold.
+    path : str or path-like
+        Where; an older file there is replaced.
+    temporary : str, optional
+        As in `dplasso.files.atomic.atomic_write`.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    ValueError
+        If a label or parameter is of a kind that the file cannot hold.
+    """
+    names = checkpoint.feature_names
+    header = {
+        "about": _ABOUT,
+        "params": params_to_json(checkpoint.params, "checkpoint"),
+        "privacy": checkpoint.statement.to_dict(),
+        "n_features": checkpoint.n_features,
+        "classes": labels_to_json(checkpoint.classes),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "finished": checkpoint.finished,
+        "charge": None if checkpoint.charge is None else asdict(checkpoint.charge),
+    }
+    arrays = {
+        "vertex": checkpoint.transcript.vertex.astype("<i8", copy=False),
+        "sign": checkpoint.transcript.sign.astype("|i1", copy=False),
+    }
+    write_archive(path, _KIND, header, arrays, temporary=temporary)
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Read and check a checkpoint.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `write_checkpoint` wrote.
+
+    Returns
+    -------
+    Checkpoint
+        What it holds. ``DPLassoClassifier(**checkpoint.params)`` is the estimator to go on with,
+        but for a seed, which is never stored.
+
+    Raises
+    ------
+    CheckpointError
+        If the file is damaged, foreign, or of a newer version of the format.
+    OSError
+        If there is no such file or it cannot be read.
+    """
+    return read_archive(path, _KIND, _parse)
+
+
+def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
+    """Build the contents of a version 1 file."""
+    if set(members) != {"header", "vertex", "sign"}:
+        raise ValueError(f"it holds {', '.join(sorted(members))}")
+    if set(header) != _HEADER_KEYS:
+        raise ValueError("its header has missing or unknown entries")
+    names = header["feature_names"]
+    if names is not None:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("its feature names are no names")
+        names = np.array(names, dtype=object)
+    return Checkpoint(
+        params=params_from_json(header["params"]),
+        transcript=Transcript(
+            array_of(members, "vertex", "<i8").astype(np.int64, copy=False),
+            array_of(members, "sign", "|i1"),
+        ),
+        statement=PrivacyStatement.from_dict(header["privacy"]),
+        classes=labels_from_json(header["classes"]),
+        n_features=header["n_features"],
+        feature_names=names,
+        finished=header["finished"],
+        charge=None if header["charge"] is None else ChargeNote(**header["charge"]),
+    )

@@ -1,0 +1,400 @@
+"""Fits that survive being killed: a checkpoint every few seconds, and resuming from it.
+
+The vertices drawn are the fit: gradients and selector follow from them and the data. A checkpoint
+therefore holds the transcript alone, and resuming takes the same steps again without drawing.
+
+Two rules keep the budget from being spent twice. A fit writes its last vertex to the checkpoint
+before it returns anything, so whatever has been released can only be continued as it was; and a
+checkpoint is in use by one process at a time. What they cannot prevent, copies of the file resumed
+each for itself, is in ``docs/checkpoints.md``.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dplasso.checkpoint.charge import check_charge, digest_of, take_charge
+from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
+from dplasso.errors import CheckpointError
+from dplasso.files.archive import params_to_json
+from dplasso.files.lock import claim, sidecar_path
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.privacy.ledger import Payment, Reservation
+from dplasso.privacy.mechanism import Mechanism
+from dplasso.privacy.statement import FROM_SYSTEM, PrivacyStatement
+from dplasso.runtime.compilation import announce_compilation
+from dplasso.runtime.progress import progress_bar, say
+
+if TYPE_CHECKING:
+    from dplasso.estimators.lasso import DPLassoClassifier
+
+__all__ = [
+    "DEFAULT_SECONDS",
+    "Checkpoint",
+    "check_resumable",
+    "fit_with_checkpoints",
+    "keep_checkpoints",
+    "mark_finished",
+    "read_checkpoint",
+    "resume_fit",
+]
+
+DEFAULT_SECONDS = 5.0
+
+# They say how to compute or what to report, not what is computed. A seed is a secret.
+_NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset")
+
+Begin = Callable[
+    ["DPLassoClassifier", PrivacyStatement, NDArray[Any], int, Mechanism],
+    tuple[Transcript | None, Callable[[int, Transcript], None], Payment | None],
+]
+
+
+def fit_with_checkpoints(
+    estimator: "DPLassoClassifier",
+    X: Any,
+    y: ArrayLike,
+    path: str | os.PathLike[str],
+    *,
+    seconds: float = DEFAULT_SECONDS,
+    overwrite: bool = False,
+) -> "DPLassoClassifier":
+    """Fit, and keep a checkpoint while at it.
+
+    Parameters
+    ----------
+    estimator : DPLassoClassifier
+        Fitted in place.
+    X : sparse or dense matrix, shape (N, D)
+        As in `DPLassoClassifier.fit`.
+    y : array-like, shape (N,)
+        Two labels.
+    path : path
+        The checkpoint: replaced at once whenever it is written, never left half-written.
+    seconds : float, default=5.0
+        How often it is written, at least; the last steps always are. At 0, about ten times a
+        second.
+    overwrite : bool, default=False
+        Whether a checkpoint that exists is given up and the fit starts anew.
+
+    Returns
+    -------
+    DPLassoClassifier
+        The estimator itself.
+
+    Raises
+    ------
+    FileExistsError
+        If there is a file at `path` and `overwrite` is false.
+    CheckpointError
+        If another process is using the checkpoint.
+    OSError
+        If the checkpoint cannot be written; the fit stops, and the last one stays.
+    BudgetError, LedgerError, ValueError, TypeError
+        As `DPLassoClassifier.fit`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from dplasso import DPLassoClassifier
+    >>> from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint
+    >>> X, y = np.eye(4), [0, 1, 0, 1]
+    >>> path = Path(tempfile.mkdtemp()) / "fit.checkpoint"
+    >>> model = fit_with_checkpoints(DPLassoClassifier(n_iter=20), X, y, path)
+    >>> len(read_checkpoint(path).transcript)
+    20
+    """
+    with claim(path):
+        if not overwrite and os.path.lexists(path):
+            raise FileExistsError(
+                f"{os.fspath(path)} exists already: resume the fit, or start anew by overwriting it"
+            )
+        return _fit(estimator, X, y, keep_checkpoints(path, None, seconds))
+
+
+def resume_fit(
+    estimator: "DPLassoClassifier",
+    X: Any,
+    y: ArrayLike,
+    path: str | os.PathLike[str],
+    *,
+    seconds: float = DEFAULT_SECONDS,
+) -> "DPLassoClassifier":
+    """Go on with a fit that was interrupted, from its checkpoint.
+
+    Without a seed the steps in the checkpoint are taken again and the others drawn afresh. With one
+    (or without privacy) everything is drawn again and must agree with the checkpoint. Either way
+    the fit costs what an uninterrupted one does. A checkpoint that holds all steps gives the same
+    model again.
+
+    Parameters
+    ----------
+    estimator : DPLassoClassifier
+        With the parameters of the interrupted fit, `random_state` and `ledger` included; fitted in
+        place.
+    X : sparse or dense matrix, shape (N, D)
+        The same data. Without a seed nothing can tell other rows of as many columns apart, because
+        a checkpoint holds no trace of them; see ``docs/checkpoints.md``.
+    y : array-like, shape (N,)
+        The same labels.
+    path : path
+        The checkpoint, which the fit goes on writing.
+    seconds : float, default=5.0
+        As in `fit_with_checkpoints`.
+
+    Returns
+    -------
+    DPLassoClassifier
+        The estimator itself.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint is damaged, marked as finished, in use by another process, or of a fit
+        with other parameters, columns, labels or (with a seed) data.
+    FileNotFoundError
+        If there is no checkpoint.
+    LedgerError
+        If the ledger is not the one that was charged, or the charge has paid for another model.
+    ValueError, TypeError
+        As `DPLassoClassifier.fit`.
+    """
+    with claim(path):
+        stored = check_resumable(estimator, path)
+        return _fit(estimator, X, y, keep_checkpoints(path, stored, seconds))
+
+
+def _fit(estimator: "DPLassoClassifier", X: Any, y: ArrayLike, begin: Begin) -> "DPLassoClassifier":
+    if not estimator.verbose:
+        return estimator._fit(X, y, checkpoints=begin)
+    with progress_bar("training") as progress, announce_compilation(say):
+        return estimator._fit(X, y, progress=progress, checkpoints=begin)
+
+
+def mark_finished(path: str | os.PathLike[str]) -> None:
+    """Note in a complete checkpoint that the model is safe, so that it is not resumed any more.
+
+    Parameters
+    ----------
+    path : path
+        The checkpoint.
+
+    Raises
+    ------
+    CheckpointError
+        If it is damaged, in use by another process, or the fit is not complete.
+    OSError
+        If it cannot be read or written.
+    """
+    with claim(path):
+        checkpoint = read_checkpoint(path)
+        if not checkpoint.is_complete:
+            raise CheckpointError(
+                f"{os.fspath(path)} holds {len(checkpoint.transcript)} of "
+                f"{checkpoint.statement.steps} steps: resume the fit before marking it as finished."
+            )
+        _write(replace(checkpoint, finished=True), path)
+
+
+def check_resumable(estimator: "DPLassoClassifier", path: str | os.PathLike[str]) -> Checkpoint:
+    """Read a checkpoint and find out whether an estimator can go on with it, before any data.
+
+    Parameters
+    ----------
+    estimator : DPLassoClassifier
+        With the parameters of the interrupted fit; `classes` may still be missing.
+    path : path
+        The checkpoint.
+
+    Returns
+    -------
+    Checkpoint
+        What it holds.
+
+    Raises
+    ------
+    CheckpointError
+        If it is damaged, marked as finished, or of a fit with other parameters, or with a ledger
+        on one side only.
+    LedgerError
+        If the ledger is not the one that was charged, or the charge has paid for another model.
+    FileNotFoundError
+        If there is no checkpoint.
+    """
+    if not Path(path).exists():
+        raise FileNotFoundError(
+            f"There is no checkpoint {os.fspath(path)}: nothing was begun there that could be "
+            "resumed."
+        )
+    stored = read_checkpoint(path)
+    if stored.finished:
+        raise CheckpointError(
+            f"{os.fspath(path)} belongs to a finished fit, whose results were written: there is "
+            "nothing to resume."
+        )
+    _check_same_params(path, stored.params, _stored_params(estimator), besides=("classes",))
+    # Of a mechanism that a ledger accounts for, the number of rows is no part.
+    check_charge(estimator.ledger, estimator.dataset, estimator._mechanism(1), stored, path)
+    return stored
+
+
+def keep_checkpoints(
+    path: str | os.PathLike[str], stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
+) -> Begin:
+    """Make the hook that `DPLassoClassifier._fit` takes as `checkpoints`.
+
+    Parameters
+    ----------
+    path : path
+        The checkpoint, already claimed.
+    stored : Checkpoint or None
+        What to go on from; None starts at the first step.
+    seconds : float, default=5.0
+        How often to write.
+
+    Returns
+    -------
+    callable
+        Takes estimator, privacy statement, classes, D and mechanism once these are known and
+        nothing is drawn; returns the steps to take as given, the callback between chunks, and how
+        the fit is charged to a ledger, if it has one.
+
+    Raises
+    ------
+    ValueError
+        If `seconds` is negative or not a number.
+    """
+    if not seconds >= 0:
+        raise ValueError(f"a checkpoint is written every 0 or more seconds, got {seconds}")
+
+    def begin(
+        estimator: "DPLassoClassifier",
+        statement: PrivacyStatement,
+        classes: NDArray[Any],
+        n_features: int,
+        mechanism: Mechanism,
+    ) -> tuple[Transcript | None, Callable[[int, Transcript], None], Payment | None]:
+        nothing = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
+        names = getattr(estimator, "feature_names_in_", None)
+        start = Checkpoint(
+            _stored_params(estimator), nothing, statement, classes, n_features, names
+        )
+        if stored is not None:
+            _check_same(path, stored, start)
+        note = check_charge(estimator.ledger, estimator.dataset, mechanism, stored, path)
+        start = replace(start, charge=note)
+        if stored is None:
+            _write(start, path)
+        reached = nothing if stored is None else stored.transcript
+        repeatable = statement.randomness != FROM_SYSTEM
+        written, last = time.monotonic(), len(reached)
+        taken = reached
+
+        def keep(done: int, transcript: Transcript) -> None:
+            nonlocal written, last, taken
+            if repeatable and not _agree(transcript, reached):
+                raise CheckpointError(
+                    f"{os.fspath(path)} holds other steps than this fit takes: the data or the "
+                    "seed are not those of the interrupted fit."
+                )
+            now, taken = time.monotonic(), transcript
+            if done > last and (done == statement.steps or now - written >= seconds):
+                _write(replace(start, transcript=transcript), path)
+                written, last = time.monotonic(), done
+
+        def take() -> Reservation:
+            nonlocal start
+            assert estimator.ledger is not None and start.charge is not None  # noqa: PT018
+            reservation = take_charge(
+                estimator.ledger, estimator.dataset, mechanism, start.charge, reached
+            )
+            if start.charge.number is None:
+                # From here on it is known which entry has paid for whatever is drawn.
+                start = replace(start, charge=replace(start.charge, number=reservation.number))
+                _write(start, path)
+            return reservation
+
+        payment = None if start.charge is None else Payment(take, lambda: digest_of(taken))
+        return (None if repeatable else reached), keep, payment
+
+    return begin
+
+
+def _agree(one: Transcript, other: Transcript) -> bool:
+    """Whether two transcripts are the same as far as both go."""
+    common = min(len(one), len(other))
+    return np.array_equal(one.vertex[:common], other.vertex[:common]) and np.array_equal(
+        one.sign[:common], other.sign[:common]
+    )
+
+
+def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Checkpoint) -> None:
+    """Refuse to go on with a fit that is not the checkpoint's."""
+    shown = os.fspath(path)
+    _check_same_params(path, stored.params, current.params)
+    if stored.n_features != current.n_features:
+        raise CheckpointError(
+            f"{shown} is of a fit on {stored.n_features:,} columns and these data have "
+            f"{current.n_features:,}: resume with the data of the interrupted fit."
+        )
+    if stored.classes.tolist() != current.classes.tolist():
+        raise CheckpointError(
+            f"{shown} is of a fit with the labels {_listed(stored.classes)} and these data have "
+            f"{_listed(current.classes)}: resume with the data of the interrupted fit."
+        )
+    if _names(stored) != _names(current):
+        raise CheckpointError(
+            f"{shown} is of a fit on columns of other names: resume with the data of the "
+            "interrupted fit."
+        )
+    if stored.statement != current.statement:
+        raise CheckpointError(
+            f"{shown} was written under another privacy statement, by another version of dplasso "
+            "or dp-accounting or with a seed on one side only: resume as the fit was begun."
+        )
+
+
+def _check_same_params(
+    path: str | os.PathLike[str],
+    stored: dict[str, Any],
+    current: dict[str, Any],
+    besides: tuple[str, ...] = (),
+) -> None:
+    """Refuse other parameters; the message names the first that differs."""
+    one, other = params_to_json(stored, "checkpoint"), params_to_json(current, "checkpoint")
+    for name in sorted((one.keys() | other.keys()) - set(besides)):
+        if one.get(name, _MISSING) != other.get(name, _MISSING):
+            raise CheckpointError(
+                f"{os.fspath(path)} is of a fit with {name}={stored.get(name)!r}, not "
+                f"{current.get(name)!r}: resume with the parameters of the interrupted fit."
+            )
+
+
+_MISSING = object()
+
+
+def _stored_params(estimator: "DPLassoClassifier") -> dict[str, Any]:
+    params = estimator.get_params(deep=False)
+    return {name: value for name, value in params.items() if name not in _NOT_STORED}
+
+
+def _names(checkpoint: Checkpoint) -> list[str] | None:
+    names = checkpoint.feature_names
+    return None if names is None else [str(name) for name in names]
+
+
+def _listed(labels: NDArray[Any]) -> str:
+    return " and ".join(repr(label) for label in labels.tolist())
+
+
+def _write(checkpoint: Checkpoint, path: str | os.PathLike[str]) -> None:
+    # One name for the temporary file: whoever holds the claim is alone, and a killed process
+    # leaves at most this one behind.
+    write_checkpoint(checkpoint, path, temporary=sidecar_path(path, "tmp").name)

@@ -1,0 +1,361 @@
+"""Opening a store: checks, and arrays mapped into memory."""
+
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dplasso.data.store.array_writer import checksum
+from dplasso.data.store.format import (
+    HEADER_FILE,
+    LABELS,
+    PARTIAL_SUFFIX,
+    VERSION,
+    StoreHeader,
+    array_file,
+    check_array_file,
+    map_array,
+    read_header,
+)
+from dplasso.data.store.kernel import first_outside, maps_agree, pointers_rise
+from dplasso.data.store.place import is_being_written, partial_directory
+from dplasso.errors import StoreError
+from dplasso.matrix.compressed import Compressed
+
+_CHECK_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class Store:
+    """An opened store; nothing of its entries is in memory before it is touched.
+
+    Attributes
+    ----------
+    path : Path
+        Its directory.
+    header : StoreHeader
+        What it says of itself.
+    arrays : mapping of str to ndarray
+        Its files by name, mapped; without values where they are all the same.
+    """
+
+    path: Path
+    header: StoreHeader
+    arrays: Mapping[str, NDArray[Any]]
+
+    @property
+    def rows(self) -> Compressed:
+        """Entries by rows: internal column numbers, in the order of the original ones."""
+        return self._orientation("rows")
+
+    @property
+    def columns(self) -> Compressed:
+        """Entries by columns, in internal order; rows ascend."""
+        return self._orientation("columns")
+
+    @property
+    def internal_column(self) -> NDArray[Any]:
+        """Internal number of each original column: most entries first, ties by number."""
+        return self.arrays["internal_column"]
+
+    @property
+    def original_column(self) -> NDArray[Any]:
+        """Original number of each internal column."""
+        return self.arrays["original_column"]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.header.shape
+
+    @property
+    def nnz(self) -> int:
+        """Entries."""
+        return self.header.nnz
+
+    @property
+    def X(self) -> "StoreMatrix":  # noqa: N802
+        """The matrix, to be given to `fit`."""
+        return StoreMatrix(self)
+
+    @cached_property
+    def y(self) -> NDArray[Any]:
+        """The labels as they were read, shape (N,): numbers, or words."""
+        labels, words = self.arrays[LABELS], self.header.label_words
+        if words is None:
+            return labels
+        if first_outside(labels, len(words)) >= 0:
+            _damaged(self.path, "labels", "a label without a word")
+        named: NDArray[Any] = np.array(words, np.str_)[labels]
+        return named
+
+    def _orientation(self, name: str) -> Compressed:
+        constant = self.header.constant
+        values = self.arrays.get(f"{name}.values", np.empty(0, self.header.value_dtype))
+        indptr, indices = self.arrays[f"{name}.indptr"], self.arrays[f"{name}.indices"]
+        return Compressed(indptr, indices, values, 0.0 if constant is None else constant)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the place, not the data: another process opens the store itself."""
+        return open_store, (self.path,)
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r}, shape={self.shape}, nnz={self.nnz})"
+
+
+@dataclass(frozen=True, eq=False)
+class StoreMatrix:
+    """The matrix of a store, for `fit`: it is never converted behind the user's back.
+
+    Attributes
+    ----------
+    store : Store
+    """
+
+    store: Store
+    ndim = 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.store.shape
+
+    @property
+    def nnz(self) -> int:
+        """Entries."""
+        return self.store.nnz
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the values."""
+        return np.dtype(self.store.header.value_dtype)
+
+    def tocsr(self) -> csr_array:
+        """Copy a small matrix into memory, with the original columns.
+
+        Returns
+        -------
+        csr_array, shape (N, D)
+        """
+        rows, nnz = self.store.rows, self.nnz
+        check_entries(self.store, "rows")
+        values = rows.values.copy() if rows.values.size else np.full(nnz, rows.constant, self.dtype)
+        columns = self.store.original_column[rows.indices]
+        X = csr_array((values, columns, rows.indptr.copy()), shape=self.shape)
+        X.has_canonical_format = True
+        return X
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(
+            "the matrix of a store is not copied into memory by itself; give it to fit, or copy "
+            "a small one with tocsr()"
+        )
+
+    def __repr__(self) -> str:
+        return f"StoreMatrix(shape={self.shape}, nnz={self.nnz}, dtype={self.dtype})"
+
+
+def is_store(path: str | os.PathLike[str]) -> bool:
+    """Tell whether there is a store, perhaps damaged, at `path`."""
+    return (Path(path) / HEADER_FILE).is_file()
+
+
+def open_store(
+    path: str | os.PathLike[str],
+    *,
+    verify: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+    n_threads: int = 2,
+) -> Store:
+    """Open a store that `write_store` wrote; any number of processes may do so at a time.
+
+    The header, the length and first bytes of every file, and all that grows with rows or columns
+    alone are checked. That every entry lies inside the matrix is for `check_entries`, or for
+    whoever reads all of them anyway.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The directory.
+    verify : bool, default=False
+        Whether to read everything and compare the checksums.
+    progress : callable, optional
+        Called as ``progress(done, total)`` while verifying, in bytes.
+    n_threads : int, default=2
+        Threads for verifying.
+
+    Returns
+    -------
+    Store
+
+    Raises
+    ------
+    StoreError
+        If there is no complete store of a known version, or it is damaged.
+    OSError
+        If it cannot be read.
+    """
+    directory = Path(path)
+    while True:
+        _check_finished(directory)
+        before = directory.stat()
+        try:
+            store = _map_store(directory)
+        except (StoreError, OSError, ValueError):
+            if _is_still(directory, before):
+                raise
+        else:
+            if _is_still(directory, before):
+                break
+    if verify:
+        _verify(store, progress, n_threads)
+    return store
+
+
+def _map_store(directory: Path) -> Store:
+    header = read_header(directory)
+    arrays = {}
+    for name, entry in header.arrays.items():
+        check_array_file(directory, name, entry)
+        arrays[name] = map_array(array_file(directory, name), entry.dtype, entry.size)
+    for name in ("rows.indptr", "columns.indptr"):
+        if not pointers_rise(arrays[name], header.nnz):
+            _damaged(directory, name, "its numbers do not rise to that of the entries")
+    if not maps_agree(arrays["internal_column"], arrays["original_column"]):
+        _damaged(directory, "original_column", "it does not fit internal_column")
+    return Store(directory.resolve(), header, arrays)
+
+
+def _is_still(directory: Path, before: os.stat_result) -> bool:
+    """Tell whether a store has not been replaced since, so that its files belong together."""
+    try:
+        return os.path.samestat(directory.stat(), before)
+    except FileNotFoundError:
+        return False
+
+
+def check_entries(
+    store: Store,
+    which: Literal["rows", "columns", "both"] = "both",
+    *,
+    n_threads: int = 2,
+) -> None:
+    """See that every index lies inside the matrix, so that no kernel can leave its arrays.
+
+    Parameters
+    ----------
+    store : Store
+        Opened.
+    which : {"rows", "columns", "both"}, default="both"
+        The orientation to read, once and in order.
+    n_threads : int, default=2
+
+    Raises
+    ------
+    StoreError
+        If one does not.
+    """
+    n_rows, n_columns = store.shape
+    sides = {"rows": (store.rows.indices, n_columns), "columns": (store.columns.indices, n_rows)}
+    chosen = sides if which == "both" else {which: sides[which]}
+    with ThreadPoolExecutor(n_threads) as pool:
+        for name, (indices, limit) in chosen.items():
+            begins = range(0, indices.size, _CHECK_ENTRIES)
+            parts = (indices[begin : begin + _CHECK_ENTRIES] for begin in begins)
+            for begin, at in zip(
+                begins, pool.map(first_outside, parts, len(begins) * [limit]), strict=True
+            ):
+                if at >= 0:
+                    problem = f"entry {begin + at} is {indices[begin + at]}, not 0 to {limit - 1}"
+                    _damaged(store.path, f"{name}.indices", problem)
+
+
+def _verify(store: Store, progress: Callable[[int, int], None] | None, n_threads: int) -> None:
+    """Compare all checksums, then all entries."""
+    total = sum(entry.n_bytes for entry in store.header.arrays.values())
+    done = 0
+    with ThreadPoolExecutor(n_threads) as pool:
+        for name, entry in store.header.arrays.items():
+            data = store.arrays[name].view(np.uint8)
+            ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64).tolist()
+            parts = (
+                data[end - length : end]
+                for end, (length, _) in zip(ends, entry.pieces, strict=True)
+            )
+            found = pool.map(checksum, parts)
+            for end, piece, sums in zip(ends, entry.pieces, found, strict=True):
+                if sums != piece:
+                    where = f"its checksum does not fit between bytes {end - piece[0]} and {end}"
+                    _damaged(store.path, name, f"{where} of the data")
+                done += piece[0]
+                if progress is not None:
+                    progress(done, total)
+    check_entries(store, n_threads=n_threads)
+
+
+def _check_finished(path: Path) -> None:
+    """Refuse what is no store, and say what it is."""
+    if path.name.endswith(PARTIAL_SUFFIX):
+        raise StoreError(f"{path} is an unfinished store; run the conversion again")
+    if (path / HEADER_FILE).is_file():
+        return
+    if path.is_dir():
+        raise StoreError(f"{path} is not a dplasso store: it has no {HEADER_FILE}")
+    if path.exists():
+        raise StoreError(f"{path} is a file, not a dplasso store; make a store of it with convert")
+    if is_being_written(path):
+        raise StoreError(f"{path} is still being written; wait for it")
+    if partial_directory(path).is_dir():
+        raise StoreError(f"{path} is unfinished: its conversion was cut off; run it again")
+    raise StoreError(f"{path}: there is no such store")
+
+
+def _damaged(directory: Path, name: str, problem: str) -> NoReturn:
+    raise StoreError(f"{array_file(directory, name)} is damaged: {problem}; convert again")
+
+
+def describe(store: Store) -> dict[str, Any]:
+    """Sum up what a store holds; for the curator, since some of it depends on private data.
+
+    Parameters
+    ----------
+    store : Store
+        Opened.
+
+    Returns
+    -------
+    dict
+        Plain values, as ``dplasso data info --json`` prints them.
+    """
+    header = store.header
+    lengths = np.diff(store.columns.indptr[: min(2, store.shape[1] + 1)])
+    used = int(np.searchsorted(store.columns.indptr, store.nnz)) if store.nnz else 0
+    labels, counts = np.unique(store.y, return_counts=True)
+    shown = sorted(zip(labels.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
+    sizes = {name: entry.n_bytes for name, entry in header.arrays.items()}
+    return {
+        "path": str(store.path),
+        "version": VERSION,
+        "written_by": header.written_by,
+        "source": header.source,
+        "origin": header.origin,
+        "n_samples": store.shape[0],
+        "n_features": store.shape[1],
+        "nnz": store.nnz,
+        "columns_used": used,
+        "longest_column": int(lengths[0]) if lengths.size else 0,
+        "dtype": str(store.X.dtype),
+        "constant": header.constant,
+        "largest_value": header.largest_value,
+        "labels": [list(pair) for pair in shown[:10]],
+        "n_labels": len(shown),
+        "bytes": sum(sizes.values()),
+        "arrays": sizes,
+    }

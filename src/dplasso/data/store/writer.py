@@ -1,0 +1,320 @@
+"""From a stream of row blocks to a store on disk, in bounded memory."""
+
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.data.blocks import BlockSource
+from dplasso.data.store.array_writer import ArrayWriter
+from dplasso.data.store.external_transpose import (
+    Orientation,
+    cut_parts,
+    renumber_and_deal,
+    sort_parts,
+)
+from dplasso.data.store.format import (
+    HEADER_FILE,
+    ArrayEntry,
+    StoreHeader,
+    array_file,
+    header_text,
+    index_dtype,
+    map_array,
+)
+from dplasso.data.store.kernel import column_starts, invert, number_by_count
+from dplasso.data.store.place import (
+    OFFSETS_FILE,
+    check_place,
+    put_in_place,
+    report_disk_full,
+    unfinished,
+)
+from dplasso.data.store.reader import Store, open_store
+from dplasso.data.store.row_writer import RowWriter
+from dplasso.errors import DataError
+
+StageProgress = Callable[[str, int, int], None]
+DEFAULT_MEMORY = 2 * 2**30
+# Counts, both maps and starts of the columns, at the moment when all of them are in memory.
+_COLUMN_BYTES = 24
+_SOURCE_BYTES = 1 << 28
+
+
+def write_store(
+    source: BlockSource,
+    path: str | os.PathLike[str],
+    *,
+    memory: int = DEFAULT_MEMORY,
+    force: bool = False,
+    origin: Mapping[str, Any] | None = None,
+    progress: StageProgress | None = None,
+    n_threads: int = 1,
+) -> Store:
+    """Write records to a store: both orientations, labels and maps of the columns.
+
+    The source is read once. The store appears at `path` when it is complete and on the disk; until
+    then it is beside it, in a directory of its name and ``.partial``, which is removed where this
+    fails, and by the next call where the process was killed.
+
+    Parameters
+    ----------
+    source : BlockSource
+        The records.
+    path : str or path-like
+        Where the store shall be: a directory that does not exist, or is empty.
+    memory : int, default=2 * 2**30
+        Bytes of memory the process may hold in all, what it holds already included (but half of
+        this is taken in any case). 24 bytes per column are the least.
+    force : bool, default=False
+        Whether a store at `path` may be replaced; it stays until the new one is complete.
+    origin : mapping, optional
+        How the columns were made, kept in the header: plain JSON. Default: the attribute of that
+        name of the source, if it has one.
+    progress : callable, optional
+        Called as ``progress(stage, done, total)``; stages are "reading", "dealing" and "sorting".
+    n_threads : int, default=1
+        Threads for the second and third pass. Neither they nor `memory` change the store.
+
+    Returns
+    -------
+    Store
+        Opened.
+
+    Raises
+    ------
+    DataError
+        If the source raises it, holds no record or no column, or breaks its promise.
+    StoreError
+        If something other than a store is at `path`, or another process is writing it.
+    MemoryError
+        If there are more columns than can be counted in `memory`.
+    OSError
+        If it cannot be written, for instance on a full disk; nothing is left then.
+    """
+    place = Path(path).resolve()
+    check_place(place, force=force)
+    if origin is None:
+        origin = getattr(source, "origin", None)
+    budget = max(memory - _anonymous_bytes(), memory // 2)
+    tell = progress or _untold
+    with unfinished(place) as directory:
+        with ExitStack() as open_files:
+            header = _write_arrays(
+                directory, place, source, origin, budget, tell, n_threads, open_files
+            )
+        with report_disk_full(place):
+            _write_header(directory, header)
+            # The records may have come from, or replace, the store itself; look again.
+            check_place(place, force=force)
+            put_in_place(directory, place)
+    return open_store(place)
+
+
+def _write_arrays(
+    directory: Path,
+    place: Path,
+    source: BlockSource,
+    origin: Mapping[str, Any] | None,
+    budget: int,
+    tell: StageProgress,
+    n_threads: int,
+    open_files: ExitStack,
+) -> StoreHeader:
+    with report_disk_full(place):
+        spill = RowWriter(directory, source.name, source.n_features, budget // _COLUMN_BYTES)
+    open_files.callback(spill.close)
+    _spill_all(source, spill, place, budget, tell)
+    if spill.n_rows == 0 or spill.n_columns == 0:
+        what = "record" if spill.n_rows == 0 else "entry, and so no column"
+        raise DataError(f"{source.name}: it holds no {what}")
+    with report_disk_full(place):
+        entries = {"rows.indptr": spill.indptr.finish(), "labels": spill.labels.finish()}
+        entries |= _transpose(directory, spill, budget, tell, n_threads, open_files)
+    return StoreHeader(
+        shape=(spill.n_rows, spill.n_columns),
+        nnz=spill.n_entries,
+        value_dtype=spill.value_dtype.newbyteorder("<").str,
+        constant=spill.constant if spill.values is None else None,
+        largest_value=spill.largest_value,
+        label_words=spill.label_words,
+        source=source.name,
+        origin=origin,
+        written_by=f"dplasso {version('dplasso')}",
+        arrays=entries,
+    )
+
+
+def _spill_all(
+    source: BlockSource, spill: RowWriter, place: Path, budget: int, tell: StageProgress
+) -> None:
+    """Write all rows, each block while the source makes the next one."""
+
+    def add(block: Any) -> None:
+        with report_disk_full(place):
+            spill.add(block)
+
+    def told(done: int, total: int) -> None:
+        tell("reading", done, total)
+
+    blocks = source.blocks(min(budget // 2, _SOURCE_BYTES), told)
+    with ThreadPoolExecutor(1) as pool:
+        before: Future[None] | None = None
+        for block in blocks:
+            if before is not None:
+                before.result()
+            before = pool.submit(add, block)
+            del block
+        if before is not None:
+            before.result()
+
+
+def _transpose(
+    directory: Path,
+    spill: RowWriter,
+    budget: int,
+    tell: StageProgress,
+    n_threads: int,
+    open_files: ExitStack,
+) -> dict[str, ArrayEntry]:
+    """Renumber the columns and make the files by columns."""
+
+    def new(file: Path, dtype: Any) -> ArrayWriter:
+        writer = ArrayWriter(file, dtype)
+        open_files.callback(writer.close)
+        return writer
+
+    n_entries, values = spill.n_entries, spill.values
+    _check_disk(directory, spill)
+    internal, entries = _number_columns(directory, spill, budget, new)
+    starts = map_array(array_file(directory, "columns.indptr"), np.int64, spill.n_columns + 1)
+    # Its map, and the part of each column.
+    working = max(budget - spill.n_columns * (internal.itemsize + 2), budget // 4)
+    value_bytes = values.dtype.itemsize if values else 0
+    parts = cut_parts(starts, value_bytes, working, n_threads)
+
+    row_starts = map_array(array_file(directory, "rows.indptr"), np.int64, spill.n_rows + 1)
+    rows = Orientation(row_starts, spill.indices, values)
+    columns = Orientation(
+        starts,
+        new(array_file(directory, "columns.indices"), index_dtype(spill.n_rows)),
+        new(array_file(directory, "columns.values"), values.dtype) if values else None,
+    )
+    offsets = new(directory / OFFSETS_FILE, parts.offset_dtype)
+    for writer in (columns.indices, columns.values, offsets):
+        if writer:
+            writer.reserve(n_entries)
+    shares = {"memory": working, "n_threads": n_threads}
+    spill.indices.pieces = renumber_and_deal(
+        rows,
+        internal,
+        parts,
+        starts,
+        columns,
+        offsets,
+        progress=_sum("dealing", n_entries, tell),
+        **shares,
+    )
+    with ThreadPoolExecutor(1) as pool:
+        # What is complete goes to the disk while the rest is sorted.
+        flushing = pool.submit(_finish, {"rows.indices": spill.indices, "rows.values": values})
+        sums, value_sums = sort_parts(
+            columns, offsets, parts, progress=_sum("sorting", n_entries, tell), **shares
+        )
+        columns.indices.pieces = sums
+        if columns.values:
+            columns.values.pieces = value_sums
+        offsets.close()
+        offsets.path.unlink()
+        entries |= _finish({"columns.indices": columns.indices, "columns.values": columns.values})
+        return entries | flushing.result()
+
+
+def _finish(writers: Mapping[str, ArrayWriter | None]) -> dict[str, ArrayEntry]:
+    return {name: writer.finish() for name, writer in writers.items() if writer is not None}
+
+
+def _number_columns(
+    directory: Path, spill: RowWriter, budget: int, new: Callable[[Path, Any], ArrayWriter]
+) -> tuple[NDArray[Any], dict[str, ArrayEntry]]:
+    """Renumber columns by popularity; write both maps and where each column starts."""
+    n_columns, index = spill.n_columns, index_dtype(spill.n_columns)
+    counts = spill.counts[:n_columns]
+    spill.counts = counts[:0]
+    internal, original = np.empty(n_columns, index), np.empty(n_columns, index)
+    most = int(counts.max())
+    if most * 8 < max(budget // 4, 8 * n_columns):
+        number_by_count(counts, np.zeros(most + 1, np.int64), internal)
+        invert(internal, original)
+    else:
+        original[:] = np.argsort(-counts, kind="stable")
+        invert(original, internal)
+    starts = np.empty(n_columns + 1, np.int64)
+    column_starts(counts, original, starts)
+    arrays = {
+        "internal_column": internal,
+        "original_column": original,
+        "columns.indptr": starts,
+    }
+    entries = {}
+    for name, array in arrays.items():
+        writer = new(array_file(directory, name), array.dtype)
+        writer.append(array)
+        entries[name] = writer.finish()
+    return internal, entries
+
+
+def _check_disk(directory: Path, spill: RowWriter) -> None:
+    """Find out now, before the long part, whether the rest will fit on the disk."""
+    value_bytes = spill.value_dtype.itemsize if spill.values else 0
+    row_bytes = index_dtype(spill.n_rows).itemsize
+    needed = spill.n_entries * (row_bytes + value_bytes + 4) + spill.n_columns * 24
+    free = shutil.disk_usage(directory).free
+    if needed > free:
+        raise OSError(
+            errno.ENOSPC,
+            f"the disk is full: {needed / 1e9:.3g} GB more needed, {free / 1e9:.3g} GB free",
+        )
+
+
+def _write_header(directory: Path, header: StoreHeader) -> None:
+    with (directory / HEADER_FILE).open("x") as file:
+        file.write(header_text(header))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sum(stage: str, total: int, tell: StageProgress) -> Callable[[int], None]:
+    """Add up what several threads report."""
+    lock = threading.Lock()
+    done = 0
+
+    def more(count: int) -> None:
+        nonlocal done
+        with lock:
+            done += count
+            tell(stage, done, total)
+
+    return more
+
+
+def _untold(_stage: str, _done: int, _total: int) -> None:
+    """Tell nobody."""
+
+
+def _anonymous_bytes() -> int:
+    """Return the memory the process holds already, files apart; 0 where the system does not say."""
+    try:
+        fields = Path("/proc/self/statm").read_text().split()
+        return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,1 @@
+"""Svmlight text, read in parallel."""

@@ -1,0 +1,261 @@
+"""The compiled part of the svmlight reader: one block of text to arrays.
+
+The kernel knows only "fine" and "this line is not": what is wrong with a line is worked out,
+and put into words, by `dplasso.data.svmlight.lines`. Numbers whose rounding double precision
+cannot settle are left to Python's ``float``: the kernel hands back where they stand.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.data.svmlight.numbers import (
+    Text,
+    as_float32,
+    as_float64,
+    is_digit,
+    scan_digits,
+    scan_number,
+    scan_plain,
+)
+
+INDEX_MAX = 2**63 - 1
+
+_NEWLINE, _HASH, _COLON, _MINUS = 10, 35, 58, 45
+_Q, _I, _D = 113, 105, 100
+# The quick way may look at this many bytes from the start of an entry: 15 digits and a colon,
+# a sign, and then 40.
+_LOOK_AHEAD = 64
+_COLON_BYTE, _MINUS_BYTE = np.uint8(_COLON), np.uint8(_MINUS)
+_SPACE_BYTE, _NEWLINE_BYTE = np.uint8(32), np.uint8(_NEWLINE)
+_0, _1 = np.uint64(0), np.uint64(1)
+
+
+@njit(cache=True, nogil=True)
+def _is_space(byte: int) -> bool:
+    return byte == 32 or (9 <= byte <= 13 and byte != _NEWLINE)
+
+
+@njit(cache=True, nogil=True)
+def _skip_spaces(text: Text, i: int) -> int:
+    while i < text.size and _is_space(text[i]):
+        i += 1
+    return i
+
+
+@njit(cache=True, nogil=True)
+def _ends_line(text: Text, i: int) -> bool:
+    return i >= text.size or text[i] == _NEWLINE or text[i] == _HASH
+
+
+@njit(cache=True, nogil=True)
+def _ends_token(text: Text, i: int) -> bool:
+    return _ends_line(text, i) or _is_space(text[i])
+
+
+@njit(cache=True, nogil=True)
+def _next_line(text: Text, i: int) -> int:
+    while i < text.size and text[i] != _NEWLINE:
+        i += 1
+    return i + 1
+
+
+@njit(cache=True, nogil=True)
+def _skip_query(text: Text, i: int) -> int:
+    """Step over ``qid:NUMBER`` at `i`, if it is there; -1 if it is there and malformed."""
+    if not (
+        i + 3 < text.size
+        and text[i] == _Q
+        and text[i + 1] == _I
+        and text[i + 2] == _D
+        and text[i + 3] == _COLON
+    ):
+        return i
+    i += 4
+    if i < text.size and text[i] == _MINUS:
+        i += 1
+    start = i
+    while i < text.size and is_digit(text[i]):
+        i += 1
+    return i if i > start and _ends_token(text, i) else -1
+
+
+@njit(cache=True, nogil=True)
+def _scan_index(text: Text, i: int) -> tuple[int, int]:
+    """Read a whole number and its colon at `i`: (end, index), `end` -1 where there is none."""
+    start = i
+    index = 0
+    while i < text.size and is_digit(text[i]):
+        digit = int(text[i] - 48)
+        if index > (INDEX_MAX - digit) // 10:
+            return -1, index
+        index = index * 10 + digit
+        i += 1
+    if i == start or i >= text.size or text[i] != _COLON:
+        return -1, index
+    return i + 1, index
+
+
+@njit(cache=True, nogil=True)
+def _find_word(text: Text, start: int, end: int, words: Text, word_ends: NDArray[np.int64]) -> int:
+    """Return the number of the word that stands there, -1 if it is none of them."""
+    first = 0
+    for k in range(word_ends.size):
+        size = word_ends[k] - first
+        if size == end - start:
+            same = True
+            for p in range(size):
+                same = same and text[start + p] == words[first + p]
+            if same:
+                return k
+        first = word_ends[k]
+    return -1
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _quick_entry(text, eights, i):
+    """Read ``index:value`` at `i` as nearly all are written: (end, index, settled, value).
+
+    The end is -1 where the slow way has to look: it is then not said that anything is wrong.
+    """
+    n, index = scan_digits(eights, np.uint64(i))
+    at = np.uint64(i) + n
+    if n == _0 or text[at] != _COLON_BYTE:
+        return -1, 0, False, np.float32(0.0)
+    at += _1
+    negative = text[at] == _MINUS_BYTE
+    if negative:
+        at += _1
+    at, digits, after = scan_plain(text, eights, at)
+    if at == _0 or (text[at] != _SPACE_BYTE and text[at] != _NEWLINE_BYTE):
+        return -1, 0, False, np.float32(0.0)
+    settled, value = as_float32(np.int64(digits), -np.int64(after))
+    return np.int64(at), np.int64(index), settled, -value if negative else value
+
+
+@njit(cache=True, nogil=True)
+def parse_block(
+    text: Text,
+    eights: NDArray[np.uint64],
+    first_index: int,
+    n_columns: int,
+    words: Text,
+    word_ends: NDArray[np.int64],
+    labels: NDArray[np.float64],
+    label_words: NDArray[np.int64],
+    row_ends: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    values: NDArray[np.float32],
+    hard: NDArray[np.int64],
+) -> tuple[int, int, int, int, int, int]:
+    """Parse whole lines of svmlight text.
+
+    Parameters
+    ----------
+    text : uint8[:]
+        The lines; the last may lack its line end.
+    eights : uint64[:]
+        The same bytes, eight by eight, the first lowest; an incomplete eight is left out.
+    first_index : int
+        The index that means column 0: 1, or 0.
+    n_columns : int
+        Columns must be less than this.
+    words, word_ends : uint8[:], int64[:]
+        Labels that are words, one after the other, and where each ends.
+    labels, row_ends : float64[:], int64[:]
+        Written: a record's label, and the number of entries up to its end. Room for as many
+        records as there are lines.
+    label_words : int64[:]
+        Written, if there are words: the label's word, -1 where it is a number. Room as for
+        `labels` then.
+    columns, values : int64[:], float32[:]
+        Written: the entries. Room for a quarter of the bytes (`` 1:1`` has four).
+    hard : int64[:, 4]
+        Written: numbers left to Python's ``float``, as (entry, or -1 - record for a label;
+        start; end; line). Room for every entry and label.
+
+    Returns
+    -------
+    n_records, n_entries, n_hard : int
+    n_lines : int
+        Lines begun so far.
+    largest : int
+        The largest column, -1 if none.
+    bad_line : int
+        Where a line starts that cannot be read, -1 if there is none. The parse ends with it.
+    """
+    i = 0
+    record = 0
+    entry = 0
+    n_hard = 0
+    line = 0
+    largest = -1
+    last_quick = 8 * eights.size - _LOOK_AHEAD
+    while i < text.size:
+        line += 1
+        line_start = i
+        i = _skip_spaces(text, i)
+        if _ends_line(text, i):
+            i = _next_line(text, i)
+            continue
+        start = i
+        word = -1
+        if word_ends.size > 0:
+            while not _ends_token(text, i):
+                i += 1
+            word = _find_word(text, start, i, words, word_ends)
+            label_words[record] = word
+        if word < 0:
+            i, negative, digits, exponent, exact = scan_number(text, start)
+            if i < 0 or not _ends_token(text, i):
+                return record, entry, n_hard, line, largest, line_start
+            settled, number = as_float64(digits, exponent, exact)
+            labels[record] = -number if negative else number
+            if not settled:
+                hard[n_hard, 0] = -1 - record
+                hard[n_hard, 1] = start
+                hard[n_hard, 2] = i
+                hard[n_hard, 3] = line
+                n_hard += 1
+        i = _skip_query(text, _skip_spaces(text, i))
+        if i < 0:
+            return record, entry, n_hard, line, largest, line_start
+        previous = -1
+        while True:
+            i = _skip_spaces(text, i)
+            if _ends_line(text, i):
+                break
+            settled = False
+            if i <= last_quick:
+                end, index, settled, value = _quick_entry(text, eights, i)
+                column = index - first_index
+            if settled:
+                if column <= previous or column >= n_columns:
+                    return record, entry, n_hard, line, largest, line_start
+                i = end
+            else:
+                i, index = _scan_index(text, i)
+                column = index - first_index
+                if i < 0 or column <= previous or column >= n_columns:
+                    return record, entry, n_hard, line, largest, line_start
+                start = i
+                i, negative, digits, exponent, exact = scan_number(text, i)
+                if i < 0 or not _ends_token(text, i):
+                    return record, entry, n_hard, line, largest, line_start
+                settled, value = as_float32(digits, exponent)
+                value = -value if negative else value
+                if not settled:
+                    hard[n_hard, 0] = entry
+                    hard[n_hard, 1] = start
+                    hard[n_hard, 2] = i
+                    hard[n_hard, 3] = line
+                    n_hard += 1
+            columns[entry] = column
+            values[entry] = value
+            entry += 1
+            previous = column
+        largest = max(largest, previous)
+        row_ends[record] = entry
+        record += 1
+        i = _next_line(text, i)
+    return record, entry, n_hard, line, largest, -1

@@ -1,0 +1,296 @@
+"""One block of svmlight text to arrays, and what is wrong with a line in words."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.data.label_map import LabelMap
+from dplasso.data.svmlight.kernel import INDEX_MAX, parse_block
+
+INT32_MAX = 2**31 - 1
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_QUERY = re.compile(rb"qid:-?\d+")
+_SHOWN = 40
+_EIGHT = np.dtype("<u8")  # the first byte of text lowest, on any machine
+
+
+@dataclass(frozen=True)
+class Format:
+    """How svmlight text is to be understood.
+
+    Attributes
+    ----------
+    n_features : int or None
+        Columns; None: as many as there are.
+    zero_based : bool
+        Whether indices count columns from 0.
+    label_map : LabelMap or None
+        What labels mean; None: they are numbers.
+    """
+
+    n_features: int | None = None
+    zero_based: bool = False
+    label_map: LabelMap | None = None
+
+    @property
+    def first_index(self) -> int:
+        """The index of column 0."""
+        return 0 if self.zero_based else 1
+
+    @property
+    def n_columns(self) -> int:
+        """The columns there may be."""
+        return INDEX_MAX if self.n_features is None else self.n_features
+
+
+@dataclass(frozen=True)
+class Lines:
+    """What one block of text holds.
+
+    Attributes
+    ----------
+    labels : float64 array, one a record
+    row_ends : int64 array, one a record
+        Entries of this block up to the end of the record.
+    columns : int32 or int64 array, one an entry
+        Counted from 0; int64 where int32 does not hold them.
+    values : float32 array, one an entry
+    largest : int
+        The largest column, -1 if there are no entries.
+    n_lines : int
+    """
+
+    labels: NDArray[np.float64]
+    row_ends: NDArray[np.int64]
+    columns: NDArray[Any]
+    values: NDArray[np.float32]
+    largest: int
+    n_lines: int
+
+
+class LineError(Exception):
+    """What is wrong, and on which line of the block, counted from 1."""
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def parse_lines(text: bytes, layout: Format) -> Lines | LineError:
+    """Parse a block of whole lines; independent of every other block.
+
+    Parameters
+    ----------
+    text : bytes
+        The lines; the last may lack its line end.
+    layout : Format
+        How they are to be understood.
+
+    Returns
+    -------
+    Lines or LineError
+        The error is returned, not raised: it counts when all blocks before have been read.
+    """
+    try:
+        return _parse_lines(text, layout)
+    except LineError as error:
+        return error
+
+
+def _parse_lines(text: bytes, layout: Format) -> Lines:
+    # An entry has four bytes at least, " 1:1". Memory that is not written to is never taken.
+    n_entries, n_records = len(text) // 4 + 1, text.count(b"\n") + 1
+    labels = np.empty(n_records, np.float64)
+    row_ends = np.empty(n_records, np.int64)
+    columns = np.empty(n_entries, np.int64)
+    values = np.empty(n_entries, np.float32)
+    hard = np.empty((n_entries + n_records, 4), np.int64)
+    words, word_ends = _word_table(layout.label_map)
+    label_words = np.empty(n_records if word_ends.size else 0, np.int64)
+    n_records, n_entries, n_hard, n_lines, largest, bad_line = parse_block(
+        np.frombuffer(text, np.uint8),
+        np.frombuffer(text, _EIGHT, len(text) // 8).astype(np.uint64, copy=False),
+        layout.first_index,
+        layout.n_columns,
+        words,
+        word_ends,
+        labels,
+        label_words,
+        row_ends,
+        columns,
+        values,
+        hard,
+    )
+    # What comes now stands before the line where the kernel gave up, or on it.
+    problem = None
+    for k in range(n_hard):
+        slot, start, end, line = hard[k].tolist()
+        number = float(text[start:end])
+        with np.errstate(over="ignore"):
+            number = number if slot < 0 else float(np.float32(number))
+        if not np.isfinite(number):
+            problem = line, text.rfind(b"\n", 0, start) + 1
+            break
+        if slot < 0:
+            labels[-1 - slot] = number
+        else:
+            values[slot] = number
+    if problem is None and bad_line >= 0:
+        problem = n_lines, bad_line
+    labels = labels[:n_records]
+    if layout.label_map is not None:
+        labels, unknown = _mapped(labels, label_words[:n_records], layout.label_map)
+        if unknown >= 0:
+            line, start = _line_of_record(text, unknown)
+            if problem is None or line < problem[0]:
+                problem = line, start
+    if problem is not None:
+        line, start = problem
+        raise LineError(line, _explain(_line_at(text, start), layout))
+    # Copied: a slice would keep the room for the largest possible block.
+    narrow = max(largest, layout.n_features or 0) <= INT32_MAX
+    return Lines(
+        labels.copy(),
+        row_ends[:n_records].copy(),
+        columns[:n_entries].astype(np.int32 if narrow else np.int64),
+        values[:n_entries].copy(),
+        largest,
+        n_lines,
+    )
+
+
+def _word_table(label_map: LabelMap | None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Lay the labels that are not numbers out for the kernel."""
+    words = [word.encode() for word in _text_labels(label_map)]
+    ends = np.cumsum([len(word) for word in words], dtype=np.int64)
+    return np.array(list(b"".join(words)), np.uint8), ends
+
+
+def _text_labels(label_map: LabelMap | None) -> list[str]:
+    if label_map is None:
+        return []
+    return [word for word in label_map.words if not _NUMBER.fullmatch(word.encode())]
+
+
+def _mapped(
+    labels: NDArray[np.float64], label_words: NDArray[np.int64], label_map: LabelMap
+) -> tuple[NDArray[np.float64], int]:
+    """Map labels; return them and the first record whose label is not in the map, or -1."""
+    mapped = np.full(labels.size, np.nan)
+    is_word = label_words >= 0 if label_words.size else np.zeros(labels.size, bool)
+    for number, value in label_map.numbers.items():
+        mapped[~is_word & (labels == number)] = value
+    if label_words.size:
+        meanings = [label_map.words[word] for word in _text_labels(label_map)]
+        mapped[is_word] = np.array(meanings)[label_words[is_word]]
+    unknown = np.isnan(mapped)
+    return mapped, int(np.argmax(unknown)) if unknown.any() else -1
+
+
+def _line_of_record(text: bytes, record: int) -> tuple[int, int]:
+    """Find a record: its line, counted from 1, and where that starts."""
+    start = 0
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        if line.split(b"#")[0].split():
+            if record == 0:
+                return number, start
+            record -= 1
+        start += len(line) + 1
+    raise AssertionError("there are fewer records")
+
+
+def _line_at(text: bytes, start: int) -> bytes:
+    end = text.find(b"\n", start)
+    return text[start:] if end < 0 else text[start:end]
+
+
+def _shown(token: bytes) -> str:
+    text = token.decode("utf-8", errors="backslashreplace")
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
+
+
+def _explain(line: bytes, layout: Format) -> str:
+    """Say what is wrong with a line that the kernel could not read."""
+    label, *entries = line.split(b"#")[0].split()
+    problem = _label_problem(label, layout.label_map)
+    if problem:
+        return problem
+    if entries and entries[0].startswith(b"qid:"):
+        query = entries.pop(0)
+        if not _QUERY.fullmatch(query):
+            return f"{_shown(query)} is not a query number; it is written qid:number"
+    previous = -1
+    for entry in entries:
+        problem, previous = _entry_problem(entry, layout, previous)
+        if problem:
+            return problem
+    raise AssertionError(f"the line is well-formed: {line!r}")
+
+
+def _label_problem(label: bytes, label_map: LabelMap | None) -> str:
+    """Return what is wrong with a label, if anything."""
+    is_number = _NUMBER.fullmatch(label) and not _overflows(label, np.float64)
+    if label_map is not None:
+        known = label in [word.encode() for word in _text_labels(label_map)]
+        if known or (is_number and float(label) in label_map.numbers):
+            return ""
+    elif is_number:
+        return ""
+    if b":" in label:
+        return (
+            f"the label is missing: the line begins with {_shown(label)}; "
+            "a record is 'label index:value index:value ...'"
+        )
+    if _NOT_FINITE.fullmatch(label) or _overflows(label, np.float64):
+        return f"label {_shown(label)} is NaN or infinite"
+    if label_map is not None:
+        return f"label {_shown(label)} is not in the label map ({label_map.shown()})"
+    return f"label {_shown(label)} is not a number; say what text labels mean with a label map"
+
+
+def _entry_problem(entry: bytes, layout: Format, previous: int) -> tuple[str, int]:
+    """Return what is wrong with an entry, if anything, and its column."""
+    first_index, n_columns = layout.first_index, layout.n_columns
+    index_text, colon, value = entry.partition(b":")
+    if not colon:
+        return f"{_shown(entry)} has no colon; an entry is index:value", previous
+    if re.fullmatch(rb"-\d+", index_text):
+        return f"index {_shown(index_text)} is negative", previous
+    if not re.fullmatch(rb"\d+", index_text):
+        return f"index {_shown(index_text)} in {_shown(entry)} is not a whole number", previous
+    significant = index_text.lstrip(b"0") or b"0"
+    index = int(significant) if len(significant) < 20 else 10**20
+    column = index - first_index
+    if column < 0:
+        return (
+            "index 0, but columns are counted from 1; if this file counts them from 0, "
+            "say so (zero_based=True)"
+        ), previous
+    if column >= INDEX_MAX:
+        return f"index {_shown(index_text)} is beyond the largest, 2**63 - 1", previous
+    if column >= n_columns:
+        counted = "" if first_index else " counted from 0"
+        return f"column {index}{counted}, but {n_columns} columns are declared", previous
+    if column == previous:
+        return f"index {index} is there twice", previous
+    if column < previous:
+        before = previous + first_index
+        return f"index {index} comes after index {before}; indices must increase", previous
+    if _NOT_FINITE.fullmatch(value):
+        return f"value {_shown(value)} of index {index} is NaN or infinite", column
+    if not _NUMBER.fullmatch(value):
+        return f"value {_shown(value)} of index {index} is not a number", column
+    if _overflows(value, np.float32):
+        return f"value {_shown(value)} of index {index} is too large for float32", column
+    return "", column
+
+
+def _overflows(number: bytes, dtype: type[np.floating]) -> bool:
+    if not _NUMBER.fullmatch(number):
+        return False
+    with np.errstate(over="ignore"):
+        return bool(np.isinf(dtype(float(number))))

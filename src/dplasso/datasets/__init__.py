@@ -1,0 +1,1 @@
+"""Data sets by name: UCI Adult, the catalog, downloads, synthetic sets."""

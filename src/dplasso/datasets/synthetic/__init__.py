@@ -1,0 +1,1 @@
+"""Synthetic data sets with the shape of the paper's."""

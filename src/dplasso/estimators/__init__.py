@@ -1,0 +1,1 @@
+"""The estimators, after the rules of scikit-learn."""

@@ -1,0 +1,479 @@
+"""The estimator: scikit-learn's interface around the private Frank-Wolfe solver."""
+
+import math
+import time
+import warnings
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dplasso.data.labels import encode_labels
+from dplasso.errors import PrivacyLeakWarning
+from dplasso.frank_wolfe.drift import tolerance_of
+from dplasso.frank_wolfe.problem import Problem, build_problem
+from dplasso.frank_wolfe.solve import Checkpoint, Progress, Solution, solve
+from dplasso.frank_wolfe.transcript import History, Transcript, coefficients_of
+from dplasso.privacy.ledger import charged, check_affordable
+from dplasso.privacy.mechanism import Mechanism, build_mechanism
+from dplasso.privacy.randomness import RandomStream, random_stream
+from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso.runtime.compilation import announce_compilation
+from dplasso.runtime.progress import progress_bar, say
+from dplasso.selection.forced import forced_state
+from dplasso.selection.registry import SelectionRule, make_selector
+from dplasso.training.inputs import check_training_data, decision_margins
+from dplasso.training.settings import check_settings
+
+
+class DPLassoClassifier(ClassifierMixin, BaseEstimator):
+    r"""Differentially private L1-constrained logistic regression for sparse, wide data.
+
+    Minimises the logistic loss over ``||w||_1 <= l1_radius`` by T = `n_iter` steps of Frank-Wolfe
+    (arXiv 2310.19978, with the errors of its listings repaired). Each step draws one of the 2D
+    signed vertices by the exponential mechanism, so the model has at most T non-zero weights and
+    the whole fit is (`epsilon`, `delta`)-differentially private. An iteration costs only the
+    entries of X it touches.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Total privacy loss, > 0, in natural-logarithm units. ``float("inf")`` is plain Frank-Wolfe:
+        no privacy, and `history_` is kept.
+    delta : float, default=1e-6
+        Probability with which the epsilon guarantee may fail, in (0, 1). Choose it well below one
+        over the number of people; it is never derived from the data.
+    l1_radius : float, default=10.0
+        Radius of the L1 ball, > 0. Public.
+    n_iter : int, default=100
+        Number of steps T. Public. More steps leave less privacy budget for each.
+    feature_bound : float, default=1.0
+        Bound B on ``|x_ij|``, > 0. Public. Entries beyond it are clipped, in fitting and in
+        prediction, without a word. The noise is proportional to it: binary or rescaled features
+        (whose typical entry is near the bound) do far better than tf-idf.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        Which data sets are neighbours: one record added or removed, or one replaced by another
+        (which halves the exponent scale).
+    fit_intercept : bool, default=True
+        Add a constant column of value `feature_bound` inside the L1 ball, drawn like any other. A
+        step along it touches every record: on large data whose labels are unbalanced, leave it out
+        where you can (docs/performance.md).
+    classes : sequence of two labels, default=None
+        The label set, declared in advance, the negative class first. None takes it from y, and
+        `privacy_` says that it was treated as public.
+    mechanism : {"exponential", "paper"}, default="exponential"
+        "paper" reproduces the published step (coordinate by magnitude, then the true sign). It is
+        **not** differentially private and warns with `PrivacyLeakWarning`.
+    solver : {"sparse", "standard"}, default="sparse"
+        Algorithm 2 (iterations at sparse cost) or Algorithm 1 (everything recomputed).
+    selector : {"bucket", "noisy-max", "big-little", "argmax", "heap"}, default="bucket"
+        Structure that draws the vertex; every private one draws from the same distribution.
+        "argmax" and "heap" are for ``epsilon=inf`` only, "big-little" for finite epsilon.
+        See docs/selection.md.
+    drift_tol : float, None or "auto", default="auto"
+        `solver="sparse"` only: largest error allowed in a record's gradient before that record is
+        refreshed. "auto" is 0.0025 in a private fit, whose noise hides far larger errors, and
+        0.0001 with ``epsilon=inf``. 0 gives Algorithm 1's iterates; None the paper's stale ones.
+        It does not affect privacy.
+    random_state : None, int, Generator or RandomState, default=None
+        None draws from the operating system. Anything else makes the run repeatable, for
+        experiments, and the statement says that such a model is not private.
+    n_jobs : int, default=None
+        Threads for the set-up passes; -1 uses all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+    ledger : path, default=None
+        A budget ledger (docs/ledger.md) that every fit of this estimator, of its clones and of
+        their copies in other processes is charged to before it begins. Private fits only.
+    dataset : str, default=None
+        Whose budget in the ledger; None where it keeps only one.
+
+    Attributes
+    ----------
+    coef_ : scipy.sparse.csr_array, shape (1, D)
+        Weights.
+    intercept_ : ndarray, shape (1,)
+        Intercept.
+    classes_ : ndarray, shape (2,)
+        The two labels, negative first.
+    n_iter_ : int
+        Steps taken, always `n_iter`.
+    n_features_in_ : int
+        D.
+    feature_names_in_ : ndarray of str, shape (D,)
+        Only where X has column names.
+    privacy_ : PrivacyStatement
+        What this fit guarantees, in words and as JSON.
+    transcript_ : Transcript
+        The vertices drawn: private by composition; the weights are a function of them.
+    history_ : History
+        Objective and gap per step; only with ``epsilon=inf``.
+    work_ : Work
+        Work per step; only with ``epsilon=inf`` or ``mechanism="paper"``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import random_array
+    >>> from dplasso import DPLassoClassifier
+    >>> X = random_array((200, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    >>> y = np.asarray(X.sum(axis=1) > 2.4).ravel()
+    >>> model = DPLassoClassifier(epsilon=1.0, n_iter=20).fit(X, y)
+    >>> model.coef_.shape
+    (1, 50)
+    >>> model.privacy_.is_private
+    True
+    """
+
+    # Fitted attributes, removed before a new fit so that none survives from another run.
+    _OPTIONAL = ("history_", "work_")
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        l1_radius: float = 10.0,
+        n_iter: int = 100,
+        feature_bound: float = 1.0,
+        neighbors: str = "add-remove",
+        fit_intercept: bool = True,
+        classes: ArrayLike | None = None,
+        mechanism: str = "exponential",
+        solver: str = "sparse",
+        selector: str = "bucket",
+        drift_tol: float | str | None = "auto",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        ledger: str | PathLike[str] | None = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.l1_radius = l1_radius
+        self.n_iter = n_iter
+        self.feature_bound = feature_bound
+        self.neighbors = neighbors
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.mechanism = mechanism
+        self.solver = solver
+        self.selector = selector
+        self.drift_tol = drift_tol
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
+        """Train a model.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            One record a row. CSR and CSC are used as they are (float32 or float64, int32 or int64
+            indices), never written to and never copied whole to float64. A store
+            (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
+        y : array-like, shape (N,), default=None
+            Two labels. Only a store may go without: it has its own.
+
+        Returns
+        -------
+        DPLassoClassifier
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            For a parameter out of range, NaN or infinity in X, a third label, or fewer than two
+            labels without `classes`. All of these are found before anything private is computed.
+        TypeError
+            For a parameter of the wrong kind.
+        BudgetError
+            If the ledger has too little left; nothing is spent.
+        LedgerError
+            If the ledger cannot be used; nothing is spent.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            With ``mechanism="paper"``.
+        LedgerWarning
+            If the ledger could not note that the fit, already charged, has ended.
+        """
+        if not self.verbose:
+            return self._fit(X, y)
+        with progress_bar("training") as progress, announce_compilation(say):
+            return self._fit(X, y, progress=progress)
+
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike | None,
+        *,
+        progress: Progress | None = None,
+        seconds: dict[str, float] | None = None,
+        forced: Transcript | None = None,
+        checkpoints: Any = None,
+    ) -> Self:
+        """Fit, with the hooks of the command line, of replays and of checkpoints.
+
+        `progress` is called as in `solve`; `seconds` receives the times of preparing and training,
+        which are the curator's and no part of the model; `forced` replays a transcript instead of
+        drawing one; `checkpoints` comes from `dplasso.checkpoint.session.keep_checkpoints`.
+        """
+        began = time.perf_counter()
+        self._check_parameters()
+        stream = random_stream(self.random_state)
+        X, y = check_training_data(self, X, y)
+        classes, labels = encode_labels(y, self.classes)
+        mechanism = self._mechanism(labels.size)
+        if mechanism.name == "paper":
+            warnings.warn(
+                "mechanism='paper' releases the true sign of a gradient entry at every step: this "
+                "fit is not differentially private at any epsilon",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+        statement = make_statement(
+            mechanism,
+            seeded=self.random_state is not None,
+            classes_declared=self.classes is not None,
+        )
+        given, checkpoint, payment = None, None, None
+        if checkpoints is None:
+            check_affordable(self.ledger, self.dataset, mechanism)
+        else:
+            given, checkpoint, payment = checkpoints(
+                self, statement, classes, X.shape[1], mechanism
+            )
+        problem = self._problem(X, labels)
+        trained = time.perf_counter()
+        # Charged after all that can be refused and before anything private is computed.
+        with charged(self.ledger, self.dataset, mechanism, payment=payment):
+            solution = self._solve(problem, mechanism, stream, progress, forced, given, checkpoint)
+        if seconds is not None:
+            seconds["prepare"] = trained - began
+            seconds["train"] = time.perf_counter() - trained
+        self._set_fitted(solution.transcript, statement, classes, X.shape[1])
+        if solution.history is not None:
+            self.history_ = solution.history
+        if solution.work is not None:
+            self.work_ = solution.work
+        return self
+
+    def _mechanism(self, n_samples: int) -> Mechanism:
+        """Calibrate the private step; only the paper's asks for the number of rows."""
+        return build_mechanism(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            n_iter=self.n_iter,
+            neighbors=self.neighbors,
+            feature_bound=self.feature_bound,
+            mechanism=self.mechanism,
+            l1_radius=self.l1_radius,
+            n_samples=n_samples,
+        )
+
+    def _check_parameters(self) -> None:
+        """Refuse settings that no data can make right."""
+        check_settings(self.get_params(deep=False))
+
+    def _problem(self, X: Any, labels: NDArray[np.int8]) -> Problem:
+        """Lay out the data for the solver."""
+        return build_problem(
+            X,
+            labels,
+            bound=float(self.feature_bound),
+            radius=float(self.l1_radius),
+            n_steps=int(self.n_iter),
+            intercept=bool(self.fit_intercept),
+            by_columns=self.solver == "sparse",
+            n_threads=effective_n_jobs(self.n_jobs),
+        )
+
+    def _solve(
+        self,
+        problem: Problem,
+        mechanism: Mechanism,
+        stream: RandomStream,
+        progress: Progress | None,
+        forced: Transcript | None,
+        given: Transcript | None,
+        checkpoint: Checkpoint | None,
+    ) -> Solution:
+        """Build the selection structure and run the solver."""
+        n_coordinates = problem.n_columns + int(problem.intercept)
+        if forced is None:
+            rule = SelectionRule(
+                mechanism.name,
+                mechanism.exponent_scale / problem.unit,
+                (mechanism.laplace_scale or 0.0) * problem.unit,
+            )
+            selector = make_selector(self.selector, n_coordinates, rule, problem.numbering)
+        else:
+            selector = forced_state(forced.vertex, forced.sign)
+        return solve(
+            problem,
+            selector,
+            stream,
+            solver=self.solver,
+            drift_tol=tolerance_of(self.drift_tol, private=mechanism.name != "none"),
+            record_history=mechanism.name == "none",
+            record_work=mechanism.name != "exponential",
+            n_threads=effective_n_jobs(self.n_jobs),
+            progress=progress,
+            given=given,
+            checkpoint=checkpoint,
+        )
+
+    def _set_fitted(
+        self,
+        transcript: Transcript,
+        statement: PrivacyStatement,
+        classes: NDArray[Any],
+        n_features: int,
+    ) -> None:
+        """Set the fitted attributes, all of them functions of the transcript and public values."""
+        for name in self._OPTIONAL:
+            self.__dict__.pop(name, None)
+        self.coef_, self.intercept_ = coefficients_of(
+            transcript, n_features, self.l1_radius, self.feature_bound
+        )
+        self.classes_ = classes
+        self.n_iter_ = len(transcript)
+        self.n_features_in_ = n_features
+        self.privacy_ = statement
+        self.transcript_ = transcript
+
+    @classmethod
+    def _from_parts(
+        cls,
+        params: dict[str, Any],
+        transcript: Transcript,
+        statement: PrivacyStatement,
+        classes: NDArray[Any],
+        n_features: int,
+        feature_names: NDArray[Any] | None,
+        history: History | None,
+    ) -> Self:
+        """Rebuild a fitted estimator from what a model file holds."""
+        estimator = cls(**params)
+        estimator._set_fitted(transcript, statement, classes, n_features)
+        if feature_names is not None:
+            estimator.feature_names_in_ = feature_names
+        if history is not None:
+            estimator.history_ = history
+        return estimator
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Compute the margins ``clip(X) w + intercept``.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            Entries are clipped to `feature_bound` as in training.
+
+        Returns
+        -------
+        ndarray of float64, shape (N,)
+            Positive where the second class is the likelier.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If X has another number of columns than the training data, or NaN or infinity.
+        """
+        check_is_fitted(self, "coef_")
+        return decision_margins(
+            self,
+            X,
+            self.coef_.indices,
+            self.coef_.data,
+            self.privacy_.feature_bound,
+            float(self.intercept_[0]),
+        )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the label of each row.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows.
+
+        Returns
+        -------
+        ndarray, shape (N,)
+            Entries of `classes_`.
+        """
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(np.intp)]
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of each label.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (N, 2)
+            Columns in the order of `classes_`.
+        """
+        scores = self.decision_function(X)
+        rise = np.exp(-np.abs(scores))
+        likelier, other = 1.0 / (1.0 + rise), rise / (1.0 + rise)
+        positive = np.where(scores >= 0, likelier, other)
+        negative = np.where(scores >= 0, other, likelier)
+        return np.column_stack([negative, positive])
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file (docs/model-file.md); no pickle in it.
+
+        Parameters
+        ----------
+        path : path
+            Replaced at once when everything is written, never left half-written.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        OSError
+            If the file cannot be written.
+        ValueError
+            If `l1_radius` or `feature_bound` was changed after the fit: the file would describe
+            another model.
+        """
+        from dplasso.model import save_model
+
+        check_is_fitted(self, "coef_")
+        coefficients, intercept = coefficients_of(
+            self.transcript_, self.n_features_in_, self.l1_radius, self.feature_bound
+        )
+        same = np.array_equal(coefficients.data, self.coef_.data)
+        if not (same and np.array_equal(intercept, self.intercept_)):
+            raise ValueError(
+                "l1_radius or feature_bound was changed after fitting; fit again, or set it back, "
+                "before saving"
+            )
+        save_model(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
+        tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
+        return tags

@@ -1,0 +1,1 @@
+"""Files of our own: archives without pickle, atomic writes, locks."""

@@ -1,0 +1,292 @@
+"""The container of this package's own files: a zip of plain arrays and a JSON header, checksummed.
+
+Model files and checkpoints share it. There is no pickle in it, nothing is compressed, and any
+damage is found by the SHA-256 of the members. Described in ``docs/model-file.md``.
+"""
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.files.atomic import atomic_write
+from dplasso.files.label_json import labels_from_json, labels_to_json
+
+_DIGEST = "sha256"
+_Parsed = TypeVar("_Parsed")
+
+
+@dataclass(frozen=True)
+class ArchiveKind:
+    """One kind of file.
+
+    Attributes
+    ----------
+    noun : str
+        What messages call it.
+    magic : str
+        What its header calls it.
+    version : int
+        Of its format; higher ones are refused.
+    error : type of ValueError
+        What is raised when a file is not a complete, undamaged one of this kind.
+    """
+
+    noun: str
+    magic: str
+    version: int
+    error: type[ValueError]
+
+
+def write_archive(
+    path: str | os.PathLike[str],
+    kind: ArchiveKind,
+    header: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    *,
+    temporary: str | None = None,
+) -> None:
+    """Write a file, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where; an older file there is replaced.
+    kind : ArchiveKind
+        What it is.
+    header : mapping
+        Values that JSON can hold; magic, version and writer are added.
+    arrays : mapping of name to flat array
+        Written in this order.
+    temporary : str, optional
+        As in `dplasso.files.atomic.atomic_write`.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    preamble = {
+        "magic": kind.magic,
+        "version": kind.version,
+        "written_by": f"dplasso {version('dplasso')}",
+    }
+    text = json.dumps(preamble | dict(header), allow_nan=False, separators=(",", ":"))
+    members = {"header": npy(np.frombuffer(text.encode(), dtype=np.uint8))}
+    members |= {name: npy(array) for name, array in arrays.items()}
+    members[_DIGEST] = npy(np.frombuffer(digest(members), dtype=np.uint8))
+    with (
+        atomic_write(path, temporary=temporary) as file,
+        zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
+    ):
+        for name, content in members.items():
+            # A ZipInfo made by hand carries a fixed date: the same content gives the same bytes.
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), content)
+
+
+def read_archive(
+    path: str | os.PathLike[str],
+    kind: ArchiveKind,
+    parse: Callable[[dict[str, Any], dict[str, bytes]], _Parsed],
+) -> _Parsed:
+    """Read and check a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `write_archive` wrote.
+    kind : ArchiveKind
+        What it must be.
+    parse : callable
+        Makes the result of the header (with magic, version and writer) and the members' bytes
+        (`array_of` reads them); whatever it raises means a damaged file.
+
+    Returns
+    -------
+    object
+        What `parse` made.
+
+    Raises
+    ------
+    ValueError
+        ``kind.error``, if the file is damaged, foreign, or of a newer version of the format.
+    OSError
+        If there is no such file or it cannot be read.
+    """
+    shown = os.fspath(path)
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        try:
+            members = _read_members(file, size, kind)
+            header = _read_header(members, kind)
+            if _DIGEST not in members:
+                raise ValueError("it has no checksum")
+            claimed = array_of(members, _DIGEST, "|u1").tobytes()
+            del members[_DIGEST]
+            if claimed != digest(members):
+                raise ValueError("its checksum does not fit")
+            return parse(header, members)
+        except kind.error as error:
+            raise kind.error(f"{shown} {error}") from error.__cause__
+        except Exception as error:
+            # zipfile and numpy raise a dozen types on damaged bytes; all mean the same here.
+            reason = str(error).rstrip(".") or type(error).__name__
+            raise kind.error(f"{shown} is damaged or incomplete: {reason}.") from error
+
+
+def _read_members(file: Any, size: int, kind: ArchiveKind) -> dict[str, bytes]:
+    """Read the archive's members, each checked against its CRC."""
+    if not zipfile.is_zipfile(file):
+        raise kind.error(f"is not a dplasso {kind.noun} file, or is cut short.")
+    with zipfile.ZipFile(file) as archive:
+        entries = {entry.filename: entry for entry in archive.infolist()}
+        if "header.npy" not in entries:
+            raise kind.error(f"is not a dplasso {kind.noun} file.")
+        for entry in entries.values():
+            # Stored members cannot be larger than the file: nothing to unpack, nothing to bomb.
+            if entry.compress_type != zipfile.ZIP_STORED or entry.file_size > size:
+                raise kind.error("is damaged: a part of it is compressed or too large.")
+        return {name.removesuffix(".npy"): archive.read(name) for name in entries}
+
+
+def _read_header(members: dict[str, bytes], kind: ArchiveKind) -> dict[str, Any]:
+    """Parse the header and settle whether this version can read the rest."""
+    text = array_of(members, "header", "|u1").tobytes()
+    try:
+        header = json.loads(text)
+    except ValueError as error:
+        raise kind.error(f"is not a dplasso {kind.noun} file.") from error
+    if not isinstance(header, dict) or header.get("magic") != kind.magic:
+        raise kind.error(f"is not a dplasso {kind.noun} file.")
+    found = header.get("version")
+    if isinstance(found, int) and found > kind.version:
+        raise kind.error(
+            f"has version {found} of the {kind.noun} format and this dplasso reads version "
+            f"{kind.version}: install a newer dplasso."
+        )
+    if found != kind.version:
+        raise kind.error(f"names no known version of the {kind.noun} format: {found!r}.")
+    return header
+
+
+def npy(array: NDArray[Any]) -> bytes:
+    """Serialise an array in numpy's .npy format."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def array_of(members: Mapping[str, bytes], name: str, kind: str) -> NDArray[Any]:
+    """Parse one member, which must be a flat array of exactly this type.
+
+    Parameters
+    ----------
+    members : mapping of name to bytes
+        As `read_archive` hands them over.
+    name : str
+        Which.
+    kind : str
+        Its type in numpy's short form, such as ``"<i8"``.
+
+    Returns
+    -------
+    ndarray
+        Flat.
+
+    Raises
+    ------
+    ValueError
+        If it is of another type or shape.
+    """
+    array = np.lib.format.read_array(io.BytesIO(members[name]), allow_pickle=False)
+    if array.dtype.str != kind or array.ndim != 1:
+        raise ValueError(f"its part {name!r} is not a flat array of type {kind}")
+    return array
+
+
+def digest(members: Mapping[str, bytes]) -> bytes:
+    """Hash the members' bytes in the order of their names, lengths included."""
+    total = hashlib.sha256()
+    for name in sorted(members):
+        total.update(f"{name} {len(members[name])}\n".encode())
+        total.update(members[name])
+    return total.digest()
+
+
+def params_to_json(params: Mapping[str, Any], noun: str) -> dict[str, Any]:
+    """Write an estimator's parameters as values that JSON can hold.
+
+    Parameters
+    ----------
+    params : mapping
+        Plain values, numpy scalars, or lists of labels.
+    noun : str
+        What the file is called, for the message.
+
+    Returns
+    -------
+    dict
+        Plain values as they are; infinities and labels marked.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is of another kind.
+    """
+    return {name: _to_json(name, value, noun) for name, value in params.items()}
+
+
+def _to_json(name: str, value: Any, noun: str) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, np.ndarray | list | tuple):
+        return {"labels": labels_to_json(np.asarray(value))}
+    raise ValueError(
+        f"A {noun} file cannot hold the parameter {name}={value!r} of type {type(value).__name__}."
+    )
+
+
+def params_from_json(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Read parameters back.
+
+    Parameters
+    ----------
+    params : mapping
+        What `params_to_json` gave.
+
+    Returns
+    -------
+    dict
+        Equal values; labels are arrays.
+
+    Raises
+    ------
+    ValueError
+        If a value is of no known form.
+    """
+    return {name: _from_json(value) for name, value in params.items()}
+
+
+def _from_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"float"}:
+            return float(value["float"])
+        if set(value) == {"labels"}:
+            return labels_from_json(value["labels"])
+        raise ValueError("a parameter is of no known kind")
+    if isinstance(value, list):
+        raise ValueError("a parameter is of no known kind")
+    return value

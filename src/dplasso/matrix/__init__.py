@@ -1,0 +1,1 @@
+"""Compressed matrices: layout, transpose, column numbers, margins."""

@@ -1,0 +1,117 @@
+"""Margins of new rows, with entries clipped as they were in training."""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.data.store.reader import Store
+from dplasso.frank_wolfe.gradient import clip
+from dplasso.frank_wolfe.threads import refuse_damage
+from dplasso.matrix.compressed import Compressed
+
+
+def margins(
+    matrix: Compressed,
+    by_rows: bool,
+    n_rows: int,
+    weights: NDArray[np.float64],
+    bound: float,
+    offset: float,
+) -> NDArray[Any]:
+    """Compute ``clip(X) w + offset``.
+
+    Parameters
+    ----------
+    matrix : Compressed
+        X by rows, or by columns.
+    by_rows : bool
+        Which of the two.
+    n_rows : int
+        N.
+    weights : ndarray of float64, shape (D,)
+        w.
+    bound : float
+        Entries are clipped to [-bound, bound].
+    offset : float
+        The intercept.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        The margins.
+    """
+    result = np.full(n_rows, offset)
+    (_by_rows if by_rows else _by_columns)(matrix, weights, bound, result)
+    return result
+
+
+def store_margins(
+    store: Store,
+    columns: NDArray[np.integer],
+    weights: NDArray[np.float64],
+    bound: float,
+    offset: float,
+) -> NDArray[np.float64]:
+    """Compute ``clip(X) w + offset`` for the rows of a store, reading no column without a weight.
+
+    Parameters
+    ----------
+    store : Store
+        X.
+    columns : ndarray of int, shape (n_nonzero,)
+        Columns with a weight, ascending: the order in which a row's terms are added up in memory.
+    weights : ndarray of float64, shape (n_nonzero,)
+        Their weights.
+    bound, offset : float
+        As in `margins`.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        The margins.
+
+    Raises
+    ------
+    DataError
+        If a row number lies outside the matrix.
+    """
+    result = np.full(store.shape[0], offset)
+    if not _add_columns(store.columns, store.internal_column[columns], weights, bound, result):
+        refuse_damage()
+    return result
+
+
+@njit(cache=True, nogil=True)
+def _add_columns(matrix, columns, weights, bound, result):
+    """Add the terms of some columns; return whether all row numbers were inside the matrix."""
+    for m in range(columns.size):
+        for p in range(matrix.indptr[columns[m]], matrix.indptr[columns[m] + 1]):
+            i = matrix.indices[p]
+            if not 0 <= i < result.size:
+                return False
+            value = matrix.values[p] if matrix.values.size else matrix.constant
+            result[i] += weights[m] * clip(value, bound)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _by_rows(matrix, weights, bound, result):
+    for i in range(result.size):
+        total = result[i]
+        for p in range(matrix.indptr[i], matrix.indptr[i + 1]):
+            weight = weights[matrix.indices[p]]
+            if weight != 0.0:
+                value = matrix.values[p] if matrix.values.size else matrix.constant
+                total += weight * clip(value, bound)
+        result[i] = total
+
+
+@njit(cache=True, nogil=True)
+def _by_columns(matrix, weights, bound, result):
+    for k in range(weights.size):
+        if weights[k] != 0.0:
+            for p in range(matrix.indptr[k], matrix.indptr[k + 1]):
+                value = matrix.values[p] if matrix.values.size else matrix.constant
+                result[matrix.indices[p]] += weights[k] * clip(value, bound)

@@ -1,0 +1,78 @@
+"""Two numberings of the coordinates: the data's own, and the one in which alpha is stored.
+
+The solver may store the gradients of popular columns side by side, where they share cache lines.
+Structures name coordinates by their original numbers, so that a draw does not depend on the
+layout; only where they read ``alpha`` do they ask where a coordinate stands.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+class Numbering(NamedTuple):
+    """Where each coordinate stands in alpha; empty arrays where the two numberings are one.
+
+    Attributes
+    ----------
+    internal : ndarray of int32 or int64, shape (D,) or (D + 1,) or (0,)
+        Place in alpha of each coordinate.
+    original : ndarray like `internal`
+        Coordinate at each place.
+    """
+
+    internal: NDArray[np.integer]
+    original: NDArray[np.integer]
+
+
+AS_GIVEN = Numbering(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+
+
+@njit(cache=True, nogil=True)
+def look_up(numbers, k):
+    """Return ``numbers[k]``, or k where there is only one numbering."""
+    if numbers.size:
+        return np.int64(numbers[k])
+    return np.int64(k)
+
+
+def by_frequency(counts: NDArray[np.integer], intercept: bool) -> Numbering:
+    """Rank columns by their number of entries, most first, equals in the given order.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (D,)
+        Entries of each column.
+    intercept : bool
+        Whether an intercept follows the columns; it keeps its number.
+
+    Returns
+    -------
+    Numbering
+    """
+    size = counts.size + int(intercept)
+    kind = np.int32 if size < 2**31 else np.int64
+    internal: NDArray[np.integer] = np.arange(size).astype(kind)
+    original: NDArray[np.integer] = internal.copy()
+    if counts.size:
+        _sort_by_popularity(counts, internal, original)
+    return Numbering(internal, original)
+
+
+@njit(cache=True, nogil=True)
+def _sort_by_popularity(counts, internal, original):
+    """Fill the first entries of both maps by a counting sort, the largest counts first."""
+    largest = np.int64(counts.max())
+    place = np.zeros(largest + 2, dtype=np.int64)
+    for j in range(counts.size):
+        place[largest - counts[j] + 1] += 1
+    for rank in range(largest + 1):
+        place[rank + 1] += place[rank]
+    for j in range(counts.size):
+        rank = largest - counts[j]
+        k = place[rank]
+        place[rank] = k + 1
+        internal[j] = k
+        original[k] = j

@@ -1,0 +1,1 @@
+"""From settings and data to a fitted release: the one path that every fit takes."""

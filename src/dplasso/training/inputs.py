@@ -1,0 +1,130 @@
+"""What `fit` and `predict` are given: matrices, checked as scikit-learn does, or a store."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+
+from dplasso.data.store.reader import Store, StoreMatrix
+from dplasso.errors import DataError
+from dplasso.matrix.compressed import compress, working_dtype
+from dplasso.matrix.margins import margins, store_margins
+
+
+def store_of(X: Any) -> Store | None:
+    """Return the store that `X` is, or whose matrix it is; None for anything else."""
+    if isinstance(X, StoreMatrix):
+        return X.store
+    return X if isinstance(X, Store) else None
+
+
+def check_training_data(
+    estimator: BaseEstimator, X: Any, y: ArrayLike | None
+) -> tuple[Any, NDArray[Any]]:
+    """Check what `fit` is given, and note its columns on the estimator.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Receives `n_features_in_` and, where X names its columns, `feature_names_in_`.
+    X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
+        The records.
+    y : array-like, shape (N,), or None
+        Labels; None for a store, which has its own.
+
+    Returns
+    -------
+    X : csr or csc matrix or array, ndarray, or Store
+        float32 or float64. A store is not read: whoever lays it out looks at every entry.
+    y : ndarray, shape (N,)
+        Labels as given.
+
+    Raises
+    ------
+    ValueError
+        For NaN or infinity in X, labels that are missing or of another length, or no records.
+    """
+    store = store_of(X)
+    if store is None:
+        matrix, labels = _validate(estimator, X, y, reset=True)
+        return matrix, np.asarray(labels)
+    if y is None:
+        if isinstance(X, StoreMatrix):
+            raise DataError(
+                "y is missing: give fit(store), which has its own labels, or fit(store.X, store.y)"
+            )
+        y = store.y
+    for size, name in zip(store.shape, ("row", "column"), strict=True):
+        if size == 0:
+            raise DataError(f"{store.path} has no {name}; at least one is needed")
+    labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    if labels.ndim != 1:
+        raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
+    check_consistent_length(store, labels)
+    estimator.__dict__.pop("feature_names_in_", None)
+    estimator.n_features_in_ = store.shape[1]
+    return store, labels
+
+
+def _validate(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
+    """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
+    # The search for NaN adds everything up; that its sum overflows must not be heard of.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return validate_data(
+            estimator,
+            X,
+            *y,
+            accept_sparse=("csr", "csc"),
+            accept_large_sparse=True,
+            dtype=(working_dtype(X), np.float32, np.float64),
+            reset=reset,
+        )
+
+
+def decision_margins(
+    estimator: BaseEstimator,
+    X: Any,
+    columns: NDArray[np.integer],
+    weights: NDArray[np.float64],
+    bound: float,
+    offset: float,
+) -> NDArray[np.float64]:
+    """Compute ``clip(X) w + offset`` for rows that a fitted estimator is shown.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Fitted; says how many columns X must have.
+    X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
+        The rows. Of a store, only the columns with a weight are read.
+    columns : ndarray of int, shape (n_nonzero,)
+        The columns with a weight, ascending.
+    weights : ndarray of float64, shape (n_nonzero,)
+        Their weights.
+    bound, offset : float
+        Entries are clipped to [-bound, bound]; the intercept.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+
+    Raises
+    ------
+    ValueError
+        If X has another number of columns than the training data, or NaN or infinity.
+    """
+    store = store_of(X)
+    if store is not None:
+        if store.shape[1] != estimator.n_features_in_:
+            raise DataError(
+                f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
+                f"{estimator.n_features_in_:,}; convert the data with as many, --features"
+            )
+        return store_margins(store, columns, weights, bound, offset)
+    X = _validate(estimator, X, reset=False)
+    matrix, by_rows = compress(X)
+    dense = np.zeros(estimator.n_features_in_)
+    dense[columns] = weights
+    return margins(matrix, by_rows, X.shape[0], dense, bound, offset)

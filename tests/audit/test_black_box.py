@@ -1,0 +1,156 @@
+"""Black-box audits: seldom wrong on what keeps its claim, quick to refute what does not."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from audit import mutants
+from audit.mutants import settings
+from dplasso.audit import (
+    Claim,
+    Target,
+    audit_canary,
+    audit_canary_step,
+    audit_repeats,
+    canary_pair,
+    collect,
+)
+from dplasso.audit.targets import estimator_target, solver_target
+
+# Every audit below is told this; where the claim is true it fails by chance that seldom.
+ALARM = 1e-6
+
+
+@dataclass(frozen=True)
+class OneStep:
+    vertex: np.ndarray
+    sign: np.ndarray
+
+
+def randomised_response(epsilon, delta, seed):
+    """Release whether the canary was there: exactly (epsilon, delta)-private, and no better."""
+    rng = np.random.default_rng(seed)
+    claim = Claim(epsilon, delta, "add-remove", 1, 1.0, epsilon, delta)
+    truthful = delta + (1 - delta) / (1 + math.exp(-epsilon))
+    present = canary_pair(claim)[0].X.shape[0]
+    releases = {s: OneStep(np.zeros(1, int), np.array([s])) for s in (-1, 1)}
+
+    def fit(data):
+        there = 1 if data.X.shape[0] == present else -1
+        return releases[there if rng.random() < truthful else -there]
+
+    return Target(claim, fit)
+
+
+def test_a_true_claim_without_room_is_seldom_refuted():
+    """150 audits at a rate of 0.05: 17 or fewer alarms but for one time in 1,000."""
+    alarms = step_alarms = 0
+    for seed in range(150):
+        target = randomised_response(1.0, 0.02, seed)
+        alarms += audit_canary(target, 100, 0.05)[0].violated
+        pure = randomised_response(0.6, 0.0, seed)
+        # Its log-odds differ by 2 epsilon: that is what it claims as a bounded range.
+        pure = replace(pure, claim=replace(pure.claim, eps0=1.2))
+        step_alarms += audit_canary_step(pure, 100, 0.05).violated
+    assert alarms <= 17
+    assert step_alarms <= 17
+
+
+def test_it_finds_nearly_all_of_what_is_lost():
+    """Power: with 10,000 runs the bound is within a fifth of the truth."""
+    finding, roc = audit_canary(randomised_response(1.0, 0.0, 0), 10_000, ALARM)
+    assert 0.8 < finding.audited <= 1.0
+    assert not finding.violated
+    assert finding.figures["area_under_roc"] == pytest.approx(1 / (1 + math.exp(-1)), abs=0.02)
+    assert roc.false_positive_rate[0] == roc.true_positive_rate[0] == 0
+    assert roc.false_positive_rate[-1] == roc.true_positive_rate[-1] == 1
+    finding, _ = audit_canary(randomised_response(1.5, 0.0, 0), 4000, ALARM)
+    overstated = replace(randomised_response(1.5, 0.0, 0), claim=replace_epsilon(1.0))
+    assert finding.audited > 1.0
+    assert audit_canary(overstated, 4000, ALARM)[0].violated
+
+
+def replace_epsilon(epsilon):
+    return Claim(epsilon, 0.0, "add-remove", 1, 1.0, epsilon, 0.0)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_the_default_keeps_its_claim(neighbors):
+    chosen = settings(neighbors=neighbors)
+    assert not audit_canary(solver_target(chosen), 500, ALARM)[0].violated
+    assert not audit_canary_step(solver_target(replace(chosen, n_iter=2)), 1000, ALARM).violated
+    assert not audit_repeats(solver_target(replace(chosen, n_iter=12)), 200, ALARM).violated
+    public = audit_canary(estimator_target(chosen), 100, ALARM)[0]
+    assert not public.violated
+    assert public.figures["trials"] == [50, 50]
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+class TestTheTrueSign:
+    def test_whole_fits(self, neighbors):
+        target = mutants.true_sign(settings(epsilon=0.1, neighbors=neighbors))
+        finding, roc = audit_canary(target, 1000, ALARM)
+        assert finding.violated
+        assert finding.audited > 3
+        assert roc.chosen["power"] > 0.98
+        assert roc.chosen["rate"] < 0.02
+
+    def test_through_the_public_estimator(self, neighbors):
+        target = estimator_target(settings(mechanism="paper", epsilon=0.1, neighbors=neighbors))
+        finding, _ = audit_canary(target, 300, ALARM)
+        assert finding.violated
+        assert finding.audited > 1.5
+
+
+class TestMutants:
+    def test_a_dropped_factor_of_two_is_caught(self):
+        target = mutants.factor_two_dropped(settings(epsilon=3.0, n_iter=2))
+        finding = audit_canary_step(target, 5000, ALARM)
+        assert finding.violated
+        assert finding.about == "step"
+        assert finding.audited > 1.1 * finding.claimed
+
+    def test_replacement_accounted_as_addition_is_caught(self):
+        target = mutants.replacement_as_addition(settings(epsilon=4.0, n_iter=2))
+        assert audit_canary_step(target, 5000, ALARM).violated
+
+    def test_a_scale_by_the_number_of_records_is_caught(self):
+        target = mutants.scaled_by_records(settings(delta=0.01))
+        assert audit_canary(target, 2000, ALARM)[0].violated
+        assert audit_canary_step(
+            mutants.scaled_by_records(settings(n_iter=2)), 2000, ALARM
+        ).violated
+
+    def test_reused_noise_is_caught(self):
+        finding = audit_repeats(mutants.noise_reused(settings(n_iter=12)), 20, ALARM)
+        assert finding.violated
+        assert finding.figures["distinct"] == 1
+        whole, _ = audit_canary(mutants.noise_reused(settings()), 400, ALARM)
+        assert whole.violated
+
+    def test_an_8_bit_seed_is_caught(self):
+        """400 draws of 256 seeds all differ with probability 0."""
+        finding = audit_repeats(mutants.byte_as_seed(settings(n_iter=12)), 400, ALARM)
+        assert finding.violated
+        assert 150 < finding.figures["distinct"] <= 256
+        whole, _ = audit_canary(mutants.byte_as_seed(settings()), 2000, ALARM)
+        assert whole.violated
+        assert whole.figures["score"] == "seen"
+
+
+def test_too_few_steps_cannot_tell_releases_apart():
+    with pytest.raises(ValueError, match="take more"):
+        audit_repeats(solver_target(settings(n_iter=2)), 1000, ALARM)
+
+
+def test_collecting_runs():
+    told = []
+    claim = settings(n_iter=4)
+    runs = collect(
+        solver_target(claim).fit, canary_pair(solver_target(claim).claim)[0], 70, told.append
+    )
+    assert runs.vertex.shape == runs.sign.shape == (70, 4)
+    assert len(runs) == sum(told) == 70
+    assert len(set(runs.names())) == len({tuple(row) for row in runs.sign})

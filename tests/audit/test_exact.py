@@ -1,0 +1,216 @@
+"""Exact audits: what they say of the implementation, and of broken ones."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.special import expit, logsumexp
+from scipy.stats import chisquare
+
+from audit import mutants
+from audit.mutants import settings
+from dplasso.audit import (
+    Claim,
+    Target,
+    all_transcripts,
+    audit_exact,
+    epsilon_at_delta,
+    log_ratios,
+    neighbourhoods,
+)
+from dplasso.audit.problems import make_data
+from dplasso.audit.targets import solver_target
+from dplasso.privacy.randomness import stream_from_key
+
+
+def audits(target):
+    return [
+        finding
+        for around in neighbourhoods(target.claim)
+        for finding in audit_exact(target, around)
+    ]
+
+
+def refuted(findings, about):
+    return [f for f in findings if f.violated and f.about == about]
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("selector", ["bucket", "big-little", "noisy-max"])
+def test_the_claim_stands_and_is_reached(neighbors, selector):
+    """No false alarm, and no room: a step that cost 1 % more would be refuted."""
+    for epsilon in (0.3, 8.0):
+        target = solver_target(
+            settings(n_iter=2, epsilon=epsilon, neighbors=neighbors, selector=selector)
+        )
+        findings = audits(target)
+        assert not any(finding.violated for finding in findings)
+        steps = [f.audited for f in findings if f.about == "step"]
+        assert max(steps) > 0.999 * target.claim.eps0
+        assert all(f.audited > 0 for f in findings)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"solver": "standard"},
+        {"drift_tol": None},
+        {"drift_tol": 0.0},
+        {"fit_intercept": True},
+        {"feature_bound": 0.125},
+    ],
+    ids=str,
+)
+def test_the_claim_stands_for_every_setting(changes):
+    findings = audits(solver_target(settings(n_iter=2, **changes)))
+    assert not any(finding.violated for finding in findings)
+
+
+def written_out(data, steps, radius, exponent):
+    """Return the log-probabilities of all transcripts, by the formulas, in floating point."""
+    X, y = data.X.toarray(), data.y
+    vertices = [(j, s) for s in (-1, 1) for j in range(X.shape[1])]
+    logs = []
+    for path in product(vertices, repeat=steps):
+        weights, total = np.zeros(X.shape[1]), 0.0
+        for t, (j, s) in enumerate(path, start=1):
+            alpha = X.T @ (expit(X @ weights) - y)
+            scores = exponent * np.concatenate([alpha, -alpha])
+            total += (scores - logsumexp(scores))[vertices.index((j, s))]
+            weights = weights * (1 - 2 / (t + 2))
+            weights[j] += 2 / (t + 2) * s * radius
+        logs.append(total)
+    return np.array(logs)
+
+
+def test_the_enumeration_is_the_algorithm_written_out():
+    chosen = settings(n_iter=3, l1_radius=4.0, epsilon=8.0, drift_tol=0.0)
+    target = solver_target(chosen)
+    data = make_data(np.array([[1.0, 0.0], [0.5, -1.0], [0.0, 1.0]]), np.array([1, 0, 0]))
+    found = all_transcripts(target.step, data, 3)
+    assert np.exp(found.paths).sum() == pytest.approx(1.0, abs=1e-12)
+    exponent = target.claim.eps0 / 2
+    np.testing.assert_allclose(found.paths, written_out(data, 3, 4.0, exponent), atol=1e-7)
+    # The tree: a history's steps sum to one, too.
+    np.testing.assert_allclose(np.exp(found.steps).sum(axis=1), 1.0, atol=1e-12)
+
+
+def test_fits_are_drawn_from_what_is_enumerated():
+    """False alarms: 1e-6, were the seed drawn afresh."""
+    keys = np.random.default_rng(0)
+    target = solver_target(
+        settings(n_iter=3, epsilon=20.0),
+        new_stream=lambda: stream_from_key(keys.integers(0, 2**32, 8, dtype=np.uint32)),
+    )
+    data = make_data(np.array([[1.0], [1.0], [0.0]]), np.array([1, 0, 0]))
+    expected = np.exp(all_transcripts(target.step, data, 3).paths)
+    counts = np.zeros(expected.size)
+    runs = 4000
+    for _ in range(runs):
+        release = target.fit(data)
+        counts[int("".join("01"[int(s > 0)] for s in release.sign), 2)] += 1
+    assert chisquare(counts, runs * expected).pvalue > 1e-6
+    # Power: the same counts refute the distribution of a mechanism half as steep.
+    other = solver_target(settings(n_iter=3, epsilon=10.0))
+    wrong = np.exp(all_transcripts(other.step, data, 3).paths)
+    assert chisquare(counts, runs * wrong).pvalue < 1e-6
+
+
+class TestMutants:
+    @pytest.mark.parametrize("epsilon", [1.0, 8.0])
+    def test_a_dropped_factor_of_two_is_caught(self, epsilon):
+        findings = audits(mutants.factor_two_dropped(settings(n_iter=3, epsilon=epsilon)))
+        steps = refuted(findings, "step")
+        assert len(steps) == 3
+        assert max(f.audited / f.claimed for f in steps) == pytest.approx(2.0, rel=1e-3)
+        # Over three steps even the whole fit's epsilon is exceeded.
+        assert refuted(findings, "fit")
+
+    def test_a_scale_by_the_number_of_records_is_caught(self):
+        findings = audits(mutants.scaled_by_records(settings(n_iter=3)))
+        assert len(refuted(findings, "step")) == 3
+        assert max(f.audited for f in refuted(findings, "fit")) > 2
+
+    def test_replacement_accounted_as_addition_is_caught(self):
+        findings = audits(mutants.replacement_as_addition(settings(n_iter=2)))
+        assert len(refuted(findings, "step")) == 3
+
+    def test_forgotten_composition_is_caught(self):
+        findings = audits(mutants.composition_forgotten(settings(n_iter=3)))
+        assert len(refuted(findings, "step")) == 3
+
+    @pytest.mark.parametrize("epsilon", [1.0, 8.0])
+    def test_laplace_noise_accounted_as_exponential_is_caught(self, epsilon):
+        """Its log-ratios stay below eps0 in magnitude but not within eps0 of each other."""
+        findings = audits(mutants.laplace_as_exponential(settings(n_iter=2, epsilon=epsilon)))
+        steps = refuted(findings, "step")
+        assert len(steps) == 3
+        assert max(f.audited / f.claimed for f in steps) > 1.03
+
+    def test_the_true_sign_is_caught(self):
+        findings = audits(mutants.true_sign(settings(n_iter=2, epsilon=0.1)))
+        assert all(f.violated for f in findings if "strong" not in f.name)
+        assert max(f.audited for f in refuted(findings, "fit")) == math.inf
+
+
+def test_laplace_quadrature_against_sampling():
+    """Its own check: 1e5 draws, within five standard errors of every probability."""
+    scores = np.array([0.0, -0.7, 1.1, -2.0])
+    rng = np.random.default_rng(0)
+    winners = np.argmax(scores + rng.laplace(size=(100_000, 4)), axis=1)
+    share = np.bincount(winners, minlength=4) / 100_000
+    p = mutants.laplace_noisy_max(scores)
+    assert np.abs(share - p).max() < 5 * np.sqrt(p * (1 - p) / 100_000).max()
+    # Difference of two Laplace variables: P(> t) = exp(-t) (2 + t) / 4.
+    assert mutants.laplace_noisy_max(np.array([2.0, 0.0]))[1] == pytest.approx(math.exp(-2))
+
+
+def test_log_ratios_of_impossible_outcomes():
+    with np.errstate(divide="ignore"):
+        one, other = np.log([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]), np.log([[0.25, 0.75, 0.0]] * 2)
+    widest, largest = log_ratios(one, other)
+    assert widest[0] == pytest.approx(math.log(2) - math.log(2 / 3))
+    assert largest[0] == pytest.approx(math.log(2))
+    assert widest[1] == math.inf
+
+
+def test_the_worst_pair_is_what_is_reported():
+    """By hand: two data sets, one step, two vertices."""
+    claim = Claim(0.5, 0.1, "add-remove", 1, 1.0, 0.5, 0.0)
+
+    def step(data, prefix):
+        up = 0.7 if data.X.shape[0] > 2 else 0.4
+        return np.log([[1 - up], [up]])
+
+    around = next(iter(neighbourhoods(claim, 1)))
+    step_found, fit_found = audit_exact(Target(claim, lambda data: None, step), around)
+    odds = math.log(0.7 / 0.4) + math.log(0.6 / 0.3)
+    assert step_found.audited == pytest.approx(odds)
+    assert step_found.violated
+    expected = epsilon_at_delta(np.log([0.3, 0.7]), np.log([0.6, 0.4]), 0.1)
+    assert fit_found.audited == expected == pytest.approx(math.log(0.5 / 0.3), abs=1e-8)
+    assert fit_found.violated
+    assert step_found.false_alarm == 0
+
+
+def test_a_target_without_probabilities_is_refused():
+    target = Target(solver_target(settings()).claim, lambda data: None)
+    with pytest.raises(ValueError, match="closed form"):
+        audit_exact(target, next(iter(neighbourhoods(target.claim))))
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_neighbours_differ_in_one_record(neighbors):
+    claim = solver_target(settings(neighbors=neighbors, feature_bound=0.5)).claim
+    seen = 0
+    for around in neighbourhoods(claim):
+        for a, b in around.pairs:
+            one, other = around.data[a], around.data[b]
+            base = one.X.shape[0] if neighbors == "add-remove" else one.X.shape[0] - 1
+            assert other.X.shape[0] == base + 1
+            left, right = one.X.toarray()[:base], other.X.toarray()[:base]
+            assert np.array_equal(left, right)
+            assert np.array_equal(one.y[:base], other.y[:base])
+            seen += 1
+    assert seen == 3 * (22 if neighbors == "add-remove" else 231)

@@ -1,0 +1,103 @@
+import math
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from audit.mutants import settings
+from dplasso.audit import Plan, claim_of, make_report, run_audits
+from dplasso.audit.plot import allowed_power, audit_picture
+from dplasso.audit.targets import builder
+from dplasso.privacy.mechanism import build_mechanism
+
+SMALL = Plan(runs=400, canaries=100, false_alarm=1e-4)
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """Both mechanisms through all audits, at a false-alarm rate of 1e-4 each."""
+    sound = run_audits(builder(settings()), SMALL)
+    broken = run_audits(builder(settings(mechanism="paper", epsilon=0.1)), SMALL)
+    return sound, broken
+
+
+def test_the_default_is_not_refuted(outcomes):
+    report = outcomes[0].report
+    assert report.verdict == "consistent"
+    assert not report.violated
+    assert len(report.findings) == 11
+    assert 0.5 < report.audited_epsilon < 1
+    assert "never prove one" in report.text()
+
+
+def test_the_true_sign_is_refuted(outcomes):
+    report = outcomes[1].report
+    assert report.verdict == "violation"
+    assert report.audited_epsilon == math.inf
+    assert report.text().startswith("VIOLATION")
+    sampled = {f.name: f.audited for f in report.findings if f.about == "fit" and f.false_alarm}
+    assert sampled["canary: whole fits"] > 2.5
+    assert sampled["canary: public estimator"] > 2
+    assert len([f for f in report.findings if f.violated]) >= 9
+
+
+def test_the_false_alarm_rate_is_shared_out(outcomes):
+    for outcome in outcomes:
+        sampling = [f for f in outcome.report.findings if f.false_alarm]
+        assert len(sampling) == 5
+        assert all(f.false_alarm <= 1e-4 / 5 for f in sampling)
+        assert outcome.report.false_alarm <= 1e-4
+        exact = [f for f in outcome.report.findings if not f.false_alarm]
+        assert {f.name.split(" (")[0] for f in exact} == {"exact step", "exact fit"}
+    alone = run_audits(builder(settings()), replace(SMALL, methods=("one-run",)))
+    assert [f.false_alarm for f in alone.report.findings] == [1e-4]
+    assert alone.roc is None
+
+
+def test_the_picture(outcomes):
+    for outcome in outcomes:
+        image = imread(BytesIO(audit_picture(outcome.roc, outcome.attack)), format="png")
+        assert image.shape[0] > 600
+        assert image.shape[1] > 1000
+        assert image[..., :3].std() > 0.05
+
+
+def test_the_curve_is_the_claim():
+    """At its corner both inequalities of the definition hold with equality."""
+    epsilon, delta = 1.0, 0.05
+    corner = (1 - delta) / (1 + math.exp(epsilon))
+    power = allowed_power(np.array([0.0, corner, 1.0]), epsilon, delta)
+    assert power[0] == pytest.approx(delta)
+    assert power[1] == pytest.approx(math.exp(epsilon) * corner + delta)
+    assert power[1] == pytest.approx(1 - corner)
+    assert power[2] == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"methods": ("guess",)}, {"runs": 10}, {"canaries": 2}, {"false_alarm": 0.0}],
+    ids=str,
+)
+def test_plans_out_of_range_are_refused(changes):
+    with pytest.raises(ValueError, match=r"must be"):
+        Plan(**changes)
+
+
+def test_no_audit_is_no_clean_report():
+    claim = claim_of(build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5))
+    with pytest.raises(ValueError, match="no audit"):
+        make_report(claim, [])
+
+
+def test_without_privacy_there_is_no_claim():
+    with pytest.raises(ValueError, match="claims nothing"):
+        claim_of(build_mechanism(epsilon=math.inf, delta=1e-6, n_iter=5))
+
+
+def test_the_papers_claim_is_its_authors():
+    mechanism = build_mechanism(
+        epsilon=0.1, delta=1e-6, n_iter=1000, mechanism="paper", l1_radius=5.0, n_samples=10
+    )
+    assert claim_of(mechanism).eps0 == pytest.approx(0.000301, rel=2e-3)

@@ -1,0 +1,321 @@
+"""A fit with checkpoints that is charged to a ledger: one charge, one model."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dplasso import BudgetError, DPLassoClassifier, LedgerError
+from dplasso.checkpoint import charge as checkpoint_charge
+from dplasso.checkpoint import session as checkpoint
+from dplasso.checkpoint.format import ChargeNote
+from dplasso.checkpoint.session import (
+    check_resumable,
+    fit_with_checkpoints,
+    mark_finished,
+    read_checkpoint,
+    resume_fit,
+)
+from dplasso.errors import CheckpointError
+from dplasso.frank_wolfe import solve as driver
+from dplasso.privacy.ledger import (
+    add_dataset,
+    charging,
+    create_ledger,
+    read_budgets,
+    reserve,
+    store,
+)
+from workers_ledger import charge, small_problem
+
+STEPS = 30
+DATA = small_problem()
+
+
+class Killed(BaseException):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture
+def kept(tmp_path):
+    return tmp_path / "kept"
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    path = tmp_path / "team.ledger"
+    create_ledger(path, 3.0, 1e-5, dataset="visits")
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def a_step_a_chunk(monkeypatch):
+    monkeypatch.setattr(driver, "_CHUNK_SECONDS", 0.0)
+
+
+def model(ledger, **options):
+    return DPLassoClassifier(**({"epsilon": 2.0, "n_iter": STEPS, "ledger": ledger} | options))
+
+
+def entries(ledger):
+    return [entry for budget in read_budgets(ledger) for entry in budget.entries]
+
+
+def states(ledger):
+    return [entry.state for entry in entries(ledger)]
+
+
+def killed(estimator, kept, monkeypatch, *, at, count=1, after=True):
+    """Fit or resume until the `count`-th call of a function; a killed process notes no failure."""
+    holder, name = at
+    original, left = getattr(holder, name), count
+
+    def call(*arguments, **options):
+        nonlocal left
+        left -= 1
+        if left == 0 and not after:
+            raise Killed
+        result = original(*arguments, **options)
+        if left == 0:
+            raise Killed
+        return result
+
+    real = charging.finish
+    run = resume_fit if kept.exists() else fit_with_checkpoints
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            charging, "finish", lambda *a, failed=False, **o: None if failed else real(*a, **o)
+        )
+        patch.setattr(holder, name, call)
+        with pytest.raises(Killed):
+            run(estimator, *DATA, kept, seconds=0)
+    assert not hasattr(estimator, "coef_")
+
+
+WRITES = (checkpoint, "write_checkpoint")
+
+
+@pytest.fixture
+def begun(ledger, kept, monkeypatch):
+    killed(model(ledger), kept, monkeypatch, at=WRITES, count=12)
+    assert len(read_checkpoint(kept).transcript) == 10
+    return kept
+
+
+def test_a_fit_that_nothing_interrupts_is_charged_once(ledger, kept):
+    made = fit_with_checkpoints(model(ledger, dataset="visits"), *DATA, kept)
+    (entry,) = entries(ledger)
+    assert entry.state == "finished"
+    assert entry.charge == charge(2.0, 1e-6, STEPS)
+    stored = read_checkpoint(kept)
+    assert stored.charge.number == entry.number
+    assert stored.transcript == made.transcript_
+    assert "ledger" not in stored.params
+
+
+# What is done in this order: the checkpoint with a token, the charge, its number in the checkpoint,
+# the steps, the end.
+MOMENTS = {
+    "before the checkpoint": (WRITES, 1, False),
+    "before the charge": ((checkpoint_charge, "reserve"), 1, False),
+    "in the charge": ((store, "insert_entry"), 1, True),
+    "after the charge": ((checkpoint_charge, "reserve"), 1, True),
+    "before its number is kept": (WRITES, 2, False),
+    "after its number is kept": (WRITES, 2, True),
+    "at the first step": (WRITES, 3, True),
+    "at the last step": (WRITES, STEPS + 2, True),
+    "after the end": ((charging, "finish"), 1, True),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_killed_at_any_moment_it_is_charged_once(name, ledger, kept, monkeypatch):
+    at, count, after = MOMENTS[name]
+    killed(model(ledger), kept, monkeypatch, at=at, count=count, after=after)
+    assert len(entries(ledger)) <= 1
+    before = read_checkpoint(kept).transcript if kept.exists() else None
+    run = resume_fit if kept.exists() else fit_with_checkpoints
+    made = run(model(ledger), *DATA, kept)
+    assert states(ledger) == ["finished"]
+    if before is not None:
+        assert made.transcript_.vertex[: len(before)].tolist() == before.vertex.tolist()
+    # Complete, it gives the same model as often as it is asked, and spends nothing.
+    assert resume_fit(model(ledger), *DATA, kept).transcript_ == made.transcript_
+    assert states(ledger) == ["finished"]
+    # Another fit could not be paid for.
+    with pytest.raises(BudgetError):
+        fit_with_checkpoints(model(ledger, epsilon=2.9), *DATA, kept, overwrite=True)
+    assert len(entries(ledger)) == 1
+
+
+def test_killed_again_and_again(ledger, kept, monkeypatch):
+    killed(model(ledger), kept, monkeypatch, at=WRITES, count=4)
+    for _ in range(6):
+        killed(model(ledger), kept, monkeypatch, at=WRITES, count=3)
+        assert states(ledger) == ["reserved"]
+    assert len(read_checkpoint(kept).transcript) == 20
+    resume_fit(model(ledger), *DATA, kept)
+    assert states(ledger) == ["finished"]
+
+
+def test_an_error_in_the_fit_is_noted_and_the_fit_resumed(ledger, kept, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(driver, "take_sparse_steps", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            fit_with_checkpoints(model(ledger), *DATA, kept)
+    assert states(ledger) == ["failed"]
+    resume_fit(model(ledger), *DATA, kept)
+    assert states(ledger) == ["finished"]
+
+
+def test_too_little_left_leaves_no_checkpoint(ledger, kept):
+    reserve(ledger, None, charge(2.9))
+    with pytest.raises(BudgetError):
+        fit_with_checkpoints(model(ledger), *DATA, kept)
+    assert not kept.exists()
+    assert len(entries(ledger)) == 1
+
+
+def test_a_copy_cannot_end_in_a_second_model(ledger, begun, tmp_path):
+    copy = Path(shutil.copy(begun, tmp_path / "copy"))
+    first = resume_fit(model(ledger), *DATA, begun)
+    content = copy.read_bytes()
+    with pytest.raises(LedgerError, match="has paid for a model already"):
+        resume_fit(model(ledger), *DATA, copy)
+    assert copy.read_bytes() == content
+    assert resume_fit(model(ledger), *DATA, begun).transcript_ == first.transcript_
+    assert states(ledger) == ["finished"]
+
+
+def test_of_two_copies_under_way_one_ends_in_a_model(ledger, begun, tmp_path, monkeypatch):
+    copy = Path(shutil.copy(begun, tmp_path / "copy"))
+    real, other = checkpoint.write_checkpoint, model(ledger)
+
+    def write(held, path, **options):
+        real(held, path, **options)
+        if Path(path) == copy and len(held.transcript) == 20:
+            resume_fit(model(ledger), *DATA, begun)
+
+    monkeypatch.setattr(checkpoint, "write_checkpoint", write)
+    with pytest.raises(LedgerError, match="paid for another model meanwhile"):
+        resume_fit(other, *DATA, copy, seconds=0)
+    assert not hasattr(other, "coef_")
+    # Complete by now, and still not what was paid for.
+    assert read_checkpoint(copy).is_complete
+    with pytest.raises(LedgerError, match="has paid for a model already"):
+        resume_fit(other, *DATA, copy)
+    assert states(ledger) == ["finished"]
+
+
+def test_an_end_that_cannot_be_noted_is_made_up_for(ledger, begun, monkeypatch):
+    away = Path(ledger + ".away")
+    real = DPLassoClassifier._solve
+
+    def solve(*arguments):
+        Path(ledger).rename(away)
+        return real(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DPLassoClassifier, "_solve", solve)
+        with pytest.raises(LedgerError, match="there is no ledger"):
+            resume_fit(model(ledger), *DATA, begun)
+    away.rename(ledger)
+    assert states(ledger) == ["reserved"]
+    resume_fit(model(ledger), *DATA, begun)
+    assert states(ledger) == ["finished"]
+
+
+class TestRefused:
+    """One sentence; nothing is charged, drawn or written."""
+
+    def refuse(self, estimator, kept, words, error):
+        content = kept.read_bytes()
+        for attempt in (
+            lambda: resume_fit(estimator, *DATA, kept),
+            # Known before any data is read.
+            lambda: check_resumable(estimator, kept),
+        ):
+            with pytest.raises(error) as caught:
+                attempt()
+            assert words in str(caught.value)
+            assert "\n" not in str(caught.value)
+        assert kept.read_bytes() == content
+        assert not hasattr(estimator, "coef_")
+
+    def test_another_ledger(self, begun, tmp_path):
+        other = tmp_path / "other.ledger"
+        create_ledger(other, 3.0, 1e-5)
+        self.refuse(model(str(other)), begun, "holds no entry 1 of the fit", LedgerError)
+        reserve(other, None, charge(2.0, 1e-6, STEPS))
+        self.refuse(model(str(other)), begun, "holds no entry 1 of the fit", LedgerError)
+        assert states(other) == ["reserved"]
+
+    def test_a_missing_and_a_foreign_ledger(self, begun, tmp_path):
+        (tmp_path / "foreign").write_text("no ledger")
+        self.refuse(model(str(tmp_path / "none")), begun, "there is no ledger", LedgerError)
+        self.refuse(model(str(tmp_path / "foreign")), begun, "not a dplasso ledger", LedgerError)
+
+    def test_no_ledger(self, begun):
+        self.refuse(model(None), begun, "charged to entry 1 of a ledger", CheckpointError)
+
+    def test_a_ledger_for_a_fit_that_had_none(self, ledger, kept, monkeypatch):
+        killed(model(None), kept, monkeypatch, at=WRITES, count=5)
+        self.refuse(model(ledger), kept, "no ledger was charged for", CheckpointError)
+        assert entries(ledger) == []
+
+    def test_another_data_set(self, ledger, begun):
+        add_dataset(ledger, "referrals", 3.0, 1e-5)
+        words = "charged to 'visits', not 'referrals'"
+        self.refuse(model(ledger, dataset="referrals"), begun, words, LedgerError)
+        resume_fit(model(ledger, dataset="visits"), *DATA, begun)
+
+    def test_an_entry_that_has_ended(self, ledger, begun):
+        store.finish(store.Reservation(ledger, 1, read_checkpoint(begun).charge.token))
+        self.refuse(model(ledger), begun, "has paid for a model already", LedgerError)
+
+    def test_a_finished_fit(self, ledger, kept):
+        fit_with_checkpoints(model(ledger), *DATA, kept)
+        mark_finished(kept)
+        self.refuse(model(ledger), kept, "belongs to a finished fit", CheckpointError)
+
+    def test_an_uncharged_fit_that_cannot_be_paid_any_more(self, ledger, kept, monkeypatch):
+        killed(model(ledger), kept, monkeypatch, at=WRITES, count=1)
+        assert read_checkpoint(kept).charge.number is None
+        reserve(ledger, None, charge(2.9))
+        self.refuse(model(ledger), kept, "cannot pay", BudgetError)
+
+    @pytest.mark.parametrize(
+        ("token", "number"),
+        [
+            ("0" * 31, 1),
+            ("G" * 32, 1),
+            (7, 1),
+            ("0" * 32, 0),
+            ("0" * 32, True),
+            ("0" * 32, 1 << 63),
+        ],
+    )
+    def test_a_note_that_is_none(self, token, number):
+        with pytest.raises(ValueError, match="ledger entry has no"):
+            ChargeNote(token, number)
+
+    def test_steps_that_nothing_paid_for(self, begun):
+        stored = read_checkpoint(begun)
+        with pytest.raises(ValueError, match="no ledger entry paid for"):
+            type(stored)(**vars(stored) | {"charge": ChargeNote("0" * 32)})
+
+
+def test_a_checkpoint_says_nothing_new_about_the_data(ledger, tmp_path):
+    """The token is random and the number counts charges; path and data set's name stay out."""
+    kept = tmp_path / "kept"
+    fit_with_checkpoints(model(ledger, dataset="visits"), *DATA, kept)
+    content = kept.read_bytes()
+    for word in (b"team.ledger", b"visits", str(tmp_path).encode()):
+        assert word not in content
+    tokens = set()
+    for name in ("a", "b"):
+        fit_with_checkpoints(model(ledger, epsilon=0.1), *DATA, tmp_path / name)
+        tokens.add(read_checkpoint(tmp_path / name).charge.token)
+    assert len(tokens) == 2
+    assert np.unique([entry.number for entry in entries(ledger)]).size == 3

@@ -1,0 +1,358 @@
+"""A fit that goes on from its checkpoint is the fit that was not interrupted."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from dplasso import DPLassoClassifier
+from dplasso import checkpoint as module
+from dplasso.checkpoint.session import (
+    fit_with_checkpoints,
+    mark_finished,
+    read_checkpoint,
+    resume_fit,
+)
+from dplasso.errors import CheckpointError
+from dplasso.files.lock import claim
+from dplasso.frank_wolfe import solve as driver
+
+STEPS = 60
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing may catch it."""
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    X = sp.random_array((80, 40), density=0.2, format="csr", rng=rng, dtype=np.float32)
+    return X, np.where(rng.random(80) < 0.5, "no", "yes")
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    return tmp_path / "fit.checkpoint"
+
+
+@pytest.fixture(autouse=True)
+def a_step_a_chunk(monkeypatch):
+    monkeypatch.setattr(driver, "_CHUNK_SECONDS", 0.0)
+
+
+def model(**options):
+    return DPLassoClassifier(**({"epsilon": 2.0, "n_iter": STEPS} | options))
+
+
+def killed_after(count, estimator, data, path, *, resume=False, monkeypatch):
+    """Run until `count` checkpoints have been written, the first one of no steps included."""
+    written = 0
+    original = module.write_checkpoint
+
+    def write(*arguments, **options):
+        nonlocal written
+        original(*arguments, **options)
+        written += 1
+        if written == count:
+            raise Killed
+
+    run = resume_fit if resume else fit_with_checkpoints
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_checkpoint", write)
+        with pytest.raises(Killed):
+            run(estimator, *data, path, seconds=0)
+    assert not hasattr(estimator, "coef_")
+
+
+def same_model(one, other):
+    assert one.transcript_ == other.transcript_
+    np.testing.assert_array_equal(one.coef_.toarray(), other.coef_.toarray())
+    assert one.intercept_ == other.intercept_
+    assert one.privacy_ == other.privacy_
+    assert one.classes_.tolist() == other.classes_.tolist()
+
+
+def test_a_fit_with_checkpoints_is_an_ordinary_fit(data, path):
+    one = fit_with_checkpoints(model(random_state=1), *data, path)
+    same_model(one, model(random_state=1).fit(*data))
+    assert read_checkpoint(path).transcript == one.transcript_
+    assert [other.name for other in path.parent.iterdir()] == [path.name]
+
+
+REPEATABLE = {
+    "seeded": {"random_state": 7},
+    "seeded, big-little": {"random_state": 7, "selector": "big-little"},
+    "seeded, standard": {"random_state": 7, "solver": "standard"},
+    "seeded, paper": {"random_state": 7, "mechanism": "paper", "selector": "noisy-max"},
+    "not private": {"epsilon": math.inf},
+    "not private, heap": {"epsilon": math.inf, "selector": "heap"},
+}
+
+
+@pytest.mark.parametrize("name", REPEATABLE)
+@pytest.mark.filterwarnings("ignore::dplasso.errors.PrivacyLeakWarning")
+def test_a_repeatable_fit_ends_as_the_very_same_model(name, data, path, monkeypatch):
+    make = model(**REPEATABLE[name])
+    whole = clone(make).fit(*data)
+    killed_after(20, clone(make), data, path, monkeypatch=monkeypatch)
+    assert len(read_checkpoint(path).transcript) == 19
+    killed_after(10, clone(make), data, path, resume=True, monkeypatch=monkeypatch)
+    assert len(read_checkpoint(path).transcript) == 29
+    resumed = resume_fit(clone(make), *data, path)
+    same_model(resumed, whole)
+    for name in ("history_", "work_"):
+        assert hasattr(resumed, name) == hasattr(whole, name)
+        if hasattr(whole, name):
+            for one, other in zip(
+                vars(getattr(resumed, name)).values(),
+                vars(getattr(whole, name)).values(),
+                strict=True,
+            ):
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("solver", ["sparse", "standard"])
+@pytest.mark.parametrize("selector", ["bucket", "big-little", "noisy-max"])
+def test_an_unseeded_fit_keeps_its_steps_and_draws_the_rest(
+    selector, solver, data, path, monkeypatch
+):
+    make = model(selector=selector, solver=solver)
+    killed_after(20, clone(make), data, path, monkeypatch=monkeypatch)
+    kept = read_checkpoint(path).transcript
+    content = path.read_bytes()
+    ends = []
+    for _ in range(2):
+        path.write_bytes(content)
+        resumed = resume_fit(clone(make), *data, path)
+        assert resumed.privacy_ == clone(make).fit(*data).privacy_
+        assert resumed.privacy_.is_private
+        np.testing.assert_array_equal(resumed.transcript_.vertex[:19], kept.vertex)
+        np.testing.assert_array_equal(resumed.transcript_.sign[:19], kept.sign)
+        ends.append(resumed.transcript_)
+    # Fresh draws: 41 equal ones among 82 vertices do not happen.
+    assert ends[0] != ends[1]
+
+
+def test_what_was_returned_cannot_be_drawn_differently_again(data, path):
+    """The last steps are written before `fit` returns: a second resume has nothing to draw."""
+    first = fit_with_checkpoints(model(), *data, path, seconds=1e9)
+    for _ in range(2):
+        same_model(resume_fit(model(), *data, path, seconds=1e9), first)
+
+
+def test_the_state_is_rebuilt_bit_for_bit(data, path, monkeypatch):
+    states = []
+    original = driver.solve
+
+    def solve(problem, selector, *rest, **options):
+        solution = original(problem, selector, *rest, **options)
+        states.append((selector, solution.state))
+        return solution
+
+    monkeypatch.setattr("dplasso.estimators.lasso.solve", solve)
+    made = fit_with_checkpoints(model(), *data, path)
+    resume_fit(model(), *data, path)
+    (selector, state), (selector_again, state_again) = states
+    np.testing.assert_array_equal(state.alpha, state_again.alpha)
+    for name in ("order", "position", "start", "top", "bound", "mass"):
+        np.testing.assert_array_equal(getattr(selector, name), getattr(selector_again, name))
+    assert len(made.transcript_) == STEPS
+
+
+def test_it_is_written_when_due_and_at_the_end(data, path, monkeypatch):
+    clock, written = [0.0], []
+    original = module.write_checkpoint
+    monkeypatch.setattr(module.time, "monotonic", lambda: clock[0])
+
+    def write(checkpoint, *rest, **options):
+        written.append((clock[0], len(checkpoint.transcript)))
+        original(checkpoint, *rest, **options)
+
+    monkeypatch.setattr(module, "write_checkpoint", write)
+
+    def progress(done, total):
+        clock[0] = done / 10
+
+    begin = module.keep_checkpoints(path, None, 2.0)
+    model()._fit(*data, progress=progress, checkpoints=begin)
+    # Between chunks of one step, a tenth of a second each by this clock; the callback comes first.
+    assert written == [(0.0, 0), (2.0, 21), (4.0, 41), (5.9, 60)]
+
+
+class TestRefused:
+    """One sentence, and nothing is drawn or changed."""
+
+    @pytest.fixture
+    def begun(self, data, path, monkeypatch):
+        killed_after(20, model(), data, path, monkeypatch=monkeypatch)
+        return path
+
+    def refuse(self, estimator, data, path, words, error=CheckpointError):
+        content = path.read_bytes() if path.exists() else None
+        with pytest.raises(error) as caught:
+            resume_fit(estimator, *data, path)
+        sentence = str(caught.value)
+        assert words in sentence
+        assert str(path) in sentence
+        assert "\n" not in sentence
+        assert (path.read_bytes() if path.exists() else None) == content
+        assert not hasattr(estimator, "coef_")
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("epsilon", 2.5),
+            ("delta", 1e-7),
+            ("l1_radius", 9.0),
+            ("n_iter", STEPS + 1),
+            ("feature_bound", 2.0),
+            ("neighbors", "replace-one"),
+            ("fit_intercept", False),
+            ("classes", ["no", "yes"]),
+            ("mechanism", "paper"),
+            ("solver", "standard"),
+            ("selector", "noisy-max"),
+            ("drift_tol", None),
+        ],
+    )
+    @pytest.mark.filterwarnings("ignore::dplasso.errors.PrivacyLeakWarning")
+    def test_other_parameters(self, name, value, data, begun):
+        self.refuse(model(**{name: value}), data, begun, f"with {name}=")
+
+    def test_every_parameter_is_compared_or_cannot_matter(self):
+        compared = module._stored_params(model())
+        assert set(model().get_params()) - set(compared) <= {
+            *("random_state", "n_jobs", "verbose", "ledger", "dataset"),
+        }
+
+    def test_a_seed_on_one_side(self, data, begun):
+        self.refuse(model(random_state=1), data, begun, "another privacy statement")
+
+    def test_another_seed(self, data, path, monkeypatch):
+        killed_after(20, model(random_state=1), data, path, monkeypatch=monkeypatch)
+        self.refuse(model(random_state=2), data, path, "the data or the seed")
+
+    @pytest.mark.parametrize("options", [{"random_state": 1}, {"epsilon": math.inf}])
+    def test_other_data_where_the_draws_tell(self, options, data, path, monkeypatch):
+        make = model(fit_intercept=False, **options)
+        killed_after(20, clone(make), data, path, monkeypatch=monkeypatch)
+        X, y = data
+        self.refuse(make, (-X, y), path, "the data or the seed")
+
+    def test_other_columns(self, data, begun):
+        X, y = data
+        self.refuse(model(), (X[:, 1:], y), begun, "on 40 columns")
+
+    def test_other_labels(self, data, begun):
+        X, y = data
+        self.refuse(model(), (X, np.where(y == "no", "never", y)), begun, "the labels 'no' and")
+
+    def test_other_column_names(self, data, begun):
+        X, y = data
+        frame = pd.DataFrame(X.toarray(), columns=[f"c{k}" for k in range(40)])
+        self.refuse(model(), (frame, y), begun, "other names")
+
+    def test_a_finished_fit(self, data, path):
+        fit_with_checkpoints(model(), *data, path)
+        mark_finished(path)
+        assert read_checkpoint(path).finished
+        self.refuse(model(), data, path, "finished fit")
+
+    def test_an_unfinished_fit_is_not_marked(self, begun):
+        with pytest.raises(CheckpointError, match="holds 19 of 60 steps"):
+            mark_finished(begun)
+
+    def test_no_checkpoint(self, data, path):
+        self.refuse(model(), data, path, "no checkpoint", FileNotFoundError)
+
+    def test_a_model_file(self, data, path):
+        model().fit(*data).save(path)
+        self.refuse(model(), data, path, "not a dplasso checkpoint file")
+
+    def test_a_checkpoint_in_use(self, data, begun):
+        with claim(begun):
+            self.refuse(model(), data, begun, "in use by another process")
+            with pytest.raises(CheckpointError, match="in use"):
+                fit_with_checkpoints(model(), *data, begun, overwrite=True)
+        resume_fit(model(), *data, begun)
+
+    def test_a_new_fit_on_an_old_checkpoint(self, data, begun):
+        content = begun.read_bytes()
+        with pytest.raises(FileExistsError, match="exists already"):
+            fit_with_checkpoints(model(), *data, begun)
+        assert begun.read_bytes() == content
+        fit_with_checkpoints(model(), *data, begun, overwrite=True)
+        assert read_checkpoint(begun).is_complete
+
+    def test_seconds_that_are_none(self, data, path):
+        for seconds in (-1.0, math.nan):
+            with pytest.raises(ValueError, match="0 or more seconds"):
+                fit_with_checkpoints(model(), *data, path, seconds=seconds)
+
+    def test_a_fit_without_its_directory(self, data, tmp_path):
+        with pytest.raises(FileNotFoundError, match="no directory"):
+            fit_with_checkpoints(model(), *data, tmp_path / "none" / "c")
+
+
+def test_a_checkpoint_that_cannot_be_written_stops_the_fit_and_stays(data, path, monkeypatch):
+    written = 0
+    original = module.write_checkpoint
+
+    def write(*arguments, **options):
+        nonlocal written
+        written += 1
+        if written > 9:
+            raise OSError(28, "No space left on device")
+        original(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "write_checkpoint", write)
+        with pytest.raises(OSError, match="No space"):
+            fit_with_checkpoints(model(), *data, path, seconds=0)
+    assert len(read_checkpoint(path).transcript) == 8
+    assert len(resume_fit(model(), *data, path).transcript_) == STEPS
+
+
+def test_other_rows_are_not_noticed_and_cost_no_more(data, path, monkeypatch):
+    """Nothing of the rows is in a checkpoint; each record still meets T steps at most."""
+    killed_after(20, model(), data, path, monkeypatch=monkeypatch)
+    X, y = data
+    resumed = resume_fit(model(), X[::2], y[::2], path)
+    assert len(resumed.transcript_) == STEPS
+    assert resumed.privacy_.steps == STEPS
+
+
+def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeypatch):
+    """Same transcript, other records and another number of them: the same bytes."""
+    contents = []
+    for rows in (30, 47):
+        rng = np.random.default_rng(rows)
+        X = sp.random_array((rows, 12), density=0.5, format="csr", rng=rng, dtype=np.float32)
+        y = np.arange(rows) % 2
+        path.unlink(missing_ok=True)
+        taken = fit_with_checkpoints(model(n_iter=1, random_state=0), X, y, path)
+        stored = read_checkpoint(path)
+        forced = type(taken.transcript_)(np.array([3]), np.array([1], dtype=np.int8))
+        module._write(type(stored)(**(vars(stored) | {"transcript": forced})), path)
+        contents.append(path.read_bytes())
+    assert contents[0] == contents[1]
+    header = json.loads(np.load(path_as_npz(path), allow_pickle=False)["header"].tobytes())
+    assert "random_state" not in header["params"]
+    assert "release the model instead" in header["about"]
+
+
+def path_as_npz(path):
+    copy = path.with_suffix(".npz")
+    copy.write_bytes(path.read_bytes())
+    return copy
+
+
+def test_the_progress_bar_is_shown_on_request(data, path, capsys):
+    fit_with_checkpoints(model(verbose=1), *data, path)
+    assert "training" in capsys.readouterr().err

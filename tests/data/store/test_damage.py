@@ -1,0 +1,281 @@
+"""Every damage to a store ends in one clear sentence, never in a wrong number or a crash."""
+
+import json
+import shutil
+import zlib
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso.data.store import check_entries, open_store, write_store
+from dplasso.data.store.format import DATA_OFFSET, npy_header
+from dplasso.errors import DataError, StoreError
+from reference_store import assert_holds, block_source, random_matrix
+
+X = random_matrix(40, 90, 0.08)
+Y = np.array(["no", "yes"] * 20)
+FILES = (
+    "columns.indices.npy",
+    "columns.indptr.npy",
+    "columns.values.npy",
+    "header.json",
+    "internal_column.npy",
+    "labels.npy",
+    "original_column.npy",
+    "rows.indices.npy",
+    "rows.indptr.npy",
+    "rows.values.npy",
+)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    path = tmp_path_factory.mktemp("whole") / "train.store"
+    write_store(block_source(X, Y), path)
+    return path
+
+
+@pytest.fixture
+def damaged(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "train.store")
+
+
+def edit_header(path, change):
+    """Change the header and make its checksum fit again, as a bad program would."""
+    header = json.loads((path / "header.json").read_text())
+    change(header)
+    header.pop("crc32", None)
+    text = json.dumps(header, sort_keys=True, separators=(",", ":"))
+    header["crc32"] = zlib.crc32(text.encode())
+    (path / "header.json").write_text(json.dumps(header))
+
+
+def overwrite(path, name, at, data):
+    with (path / name).open("r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+def test_the_files_are_the_documented_ones(whole):
+    assert tuple(sorted(file.name for file in whole.iterdir())) == FILES
+    for name in FILES:
+        if name.endswith(".npy"):
+            array = np.load(whole / name, mmap_mode="r")
+            assert array.offset == DATA_OFFSET
+            head = (whole / name).read_bytes()[:DATA_OFFSET]
+            assert head == npy_header(array.dtype, array.size)
+    assert_holds(open_store(whole, verify=True), X, Y)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_missing_file(damaged, name):
+    (damaged / name).unlink()
+    with pytest.raises(StoreError, match=f"{name.replace('.', '.')}"):
+        open_store(damaged)
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("cut", [1, 10, 10**9])
+def test_a_truncated_file(damaged, name, cut):
+    size = (damaged / name).stat().st_size
+    # The line feed at the end of the header is no content.
+    with (damaged / name).open("r+b") as file:
+        file.truncate(max(0, size - cut - (name == "header.json")))
+    with pytest.raises(StoreError, match="damaged"):
+        open_store(damaged)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "header.json"])
+def test_a_longer_file(damaged, name):
+    with (damaged / name).open("ab") as file:
+        file.write(b"\0")
+    with pytest.raises(StoreError, match=f"{name} is damaged: .* bytes long instead of"):
+        open_store(damaged)
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_any_flipped_bit_is_found_by_verify(whole, data):
+    name = data.draw(st.sampled_from(FILES))
+    path = whole / name
+    content = path.read_bytes()
+    at = data.draw(st.integers(0, len(content) - 1))
+    bit = data.draw(st.integers(0, 7))
+    spoilt = bytearray(content)
+    spoilt[at] ^= 1 << bit
+    path.write_bytes(spoilt)
+    try:
+        try:
+            store = open_store(whole, verify=True)
+        except StoreError:
+            pass
+        else:
+            # Only blanks between the parts of the JSON text may differ without harm.
+            assert name == "header.json"
+            assert_holds(store, X, Y)
+    finally:
+        path.write_bytes(content)
+
+
+@settings(max_examples=100)
+@given(data=st.data())
+def test_without_verify_the_kernels_stay_inside_their_arrays(whole, data):
+    """Whatever a damaged store opens as, its entries are checked before they are used."""
+    name = data.draw(st.sampled_from([name for name in FILES if name.endswith(".npy")]))
+    path = whole / name
+    content = path.read_bytes()
+    spoilt = bytearray(content)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(DATA_OFFSET, len(content) - 1))
+        spoilt[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(spoilt)
+    try:
+        store = open_store(whole)
+        check_entries(store)
+    except StoreError:
+        return
+    finally:
+        path.write_bytes(content)
+    n_rows, n_columns = store.shape
+    for side, limit in ((store.rows, n_columns), (store.columns, n_rows)):
+        assert side.indptr[0] == 0
+        assert side.indptr[-1] == side.indices.size == store.nnz
+        assert (np.diff(side.indptr) >= 0).all()
+        assert side.indices.min() >= 0
+        assert side.indices.max() < limit
+    for columns in (store.internal_column, store.original_column):
+        assert np.array_equal(np.sort(columns), np.arange(n_columns))
+
+
+@pytest.mark.parametrize("which", ["rows", "columns"])
+@pytest.mark.parametrize("index", [-1, 90, 2**31 - 1, -(2**31)])
+def test_an_index_out_of_range(damaged, which, index):
+    at = DATA_OFFSET + 4 * 17
+    overwrite(damaged, f"{which}.indices.npy", at, np.int32(index).tobytes())
+    store = open_store(damaged)
+    with pytest.raises(StoreError, match=f"{which}.indices.npy is damaged: entry 17 is {index},"):
+        check_entries(store)
+    check_entries(store, "columns" if which == "rows" else "rows")
+    with pytest.raises(StoreError, match="checksum does not fit between bytes 0 and"):
+        open_store(damaged, verify=True)
+    if which == "rows":
+        with pytest.raises(StoreError, match="entry 17"):
+            store.X.tocsr()
+
+
+def test_a_wrong_index_far_from_the_start_is_found(damaged, monkeypatch):
+    from dplasso.data import store_reader
+
+    monkeypatch.setattr(store_reader, "_CHECK_ENTRIES", 10)
+    overwrite(damaged, "rows.indices.npy", DATA_OFFSET + 4 * 103, np.int32(90).tobytes())
+    with pytest.raises(StoreError, match="entry 103 is 90, not 0 to 89"):
+        check_entries(open_store(damaged))
+
+
+def test_labels_without_a_word(damaged):
+    overwrite(damaged, "labels.npy", DATA_OFFSET, np.int32(2).tobytes())
+    with pytest.raises(StoreError, match="a label without a word"):
+        _ = open_store(damaged).y
+
+
+@pytest.mark.parametrize(
+    ("version", "advice"), [(2, "install a newer dplasso"), (0, "convert the data again")]
+)
+def test_another_version(damaged, version, advice):
+    edit_header(damaged, lambda header: header.update(version=version))
+    with pytest.raises(StoreError, match=f"has version {version} of the store.*{advice}"):
+        open_store(damaged)
+
+
+def test_a_foreign_header(damaged):
+    edit_header(damaged, lambda header: header.update(format="other"))
+    with pytest.raises(StoreError, match="not the header of a dplasso store"):
+        open_store(damaged)
+
+
+def test_a_header_with_a_wrong_sum(damaged):
+    header = json.loads((damaged / "header.json").read_text())
+    header["value"]["largest"] = 1.0
+    (damaged / "header.json").write_text(json.dumps(header))
+    with pytest.raises(StoreError, match="its checksum does not fit"):
+        open_store(damaged)
+
+
+WRONG = {
+    "rows": lambda header: header.update(shape=[41, 90]),
+    "columns": lambda header: header.update(shape=[40, 91]),
+    "negative": lambda header: header.update(shape=[-1, 90]),
+    "three sizes": lambda header: header.update(shape=[1, 2, 3]),
+    "no sizes": lambda header: header.update(shape=None),
+    "nnz": lambda header: header.update(nnz=header["nnz"] - 1),
+    "huge": lambda header: header.update(nnz=2**70),
+    "true": lambda header: header.update(nnz=True),
+    "text": lambda header: header.update(nnz="12"),
+    "no version": lambda header: header.pop("version"),
+    "text version": lambda header: header.update(version="1"),
+    "more": lambda header: header.update(more=1),
+    "less": lambda header: header.pop("origin"),
+    "origin": lambda header: header.update(origin=3),
+    "constant": lambda header: header["value"].update(constant=1.0),
+    "text constant": lambda header: header["value"].update(constant="1"),
+    "bound": lambda header: header["value"].update(largest=-1.0),
+    "value type": lambda header: header["value"].update(dtype="<f8"),
+    "odd value type": lambda header: header["value"].update(dtype="<c8"),
+    "words": lambda header: header.update(label_words=[1, 2]),
+    "array missing": lambda header: header["arrays"].pop("labels"),
+    "array more": lambda header: header["arrays"].update(more=header["arrays"]["labels"]),
+    "array type": lambda header: header["arrays"]["rows.indices"].update(dtype="<f4"),
+    "object labels": lambda header: header["arrays"]["labels"].update(dtype="|O"),
+    "nonsense type": lambda header: header["arrays"]["labels"].update(dtype="?!"),
+    "pieces": lambda header: header["arrays"]["rows.indices"].update(pieces=[]),
+    "odd pieces": lambda header: header["arrays"]["rows.indices"].update(pieces=[[1]]),
+    "no arrays": lambda header: header.update(arrays=[]),
+}
+
+
+@pytest.mark.parametrize("change", WRONG)
+def test_a_header_that_contradicts_itself(damaged, change):
+    edit_header(damaged, WRONG[change])
+    with pytest.raises(StoreError, match=r"header.json is damaged"):
+        open_store(damaged)
+
+
+@pytest.mark.parametrize("text", ["", "[", "[]", "NaN", "1", "{}", "[" * 100_000, "\0", "\ud800"])
+def test_a_header_that_is_no_header(damaged, text):
+    (damaged / "header.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(StoreError, match="header"):
+        open_store(damaged)
+
+
+def test_pointers_that_fall(damaged):
+    overwrite(damaged, "rows.indptr.npy", DATA_OFFSET + 8, np.int64(10**9).tobytes())
+    with pytest.raises(StoreError, match=r"rows.indptr.npy is damaged"):
+        open_store(damaged)
+
+
+def test_maps_that_do_not_fit(damaged):
+    overwrite(damaged, "original_column.npy", DATA_OFFSET, np.int32(2**31 - 1).tobytes())
+    with pytest.raises(StoreError, match=r"original_column.npy is damaged"):
+        open_store(damaged)
+
+
+def test_what_is_no_store(tmp_path):
+    (tmp_path / "file").write_text("1 1:1")
+    (tmp_path / "empty").mkdir()
+    for name, message in (
+        ("none", "there is no such store"),
+        ("file", "is a file, not a dplasso store"),
+        ("empty", "is not a dplasso store: it has no header.json"),
+    ):
+        with pytest.raises(StoreError, match=f"{name}.*{message}"):
+            open_store(tmp_path / name)
+    assert issubclass(StoreError, DataError)
+
+
+def test_a_directory_in_the_place_of_an_array(damaged):
+    (damaged / "labels.npy").unlink()
+    (damaged / "labels.npy").mkdir()
+    with pytest.raises((StoreError, OSError), match=r"labels\.npy"):
+        open_store(damaged)

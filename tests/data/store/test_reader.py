@@ -1,0 +1,314 @@
+"""What a store holds is what went in, whatever the memory, the threads and the blocks."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso.data.blocks import BlockSource, RowBlock
+from dplasso.data.store import (
+    check_entries,
+    describe,
+    external_transpose,
+    is_store,
+    open_store,
+    write_store,
+)
+from dplasso.errors import DataError
+from reference_store import assert_holds, block_source, random_matrix
+
+MIB = 2**20
+
+
+@pytest.fixture
+def tiny_parts(monkeypatch):
+    """Many parts and chunks of a few entries each."""
+    monkeypatch.setattr(external_transpose, "_FEWEST_ENTRIES", 5)
+    monkeypatch.setattr(external_transpose, "_AIM_ENTRIES", 5)
+    monkeypatch.setattr(external_transpose, "_AIM_PARTS", 2**15)
+    monkeypatch.setattr(external_transpose, "_CHUNKS_PER_THREAD", 30)
+
+
+def labels_of(X):
+    return np.arange(X.shape[0]) % 2 * 2.0 - 1
+
+
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_round_trip(tmp_path, n_threads, binary):
+    X = random_matrix(60, 200, 0.05, binary=binary)
+    X = X[:, : X.indices.max() + 1]  # undeclared columns end with the last entry
+    y = labels_of(X)
+    store = write_store(block_source(X, y, declared=False), tmp_path / "s", n_threads=n_threads)
+    assert_holds(store, X, y)
+    assert (store.rows.values.size == 0) == binary
+    assert store.header.constant == (1.0 if binary else None)
+    assert store.header.largest_value == np.abs(X.data).max()
+    back = store.X.tocsr()
+    assert back.dtype == np.float32
+    assert (back != X).nnz == 0
+    assert np.array_equal(back.indices, X.indices)
+    columns = sp.csc_array(X)[:, store.original_column]
+    assert np.array_equal(store.columns.indices, columns.indices)
+
+
+@pytest.mark.parametrize("n_threads", [1, 4])
+@pytest.mark.parametrize("narrow_columns", [0, 2**26])
+def test_many_parts_and_chunks_give_the_same_store(
+    tmp_path, tiny_parts, monkeypatch, n_threads, narrow_columns
+):
+    monkeypatch.setattr(external_transpose, "NARROW_COLUMNS", narrow_columns)
+    cuts = []
+    cut = external_transpose.cut_columns
+
+    def counted(*arguments):
+        cuts.append(cut(*arguments))
+        return cuts[-1]
+
+    monkeypatch.setattr(external_transpose, "cut_columns", counted)
+    X = random_matrix(80, 300, 0.04)
+    y = labels_of(X)
+    store = write_store(block_source(X, y), tmp_path / "s", memory=MIB, n_threads=n_threads)
+    assert max(cuts) > 60  # else this shows nothing
+    assert_holds(store, X, y)
+    open_store(tmp_path / "s", verify=True)
+
+
+def test_columns_wider_than_two_bytes(tmp_path):
+    X = sp.csr_array((np.ones(4, np.float32), ([0, 0, 1, 2], [7, 150_000, 150_000, 199_999])))
+    X.data[1] = 2
+    X.indices = X.indices.astype(np.int32)
+    store = write_store(block_source(X, labels_of(X)), tmp_path / "s")
+    assert_holds(store, X, labels_of(X))
+
+
+@settings(max_examples=40)
+@given(
+    rows=st.lists(st.sets(st.integers(0, 12), max_size=8), min_size=1, max_size=14),
+    values=st.lists(st.sampled_from([1.0, 1.0, 0.5, -3.0, 0.0]), min_size=112, max_size=112),
+    same=st.booleans(),
+    step=st.integers(1, 5),
+    extra=st.integers(0, 3),
+    n_threads=st.integers(1, 3),
+    wide=st.booleans(),
+)
+def test_any_matrix(tmp_path_factory, rows, values, same, step, extra, n_threads, wide):
+    index = np.array([j for row in rows for j in sorted(row)], np.int64 if wide else np.int32)
+    indptr = np.cumsum([0] + [len(row) for row in rows])
+    data = np.array([1.0] * 112 if same else values, np.float32)[: index.size]
+    n_columns = int(index.max(initial=0)) + 1 + extra
+    X = sp.csr_array((data, index, indptr), shape=(len(rows), n_columns))
+    X.indices = index
+    y = labels_of(X)
+    path = tmp_path_factory.mktemp("any") / "s"
+    saved = external_transpose._FEWEST_ENTRIES, external_transpose._AIM_ENTRIES
+    external_transpose._FEWEST_ENTRIES = external_transpose._AIM_ENTRIES = 3
+    try:
+        source = block_source(X, y, step=step)
+        store = write_store(source, path, n_threads=n_threads, memory=MIB)
+    finally:
+        external_transpose._FEWEST_ENTRIES, external_transpose._AIM_ENTRIES = saved
+    assert_holds(store, X, y)
+    check_entries(store)
+
+
+@pytest.mark.parametrize("first", [np.float32, np.float64])
+def test_values_become_wide_when_one_block_has_wide_ones(tmp_path, first):
+    X = random_matrix(30, 40, 0.1)
+    other = np.float64 if first == np.float32 else np.float32
+    source = block_source(X, labels_of(X), step=10, dtypes=[first, other, first])
+    store = write_store(source, tmp_path / "s")
+    assert store.X.dtype == np.float64
+    assert_holds(store, X.astype(np.float64), labels_of(X))
+    open_store(tmp_path / "s", verify=True)
+
+
+def test_a_late_different_value(tmp_path):
+    X = random_matrix(30, 40, 0.1, binary=True)
+    X.data[:] = 0.1
+    X.data[-1] = 3
+    store = write_store(block_source(X, labels_of(X)), tmp_path / "s")
+    assert_holds(store, X, labels_of(X))
+
+
+def test_wide_column_numbers_are_kept(tmp_path, monkeypatch):
+    # Real ones need 2^31 counts; here the limit between the types is moved instead.
+    from dplasso.data.store import row_writer
+
+    monkeypatch.setattr(row_writer, "_INT32_COLUMNS", 20)
+    X = random_matrix(30, 60, 0.1)
+    X = sp.csr_array(sp.vstack([X[:10] * (np.arange(60) < 15), X[10:]]))
+    store = write_store(block_source(X, labels_of(X), step=5), tmp_path / "s")
+    assert store.rows.indices.dtype == np.int64
+    assert_holds(store, X, labels_of(X))
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([0, 1] * 5),
+        np.array([True, False] * 5),
+        np.array([1.5, -1] * 5),
+        np.array(["spam", "ham"] * 5),
+        np.array(["spam", "ham"] * 5, dtype=object),
+        np.array(["", "é"] * 5),
+    ],
+)
+def test_labels_come_back_as_they_were(tmp_path, y):
+    X = random_matrix(10, 20, 0.2)
+    store = write_store(block_source(X, y, step=3), tmp_path / "s")
+    assert store.y.dtype.kind == ("U" if y.dtype.kind == "O" else y.dtype.kind)
+    assert store.y.tolist() == y.tolist()
+
+
+def test_labels_of_two_number_types_meet(tmp_path):
+    X = random_matrix(4, 20, 0.2)
+
+    def blocks(memory, progress=None):
+        for i, label in enumerate(np.array([[0], [1]])):
+            part = X[2 * i : 2 * i + 2]
+            kind = np.int8 if i == 0 else np.float64
+            labels = np.repeat(label, 2).astype(kind)
+            yield RowBlock(part.indptr.astype(np.int64), part.indices, part.data, labels)
+
+    store = write_store(BlockSource("two", None, blocks, None), tmp_path / "s")
+    assert store.y.dtype == np.float64
+    assert store.y.tolist() == [0, 0, 1, 1]
+
+
+def test_arrays_are_writable_and_never_reach_the_file(tmp_path):
+    X = random_matrix(10, 20, 0.2)
+    store = write_store(block_source(X, labels_of(X)), tmp_path / "s")
+    assert store.rows.values.flags.writeable
+    store.rows.values[:] = 7
+    assert_holds(open_store(tmp_path / "s", verify=True), X, labels_of(X))
+
+
+def test_a_store_is_pickled_as_its_place(tmp_path):
+    X = random_matrix(10, 2000, 0.2)
+    store = write_store(block_source(X, labels_of(X)), tmp_path / "s")
+    data = pickle.dumps(store)
+    assert len(data) < 500
+    assert_holds(pickle.loads(data), X, labels_of(X))
+
+
+def test_the_matrix_is_not_copied_by_accident(tmp_path):
+    X = random_matrix(10, 20, 0.2)
+    matrix = write_store(block_source(X, labels_of(X)), tmp_path / "s").X
+    with pytest.raises(TypeError, match="tocsr"):
+        np.asarray(matrix)
+    assert (matrix.shape, matrix.nnz, matrix.ndim) == (X.shape, X.nnz, 2)
+    assert "shape=(10, 20)" in repr(matrix)
+
+
+def test_origin_and_description(tmp_path):
+    X = random_matrix(10, 20, 0.2)
+    origin = {"kind": "hash", "bits": 20, "ngrams": [1, 2]}
+    source = block_source(X, labels_of(X), name="mine.svm")
+    store = write_store(source, tmp_path / "s", origin=origin)
+    found = describe(open_store(store.path))
+    assert found["origin"] == origin
+    assert found["source"] == "mine.svm"
+    counts = np.diff(sp.csc_array(X).indptr)
+    assert (found["columns_used"], found["longest_column"]) == ((counts > 0).sum(), counts.max())
+    assert sorted(found["labels"]) == [[-1.0, 5], [1.0, 5]]
+    assert is_store(store.path)
+    assert not is_store(tmp_path)
+
+
+def test_an_origin_must_be_json(tmp_path):
+    X = random_matrix(5, 5, 0.5)
+    with pytest.raises(ValueError, match="origin"):
+        write_store(block_source(X, labels_of(X)), tmp_path / "s", origin={"a": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_progress_covers_every_stage(tmp_path):
+    X = random_matrix(60, 200, 0.05)
+    calls = []
+    source = block_source(X, labels_of(X))
+    write_store(source, tmp_path / "s", progress=lambda *call: calls.append(call), n_threads=2)
+    last = {stage: (done, total) for stage, done, total in calls}
+    assert last == {"reading": (60, 60), "dealing": (X.nnz, X.nnz), "sorting": (X.nnz, X.nnz)}
+
+
+def test_two_stores_of_one_source_are_the_same_bytes(tmp_path):
+    X = random_matrix(60, 200, 0.05)
+    for name in ("a", "b"):
+        write_store(block_source(X, labels_of(X)), tmp_path / name)
+    for file in (tmp_path / "a").iterdir():
+        assert file.read_bytes() == (tmp_path / "b" / file.name).read_bytes()
+
+
+def source_of(indptr, indices, values, labels, n_features=None):
+    def blocks(memory, progress=None):
+        yield RowBlock(
+            np.array(indptr, np.int64),
+            np.array(indices, np.int32),
+            np.array(values, np.float32),
+            np.array(labels),
+        )
+
+    return BlockSource("bad.svm", n_features, blocks, None)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (source_of([0, 1, 3], [0, 4, 4], [1, 1, 1], [0, 1]), "row 2 has a column twice"),
+        (source_of([0, 1, 3], [0, 4, 2], [1, 1, 1], [0, 1]), "row 2 has a column twice, out"),
+        (source_of([0, 1, 2], [0, -1], [1, 1], [0, 1]), "row 2 has a column"),
+        (source_of([0, 1, 2], [0, 5], [1, 1], [0, 1], 5), "outside the 5 columns declared"),
+        (source_of([0, 2, 1], [0, 5], [1, 1], [0, 1]), "row 2"),
+        (source_of([0, 1, 9], [0, 5], [1, 1], [0, 1]), "row 2"),
+        (source_of([0, 1], [0, 5], [1, 1], [0]), "rows do not fit"),
+        (source_of([0, 1, 2], [0, 5], [1, np.nan], [0, 1]), "row 2 has the value nan"),
+        (source_of([0, 0, 2], [0, 5], [1, np.inf], [0, 1]), "row 2 has the value inf"),
+        (source_of([0, 1, 2], [0, 5], [1, 1], [0, np.nan]), "label of row 2"),
+        (source_of([0], [], [], []), "holds no record"),
+        (source_of([0, 0], [], [], [1]), "holds no entry, and so no column"),
+    ],
+)
+def test_a_source_that_breaks_its_promise(tmp_path, source, message):
+    with pytest.raises(DataError, match=f"bad.svm.*{message}"):
+        write_store(source, tmp_path / "s")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_without_entries_are_a_store_if_columns_are_declared(tmp_path):
+    store = write_store(source_of([0, 0, 0], [], [], [1, 0], 4), tmp_path / "s")
+    assert (store.shape, store.nnz) == ((2, 4), 0)
+    assert store.X.tocsr().nnz == 0
+    assert describe(open_store(store.path, verify=True))["columns_used"] == 0
+
+
+def test_too_many_different_labels(tmp_path, monkeypatch):
+    from dplasso.data.store import row_writer
+
+    monkeypatch.setattr(row_writer, "_MOST_WORDS", 3)
+    X = random_matrix(4, 20, 0.2)
+    with pytest.raises(DataError, match="more than 3 different labels by row 4"):
+        write_store(block_source(X, np.array(["a", "b", "c", "d"])), tmp_path / "s")
+
+
+def test_numbers_and_text_as_labels(tmp_path):
+    X = random_matrix(4, 20, 0.2)
+
+    def blocks(memory, progress=None):
+        for labels in (np.array([0, 1]), np.array(["a", "b"])):
+            part = X[:2]
+            yield RowBlock(part.indptr.astype(np.int64), part.indices, part.data, labels)
+
+    with pytest.raises(DataError, match="from row 3 on"):
+        write_store(BlockSource("mixed", None, blocks, None), tmp_path / "s")
+
+
+@pytest.mark.parametrize("declared", [None, 10**9])
+def test_too_many_columns_for_the_memory(tmp_path, declared):
+    source = source_of([0, 1], [10**9 - 1], [1], [0], declared)
+    with pytest.raises(MemoryError, match="1,000,000,000 columns takes more than the memory"):
+        write_store(source, tmp_path / "s", memory=64 * MIB)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,292 @@
+"""A store appears whole or not at all: kills, full disks, other writers, things in the way."""
+
+import errno
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dplasso.data.blocks import BlockSource
+from dplasso.data.store import array_writer, open_store, write_store
+from dplasso.data.store import writer as store_writer
+from dplasso.data.store.array_writer import ArrayWriter
+from dplasso.errors import DataError, StoreError
+from reference_store import assert_holds, block_source, random_matrix
+
+X = random_matrix(40, 90, 0.08)
+Y = np.arange(40) % 2
+TESTS = Path(__file__).parents[2]
+
+
+def source():
+    return block_source(X, Y)
+
+
+def convert(path, **options):
+    return write_store(source(), path, **options)
+
+
+def python(*arguments, **options):
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("mode", ["new", "replace"])
+def test_killed_at_every_call(tmp_path, mode):
+    run = python(TESTS / "data" / "killed_conversions.py", tmp_path, mode)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert found["calls"] > 60
+    if mode == "new":
+        assert found["old"] == 0
+        assert found["refused"] > 50
+    else:
+        # Between the two renames there is neither; the next conversion restores the old one.
+        assert found["refused"] <= 2
+        assert found["old"] > 50
+    assert found["new"] >= 1
+
+
+RLIMIT = """
+import resource, sys
+import numpy as np
+from reference_store import block_source, random_matrix
+from dplasso.data.store import write_store
+X = random_matrix(400, 500, 0.2)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
+try:
+    write_store(block_source(X, np.arange(400) % 2), sys.argv[1])
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+@pytest.mark.parametrize("limit", [1000, 20_000, 100_000])
+def test_a_file_that_may_not_grow(tmp_path, limit):
+    run = python("-c", RLIMIT, tmp_path / "s", limit)
+    assert run.returncode == 0, run.stderr
+    place = tmp_path / "s"
+    assert run.stdout == (
+        f"Cannot write {place}: File too large. What was written of it has been removed.\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("call", range(0, 40, 3))
+def test_a_full_disk(tmp_path, monkeypatch, call):
+    """The disk is full from some write on, of whichever file and in whichever thread."""
+    done = 0
+    write = os.pwrite
+
+    def full(*arguments):
+        nonlocal done
+        done += 1
+        if done > call:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(*arguments)
+
+    monkeypatch.setattr(array_writer.os, "pwrite", full)
+    with pytest.raises(OSError, match=r"Cannot write .*/s: the disk is full\. What") as caught:
+        convert(tmp_path / "s", n_threads=2)
+    assert caught.value.errno == errno.ENOSPC
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    assert_holds(convert(tmp_path / "s"), X, Y)
+
+
+def test_a_disk_that_will_be_full_is_told_before_the_long_part(tmp_path, monkeypatch):
+    class Usage:
+        free = 100
+
+    monkeypatch.setattr(store_writer.shutil, "disk_usage", lambda _: Usage)
+    with pytest.raises(OSError, match=r"the disk is full: .* GB more needed, 1e-07 GB free"):
+        convert(tmp_path / "s")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_replacement_keeps_the_old_store(tmp_path, monkeypatch):
+    old = random_matrix(9, 20, 0.3, seed=5)
+    write_store(block_source(old, Y[:9]), tmp_path / "s")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(ArrayWriter, "finish", full)
+    with pytest.raises(OSError, match="the disk is full"):
+        convert(tmp_path / "s", force=True)
+    assert_holds(open_store(tmp_path / "s"), old, Y[:9])
+    assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
+
+
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS])
+def test_a_read_only_directory(tmp_path, monkeypatch, code):
+    # Tests may run as root, whom permissions do not stop.
+    def refuse(self, *_, **__):
+        raise OSError(code, os.strerror(code), str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(OSError, match="takes no new directory") as caught:
+        convert(tmp_path / "s")
+    assert caught.value.errno == code
+
+
+def test_no_directory_around_it(tmp_path):
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        convert(tmp_path / "none" / "s")
+
+
+def test_a_source_that_fails_leaves_nothing(tmp_path):
+    def blocks(memory, progress=None):
+        yield from source().blocks(memory)
+        raise DataError("day_1.svm, line 7: no")
+
+    with pytest.raises(DataError, match=r"^day_1.svm, line 7: no$"):
+        write_store(BlockSource("day_1.svm", None, blocks, None), tmp_path / "s")
+
+    def unreadable(memory, progress=None):
+        raise PermissionError(errno.EACCES, "Permission denied", "day_1.svm")
+        yield
+
+    # Not taken for a failure to write.
+    with pytest.raises(PermissionError, match=r"Permission denied: 'day_1.svm'"):
+        write_store(BlockSource("day_1.svm", None, unreadable, None), tmp_path / "s")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_leaves_nothing(tmp_path):
+    def interrupt(stage, done, total):
+        if stage == "dealing":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        convert(tmp_path / "s", progress=interrupt, n_threads=3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_exists_is_not_replaced_unasked(tmp_path):
+    convert(tmp_path / "s")
+    with pytest.raises(StoreError, match="exists already; replace it with --force"):
+        convert(tmp_path / "s")
+    convert(tmp_path / "s", force=True)
+    (tmp_path / "empty").mkdir()
+    convert(tmp_path / "empty")
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_only_a_store_is_ever_replaced(tmp_path, force):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "thesis.tex").write_text("mine")
+    convert(tmp_path / "mixed")
+    (tmp_path / "mixed" / "thesis.tex").write_text("mine")
+    for name in ("file", "folder", "mixed"):
+        with pytest.raises(StoreError, match="will not be replaced"):
+            convert(tmp_path / name, force=force)
+    (tmp_path / "s.partial").mkdir()
+    (tmp_path / "s.partial" / "thesis.tex").write_text("mine")
+    with pytest.raises(StoreError, match=r"thesis.tex, which no conversion wrote"):
+        convert(tmp_path / "s", force=force)
+    assert len(list(tmp_path.glob("*/thesis.tex"))) == 3
+
+
+@pytest.mark.parametrize("name", ["s.partial", "s.replaced"])
+def test_names_of_unfinished_stores_are_taken(tmp_path, name):
+    with pytest.raises(StoreError, match="is no name for a store"):
+        convert(tmp_path / name)
+
+
+def test_while_a_store_is_being_written(tmp_path):
+    seen = []
+
+    def look(stage, done, total):
+        if stage in seen:
+            return
+        seen.append(stage)
+        with pytest.raises(StoreError, match="s is still being written; wait"):
+            open_store(tmp_path / "s")
+        with pytest.raises(StoreError, match="is an unfinished store"):
+            open_store(tmp_path / "s.partial")
+        with pytest.raises(StoreError, match=f"being written by process {os.getpid()}; wait"):
+            convert(tmp_path / "s")
+
+    convert(tmp_path / "s", progress=look)
+    assert seen == ["reading", "dealing", "sorting"]
+    assert_holds(open_store(tmp_path / "s"), X, Y)
+
+
+def test_a_place_that_is_taken_meanwhile_is_left_alone(tmp_path):
+    def take(stage, done, total):
+        (tmp_path / "s").mkdir(exist_ok=True)
+        (tmp_path / "s" / "thesis.tex").write_text("mine")
+
+    with pytest.raises(StoreError, match="other files"):
+        convert(tmp_path / "s", progress=take)
+    assert (tmp_path / "s" / "thesis.tex").read_text() == "mine"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
+
+
+def test_a_cut_off_conversion_is_told_and_cleaned_up(tmp_path):
+    partial = tmp_path / "s.partial"
+    partial.mkdir()
+    (partial / "rows.indices.npy").write_bytes(b"half")
+    (partial / "header.json").write_text("{}")
+    with pytest.raises(StoreError, match="its conversion was cut off; run it again"):
+        open_store(tmp_path / "s")
+    assert_holds(convert(tmp_path / "s"), X, Y)
+    assert not partial.exists()
+
+
+def test_the_lock_waits_for_the_directory_that_has_the_name(tmp_path, monkeypatch):
+    """A directory that was moved away between being opened and being locked is not used."""
+    flock = fcntl.flock
+    moved = []
+
+    def late(descriptor, operation):
+        if not moved:
+            moved.append((tmp_path / "s.partial").rename(tmp_path / "moved"))
+        return flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    convert(tmp_path / "s")
+    assert list((tmp_path / "moved").iterdir()) == []
+
+
+def test_somebody_who_only_asks_does_not_stop_a_conversion(tmp_path, monkeypatch):
+    flock = fcntl.flock
+    refused = []
+
+    def busy_once(descriptor, operation):
+        if not refused:
+            refused.append(descriptor)
+            raise BlockingIOError
+        return flock(descriptor, operation)
+
+    monkeypatch.setattr(fcntl, "flock", busy_once)
+    assert_holds(convert(tmp_path / "s"), X, Y)
+    assert refused
+
+
+def test_readers_go_on_while_the_store_is_replaced(tmp_path):
+    first = convert(tmp_path / "s")
+    other = random_matrix(9, 20, 0.3, seed=5)
+    write_store(block_source(other, Y[:9]), tmp_path / "s", force=True)
+    assert_holds(first, X, Y)
+    assert_holds(open_store(tmp_path / "s"), other, Y[:9])
+
+
+def test_a_store_read_back_as_the_source_of_itself(tmp_path):
+    convert(tmp_path / "s")
+    again = block_source(open_store(tmp_path / "s").X.tocsr(), Y)
+    assert_holds(write_store(again, tmp_path / "s", force=True), X, Y)

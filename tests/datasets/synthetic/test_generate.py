@@ -1,0 +1,221 @@
+"""Generated data: shapes, rows and columns like the originals', and a model to be learnt."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+from dplasso.datasets.synthetic.generate import SHAPES, Shape, generate, make_twin
+from dplasso.datasets.synthetic.kernel import mix, row_state, uniform
+
+# Small enough for tests, large enough to show their shape.
+SCALES = {"rcv1": 0.2, "news20": 0.02, "url": 0.002, "web": 0.002, "kdda": 0.002}
+
+
+@pytest.fixture(scope="module")
+def twins():
+    return {name: make_twin(name, scale=scale) for name, scale in SCALES.items()}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+class TestEveryTwin:
+    def test_shape(self, twins, name):
+        X, shape, scale = twins[name].X, SHAPES[name], SCALES[name]
+        assert X.shape == (round(shape.n_rows * scale), round(shape.n_columns * scale))
+        assert X.nnz == pytest.approx(X.shape[0] * shape.mean_row, rel=0.02)
+        assert X.data.dtype == np.float32
+        assert X.indices.dtype == X.indptr.dtype == np.int32
+
+    def test_indices_ascend_and_are_unique(self, twins, name):
+        X = twins[name].X
+        starts = np.zeros(X.nnz, dtype=bool)
+        starts[X.indptr[:-1][np.diff(X.indptr) > 0]] = True
+        assert np.all(np.diff(X.indices)[~starts[1:]] > 0)
+        assert X.indices.min() >= 0
+        assert X.indices.max() < X.shape[1]
+        assert X.has_canonical_format
+
+    def test_values(self, twins, name):
+        X = twins[name].X
+        assert X.data.min() > 0
+        assert X.data.max() <= 1
+        if SHAPES[name].unit_rows:
+            norms = np.sqrt(X.multiply(X).sum(axis=1))
+            np.testing.assert_allclose(norms, 1.0, rtol=1e-5)
+        else:
+            assert 0.0 < np.mean(X.data == 1) < 1.0
+
+    def test_rows_vary_around_the_mean(self, twins, name):
+        lengths = np.diff(twins[name].X.indptr)
+        assert lengths.min() >= 1
+        assert np.median(lengths) < 1.02 * lengths.mean()
+        assert lengths.max() > 1.3 * lengths.mean()
+
+    def test_columns_are_in_random_order(self, twins, name):
+        held = np.bincount(twins[name].X.indices, minlength=twins[name].X.shape[1])
+        popular = np.argsort(held)[-max(20, held.size // 100) :]
+        assert 0.3 < popular.mean() / held.size < 0.7
+
+    def test_labels(self, twins, name):
+        y = twins[name].y
+        assert y.dtype == np.int8
+        assert set(np.unique(y)) == {-1, 1}
+        assert np.mean(y > 0) == pytest.approx(SHAPES[name].positive, abs=0.01)
+
+    def test_planted_model_is_learnable(self, twins, name):
+        n_rows, n_columns = (1500, 20_000) if name == "web" else (6000, 20_000)
+        made = make_twin(name, n_rows=n_rows, n_columns=n_columns)
+        X, y = made.X, made.y
+        train = np.arange(n_rows) % 2 == 0
+        test = ~train
+        model = LogisticRegression(solver="liblinear", C=10.0 if SHAPES[name].unit_rows else 0.1)
+        score = model.fit(X[train], y[train]).decision_function(X[test])
+        assert roc_auc_score(y[test], score) > 0.65
+        # Nothing to be learnt from labels in another order: 0.5, four standard errors are 0.085.
+        mixed = np.random.default_rng(0).permutation(y)
+        score = model.fit(X[train], mixed[train]).decision_function(X[test])
+        assert roc_auc_score(mixed[test], score) < 0.59
+
+
+def test_published_sizes():
+    published = {
+        "rcv1": (20_242, 47_236, 1_498_952),
+        "news20": (19_996, 1_355_191, 9_097_916),
+        "url": (2_396_130, 3_231_961, 277_058_644),
+        "web": (350_000, 16_609_143, 1_304_697_446),
+        "kdda": (8_407_752, 20_216_830, 305_613_510),
+    }
+    found = {
+        name: (shape.n_rows, shape.n_columns, shape.n_nonzeros) for name, shape in SHAPES.items()
+    }
+    assert found == published
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.7, 1.0, 1.3])
+def test_popularity_falls_as_asked(exponent):
+    shape = Shape(40_000, 20_000, 20.0, 0.3, exponent, 100.0)
+    X = generate(shape).X
+    held = np.sort(np.bincount(X.indices, minlength=20_000))[::-1]
+    # Pooled ranks, since the rarest columns are held by a handful of rows.
+    edges = np.unique(np.geomspace(1, 20_000, 12).astype(int))
+    pooled = np.add.reduceat(held, edges[:-1]) / np.diff(np.append(edges[:-1], 20_000))
+    middle = np.sqrt(edges[:-1] * np.append(edges[1:-1], 20_000))
+    if exponent == 0:
+        # Poisson, mean 40: sorted counts fall from about 65 to about 18, not over decades.
+        assert held[0] < 80
+        assert held[-1] > 10
+        return
+    slope = np.polyfit(np.log(middle + 100.0), np.log(pooled), 1)[0]
+    assert slope == pytest.approx(-exponent, abs=0.1)
+
+
+def test_url_has_its_dense_columns():
+    X = make_twin("url", scale=0.002).X
+    held = np.sort(np.bincount(X.indices, minlength=X.shape[1]) / X.shape[0])[::-1]
+    assert held[0] == pytest.approx(0.85, abs=0.03)
+    assert held[:200].mean() > 0.45
+    assert held[200] < 0.2
+    # The values of a dense column are spread over (0, 1].
+    dense = int(np.argmax(np.bincount(X.indices)))
+    values = X.data[X.indices == dense]
+    assert values.mean() == pytest.approx(0.5, abs=0.03)
+    assert values.std() == pytest.approx(np.sqrt(1 / 12), abs=0.02)
+
+
+def test_a_dense_value_tells_nothing_about_the_next_column():
+    # A generator that read its numbers twice would show here.
+    shape = Shape(
+        20_000, 60, 12.0, unit_rows=False, exponent=0.0, n_dense=20, dense_presence=(0.5, 0.5)
+    )
+    X = generate(shape).X.toarray()
+    dense = X[:, np.argsort(-(X > 0).sum(axis=0))[:20]]
+    held = dense > 0
+    correlation = np.corrcoef(held.T) - np.eye(20)
+    assert np.abs(correlation).max() < 0.04
+    for k in range(20):
+        for other in range(20):
+            if k != other:
+                mean = held[held[:, k] & (dense[:, k] > 0.5), other].mean()
+                # 5,000 rows: four standard deviations, of 380 pairs.
+                assert mean == pytest.approx(0.5, abs=0.032)
+
+
+class TestReproducible:
+    def test_same_seed_same_data_whatever_the_threads(self):
+        one = make_twin("url", scale=0.0005, seed=3, n_jobs=1)
+        two = make_twin("url", scale=0.0005, seed=3, n_jobs=2)
+        for a, b in ((one.X.data, two.X.data), (one.X.indices, two.X.indices), (one.y, two.y)):
+            np.testing.assert_array_equal(a, b)
+        assert one.source == two.source
+
+    def test_another_seed_other_data(self):
+        one, two = make_twin("rcv1", scale=0.02), make_twin("rcv1", scale=0.02, seed=1)
+        assert one.X.shape == two.X.shape
+        shared = one.X.astype(bool).multiply(two.X.astype(bool)).nnz
+        assert shared < 0.3 * one.X.nnz
+        assert not np.array_equal(one.y, two.y)
+
+
+def test_sizes_of_your_own():
+    made = make_twin("kdda", n_rows=500, n_columns=70_000)
+    assert made.X.shape == (500, 70_000)
+    assert made.X.nnz == pytest.approx(500 * SHAPES["kdda"].mean_row, rel=0.02)
+    assert made.source == "twin of kdda, 500 x 70000, seed 0"
+
+
+def test_rows_alike():
+    X = generate(Shape(300, 1000, 8.0, row_spread=0.0, exponent=0.0)).X
+    assert set(np.diff(X.indptr)) == {8}
+
+
+def test_rows_that_hold_nearly_all_columns():
+    X = generate(Shape(50, 40, 30.0, row_spread=0.2, exponent=2.0, shift=1.0)).X
+    assert X.nnz == pytest.approx(50 * 30, rel=0.02)
+    assert np.diff(X.indptr).max() <= 36
+
+
+class TestRefusals:
+    def test_name(self):
+        with pytest.raises(ValueError, match=r"no twin 'kddb'; there are rcv1, news20"):
+            make_twin("kddb")
+
+    @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
+    def test_scale(self, scale):
+        with pytest.raises(ValueError, match="scale must be a positive number"):
+            make_twin("rcv1", scale=scale)
+
+    @pytest.mark.parametrize(
+        ("changes", "message"),
+        [
+            ({"n_rows": 0}, "at least one row"),
+            ({"n_columns": 0}, "at least one row"),
+            ({"mean_row": 95.0}, "do not fit 100 columns"),
+            ({"n_dense": 20, "mean_row": 5.0}, "20 of them dense: give a length from 10 to 82"),
+            ({"n_rows": 10**9}, "do not fit 32-bit indices"),
+        ],
+    )
+    def test_shape(self, changes, message):
+        with pytest.raises(ValueError, match=message):
+            generate(replace(Shape(100, 100, 10.0), **changes))
+
+
+def mixed(word):
+    """SplitMix64's finaliser, in Python's integers."""
+    word ^= word >> 30
+    word = word * 0xBF58476D1CE4E5B9 % 2**64
+    word ^= word >> 27
+    word = word * 0x94D049BB133111EB % 2**64
+    return word ^ (word >> 31)
+
+
+@pytest.mark.parametrize("word", [0, 1, 2**63, 2**64 - 1, 0x0123456789ABCDEF])
+def test_mixer_against_whole_numbers(word):
+    assert int(mix(np.uint64(word))) == mixed(word)
+    assert uniform(np.uint64(word)) == (word >> 11) / 2**53
+
+
+def test_rows_have_streams_of_their_own():
+    states = {int(row_state(seed, row)) for seed in range(30) for row in range(1000)}
+    assert len(states) == 30_000

@@ -1,0 +1,105 @@
+"""Twins as blocks of rows: the same matrix as in memory, whatever the size of a block."""
+
+import numpy as np
+import pytest
+
+from dplasso.datasets.synthetic.generate import (
+    SHAPES,
+    Shape,
+    generate,
+    make_twin,
+    shape_source,
+    twin_source,
+)
+from dplasso.datasets.synthetic.plan import PILOT_ROWS
+
+SCALES = {"rcv1": 0.05, "news20": 0.005, "url": 0.0005, "web": 0.0005, "kdda": 0.0005}
+
+
+def gather(blocks):
+    """Put blocks together: row pointers, columns, values, labels."""
+    starts, indices, values, labels = [np.zeros(1, np.int64)], [], [], []
+    for block in blocks:
+        assert block.indptr[0] == 0
+        assert block.indptr[-1] == block.indices.size == block.values.size
+        assert block.indptr.size == block.labels.size + 1
+        starts.append(block.indptr[1:] + starts[-1][-1])
+        indices.append(block.indices)
+        values.append(block.values)
+        labels.append(block.labels)
+    return tuple(np.concatenate(parts) for parts in (starts, indices, values, labels))
+
+
+def check_same(blocks, made):
+    found = gather(blocks)
+    for mine, other in zip(
+        found, (made.X.indptr, made.X.indices, made.X.data, made.y), strict=True
+    ):
+        np.testing.assert_array_equal(mine, other)
+    assert [part.dtype for part in found] == [np.int64, np.int32, np.float32, np.int8]
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_same_rows_as_in_memory(name):
+    source = twin_source(name, SCALES[name], 5, n_jobs=2)
+    made = make_twin(name, scale=SCALES[name], seed=5, n_jobs=1)
+    assert source.n_features == made.X.shape[1]
+    assert source.total == made.X.shape[0]
+    assert source.name == made.source
+    blocks = list(source.blocks(made.X.nnz * 8 // 3))
+    assert len(blocks) > 3
+    check_same(blocks, made)
+    # Another pass, in blocks of another size.
+    check_same(source.blocks(1 << 30), made)
+
+
+@pytest.mark.parametrize("n_rows", [PILOT_ROWS - 1, PILOT_ROWS + 1, 2 * PILOT_ROWS])
+def test_same_labels_where_the_pilot_rows_end(n_rows):
+    shape = Shape(n_rows, 50, 2.0, 0.2, unit_rows=False, positive=0.3)
+    made = generate(shape, seed=1)
+    check_same(shape_source(shape, seed=1).blocks(100_000), made)
+    assert np.mean(made.y > 0) == pytest.approx(0.3, abs=0.01)
+
+
+def test_blocks_keep_to_the_memory_they_are_given():
+    shape = Shape(3000, 500, 20.0, 0.5)
+    source = shape_source(shape)
+    blocks = list(source.blocks(40_000))
+    # Half for the block in use, half for the one that is being filled.
+    assert max(block.indices.nbytes + block.values.nbytes for block in blocks) <= 20_000
+    assert len(blocks) >= 3000 * 20 * 8 / 20_000
+
+
+def test_a_row_longer_than_the_memory_is_a_block_of_its_own():
+    shape = Shape(20, 500, 100.0, 0.2)
+    blocks = list(shape_source(shape).blocks(16))
+    assert [block.labels.size for block in blocks] == [1] * 20
+    check_same(blocks, generate(shape))
+
+
+def test_progress_counts_rows():
+    seen = []
+    shape = Shape(100, 50, 3.0)
+    list(shape_source(shape).blocks(800, lambda done, total: seen.append((done, total))))
+    assert len(seen) > 2
+    assert seen == sorted(seen)
+    assert seen[-1] == (100, 100)
+
+
+def test_a_stream_may_be_left_early():
+    blocks = shape_source(Shape(1000, 50, 3.0)).blocks(800)
+    next(blocks)
+    blocks.close()
+
+
+def test_too_many_nonzeros_for_memory_are_no_matter_for_a_stream():
+    shape = Shape(10**6, 100_000, 3000.0)
+    with pytest.raises(ValueError, match="3000000000 non-zeros do not fit 32-bit indices"):
+        generate(shape)
+    source = shape_source(shape)
+    assert source.total == 10**6
+
+
+def test_a_shape_that_cannot_be_made():
+    with pytest.raises(ValueError, match="do not fit 100 columns"):
+        shape_source(Shape(100, 100, 95.0))

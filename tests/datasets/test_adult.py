@@ -1,0 +1,264 @@
+import csv
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, vstack
+
+import reference
+from dplasso.datasets.adult import (
+    ATTRIBUTES,
+    FEATURE_NAMES,
+    cross_name,
+    cross_names,
+    crosses,
+    load_adult,
+    n_crosses,
+)
+
+NUMBERS = {
+    "age": [(17, 25), (26, 32), (33, 40), (41, 49), (50, 999)],
+    "education-num": [(1, 8), (9, 9), (10, 10), (11, 12), (13, 16)],
+    "capital-gain": [(0, 0), (1, 10**6)],
+    "capital-loss": [(0, 0), (1, 10**6)],
+    "hours-per-week": [(1, 34), (35, 39), (40, 40), (41, 47), (48, 999)],
+}
+
+# How often each value occurs in the 32,561 records of UCI's adult.data, as published.
+COUNTS = {
+    "workclass": "22696 2541 1116 960 2093 1298 14 7",
+    "education": "5355 7291 1175 10501 576 1067 1382 514 646 433 1723 168 933 413 333 51",
+    "education-num": f"{51 + 168 + 333 + 646 + 514 + 933 + 1175 + 433} 10501 7291 {1382 + 1067} "
+    f"{5355 + 1723 + 576 + 413}",
+    "marital-status": "14976 4443 10683 1025 993 418 23",
+    "occupation": "928 4099 3295 3650 4066 4140 1370 2002 3770 994 1597 149 649 9",
+    "relationship": "1568 5068 13193 8305 981 3446",
+    "race": "27816 1039 311 271 3124",
+    "sex": "10771 21790",
+    "capital-gain": f"{32561 - 2712} 2712",
+    "capital-loss": f"{32561 - 1519} 1519",
+    "native-country": "29170 19 90 114 121 137 14 100 62 29 80 75 95 43 13 198 73 60 81 67 643 37 "
+    "24 29 70 18 28 51 44 59 13 64 34 12 18 16 106 19 31 20 1",
+}
+AGES_17_TO_49 = (
+    [395, 550, 712, 753, 720, 765, 877, 798, 841],
+    [785, 835, 867, 813, 861, 888, 828],
+    [875, 886, 876, 898, 858, 827, 816, 794],
+    [808, 780, 770, 724, 734, 737, 708, 543, 577],
+)
+HOURS_35_TO_47 = ([1297, 220, 149, 476, 38], [15217], [36, 219, 151, 212, 1824, 82, 49])
+
+# The record of adult.data that the packaged file lacks.
+LACKING = (
+    "32, Private, 27882, Some-college, 10, Never-married, Machine-op-inspct, Other-relative, "
+    "White, Female, 0, 2205, 40, Holand-Netherlands, <=50K"
+)
+
+
+@pytest.fixture(scope="module")
+def train():
+    return load_adult()
+
+
+def names_of(X, row):
+    return [FEATURE_NAMES[k] for k in X.indices[X.indptr[row] : X.indptr[row + 1]]]
+
+
+def names_of_record(record):
+    """Name the columns of a record of adult.data, but for the bands of fnlwgt."""
+    names = []
+    for (attribute, values), text in zip(ATTRIBUTES.items(), record, strict=False):
+        if attribute in NUMBERS:
+            bands = NUMBERS[attribute]
+            band = next(k for k, (low, high) in enumerate(bands) if low <= int(text) <= high)
+            names.append(attribute + values[band])
+        elif text != "?" and attribute != "fnlwgt":
+            assert text in values
+            names.append(f"{attribute}={text}")
+    return names
+
+
+def columns_of(attribute):
+    first = 0
+    for name, values in ATTRIBUTES.items():
+        if name == attribute:
+            return slice(first, first + len(values))
+        first += len(values)
+    raise KeyError(attribute)
+
+
+def test_the_data(train):
+    test = load_adult("test")
+    assert (train.X.shape, test.X.shape) == ((32560, 123), (16281, 123))
+    assert (train.X.nnz, test.X.nnz) == (451578, 225731)
+    assert (train.X.data == 1).all()
+    assert set(train.y) == set(test.y) == {-1, 1}
+    assert (np.sum(train.y == 1), np.sum(test.y == 1)) == (7841, 3846)
+    with pytest.raises(ValueError, match="part must be 'train' or 'test'"):
+        load_adult("validation")
+
+
+def test_the_names():
+    assert len(FEATURE_NAMES) == len(set(FEATURE_NAMES)) == 123
+    assert FEATURE_NAMES[0] == "age=17-25"
+    assert FEATURE_NAMES[15] == "fnlwgt in fifth 3 of 5"
+    assert FEATURE_NAMES[18] == "education=Bachelors"
+    assert FEATURE_NAMES[72] == "sex=Male"
+    assert FEATURE_NAMES[74] == "capital-gain>0"
+    assert FEATURE_NAMES[122] == "native-country=Holand-Netherlands"
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+@pytest.mark.parametrize("attribute", ATTRIBUTES)
+def test_at_most_one_column_of_each_attribute(part, attribute):
+    told = load_adult(part).X.toarray()[:, columns_of(attribute)].sum(axis=1)
+    lowest = 0 if attribute in ("workclass", "occupation", "native-country") else 1
+    assert (told.min(), told.max()) == (lowest, 1)
+
+
+def test_the_first_records_by_name(train):
+    with (Path(__file__).parent / "adult_head.csv").open() as file:
+        records = list(csv.reader(file, skipinitialspace=True))
+    assert len(records) == 36
+    for row, record in enumerate(records):
+        named = [name for name in names_of(train.X, row) if not name.startswith("fnlwgt")]
+        assert named == names_of_record(record)
+        assert train.y[row] == (1 if record[-1] == ">50K" else -1)
+
+
+def test_bands_of_fnlwgt_are_in_order(train):
+    with (Path(__file__).parent / "adult_head.csv").open() as file:
+        weights = [int(record[2]) for record in csv.reader(file, skipinitialspace=True)]
+    bands = train.X[: len(weights)].toarray()[:, columns_of("fnlwgt")].argmax(axis=1)
+    ordered = bands[np.argsort(weights)]
+    assert all(low <= high for low, high in pairwise(ordered))
+    assert set(ordered) == {0, 1, 2, 3, 4}
+
+
+def test_value_counts_are_the_published_ones(train):
+    """One record of the original is lacking; with it every count agrees."""
+    counts = np.asarray(train.X.sum(axis=0)).astype(int)
+    lacking = names_of_record(LACKING.split(", "))
+    counts += np.array([name in lacking for name in FEATURE_NAMES])
+    for attribute, published in COUNTS.items():
+        assert counts[columns_of(attribute)].tolist() == [int(n) for n in published.split()]
+    ages, hours = counts[columns_of("age")], counts[columns_of("hours-per-week")]
+    assert ages[:4].tolist() == [sum(band) for band in AGES_17_TO_49]
+    assert hours[1:4].tolist() == [sum(band) for band in HOURS_35_TO_47]
+    assert ages.sum() == hours.sum() == 32561
+
+
+def test_bands_of_education_num_follow_education(train):
+    """Each kind of education has one number, so the two agree record by record."""
+    by_number = [
+        *("Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th"),
+        *("HS-grad", "Some-college", "Assoc-voc", "Assoc-acdm"),
+        *("Bachelors", "Masters", "Prof-school", "Doctorate"),
+    ]
+    dense = train.X.toarray()
+    kinds = np.array([by_number.index(kind) + 1 for kind in ATTRIBUTES["education"]])
+    number = kinds[dense[:, columns_of("education")].argmax(axis=1)]
+    band = dense[:, columns_of("education-num")].argmax(axis=1)
+    for k, (low, high) in enumerate(NUMBERS["education-num"]):
+        np.testing.assert_array_equal(band == k, (low <= number) & (number <= high))
+
+
+# --- crosses ------------------------------------------------------------------------------
+
+
+def test_the_domain_of_the_crosses():
+    assert [n_crosses(order) for order in (1, 2, 3)] == [123, 123 + 6355, 123 + 6355 + 187203]
+    names = cross_names()
+    assert len(names) == len(set(names)) == 193681
+    assert names[:123] == list(FEATURE_NAMES)
+    assert cross_names(2) == names[:6478]
+    assert names[-1] == ("capital-loss>0 & hours-per-week>=48 & native-country=Holand-Netherlands")
+    assert "education=Bachelors & sex=Male" in names
+    attributes = [{part.split("=")[0] for part in name.split(" & ")} for name in names[::97]]
+    assert all(
+        len(found) == name.count(" & ") + 1
+        for found, name in zip(attributes, names[::97], strict=True)
+    )
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_crosses_like_the_twin(train, order):
+    X = train.X[::500]
+    C = crosses(X, order)
+    C.has_canonical_format = False
+    C.check_format()
+    assert C.shape == (X.shape[0], n_crosses(order))
+    assert (C.dtype, C.indices.dtype) == (np.float32, np.int32)
+    assert (C.data == 1).all()
+    for row in range(X.shape[0]):
+        columns = C.indices[C.indptr[row] : C.indptr[row + 1]]
+        assert (np.diff(columns) > 0).all()
+        found = [cross_name(int(column)) for column in columns]
+        expected = reference.crosses_by_name(names_of(X, row), order)
+        assert len(found) == len(expected)
+        assert set(found) == expected
+
+
+@given(
+    rows=st.lists(
+        st.tuples(*(st.integers(0, len(values)) for values in ATTRIBUTES.values())),
+        min_size=1,
+        max_size=3,
+    )
+)
+@settings(max_examples=30, deadline=None)
+def test_crosses_of_any_records(rows):
+    X = np.zeros((len(rows), 123), np.float32)
+    for row, picks in enumerate(rows):
+        for attribute, pick in zip(ATTRIBUTES, picks, strict=True):
+            X[row, columns_of(attribute)][pick:][:1] = 1  # past the last one: not told
+    X = csr_array(X)
+    C = crosses(X)
+    for row in range(len(rows)):
+        columns = C.indices[C.indptr[row] : C.indptr[row + 1]]
+        found = {cross_name(int(column)) for column in columns}
+        assert len(found) == columns.size
+        assert found == reference.crosses_by_name(names_of(X, row), 3)
+
+
+def test_crosses_of_a_record_do_not_depend_on_the_others(train):
+    alone = vstack([crosses(train.X[[row]]) for row in (3, 40)], format="csr")
+    together = crosses(train.X)[[3, 40]]
+    assert (alone != together).nnz == 0
+    assert crosses(train.X).nnz == 14903079
+
+
+def test_crosses_leave_their_input_alone(train):
+    zeros = csr_array(
+        (np.array([0, 1, 1], np.float32), np.array([9, 71, 2]), np.array([0, 3])), shape=(1, 123)
+    )
+    before = zeros.copy()
+    found = crosses(zeros)
+    assert [cross_name(int(k)) for k in found.indices] == [
+        "age=33-40",
+        "sex=Female",
+        "age=33-40 & sex=Female",
+    ]
+    np.testing.assert_array_equal(zeros.indices, before.indices)
+    np.testing.assert_array_equal(zeros.data, before.data)
+
+
+def test_crosses_refuse_what_is_not_adult():
+    two_sexes = np.zeros((2, 123))
+    two_sexes[1, [71, 72]] = 1
+    for X, problem in (
+        (two_sexes, "row 1 has two values of sex"),
+        (np.ones((1, 7)), "X has 7 columns, UCI Adult has 123"),
+        (np.full((1, 123), 0.5), "zeros and ones only"),
+    ):
+        with pytest.raises(ValueError, match=problem):
+            crosses(csr_array(X))
+    for order in (0, 4, "all"):
+        with pytest.raises(ValueError, match="order must be 1, 2 or 3"):
+            crosses(csr_array((1, 123)), order)
+    for column in (-1, 193681):
+        with pytest.raises(ValueError, match="column must be from 0 to 193680"):
+            cross_name(column)

@@ -1,0 +1,267 @@
+"""Downloads: whole under their name or not there, resumed, and the same as the first time."""
+
+import errno
+import hashlib
+import json
+import shutil
+import socket
+import subprocess
+from collections import namedtuple
+from io import FileIO
+
+import numpy as np
+import pytest
+
+from datasets.file_server import serving
+from dplasso.datasets.download import NotThereError, download, pin_file
+from dplasso.errors import DataError
+
+CONTENT = np.random.default_rng(0).bytes(1_000_000)
+PIECE = 262_144
+SUM = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def server():
+    with serving({"file.bz2": CONTENT}) as running:
+        yield running
+
+
+@pytest.fixture
+def fetch(server, tmp_path):
+    def fetch(**options):
+        options = {"attempts": 1, "wait": 0.0} | options
+        return download(f"{server.url}file.bz2", tmp_path / "new" / "file.bz2", **options)
+
+    return fetch
+
+
+def held(tmp_path):
+    return {path.name for path in (tmp_path / "new").iterdir()}
+
+
+def test_whole_file_with_its_checksum(fetch, server, tmp_path):
+    seen = []
+    path = fetch(progress=lambda done, total: seen.append((done, total)))
+    assert path.read_bytes() == CONTENT
+    assert held(tmp_path) == {"file.bz2", "file.bz2.sha256"}
+    assert pin_file(path).read_text() == f"{SUM}  file.bz2\n"
+    assert seen == sorted(seen)
+    assert seen[-1] == (len(CONTENT), len(CONTENT))
+    assert server.requests == [("/file.bz2", None)]
+    checked = subprocess.run(
+        ["sha256sum", "--check", "file.bz2.sha256"], cwd=path.parent, capture_output=True
+    )
+    assert checked.returncode == 0
+
+
+def test_a_file_that_is_there_is_not_asked_for_again(fetch, server):
+    fetch()
+    server.status = 503
+    assert fetch().read_bytes() == CONTENT
+    assert len(server.requests) == 1
+
+
+class TestBroken:
+    def test_the_next_run_goes_on(self, fetch, server, tmp_path):
+        server.cut_after = PIECE
+        for k in (1, 2, 3):
+            with pytest.raises(ConnectionError, match=f"broke .{k * PIECE:,} bytes have arrived"):
+                fetch()
+            assert held(tmp_path) == {"file.bz2.part", "file.bz2.part.json"}
+        seen = []
+        path = fetch(progress=lambda done, total: seen.append(done))
+        assert path.read_bytes() == CONTENT
+        assert server.sent == len(CONTENT)
+        assert min(seen) > 3 * PIECE
+        assert [part for _, part in server.requests] == [
+            None,
+            *(f"bytes={k * PIECE}-" for k in (1, 2, 3)),
+        ]
+        assert held(tmp_path) == {"file.bz2", "file.bz2.sha256"}
+
+    def test_one_run_takes_it_up_again(self, fetch, server):
+        server.cut_after = PIECE
+        assert fetch(attempts=4).read_bytes() == CONTENT
+        assert len(server.requests) == 4
+
+    def test_a_server_that_serves_no_parts(self, fetch, server):
+        server.cut_after, server.ranges = PIECE, False
+        with pytest.raises(ConnectionError):
+            fetch()
+        server.cut_after = None
+        assert fetch().read_bytes() == CONTENT
+
+    @pytest.mark.parametrize("weak", ["", 'W/"one"'])
+    def test_without_a_strong_tag_the_date_serves(self, fetch, server, weak):
+        server.cut_after, server.tag = PIECE, weak
+        with pytest.raises(ConnectionError):
+            fetch()
+        server.cut_after = None
+        assert fetch().read_bytes() == CONTENT
+        assert server.sent == len(CONTENT)
+
+    def test_without_tag_and_date_it_starts_anew(self, fetch, server):
+        server.cut_after, server.tag, server.dated = PIECE, "", False
+        with pytest.raises(ConnectionError):
+            fetch()
+        server.cut_after = None
+        assert fetch().read_bytes() == CONTENT
+        assert server.requests[-1] == ("/file.bz2", None)
+
+    def test_a_file_that_changed_meanwhile_is_not_mixed(self, fetch, server):
+        server.cut_after = PIECE
+        with pytest.raises(ConnectionError):
+            fetch()
+        other = CONTENT[::-1]
+        server.cut_after, server.tag, server.files["file.bz2"] = None, '"two"', other
+        assert fetch().read_bytes() == other
+
+    def test_another_part_than_asked_for(self, fetch, server, tmp_path):
+        server.cut_after = PIECE
+        with pytest.raises(ConnectionError):
+            fetch()
+        server.cut_after, server.wrong_part = None, True
+        with pytest.raises(ConnectionError, match="another part than it was asked for"):
+            fetch()
+        assert "file.bz2" not in held(tmp_path)
+
+    @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"url": 1, "validator": 2, "total": 3}'])
+    def test_damaged_notes_of_a_part(self, fetch, server, tmp_path, damage):
+        server.cut_after = PIECE
+        with pytest.raises(ConnectionError):
+            fetch()
+        (tmp_path / "new" / "file.bz2.part.json").write_text(damage)
+        server.cut_after = None
+        assert fetch().read_bytes() == CONTENT
+
+    def test_a_part_of_another_address(self, fetch, server, tmp_path):
+        server.cut_after = PIECE
+        with pytest.raises(ConnectionError):
+            fetch()
+        notes = tmp_path / "new" / "file.bz2.part.json"
+        notes.write_text(json.dumps(json.loads(notes.read_text()) | {"url": "http://mirror/"}))
+        server.cut_after = None
+        assert fetch().read_bytes() == CONTENT
+        assert server.requests[-1] == ("/file.bz2", None)
+
+    @pytest.mark.parametrize("size", [len(CONTENT), len(CONTENT) + 1])
+    def test_a_part_that_is_complete_or_too_long(self, fetch, server, tmp_path, size):
+        """As a kill between the last byte and the renaming leaves it, or a damaged disk."""
+        server.cut_after = PIECE
+        with pytest.raises(ConnectionError):
+            fetch()
+        (tmp_path / "new" / "file.bz2.part").write_bytes((CONTENT + b"x")[:size])
+        server.cut_after = None
+        assert fetch().read_bytes() == CONTENT
+        assert len(server.requests) == (1 if size == len(CONTENT) else 2)
+
+
+class TestChecksum:
+    def test_another_file_than_the_first_time(self, fetch, server, tmp_path):
+        fetch().unlink()
+        server.files["file.bz2"] = CONTENT[:-1] + b"!"
+        with pytest.raises(DataError, match=f"but {SUM} was pinned .* was not kept"):
+            fetch()
+        assert held(tmp_path) == {"file.bz2.sha256"}
+        server.files["file.bz2"] = CONTENT
+        assert fetch().read_bytes() == CONTENT
+
+    def test_a_part_that_was_damaged_on_this_disk(self, fetch, server, tmp_path):
+        fetch().unlink()
+        server.cut_after = PIECE
+        with pytest.raises(ConnectionError):
+            fetch()
+        part = tmp_path / "new" / "file.bz2.part"
+        part.write_bytes(b"?" + part.read_bytes()[1:])
+        server.cut_after = None
+        with pytest.raises(DataError, match="was not kept"):
+            fetch()
+        assert fetch().read_bytes() == CONTENT
+
+    def test_a_file_that_changed_on_this_disk(self, fetch):
+        path = fetch()
+        path.write_bytes(CONTENT[1:])
+        with pytest.raises(DataError, match="delete it to download it again"):
+            fetch()
+        assert path.read_bytes() == CONTENT[1:]
+
+    @pytest.mark.parametrize("pin", ["", "abc  file.bz2\n"])
+    def test_a_damaged_pin(self, fetch, pin):
+        pin_file(fetch()).write_text(pin)
+        with pytest.raises(DataError, match="no SHA-256 sum in this file"):
+            fetch()
+
+
+class TestServer:
+    def test_no_network(self, tmp_path):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            address = f"http://127.0.0.1:{free.getsockname()[1]}/file.bz2"
+        with pytest.raises(ConnectionError, match="cannot be reached; is there a network"):
+            download(address, tmp_path / "new" / "file.bz2", attempts=2, wait=0.0)
+        assert held(tmp_path) == set()
+
+    def test_no_such_host(self, tmp_path):
+        address = "http://nowhere.invalid/file.bz2"
+        with pytest.raises(ConnectionError, match="cannot be reached"):
+            download(address, tmp_path / "new" / "file.bz2", attempts=1)
+
+    def test_no_such_file(self, server, tmp_path):
+        with pytest.raises(NotThereError, match="no such file"):
+            download(f"{server.url}other", tmp_path / "new" / "other")
+        assert held(tmp_path) == set()
+
+    @pytest.mark.parametrize("status", [403, 500, 503])
+    def test_refusals(self, fetch, server, tmp_path, status):
+        server.status = status
+        with pytest.raises(ConnectionError, match=f"the server answers {status}"):
+            fetch()
+        assert held(tmp_path) == set()
+
+    def test_a_web_page_is_no_data(self, fetch, server, tmp_path):
+        server.content_type = "text/html; charset=utf-8"
+        with pytest.raises(ConnectionError, match="a web page, not"):
+            fetch()
+        assert held(tmp_path) == set()
+
+
+class TestDisk:
+    def test_full(self, fetch, tmp_path):
+        # Every write to this device fails as on a full disk.
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                "dplasso.datasets.download._open",
+                lambda path, start: FileIO("/dev/full", "wb"),
+            )
+            with pytest.raises(
+                OSError, match="No space left on device; make room and run it again"
+            ):
+                fetch()
+        assert "file.bz2" not in held(tmp_path)
+        assert fetch().read_bytes() == CONTENT
+
+    def test_too_small(self, fetch, server, tmp_path, monkeypatch):
+        usage = namedtuple("usage", "total used free")
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(10**6, 1, 999_999))
+        with pytest.raises(
+            OSError, match=r"1.0 MB are to come and the disk has 1.0 MB left"
+        ) as caught:
+            fetch()
+        assert caught.value.errno == errno.ENOSPC
+        assert "file.bz2" not in held(tmp_path)
+
+    def test_a_file_in_the_place_of_the_folder(self, fetch, tmp_path):
+        (tmp_path / "new").write_text("")
+        with pytest.raises(FileExistsError):
+            fetch()
+
+    def test_two_at_once(self, fetch, tmp_path):
+        import fcntl
+
+        (tmp_path / "new").mkdir()
+        with (tmp_path / "new" / "file.bz2.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            with pytest.raises(DataError, match="another process is downloading it"):
+                fetch()
+        assert fetch().read_bytes() == CONTENT

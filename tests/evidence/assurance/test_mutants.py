@@ -1,0 +1,99 @@
+"""The planted bugs: the framework, the list, and the fast selection of them.
+
+All of them: `python -m evidence.assurance.mutants`.
+"""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from evidence.assurance.audit_mutants import AUDIT_MUTANTS, run_audit
+from evidence.assurance.mutant_list import MUTANTS
+from evidence.assurance.mutants import ROOT, SOURCE, mutate, run_tests
+
+from dplasso.audit.targets import solver_target
+
+EXAMPLE = next(mutant for mutant in MUTANTS if mutant.name == "half of zCDP's rho")
+
+
+def test_the_list_is_long_enough_and_covers_every_area():
+    assert len(MUTANTS) >= 40
+    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
+    areas = Counter(mutant.area for mutant in MUTANTS)
+    assert set(areas) == {"step", "leak", "accounting", "randomness", "selection", "integrity"}
+    assert min(areas.values()) >= 5
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_a_mutant_fits_the_source_and_names_a_test(mutant):
+    source = (SOURCE / mutant.file).read_text()
+    changed = mutate(source, mutant)
+    assert changed != source
+    compile(changed, mutant.file, "exec")
+    path, *names = mutant.test.split("[")[0].split("::")
+    text = (ROOT / path).read_text()
+    for name in names:
+        assert f"def {name}(" in text or f"class {name}:" in text, name
+
+
+def test_broken_implementations_for_the_audits_name_tests():
+    names = [mutant.name for mutant in (*MUTANTS, *AUDIT_MUTANTS)]
+    assert len(set(names)) == len(names)
+    assert len(AUDIT_MUTANTS) >= 8
+    for mutant in AUDIT_MUTANTS:
+        path, *nodes = mutant.test.split("::")
+        text = (ROOT / path).read_text()
+        for name in nodes:
+            assert f"def {name}(" in text or f"class {name}:" in text, name
+
+
+def test_an_implementation_that_keeps_its_claim_is_no_caught_mutant():
+    example = next(mutant for mutant in AUDIT_MUTANTS if mutant.audit == "exact")
+    assert run_audit(replace(example, target=solver_target))["verdict"] == "missed"
+    assert run_audit(replace(example, target=lambda _: 1 / 0))["verdict"] == "broken"
+
+
+def test_the_fast_selection_is_caught():
+    command = [sys.executable, "-m", "assurance.mutants", "--fast", "--json"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    report = json.loads(run.stdout)
+    missed = [entry for entry in report["mutants"] if entry["verdict"] != "caught"]
+    assert missed == []
+    assert report["unchanged_copy_passes"], report["controls"]
+    assert run.returncode == 0
+    assert report["caught"] == report["planted"] >= 15
+
+
+# What becomes of a change to the example, by the text put in and the test named.
+ACCOUNTING = EXAMPLE.test.split("::")[0]
+VERDICTS = [
+    (EXAMPLE, "caught"),
+    (replace(EXAMPLE, replace="    return eps0 * eps0 / 8\n"), "missed"),
+    (replace(EXAMPLE, replace="    return eps0 *\n"), "broken"),
+    (replace(EXAMPLE, replace="    return undefined\n"), "broken"),
+    (replace(EXAMPLE, test=f"{ACCOUNTING}::test_nothing"), "broken"),
+]
+
+
+def test_only_a_failed_assertion_of_the_named_test_counts():
+    # In a process of its own: this one has imported the package already.
+    code = (
+        "import json, sys\n"
+        "from assurance.mutants import Mutant, run_tests\n"
+        "for given in json.loads(sys.argv[1]):\n"
+        "    mutant = Mutant(**given)\n"
+        "    print(run_tests(mutant, [mutant.test], mutant.compiled).verdict)\n"
+    )
+    given = json.dumps([vars(mutant) for mutant, _ in VERDICTS])
+    command = [sys.executable, "-c", code, given]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert run.stdout.split() == [verdict for _, verdict in VERDICTS]
+
+
+@pytest.mark.parametrize("text", ["no such text", "eps0"])
+def test_a_text_that_does_not_occur_exactly_once_is_refused(text):
+    with pytest.raises(ValueError, match=r"times in .*, not once"):
+        run_tests(replace(EXAMPLE, find=text), [EXAMPLE.test], False)

@@ -1,0 +1,126 @@
+"""Smoke tests of the random words, and their power against weak generators.
+
+A p-value below 1e-6 fails: with fixed seeds these tests always give the same answer, and a sound
+generator would fail one of them with probability 4e-5 if the seeds were drawn afresh.
+"""
+
+import json
+
+import numpy as np
+import pytest
+from evidence.assurance.randomness import ALARM, draw_words, first_words, main, word_tests
+
+from dplasso.privacy.randomness import random_stream
+
+COUNT = 2**16
+
+
+def failed(words):
+    return {name for name, p in word_tests(words).items() if p < ALARM}
+
+
+def test_one_stream():
+    assert failed(draw_words(random_stream(1), 4 * COUNT)) == set()
+
+
+def test_the_first_words_of_neighbouring_seeds():
+    assert failed(first_words(COUNT // 8, 8, seeds=True)) == set()
+
+
+def test_two_streams_interleaved():
+    one, other = (draw_words(random_stream(seed), COUNT) for seed in (2, 3))
+    assert failed(np.stack([one, other], axis=1).ravel()) == set()
+    assert failed(one ^ other) == set()
+
+
+def test_the_command_reports_fresh_entropy(capsys):
+    assert main(["--json", "--words", str(COUNT), "--streams", str(2**14)]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["passed"]
+    assert report["tests"] == 20
+    assert report["words"] == COUNT + 2**15
+
+
+def sound(seed=5):
+    return draw_words(random_stream(seed), COUNT)
+
+
+def linear_congruential():
+    words, state = np.empty(COUNT, dtype=np.uint64), 1
+    for i in range(COUNT):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        words[i] = state
+    return words
+
+
+def one_leaning_bit():
+    # Bit 17 is set with probability 0.53 instead of a half.
+    rng = np.random.default_rng(0)
+    return sound() | (np.uint64(1 << 17) * (rng.random(COUNT) < 0.06).astype(np.uint64))
+
+
+def one_byte_seeds():
+    rng = np.random.default_rng(0)
+    streams = [draw_words(random_stream(int(seed)), 8) for seed in rng.integers(0, 256, COUNT // 8)]
+    return np.concatenate(streams)
+
+
+def a_counter_that_stands_still():
+    stream = random_stream(5)
+    blocks = []
+    for _ in range(COUNT // 8):
+        blocks.append(draw_words(stream, 8))
+        if len(blocks) % 100 == 0:
+            stream.state[12] -= 1
+    return np.concatenate(blocks)
+
+
+def thirty_two_bits():
+    return sound() & np.uint64(2**64 - 2**32)
+
+
+def sticky_words():
+    # One word in ten has the leading bits of the one before it.
+    words = sound()
+    words[1::10] = words[:-1:10] ^ (words[1::10] >> np.uint64(4))
+    return words
+
+
+def bytes_in_pairs():
+    # Of every pair of bytes, the second is the complement of the first one time in a hundred.
+    octets = sound().view(np.uint8).copy()
+    octets[1::200] = ~octets[0::200]
+    return octets.view(np.uint64)
+
+
+WEAK = {
+    "linear congruential": (linear_congruential, "each bit's changes"),
+    "one bit at 0.53": (one_leaning_bit, "each bit"),
+    "one-byte seeds": (one_byte_seeds, "equal words"),
+    "a counter that stands still": (a_counter_that_stands_still, "equal words"),
+    "32 bits": (thirty_two_bits, "bytes"),
+    "sticky words": (sticky_words, "correlation, next word"),
+    "bytes in pairs": (bytes_in_pairs, "pairs of bytes"),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_a_weak_generator_is_found(name):
+    make, test = WEAK[name]
+    assert test in failed(make())
+
+
+def test_few_words_are_refused():
+    with pytest.raises(ValueError, match="at least 32768 words"):
+        word_tests(np.zeros(10, dtype=np.uint64))
+
+
+def test_p_values_are_uniform():
+    # 40 streams: none below 1e-6, and about a tenth below 0.1 (5 standard deviations).
+    values = np.array(
+        [list(word_tests(draw_words(random_stream(seed), 2**15)).values()) for seed in range(40)]
+    )
+    # The last two are discrete.
+    low = (values[:, :8] < 0.1).mean()
+    assert abs(low - 0.1) < 5 * np.sqrt(0.1 * 0.9 / (40 * 8))
+    assert values.min() > ALARM

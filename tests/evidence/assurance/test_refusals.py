@@ -1,0 +1,170 @@
+"""Records that cannot be used are refused before anything private is computed from any record.
+
+A spy stands in for every compiled function that Python calls, and the stream of random words is
+looked at after the refusal.
+"""
+
+import importlib
+import pkgutil
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from evidence.assurance.neighbours import INPUT_KINDS, common_records
+from numba.core.dispatcher import Dispatcher
+
+import dplasso.frank_wolfe
+import dplasso.selection
+from dplasso.errors import DataError
+from dplasso.estimators import lasso as estimator_module
+from dplasso.matrix import transpose as transpose_module
+from dplasso.privacy import randomness
+
+FORMS = [name for name in INPUT_KINDS if name != "list"]
+STORES = [name for name in FORMS if "store" in name]
+
+
+def kernels():
+    """Yield module and name of every compiled function a fit may enter from Python."""
+    names = [randomness.__name__, transpose_module.__name__, estimator_module.__name__]
+    for package in (dplasso.frank_wolfe, dplasso.selection):
+        names += [
+            f"{package.__name__}.{found.name}" for found in pkgutil.iter_modules(package.__path__)
+        ]
+    for name in names:
+        module = importlib.import_module(name)
+        for attribute, value in vars(module).items():
+            if isinstance(value, Dispatcher):
+                yield module, attribute
+
+
+@pytest.fixture
+def spies(monkeypatch, private_model):
+    """Note every stream made, every kernel entered from Python and every call of the solver."""
+    # Compile first: the compiler cannot see through a spy.
+    private_model().fit(*common_records())
+    streams, entered = [], []
+    make_stream = estimator_module.random_stream
+
+    def stream(*given):
+        streams.append(make_stream(*given))
+        return streams[-1]
+
+    def spy(name, function):
+        def call(*given, **options):
+            entered.append(name)
+            return function(*given, **options)
+
+        return call
+
+    for module, name in list(kernels()):
+        monkeypatch.setattr(module, name, spy(name, getattr(module, name)))
+    for name in ("build_problem", "solve"):
+        monkeypatch.setattr(estimator_module, name, spy(name, getattr(estimator_module, name)))
+    monkeypatch.setattr(estimator_module, "random_stream", stream)
+    return streams, entered
+
+
+def words_drawn(stream):
+    """Say how many random words a stream has given."""
+    blocks = int(stream.state[12]) + 2**32 * int(stream.state[13])
+    return blocks * stream.block.size + int(stream.position[0]) - stream.block.size
+
+
+def in_form(form, X):
+    dtype, make = INPUT_KINDS[form]
+    return make(X.astype(dtype))
+
+
+def test_the_spies_see_a_fit_that_is_not_refused(private_model, spies):
+    streams, entered = spies
+    private_model().fit(*common_records())
+    assert len(streams) == 1
+    assert words_drawn(streams[0]) > 0
+    assert {"build_problem", "solve", "add_shares", "run_sparse"} <= set(entered)
+
+
+def refused(private_model, spies, data, message, **options):
+    streams, entered = spies
+    with pytest.raises(ValueError, match=message):
+        private_model(**options).fit(*data)
+    assert entered == []
+    assert [words_drawn(stream) for stream in streams] in ([], [0])
+
+
+@pytest.mark.parametrize("place", [0, 17])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("form", [name for name in FORMS if name not in STORES])
+def test_values_that_are_no_numbers(private_model, spies, form, value, place):
+    X, y = common_records()
+    X[place, 3] = value
+    refused(private_model, spies, (in_form(form, X), y), "NaN|infinity")
+
+
+@pytest.mark.parametrize("place", [0, 17])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("form", STORES)
+def test_no_store_holds_values_that_are_no_numbers(form, value, place):
+    X, _ = common_records()
+    X[place, 3] = value
+    with pytest.raises(DataError, match=r"NaN|infinity|finite"):
+        in_form(form, X)
+
+
+@pytest.mark.parametrize("classes", [None, (0, 1)])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_third_label(private_model, spies, form, classes):
+    X, y = common_records()
+    y[5] = 2
+    message = "three|3 classes|not one of the declared classes"
+    refused(private_model, spies, (in_form(form, X), y), message, classes=classes)
+
+
+@pytest.mark.parametrize("label", [np.nan, np.inf])
+def test_a_label_that_is_no_number(private_model, spies, label):
+    X, y = common_records()
+    y = y.astype(np.float64)
+    y[5] = label
+    refused(private_model, spies, (X, y), "NaN|infinity")
+
+
+def test_a_number_too_large_for_single_precision_is_not_let_through_as_infinity(
+    private_model, spies
+):
+    X, y = common_records()
+    X = X.astype(np.float64)
+    X[2, 2] = 1e300
+    with np.errstate(over="ignore"):
+        single = sp.csr_array(X).astype(np.float32)
+    refused(private_model, spies, (single, y), "infinity")
+
+
+def test_an_index_outside_the_matrix(private_model, spies):
+    X, y = common_records()
+    broken = sp.csr_array(X)
+    broken.indices = broken.indices.copy()
+    broken.indices[4] = 99
+    with pytest.raises(ValueError, match="index"):
+        private_model().fit(broken, y)
+    streams, entered = spies
+    # Found while the data are laid out; no gradient is computed and nothing is drawn.
+    assert set(entered) <= {"build_problem"}
+    assert [words_drawn(stream) for stream in streams] in ([], [0])
+
+
+def test_modules_searched_for_kernels_are_those_a_fit_uses():
+    # A kernel module added elsewhere must be added to `kernels`.
+    found = {module.__name__ for module, _ in kernels()}
+    used = {
+        name
+        for name, module in list(sys.modules.items())
+        if name.startswith("dplasso.")
+        and any(isinstance(value, Dispatcher) for value in vars(module).values())
+    }
+    # Reading files and checking the data come before training.
+    used = {name for name in used if not name.startswith("dplasso.data.")}
+    # Nor do audits, which train through the same kernels.
+    used -= {"dplasso.audit.targets", "dplasso.selection.implied"}
+    found -= {"dplasso.selection.implied"}
+    assert used | {transpose_module.__name__} == found

@@ -1,0 +1,103 @@
+"""Cells are measured once, kept whole, and measured again when anything they depend on changes."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from evidence.paper.cells import Cell, finished, run_cells
+
+
+def counting_cell(calls, name="one", source=None, **parameters):
+    def measure(X, y, advance):
+        calls.append(name)
+        advance(0.5)
+        return {"rows": None if X is None else X.shape[0], "list": (1, 2)}
+
+    return Cell("kind", name, source, parameters, 1.0, measure)
+
+
+def test_finished_cell_is_not_measured_again(tmp_path):
+    calls = []
+    first = run_cells([counting_cell(calls, a=1)], tmp_path)
+    assert run_cells([counting_cell(calls, a=1)], tmp_path) == first
+    assert calls == ["one"]
+    # As JSON holds it, on the first run too.
+    assert first[0]["list"] == [1, 2]
+
+
+def test_other_parameters_are_another_cell(tmp_path):
+    calls = []
+    run_cells([counting_cell(calls, a=1), counting_cell(calls, a=2)], tmp_path)
+    assert len(calls) == 2
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_equal_cells_are_measured_once(tmp_path):
+    calls = []
+    results = run_cells([counting_cell(calls), counting_cell(calls)], tmp_path)
+    assert calls == ["one"]
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"key": 1}', "[]"])
+def test_damaged_file_does_not_count(tmp_path, damage):
+    calls = []
+    cell = counting_cell(calls)
+    run_cells([cell], tmp_path)
+    (tmp_path / cell.file_name()).write_text(damage)
+    assert finished(cell, tmp_path) is None
+    run_cells([cell], tmp_path)
+    assert len(calls) == 2
+    assert json.loads((tmp_path / cell.file_name()).read_text())["result"]
+
+
+def test_interrupted_run_goes_on_where_it_was(tmp_path):
+    calls = []
+
+    def interrupt(X, y, advance):
+        raise KeyboardInterrupt
+
+    good, bad = counting_cell(calls, "good"), counting_cell(calls, "bad")
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([good, replace(bad, measure=interrupt)], tmp_path)
+    run_cells([good, bad], tmp_path)
+    assert calls == ["good", "bad"]
+
+
+def test_a_time_counts_for_its_machine_only():
+    cell = counting_cell([])
+    assert cell.key()["machine"] is None
+    timed = replace(cell, machine=True)
+    assert set(timed.key()["machine"]) == {"processor", "cores", "memory_gib"}
+    assert timed.file_name() != cell.file_name()
+
+
+def test_each_data_set_is_read_once(settings, tmp_path):
+    reads = []
+    source = settings.sources[0]
+
+    def load():
+        reads.append(1)
+        return source.load()
+
+    counted = replace(source, load=load)
+    other = replace(source, label="other", identity={"other": 1}, load=load)
+    calls = []
+    cells = [
+        counting_cell(calls, "a", counted),
+        counting_cell(calls, "b", other),
+        counting_cell(calls, "c", counted),
+    ]
+    results = run_cells(cells, tmp_path)
+    assert [one["rows"] for one in results] == [80, 80, 80]
+    assert calls == ["a", "c", "b"]
+    assert len(reads) == 2
+    run_cells(cells, tmp_path)
+    assert len(reads) == 2
+
+
+def test_shares_rise_to_one(tmp_path):
+    shares = []
+    cells = [counting_cell([], "one"), counting_cell([], "two")]
+    run_cells(cells, tmp_path, lambda line, share: shares.append(share))
+    assert shares == [0.0, 0.25, 0.5, 0.75, 1.0]

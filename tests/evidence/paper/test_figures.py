@@ -1,0 +1,134 @@
+"""Figures 1 to 4 on tiny data, against slow counts and against golden files."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from evidence.paper.cells import run_cells
+from evidence.paper.courses import METHODS, RADIUS, courses, spread_steps
+from evidence.paper.gap import true_gap, true_gaps
+from evidence.paper.items import csv_text, picture, write_item
+
+from dplasso.frank_wolfe.transcript import Transcript
+from evidence.paper import figures, table2, table4
+
+GOLDEN = Path(__file__).with_name("golden")
+
+
+@pytest.fixture(scope="module")
+def results(settings, tmp_path_factory):
+    return run_cells(figures.cells(settings), tmp_path_factory.mktemp("courses"))
+
+
+@pytest.fixture(scope="module")
+def found(settings, results):
+    return {course.method: course for course in courses(settings, results)}
+
+
+def assert_like_golden(item):
+    """Compare a CSV text with the one kept: numbers to five digits, all else exactly."""
+    golden = (GOLDEN / f"{item.name}.csv").read_text()
+    measured, kept = (list(csv.reader(io.StringIO(text))) for text in (csv_text(item), golden))
+    assert len(measured) == len(kept)
+    for ours, theirs in zip(measured, kept, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            try:
+                assert float(one) == pytest.approx(float(other), rel=1e-5, abs=1e-12)
+            except ValueError:
+                assert one == other
+
+
+@pytest.mark.parametrize("name", ["figure1", "figure2", "figure3", "figure4"])
+def test_golden(name, settings, results):
+    assert_like_golden(getattr(figures, name)(settings, results))
+
+
+def test_golden_table2(settings, tmp_path):
+    item = table2.present(settings, run_cells(table2.cells(settings), tmp_path))
+    assert_like_golden(item)
+
+
+def test_golden_table4(settings, tmp_path):
+    item = table4.present(settings, run_cells(table4.cells(settings), tmp_path))
+    assert_like_golden(item)
+
+
+def test_gap_by_brute_force(settings):
+    X, y = settings.sources[0].load()
+    dense = np.zeros(X.shape[1])
+    dense[[0, 5]] = 3.0, -2.0
+    rows = X.toarray().astype(float)
+    loss, alpha = 0.0, np.zeros(X.shape[1])
+    for row, label in zip(rows, y, strict=True):
+        probability = 1.0 / (1.0 + np.exp(-(row @ dense)))
+        loss -= np.log(probability if label else 1.0 - probability)
+        alpha += (probability - label) * row
+    # The gap is the largest <alpha, w - s> over the ball, at one of its vertices.
+    gap = max(alpha @ (dense - side * 7.0 * e) for e in np.eye(X.shape[1]) for side in (-1, 1))
+    assert true_gap(X, y, dense, 7.0) == pytest.approx((loss / 80, gap / 80))
+
+
+def test_gap_before_the_first_step_is_that_of_zero_weights(settings):
+    X, y = settings.sources[0].load()
+    transcript = Transcript(np.array([3, 4]), np.array([1, -1], dtype=np.int8))
+    gaps = true_gaps(X, y, transcript, 2.0, np.array([1, 2]))
+    assert gaps[0] == pytest.approx(true_gap(X, y, np.zeros(X.shape[1]), 2.0)[1])
+    # The step size of step 1 is 2/3.
+    one = np.zeros(X.shape[1])
+    one[3] = 2.0 * 2 / 3
+    assert gaps[1] == pytest.approx(true_gap(X, y, one, 2.0)[1])
+
+
+class TestCourses:
+    def test_algorithm_1_reports_its_true_gap(self, found):
+        course = found["algorithm-1"]
+        reported = course.gap[np.isin(course.steps, course.marks)]
+        assert reported == pytest.approx(course.marked_gap, rel=1e-5)
+
+    def test_stale_rows_report_another_gap_than_the_true_one(self, found):
+        course = found["algorithm-2+3"]
+        reported = course.gap[np.isin(course.steps, course.marks)]
+        assert np.abs(reported / course.marked_gap - 1).max() > 0.05
+
+    def test_ours_makes_the_choices_of_algorithm_1(self, found):
+        assert figures.parting(found, "dplasso") is None
+        assert figures.parting(found, "algorithm-2+3") is not None
+
+    def test_operations_add_up(self, settings, found):
+        X, _ = settings.sources[0].load()
+        n_rows, n_columns = X.shape
+        step = 4 * X.nnz + 4 * n_rows + 7 * n_columns
+        course = found["algorithm-1"]
+        assert course.operations == pytest.approx(step * course.steps)
+        for method in METHODS:
+            assert (np.diff(found[method].operations) > 0).all()
+
+    def test_only_the_heap_pops(self, found):
+        assert found["algorithm-2+3"].pops.min() >= 1
+        assert found["algorithm-1"].pops.max() == found["dplasso"].pops.max() == 0
+
+    def test_all_start_alike(self, found):
+        gaps = [found[method].gap[0] for method in METHODS]
+        assert gaps == pytest.approx([gaps[0]] * 3)
+        assert gaps[0] <= RADIUS
+
+
+@pytest.mark.parametrize(("n_steps", "count"), [(1, 25), (10, 10), (1000, 25), (4000, 400)])
+def test_steps_are_spread_from_first_to_last(n_steps, count):
+    steps = spread_steps(n_steps, min(n_steps, count))
+    assert (steps[0], steps[-1]) == (1, n_steps)
+    assert steps.size <= count
+    assert (np.diff(steps) > 0).all()
+
+
+def test_pictures_are_the_same_for_the_same_numbers(settings, results, tmp_path):
+    for name in ("figure1", "figure3"):
+        item = getattr(figures, name)(settings, results)
+        assert picture(item, "svg") == picture(item, "svg")
+        files = write_item(item, tmp_path)
+        assert set(files) == {"csv", "png", "svg", "md"}
+        assert files["png"].read_bytes().startswith(b"\x89PNG")
+        assert f"![{item.title}]({name}.png)" in files["md"].read_text()
+    assert len(list(tmp_path.iterdir())) == 8

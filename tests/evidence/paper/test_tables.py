@@ -1,0 +1,172 @@
+"""Tables 1, 3 and 4, and the report."""
+
+import html.parser
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from evidence.paper.cells import run_cells
+from evidence.paper.datasets import find_sources
+from evidence.paper.items import csv_text
+from evidence.paper.report import report_html, report_markdown, write_report
+
+from dplasso import DPLassoClassifier
+from evidence.paper import reproduce, table1, table3, table4
+
+SMALL = tuple(
+    table1.Point(series, x, *sizes)
+    for series, x, sizes in (
+        ("columns", 100, (25, 100, 4)),
+        ("columns", 1000, (250, 1000, 4)),
+        ("rows", 100, (100, 100, 4)),
+        ("rows", 1000, (1000, 100, 4)),
+        ("touched", 4, (100, 100, 2)),
+        ("touched", 64, (100, 100, 8)),
+    )
+)
+
+
+@pytest.fixture
+def small_growth(monkeypatch):
+    monkeypatch.setattr(table1, "POINTS", SMALL)
+
+
+def test_exponents_are_those_of_the_power_law(monkeypatch):
+    monkeypatch.setattr(table1, "POINTS", SMALL)
+    power = {"algorithm-1": 1.0, "algorithm-2+4": 0.5, "dplasso": 0.0}
+    results = [{name: 3.0 * point.x**p for name, p in power.items()} for point in SMALL]
+    found = table1.exponents(results)
+    for name, expected in power.items():
+        assert list(found[name]) == list(table1.SERIES)
+        assert list(found[name].values()) == pytest.approx([expected] * 3, abs=1e-9)
+
+
+def test_table1_has_prior_methods_and_measured_ones(small_growth, settings, tmp_path):
+    item = table1.present(settings, run_cells(table1.cells(settings), tmp_path))
+    text = csv_text(item)
+    assert len(text.splitlines()) == 1 + 3 * len(SMALL)
+    assert ("the paper", "ADMM", "O(T N D M)", "-", "-", "-") in item.rows
+    assert [row[0] for row in item.rows].count("here") == 1
+    assert all(row[6] > 0 for row in item.data_rows)
+
+
+def test_table3_times_every_method_at_both_epsilons(settings, tmp_path):
+    source = replace(settings.sources[0], published="rcv1")
+    own = replace(settings, sources=(source,))
+    results = run_cells(table3.cells(own), tmp_path)
+    item = table3.present(own, results)
+    rows = [dict(zip(item.data_head, row, strict=True)) for row in item.data_rows]
+    assert [(row["epsilon"], row["method"]) for row in rows] == [
+        (epsilon, method) for epsilon in ("1", "0.1") for method in table3.METHODS
+    ]
+    for row in rows:
+        base = next(
+            one
+            for one in rows
+            if one["method"] == "algorithm-1" and one["epsilon"] == row["epsilon"]
+        )
+        assert row["speedup_loop"] == pytest.approx(base["loop_seconds"] / row["loop_seconds"])
+        assert row["n_steps"] == 30
+    published = {(row["epsilon"], row["method"]): row["speedup_published"] for row in rows}
+    assert published["1", "algorithm-2+4"] == 19.44
+    assert published["0.1", "algorithm-2"] == 1.82
+    assert published["1", "dplasso"] is None
+    # Times are of this machine: they are not taken from another's files.
+    assert all(cell.machine for cell in table3.cells(own))
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Give 1,500 rows of which every one of 300 columns tells a little."""
+    rng = np.random.default_rng(5)
+    telling = rng.choice([-1.0, 1.0], 300)
+    lines = []
+    for _ in range(1500):
+        columns = np.sort(rng.choice(300, 15, replace=False))
+        label = 1 if telling[columns].sum() > 0 else -1
+        lines.append(f"{label} " + " ".join(f"{c + 1}:1" for c in columns) + "\n")
+    path = tmp_path_factory.mktemp("texts") / "texts.svm"
+    path.write_text("".join(lines))
+    return find_sources([str(path)], twin=False, scale=1.0, seed=0, n_jobs=1)[0]
+
+
+def test_the_sign_alone_carries_the_utility(texts, settings, tmp_path):
+    own = replace(settings, sources=(texts,), iterations=20_000)
+    results = {
+        cell.name: run_cells([cell], tmp_path)[0]["runs"][0]["auc"]
+        for cell in table4.cells(own)
+        if cell.name in ("paper", "uniform", "signed", "accounted")
+    }
+    # One fit each, seeded.
+    assert results["paper"] > 0.9
+    assert results["uniform"] > 0.9
+    assert results["signed"] < 0.7
+    assert results["accounted"] < 0.7
+
+
+def test_epsilon_of_the_signed_mechanism_at_the_papers_scale():
+    # eps0 = 2 c, c = N eps / (2 lambda sqrt(8 T log(1/delta))); T eps0^2 / 8 is its zCDP.
+    c = 16_000 * 0.1 / (2 * 5000 * math.sqrt(8 * 400_000 * math.log(1e6)))
+    rho = 400_000 * (2 * c) ** 2 / 8
+    crude = rho + 2 * math.sqrt(rho * math.log(1e6))
+    found = table4.signed_epsilon(16_000, 400_000)
+    assert 0.6 * crude < found <= crude
+
+
+def test_recommended_setting_is_private(settings):
+    cell = next(cell for cell in table4.cells(settings) if cell.name == "recommended-0.1")
+    assert cell.parameters["l1_radius"] == 5.0
+    model = DPLassoClassifier(0.1, **table4.RECOMMENDED[0.1])
+    X, y = settings.sources[0].load()
+    assert model.fit(X, y).privacy_.is_private
+
+
+def test_scores_by_hand():
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    accuracy, auc, zeros = table4.scores(np.array([2.0, 0.0]), -1.0, rows, np.array([1, 0, 0]))
+    assert (accuracy, auc, zeros) == (pytest.approx(2 / 3), 0.75, 0.5)
+
+
+class Page(html.parser.HTMLParser):
+    """Collects what a browser would have to load, and checks that tags are closed."""
+
+    VOID = ("meta", "img")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.loaded, self.texts = [], [], []
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in self.VOID:
+            self.open.append(tag)
+        self.loaded += [value for key, value in attributes if key in ("src", "href")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.texts.append(data)
+
+
+def test_report_is_one_file_with_everything_in_it(small_growth, settings, tmp_path):
+    items = reproduce.reproduce(tuple(reproduce.RECIPES), settings, tmp_path)
+    page = Page()
+    page.feed(report_html(items))
+    assert page.open == []
+    images = [one for one in page.loaded if not one.startswith("#")]
+    assert len(images) == len(items) == 8
+    assert all(one.startswith("data:image/png;base64,") for one in images)
+    text = "".join(page.texts)
+    for item in items:
+        assert item.title in text
+    markdown = report_markdown(items)
+    assert markdown.count("\n## ") == 8
+    assert "not differentially private" in markdown
+    files = write_report(items, tmp_path / "new")
+    assert sorted(path.name for path in files.values()) == ["report.html", "report.md"]
+
+
+def test_unknown_item_is_refused():
+    with pytest.raises(ValueError, match=r"no item 'table5'; there are table1, .* and all"):
+        reproduce.item_names("table5")

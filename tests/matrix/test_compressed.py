@@ -1,0 +1,144 @@
+"""From the caller's matrix to the kernels' arrays: nothing lost, nothing written to."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dplasso.errors import DataError
+from dplasso.matrix.compressed import compress, working_dtype
+
+
+def entries(seed, shape=(7, 5), density=0.4):
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(shape) < density, rng.normal(size=shape), 0.0).astype(np.float32)
+
+
+def expand(matrix, n_minor):
+    """Write a compressed matrix out, entry by entry; each entry at most once."""
+    found = np.zeros((matrix.indptr.size - 1, n_minor))
+    for i in range(found.shape[0]):
+        for p in range(matrix.indptr[i], matrix.indptr[i + 1]):
+            assert found[i, matrix.indices[p]] == 0
+            found[i, matrix.indices[p]] = (
+                matrix.values[p] if matrix.values.size else matrix.constant
+            )
+    return found
+
+
+class TestWorkingType:
+    @pytest.mark.parametrize(
+        ("dtype", "expected"),
+        [
+            (bool, np.float32),
+            (np.int8, np.float32),
+            (np.uint16, np.float32),
+            (np.int32, np.float64),
+            (np.int64, np.float64),
+            (np.float16, np.float32),
+            (np.float32, np.float32),
+            (np.float64, np.float64),
+            (np.longdouble, np.float64),
+            (object, np.float64),
+            (complex, np.float64),
+        ],
+    )
+    def test_float32_only_where_it_is_exact(self, dtype, expected):
+        assert working_dtype(np.zeros((1, 1), dtype=dtype)) == expected
+
+    def test_things_without_a_numpy_type(self):
+        class Foreign:
+            dtype = object()
+
+        assert working_dtype([[1.0]]) == np.float64
+        assert working_dtype(Foreign()) == np.float64
+
+
+class TestCompress:
+    @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array, sp.csr_matrix, sp.csc_matrix])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("index", [np.int32, np.int64])
+    def test_canonical_input_is_used_as_it_is(self, kind, dtype, index):
+        X = kind(entries(0).astype(dtype))
+        X.indices, X.indptr = X.indices.astype(index), X.indptr.astype(index)
+        compressed, by_rows = compress(X)
+        assert by_rows == (X.format == "csr")
+        assert np.shares_memory(compressed.indices, X.indices)
+        assert np.shares_memory(compressed.values, X.data)
+        assert compressed.values.dtype == dtype
+        assert compressed.indices.dtype == index
+        dense = entries(0) if by_rows else entries(0).T
+        np.testing.assert_array_equal(expand(compressed, dense.shape[1]), dense)
+
+    def test_dense_input(self):
+        compressed, by_rows = compress(entries(1))
+        assert by_rows
+        np.testing.assert_array_equal(expand(compressed, 5), entries(1))
+
+    @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
+    def test_duplicates_are_summed_in_a_copy(self, kind):
+        # Entries (0, 2) and (2, 0): 0.75 + 0.5, unsorted among others.
+        X = kind(
+            (np.array([0.75, 1.0, 0.5, 2.0], dtype=np.float32), [2, 0, 2, 1], [0, 3, 3, 4]),
+            shape=(3, 3),
+        )
+        before = X.data.copy(), X.indices.copy(), X.indptr.copy()
+        compressed, _ = compress(X)
+        np.testing.assert_array_equal(
+            expand(compressed, 3), [[1.0, 0.0, 1.25], [0.0, 0.0, 0.0], [0.0, 2.0, 0.0]]
+        )
+        for kept, now in zip(before, (X.data, X.indices, X.indptr), strict=True):
+            np.testing.assert_array_equal(kept, now)
+
+    def test_unsorted_input_is_sorted_in_a_copy(self):
+        X = sp.csr_array((np.array([1.0, 2.0, 3.0]), [3, 0, 1], [0, 3]), shape=(1, 4))
+        compressed, _ = compress(X)
+        assert compressed.indices.tolist() == [0, 1, 3]
+        assert compressed.values.tolist() == [2.0, 3.0, 1.0]
+        assert X.indices.tolist() == [3, 0, 1]
+
+    def test_equal_values_are_not_stored(self):
+        X = sp.csr_array((entries(2) != 0).astype(np.float32) * 0.5)
+        compressed, _ = compress(X)
+        assert compressed.values.size == 0
+        assert compressed.constant == 0.5
+        np.testing.assert_array_equal(expand(compressed, 5), X.toarray())
+        X.data[-1] = 0.25
+        compressed, _ = compress(X)
+        assert compressed.values.size == X.nnz
+        assert compressed.constant == 0.0
+
+    def test_explicit_zeros_and_signed_zeros(self):
+        X = sp.csr_array((np.array([0.0, -0.0, 1.0]), [0, 1, 1], [0, 2, 3]), shape=(2, 3))
+        compressed, _ = compress(X)
+        np.testing.assert_array_equal(expand(compressed, 3), [[0, 0, 0], [0, 1, 0]])
+        X.data[2] = 0.0
+        assert compress(X)[0].constant == 0.0
+
+    def test_nothing_stored(self):
+        compressed, _ = compress(sp.csr_array((3, 4)))
+        assert compressed.indptr.tolist() == [0, 0, 0, 0]
+        assert compressed.indices.size == 0
+
+    def test_room_behind_the_last_entry_is_ignored(self):
+        X = sp.csr_array(entries(3))
+        X.data, X.indices = np.append(X.data, np.float32(9)), np.append(X.indices, 0)
+        compressed, _ = compress(X)
+        assert compressed.indices.size == X.indptr[-1]
+        np.testing.assert_array_equal(expand(compressed, 5), entries(3))
+
+    @pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_array])
+    @pytest.mark.parametrize("index", [-1, 99])
+    def test_an_index_outside_the_matrix_is_refused(self, kind, index):
+        X = kind(entries(4))
+        X.indices[2] = index
+        with pytest.raises(DataError, match="an index lies outside 0 to"):
+            compress(X)
+
+    @pytest.mark.parametrize(
+        "indptr", [[1, 1, 2], [0, 3, 2], [0, 1, 3], [0, 1, 2, 2], [0, 9, 2], [0, -1, 2]]
+    )
+    def test_inconsistent_pointers_are_refused(self, indptr):
+        X = sp.csr_array(np.eye(2))
+        X.indptr = np.array(indptr, dtype=np.int32)
+        with pytest.raises(DataError, match="not a valid sparse matrix"):
+            compress(X)

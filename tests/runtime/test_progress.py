@@ -1,0 +1,31 @@
+"""The progress bar: on standard error, and gone when it should be."""
+
+import pytest
+
+from dplasso.runtime.progress import progress_bar, say
+
+
+def test_it_counts_on_standard_error(capsys):
+    with progress_bar("counting") as progress:
+        for done in range(1, 5):
+            progress(done, 4)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "counting" in shown.err
+    assert "4/4" in shown.err
+
+
+def test_an_interruption_passes_through(capsys):
+    def count():
+        with progress_bar("counting") as progress:
+            progress(1, 4)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        count()
+    assert "1/4" in capsys.readouterr().err
+
+
+def test_saying_a_line(capsys):
+    say("a line with [brackets] and 12 numbers")
+    assert capsys.readouterr() == ("", "a line with [brackets] and 12 numbers\n")

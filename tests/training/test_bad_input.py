@@ -1,0 +1,167 @@
+"""Bad input: one clear sentence that names what is wrong, before any training."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import dplasso.estimators.lasso
+from dplasso import DataError, DPLassoClassifier
+
+NAN, INF = float("nan"), float("inf")
+X = np.random.default_rng(0).random((20, 3))
+Y = np.arange(20) % 2
+
+
+@pytest.fixture(autouse=True)
+def no_training(monkeypatch):
+    """Fail if anything is computed from the data."""
+
+    def trained(*args, **kwargs):
+        pytest.fail("training has started")
+
+    monkeypatch.setattr(dplasso.estimators.lasso, "solve", trained)
+
+
+def refusal(parameters=None, X=X, y=Y):
+    """Return the error of a fit, one sentence."""
+    with pytest.raises((ValueError, TypeError)) as caught:
+        DPLassoClassifier(**parameters or {}).fit(X, y)
+    return caught.value
+
+
+def test_the_guard_works():
+    with pytest.raises(pytest.fail.Exception, match="training has started"):
+        DPLassoClassifier().fit(X, Y)
+
+
+BAD = {
+    "epsilon": [0, -1, NAN, -INF, "1", None, True, 1j, [1.0]],
+    "delta": [0, 1, 2, -1e-6, NAN, INF, "x", None],
+    "l1_radius": [0, -1.0, NAN, INF, "5", None],
+    "n_iter": [0, -3, 2.5, 2**31, INF, NAN, "10", None, True],
+    "feature_bound": [0, -1, NAN, INF, 1e-200, 1e200, "1", None],
+    "neighbors": ["both", "", None, 3],
+    "mechanism": ["laplace", "none", None, 1],
+    "solver": ["newton", None, 2],
+    "selector": ["best", None, 2],
+    "drift_tol": [-1, -1e-9, NAN, INF, "x", [0.1]],
+    "random_state": ["x", -1, 1.5, True],
+    "n_jobs": [0, 1.5, "x"],
+    "ledger": [5, True, b"x", ""],
+    "dataset": [5, "", "two\nlines", "x" * 201],
+    "classes": ["ab", (0,), (1, 1), (0, 1, 2), 7],
+}
+CASES = [(name, value) for name, values in BAD.items() for value in values]
+
+
+@pytest.mark.parametrize(("name", "value"), CASES, ids=[f"{n}={v!r}" for n, v in CASES])
+@pytest.mark.parametrize("others", [{}, {"epsilon": INF}, {"solver": "standard"}])
+def test_a_bad_parameter_is_named(name, value, others):
+    message = str(refusal(others | {name: value}))
+    assert name in message
+    assert "\n" not in message
+    assert repr(value) in message or str(value) in message
+
+
+def test_every_parameter_with_wrong_values_is_covered():
+    free = {"fit_intercept", "verbose"}
+    assert set(BAD) | free == set(DPLassoClassifier().get_params())
+
+
+@pytest.mark.parametrize("name", [name for name in BAD if name != "classes"])
+def test_parameters_come_before_the_data(name):
+    # The data is no better, yet nobody has looked at it.
+    assert name in str(refusal({name: BAD[name][0]}, X=None, y=None))
+
+
+def test_a_selector_that_does_not_fit_the_mechanism():
+    assert "selector='argmax' cannot draw" in str(refusal({"selector": "argmax"}))
+
+
+def test_a_delta_that_cannot_cover_the_draws():
+    assert "delta must be above" in str(refusal({"delta": 1e-12, "n_iter": 1000}))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, INF])
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array, sp.csc_array, sp.coo_array])
+def test_values_that_are_no_numbers(epsilon, value, layout):
+    broken = X.copy()
+    broken[13, 1] = value
+    message = str(refusal({"epsilon": epsilon}, X=layout(broken)))
+    assert "Input X contains" in message
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "expected"),
+    [
+        (np.empty((0, 3)), np.empty(0), "0 sample"),
+        (np.empty((20, 0)), Y, "0 feature"),
+        (sp.csr_array((0, 3)), np.empty(0), "0 sample"),
+        (X[0], Y, "Expected 2D array, got 1D array"),
+        (X[None], Y, "dim 3"),
+        (X, Y[:-1], "inconsistent numbers of samples"),
+        (X, np.column_stack([Y, Y]), "1d array"),
+        (X, None, "requires y to be passed"),
+        (X, [NAN, *Y[1:]], "contains NaN"),
+        (X, np.linspace(0, 1, 20), "continuous"),
+        (np.full((20, 3), "x"), Y, "convert"),
+        (X + 1j, Y, "Complex data not supported"),
+    ],
+)
+def test_data_of_the_wrong_shape_or_kind(rows, labels, expected):
+    assert expected in str(refusal(X=rows, y=labels))
+
+
+class TestLabels:
+    def test_one_label_asks_for_classes(self):
+        error = refusal(y=np.ones(20, dtype=int))
+        assert isinstance(error, DataError)
+        assert str(error) == "y holds only one class, 1; name both with the parameter classes"
+
+    def test_three_labels(self):
+        assert "y holds 3 classes, two are needed" in str(refusal(y=np.arange(20) % 3))
+
+    def test_an_undeclared_label_is_named(self):
+        message = str(refusal({"classes": ("no", "yes")}, y=["no", "maybe"] * 10))
+        assert "'maybe'" in message
+        assert "declared classes 'no' and 'yes'" in message
+
+
+class TestDamagedMatrix:
+    def test_an_index_outside(self):
+        damaged = sp.csr_array(X)
+        damaged.indices[7] = 99
+        error = refusal(X=damaged)
+        assert isinstance(error, DataError)
+        assert "an index lies outside 0 to 2" in str(error)
+
+    def test_a_negative_index(self):
+        damaged = sp.csc_array(X)
+        damaged.indices[7] = -1
+        assert "an index lies outside 0 to 19" in str(refusal(X=damaged))
+
+    def test_pointers_beyond_the_entries(self):
+        damaged = sp.csr_array(X)
+        damaged.indptr = damaged.indptr.copy()
+        damaged.indptr[-1] = 1000
+        assert "not a valid sparse matrix" in str(refusal(X=damaged))
+
+
+def test_a_refused_fit_keeps_the_model_before_it(monkeypatch):
+    monkeypatch.undo()
+    model = DPLassoClassifier(n_iter=5, epsilon=INF).fit(X, Y)
+    before = model.predict_proba(X)
+    with pytest.raises(ValueError, match="epsilon"):
+        model.set_params(epsilon=math.nan).fit(X, Y)
+    np.testing.assert_array_equal(model.predict_proba(X), before)
+
+
+def test_a_failed_first_fit_is_not_a_fit():
+    model = DPLassoClassifier()
+    with pytest.raises(DataError):
+        model.fit(X, np.ones(20))
+    with pytest.raises(AttributeError):
+        model.predict(X)

@@ -1,0 +1,292 @@
+"""The invariant that carries the privacy proof, by brute force on neighbouring data sets.
+
+Two data sets that differ in one record take the same (forced) transcript. Every other record's
+gradient, margin and due date must agree to the bit; the column gradients may differ by one record's
+share; the log-probabilities of the vertices may move by eps0.
+"""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from dplasso.frank_wolfe.threads import crew, large_rows
+from dplasso.privacy.mechanism import build_mechanism
+from frank_wolfe.cases import (
+    WAYS,
+    build,
+    dense_rows,
+    forced,
+    random_transcript,
+    some_labels,
+    true_gradient,
+    watch,
+    watch_standard,
+)
+
+N_ROWS, N_COLUMNS, N_STEPS = 24, 14, 20
+BOUND = 1.5
+SHARE = 2**32
+# Column 12 has no other entry, column 13 none at all; column 0 is in half of the rows.
+OWNED = 12
+
+
+def other_rows():
+    X = dense_rows(N_ROWS, N_COLUMNS, 0, spread=1.2).astype(np.float64)
+    X[:, OWNED:] = 0.0
+    X[:, 0] = np.where(np.arange(N_ROWS) < N_ROWS // 2, 1.0, 0.0)
+    X[20] = 0.0
+    return X, some_labels(N_ROWS, 0)
+
+
+def hostile_rows():
+    """Return records an adversary might add, each of N_COLUMNS entries."""
+    rng = np.random.default_rng(1)
+    zero = np.zeros(N_COLUMNS)
+    owner = zero.copy()
+    owner[OWNED] = 0.7
+    lone = zero.copy()
+    lone[0] = 1.0
+    return {
+        "ordinary": other_rows()[0][5],
+        "huge": np.where(rng.random(N_COLUMNS) < 0.5, 1e30, -1e300),
+        "full": np.full(N_COLUMNS, BOUND),
+        "signs": BOUND * np.where(np.arange(N_COLUMNS) % 2, 1.0, -1.0),
+        "tiny": np.where(np.arange(N_COLUMNS) % 2, 5e-324, -1e-310),
+        "negative zeros": -zero,
+        "empty": zero,
+        "owner": owner,
+        "lone": lone,
+    }
+
+
+def with_record(entries, label, place):
+    """Insert a record among the others; return the rows, labels and the others' positions."""
+    X, y = other_rows()
+    return (
+        np.insert(X, place, entries, axis=0),
+        np.insert(y, place, label),
+        np.delete(np.arange(N_ROWS + 1), place),
+    )
+
+
+class BrokenInvariantError(AssertionError):
+    """A difference between neighbours that one record does not explain."""
+
+
+def demand(condition, what):
+    if not condition:
+        raise BrokenInvariantError(what)
+
+
+def compare(one, other, units, run):
+    """Run two data sets (rows, labels, shared positions) and compare them at every step."""
+    problems = [build(X, y, N_STEPS, bound=BOUND, radius=40.0) for X, y, _ in (one, other)]
+    runs = zip(run(problems[0]), run(problems[1]), strict=True)
+    at_one, at_other = one[2], other[2]
+    largest = 0
+    for step, ((_, a), (_, b)) in enumerate(runs):
+        for name in ("gradient", "margin"):
+            left, right = getattr(a, name)[at_one], getattr(b, name)[at_other]
+            demand(left.tobytes() == right.tobytes(), f"{name} of the others at step {step}")
+        if hasattr(a, "rows"):
+            due = a.rows["due"][at_one], b.rows["due"][at_other]
+            demand((due[0] == due[1]).all(), f"due dates of the others at step {step}")
+        # Differences of 64-bit integers, in Python's.
+        moved = [abs(p - q) for p, q in zip(a.alpha.tolist(), b.alpha.tolist(), strict=True)]
+        demand(max(moved) <= units, f"a gradient moved by {max(moved)} at step {step}")
+        largest = max(largest, max(moved))
+    return largest
+
+
+def sparse(drift_tol, seed=0, **options):
+    def run(problem):
+        return watch(problem, forced(random_transcript(problem, seed)), drift_tol, **options)
+
+    return run
+
+
+def standard(problem):
+    return watch_standard(problem, forced(random_transcript(problem, 0)))
+
+
+RUNS = {
+    "exact": sparse(0.0),
+    "default": sparse(0.0025),
+    "loose": sparse(0.1),
+    "stale": sparse(None),
+    "standard": standard,
+}
+
+
+@pytest.mark.parametrize("name", hostile_rows())
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+class TestSensitivity:
+    @pytest.mark.parametrize("label", [0, 1])
+    def test_one_record_added(self, name, run, label):
+        without = (*other_rows(), np.arange(N_ROWS))
+        for place in (0, 11, N_ROWS):
+            compare(without, with_record(hostile_rows()[name], label, place), SHARE, run)
+
+    def test_one_record_replaced(self, name, run):
+        entries = hostile_rows()[name]
+        for label, other in ((0, "signs"), (1, "full"), (1, name)):
+            replaced = with_record(hostile_rows()[other], 1 - label, 7)
+            compare(with_record(entries, label, 7), replaced, 2 * SHARE, run)
+
+
+def test_the_bounds_are_reached():
+    """They are tight: a record in full costs nearly the whole share, replaced nearly two."""
+    rows = hostile_rows()
+    without = (*other_rows(), np.arange(N_ROWS))
+    reached = [
+        compare(without, with_record(rows["signs"], label, 0), SHARE, sparse(0.0, seed))
+        for label in (0, 1)
+        for seed in range(5)
+    ]
+    assert max(reached) > 0.95 * SHARE
+    reached = [
+        compare(
+            with_record(rows["signs"], 0, 0),
+            with_record(-rows["signs"], 0, 0),
+            2 * SHARE,
+            sparse(0.0, seed),
+        )
+        for seed in range(5)
+    ]
+    assert max(reached) > SHARE
+
+
+@pytest.mark.parametrize("way", ["large", "recomputed"])
+def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
+    """How a step is computed may depend on all records: which gradients come out may not."""
+    without = (*other_rows(), np.arange(N_ROWS))
+    one_more = with_record(hostile_rows()["full"], 0, 3)
+    # Column 0 is in half of the rows, and the added record makes it one more.
+    threshold = (N_ROWS // 2 + 0.5) * np.count_nonzero(one_more[0]) / (N_ROWS + 1)
+    options = {"entries_large": threshold, "part_recomputed": WAYS[way]["part_recomputed"]}
+    large = 0
+    for X, y, _ in (without, one_more):
+        problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
+        with crew(1, **options) as workers:
+            large += np.diff(problem.columns.indptr)[0] > large_rows(problem, workers)
+    assert large == 1
+    for seed in range(5):
+        run = sparse(0.0025, seed, way=options, n_threads=2)
+        compare(without, one_more, SHARE, run)
+
+
+class TestPower:
+    """Wrong implementations that the comparison above must catch."""
+
+    def refresh_all_when_dense(self, problem):
+        """A tempting shortcut: a column in most rows is a reason to refresh every row."""
+        taken = random_transcript(problem, 0)
+        taken.vertex[5] = 0
+        for step, state in watch(problem, forced(taken), 0.1):
+            j = taken.vertex[step - 1]
+            if j < N_COLUMNS and np.diff(problem.columns.indptr)[j] > N_ROWS // 2:
+                state.rows["gradient"] = true_gradient(problem, state.margin, step)
+            yield step, state
+
+    def test_refreshing_all_rows_of_a_dense_column_is_caught(self):
+        without = (*other_rows(), np.arange(N_ROWS))
+        one_more = with_record(hostile_rows()["lone"], 0, N_ROWS)
+        with pytest.raises(BrokenInvariantError, match="of the others"):
+            compare(without, one_more, SHARE, self.refresh_all_when_dense)
+
+    def test_entries_that_are_not_clipped_are_caught(self):
+        def unclipped(problem):
+            return sparse(0.0)(problem._replace(bound=10.0 * BOUND, intercept=False))
+
+        without = (*other_rows(), np.arange(N_ROWS))
+        with pytest.raises(BrokenInvariantError, match="a gradient moved"):
+            compare(without, with_record(hostile_rows()["huge"], 0, 0), SHARE, unclipped)
+
+    def test_the_smaller_bound_is_too_small_for_replacement(self):
+        rows = hostile_rows()
+        with pytest.raises(BrokenInvariantError, match="a gradient moved"):
+            compare(
+                with_record(rows["full"], 0, 0),
+                with_record(-rows["full"], 0, 0),
+                SHARE,
+                sparse(0.0, 1),
+            )
+
+    def test_a_scale_by_the_number_of_records_is_caught(self):
+        def averaged(problem):
+            return sparse(0.0)(problem._replace(radius=problem.radius / problem.labels.size))
+
+        without = (*other_rows(), np.arange(N_ROWS))
+        with pytest.raises(BrokenInvariantError, match="gradient of the others"):
+            compare(without, with_record(hostile_rows()["empty"], 0, 0), SHARE, averaged)
+
+
+def log_probabilities(alpha, exponent):
+    """Return the closed form of the selection over the signed vertices."""
+    scores = exponent * np.concatenate([alpha, -alpha]).astype(np.float64)
+    return scores - logsumexp(scores)
+
+
+def log_ratios(one, other, mechanism, seeds):
+    """Yield the log-ratios of all vertices' probabilities, at every step of several runs."""
+    for seed in seeds:
+        problems = [build(X, y, N_STEPS, bound=BOUND, radius=40.0) for X, y, _ in (one, other)]
+        exponent = mechanism.exponent_scale / problems[0].unit
+        runs = [watch(p, forced(random_transcript(p, seed)), 0.0025) for p in problems]
+        for (_, a), (_, b) in zip(*runs, strict=True):
+            left, right = (log_probabilities(state.alpha, exponent) for state in (a, b))
+            yield left - right
+
+
+def pairs(neighbors):
+    rows = hostile_rows()
+    without = (*other_rows(), np.arange(N_ROWS))
+    for name, entries in rows.items():
+        for label in (0, 1):
+            if neighbors == "add-remove":
+                yield without, with_record(entries, label, 4)
+            else:
+                yield with_record(entries, label, 4), with_record(-rows["signs"], label, 4)
+                yield with_record(entries, label, 4), with_record(rows[name], 1 - label, 4)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
+def test_a_step_is_bounded_range(neighbors, epsilon):
+    mechanism = build_mechanism(
+        epsilon=epsilon, delta=1e-6, n_iter=N_STEPS, neighbors=neighbors, feature_bound=BOUND
+    )
+    allowed = mechanism.eps0 * (1 + 1e-9)
+    widest = 0.0
+    for one, other in pairs(neighbors):
+        for ratios in log_ratios(one, other, mechanism, seeds=range(2)):
+            assert np.abs(ratios).max() <= allowed
+            assert np.ptp(ratios) <= allowed
+            widest = max(widest, np.ptp(ratios))
+    # The bound is nearly reached, so twice the scale would have been caught.
+    assert widest > 0.6 * mechanism.eps0
+
+
+def test_half_the_sensitivity_is_caught():
+    """The scale for add-remove, used under replace-one."""
+    options = {"epsilon": 1.0, "delta": 1e-6, "n_iter": N_STEPS, "feature_bound": BOUND}
+    wrong = build_mechanism(neighbors="add-remove", **options)
+    widest = max(
+        np.ptp(ratios)
+        for one, other in pairs("replace-one")
+        for ratios in log_ratios(one, other, wrong, seeds=range(2))
+    )
+    assert widest > wrong.eps0
+
+
+def test_the_true_sign_is_caught():
+    """Coordinate by magnitude, then the true sign: one record decides what is possible at all."""
+    one = with_record(hostile_rows()["owner"], 0, 4)
+    other = with_record(hostile_rows()["owner"], 1, 4)
+    signs = []
+    for X, y, _ in (one, other):
+        problem = build(X, y, N_STEPS, bound=BOUND)
+        _, state = next(watch(problem, forced(random_transcript(problem, 0)), 0.0))
+        signs.append(np.sign(state.alpha[OWNED]))
+    # The vertex +e_12 has probability 0 on one data set and more than 0 on its neighbour.
+    assert signs == [1, -1]
