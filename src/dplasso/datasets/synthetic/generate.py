@@ -2,7 +2,8 @@
 
 A twin has the rows, columns and non-zeros of its original, and labels that a sparse linear model
 explains (`dplasso.datasets.synthetic.plan` says how). Everything follows from the seed: the rows
-are the same in memory (`make_twin`), as a stream of blocks (`twin_source`) and from any number of threads.
+are the same in memory (`make_twin`), as a stream of blocks (`twin_source`) and from any number of
+threads.
 """
 
 import functools
