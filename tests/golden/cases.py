@@ -189,6 +189,26 @@ def groups(open_small_store: Callable[[], Any]) -> dict[str, Callable[[], dict[s
     return made
 
 
+# Entries of a statement of version 0.1.0, but for its accountant, which names the version of
+# dp-accounting.
+NUMBERS = (
+    "is_private",
+    "epsilon",
+    "epsilon_requested",
+    "delta",
+    "neighbors",
+    "mechanism",
+    "steps",
+    "eps0",
+    "sensitivity",
+    "feature_bound",
+    "draw_error",
+    "randomness",
+    "classes",
+    "reasons",
+)
+
+
 def statements() -> dict[str, dict[str, Any]]:
     """Return privacy statements as JSON holds them, without the accountant's version."""
     data, found = small(), {}
@@ -206,7 +226,7 @@ def statements() -> dict[str, dict[str, Any]]:
 
 
 def numbers_of(statement: Any) -> dict[str, Any]:
-    """Return a statement but for its accountant, which names the version of dp-accounting."""
+    """Return the entries that version 0.1.0 had, by its names."""
     values: dict[str, Any] = statement.to_dict()
-    values.pop("accountant")
-    return values
+    values["draw_error"] = values.pop("sampling_delta")  # its name since 0.2
+    return {name: value for name, value in values.items() if name in NUMBERS}
