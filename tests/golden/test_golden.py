@@ -42,8 +42,12 @@ def same_bits(one, other):
 
 def same_report(report, name):
     with np.load(FILES / name, allow_pickle=False) as file:
-        assert set(report) == set(file)
-        assert [kind for kind in file if not same_bits(report[kind], file[kind])] == []
+        kept = dict(file)
+    assert set(report) == set(kept)
+    # numpy's exponential differs in the last place between processors; the margins do not.
+    probabilities = kept.pop("probabilities")
+    np.testing.assert_array_max_ulp(report["probabilities"], probabilities, maxulp=4)
+    assert [kind for kind in kept if not same_bits(report[kind], kept[kind])] == []
 
 
 @pytest.mark.parametrize("group", GROUPS)
