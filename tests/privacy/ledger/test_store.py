@@ -4,6 +4,7 @@ import fcntl
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -143,6 +144,12 @@ class TestEntries:
             reserve(path, None, charge(2.0), token=token)
         assert reserve(path, None, charge(), token=new_token()).number == 2
 
+    def test_a_charge_without_steps_comes_back_as_it_was_made(self, path):
+        cost = replace(raw_charge(10**27, 5), eps0=None, mechanism="gaussian")
+        made = reserve(path, "visits", cost)
+        assert only(path).entries[0].charge == cost
+        assert rejoin(path, made.number, made.token, cost) == made
+
     def test_the_last_drop(self, path):
         whole = rho_limit(only(path))
         for _ in range(7):
@@ -161,6 +168,7 @@ class TestEntries:
             "UPDATE entry SET state = 'reserved' WHERE state = 'finished'",
             "DELETE FROM dataset",
             "UPDATE dataset SET epsilon = 100",
+            "UPDATE dataset SET draw_delta_limit = NULL",
             "UPDATE dataset SET name = 'other'",
             "UPDATE entry SET state = 'refunded'",
         ],
@@ -181,6 +189,8 @@ class TestEntries:
             ("UPDATE entry SET epsilon = 0.4 WHERE number = 1",),
             ("UPDATE entry SET user = 'somebody else' WHERE number = 1",),
             ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET epsilon = 100"),
+            ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET draw_delta_limit = NULL"),
+            ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET draw_delta_limit = '1'"),
             ("PRAGMA foreign_keys = OFF", "DROP TRIGGER dataset_stays", "DELETE FROM dataset"),
         ],
     )
