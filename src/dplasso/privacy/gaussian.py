@@ -19,7 +19,8 @@ from dplasso.privacy.parameters import check_delta, check_epsilon, check_positiv
 _TOLERANCE = 1e-13
 # Relative error of the special functions used, with room to spare.
 _ERROR = 2.0**-43
-_SMALLEST = 5e-324
+# Below this the terms lose digits; no delta is reported or met that is smaller.
+_SMALLEST = 1e-300
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -35,8 +36,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     Returns
     -------
     float
-        In (0, 1], above the exact value by at most some 1e-13 of its first term; the smallest
-        double where the exact value is below it.
+        In (0, 1], above the exact value by some 1e-13 of the curve's first term; at least 1e-300.
 
     Raises
     ------
@@ -58,6 +58,8 @@ def _delta(mu: float, epsilon: float) -> float:
     second = 0.5 * density * float(erfcx(v / math.sqrt(2.0)))
     tail = 0.5 * density * float(erfcx(abs(u) / math.sqrt(2.0)))
     first = tail if u >= 0 else 1.0 - tail
+    if first < _SMALLEST:
+        return _SMALLEST
     # The rounding of u and v moves both terms by a factor; what is subtracted is taken smaller.
     slack = _ERROR + 2.0**-50 * (1.0 + abs(u)) * (1.0 + v)
     delta = first * (1.0 + slack) - second * max(0.0, 1.0 - slack)
@@ -72,7 +74,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     mu : float
         Positive and finite.
     delta : float
-        In (0, 1).
+        In [1e-300, 1).
 
     Returns
     -------
@@ -85,7 +87,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     TypeError, ValueError
         If a parameter is not of its kind or out of range.
     """
-    mu, delta = check_positive("mu", mu), check_delta(delta)
+    mu, delta = check_positive("mu", mu), _check_delta(delta)
     if _delta(mu, 0.0) <= delta:
         return 0.0
     _, enough = _bracket(lambda epsilon: _delta(mu, epsilon) > delta, mu)
@@ -100,7 +102,7 @@ def calibrate_mu(epsilon: float, delta: float) -> float:
     epsilon : float
         The total to stay within, positive and finite.
     delta : float
-        In (0, 1).
+        In [1e-300, 1).
 
     Returns
     -------
@@ -112,9 +114,15 @@ def calibrate_mu(epsilon: float, delta: float) -> float:
     TypeError, ValueError
         If a parameter is not of its kind or out of range.
     """
-    epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), check_delta(delta)
+    epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), _check_delta(delta)
     private, _ = _bracket(lambda mu: _delta(mu, epsilon) <= delta, min(epsilon, 1.0))
     return private
+
+
+def _check_delta(delta: float) -> float:
+    if check_delta(delta) < _SMALLEST:
+        raise ValueError(f"delta must be at least {_SMALLEST:g}, got {delta!r}.")
+    return float(delta)
 
 
 def _bracket(holds: Callable[[float], bool], start: float) -> tuple[float, float]:
