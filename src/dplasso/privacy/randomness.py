@@ -1,7 +1,7 @@
 """Random words for private draws: ChaCha20 keyed by the operating system, state held explicitly.
 
 A stream is three small arrays that kernels carry along; nothing hides in a global, so two fits,
-tasks or processes share a stream only if somebody hands them the same key. The generator is the
+tasks or processes share a stream only if they are passed the same key. The generator is the
 ChaCha20 block function of RFC 8439 with a 64-bit block counter.
 
 Draws work on whole 64-bit words. A comparison that 64 bits do not settle is refined with more
@@ -72,7 +72,7 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
 
 
 def random_stream(random_state: Any = None) -> RandomStream:
-    """Make a stream that no other call shares.
+    """Return a stream that no other call shares.
 
     Parameters
     ----------

@@ -169,10 +169,11 @@ class TestFilter:
         assert 0.99999999 * FIXED < full.rho <= FIXED
         assert not affords(full, one)
 
-    def test_the_reserve_costs_little(self):
-        without = capacity(3.0, 1e-5, 0)
-        one, other = epsilon_total(FIXED, 0, 1e-5), epsilon_total(without, 0, 1e-5)
-        assert 0.99 * other < one < other
+    @pytest.mark.parametrize("epsilon", [0.1, 3.0, 20.0])
+    @pytest.mark.parametrize("delta", [1e-12, 1e-5, 1e-4])
+    def test_the_reserve_costs_little(self, epsilon, delta):
+        fixed = capacity(epsilon, delta, int(Fraction(delta) * UNITS / 10))
+        assert 0.99 * epsilon < epsilon_total(fixed, 0, delta) < epsilon
 
 
 @settings(max_examples=15)

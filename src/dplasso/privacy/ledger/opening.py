@@ -117,7 +117,7 @@ def _upgrade(file: FileIO, path: Path) -> bytes:
 
 
 def _sentence(error: Exception, shown: str) -> str:
-    """Word what the system or SQLite reports as a user needs it."""
+    """Return what the system or SQLite reports, in the words a user needs."""
     if isinstance(error, OSError):
         return _sentence_of_system(error, shown)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF

@@ -189,7 +189,7 @@ def rejoin(
     dataset: str | None = None,
     release: str | None = None,
 ) -> Reservation:
-    """Take up the reservation of an interrupted fit that is resumed, so that it is not paid twice.
+    """Return the reservation of an interrupted fit that is resumed, so that it is not paid twice.
 
     Parameters
     ----------
@@ -237,13 +237,13 @@ def rejoin(
     if state == FINISHED and (release is None or release != released):
         raise LedgerError(
             f"entry {number} of {path} has paid for a model already, and this fit would end in "
-            "another one: begin it anew, at its own cost"
+            "another one: start it again, at its own cost"
         )
     return Reservation(os.fspath(path), number, token)
 
 
 def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
-    """Find the budget that a fit is to be charged to.
+    """Return the budget that a fit is to be charged to.
 
     Parameters
     ----------
