@@ -42,6 +42,8 @@ def test_text_output_without_files(run):
     assert result.exit_code == 0, result.output
     text = " ".join(result.stdout.split())
     assert "one run, many canaries" in text
+    assert "nothing found" in text
+    assert "the attacks on whole fits found nothing" in text
     assert "Consistent: nothing refutes the claim (epsilon = 1, delta = 1e-06, replace-one)" in text
 
 

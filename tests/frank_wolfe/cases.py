@@ -5,11 +5,11 @@ import scipy.sparse as sp
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.gradient import margin_scale
+from dplasso.frank_wolfe.large_step import crew
 from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit, relabel
 from dplasso.frank_wolfe.solve import take_sparse_steps
 from dplasso.frank_wolfe.standard import run_standard, start_standard
 from dplasso.frank_wolfe.state import start_sparse
-from dplasso.frank_wolfe.large_step import crew
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import work_table
 from dplasso.matrix.compressed import compress
@@ -108,7 +108,9 @@ def stored(problem):
     columns = problem.design.columns._replace(
         indptr=by_columns.indptr.astype(problem.design.columns.indptr.dtype),
         indices=by_columns.indices.astype(problem.design.columns.indices.dtype),
-        values=by_columns.data if problem.design.columns.values.size else problem.design.columns.values,
+        values=by_columns.data
+        if problem.design.columns.values.size
+        else problem.design.columns.values,
     )
     return renumbered(problem)._replace(columns=columns, columns_internal=True, checked=False)
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.gradient import (
-    add_margins,
     add_contributions,
+    add_margins,
     clip,
     margin_scale,
     margin_term,
@@ -108,7 +108,9 @@ def test_replacing_shares_keeps_the_sum_and_reports_changes(constant, intercept,
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
-        count = replace_contributions(problem, alpha, i, gradient[i], new, report_shift, changed, before)
+        count = replace_contributions(
+            problem, alpha, i, gradient[i], new, report_shift, changed, before
+        )
         gradient[i] = new
         crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))
         if report_shift == 63:

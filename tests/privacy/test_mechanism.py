@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dplasso.privacy.accounting import epsilon_spent
 from dplasso.privacy.mechanisms import (
-    SAMPLING_ERROR,
     EXPONENT_SLACK,
+    SAMPLING_ERROR,
     Mechanism,
     account,
     build_mechanism,

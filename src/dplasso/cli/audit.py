@@ -202,6 +202,8 @@ def _print(report: "Report", files: dict[str, Path], seconds: float) -> None:
     table.add_column("verdict")
     for finding in report.findings:
         audited = "-" if math.isnan(finding.audited) else f"{finding.audited:.4g}"
+        if finding.audited == 0:
+            audited = "nothing found"
         claimed = "eps0" if finding.about == "step" else "epsilon"
         table.add_row(
             finding.name,

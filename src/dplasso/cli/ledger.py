@@ -257,9 +257,9 @@ def left_sentence(report: dict[str, Any]) -> str:
 
 def _report(budget: "Budget", epsilon: float | None, delta: float, n_iter: int) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
-    from dplasso.privacy.ledger import UNITS, capacity, epsilon_total, largest_epsilon
+    from dplasso.privacy.ledger import UNITS, epsilon_total, largest_epsilon, rho_limit
 
-    whole = capacity(budget.epsilon, budget.delta, budget.draw_delta)
+    whole = max(rho_limit(budget), budget.rho)
     entries = [
         {
             "number": entry.number,

@@ -90,13 +90,13 @@ class RowPart:
             )
         elif not _move(problem, state, log, coordinate, weight, step, self._tolerance):
             refuse_damage()
-        given_up = bool(log.count[1])
-        listed = log.changed[: log.count[0]]
+        given_up = bool(log.length[1])
+        listed = log.changed[: log.length[0]]
         places = np.flatnonzero(state.alpha) if given_up else np.sort(listed)
         changes = state.alpha[places]
         state.alpha[places] = 0
         log.noted[listed] = False
-        log.count[:] = 0
+        log.length[:] = 0
         kept = changes != 0
         return places[kept], changes[kept]
 

@@ -1,7 +1,8 @@
 """Integer Gaussian noise: floored real Gaussian variates, drawn without floating-point bias.
 
-``floor(n + g) = n + floor(g)`` for an integer n, so adding ``floor(g)`` to an exact integer sum is a
-function of the real Gaussian mechanism's output and inherits its guarantee (DESIGN.md, section 5).
+``floor(n + g) = n + floor(g)`` for an integer n, so adding ``floor(g)`` to an exact integer sum is
+a function of the real Gaussian mechanism's output and inherits its guarantee (DESIGN.md, section
+5).
 
 A variate is drawn by an integer ziggurat. Under the curve ``f(x) = exp(-(x + 1/2)^2 / (2 s^2))``
 lie 256 rectangles of exactly the same area: rectangle i is `widths[i]` integers wide and reaches
@@ -86,7 +87,7 @@ def noise_table(scale: float) -> NoiseTable:
             f"a standard deviation must be {SMALLEST_SCALE:g} to {LARGEST_SCALE:g} units, "
             f"got {scale!r}"
         )
-    low_bits = int(math.floor(math.log2(scale))) - _BLOCKS_BITS
+    low_bits = math.floor(math.log2(scale)) - _BLOCKS_BITS
     # The least area whose rectangles reach the top of the curve, to a few digits.
     low, high = 0.9 * _area_of_curve(scale) / LAYERS, 1.2 * _area_of_curve(scale) / LAYERS
     for _ in range(40):

@@ -1,7 +1,7 @@
 """Random words for private draws: ChaCha20 keyed by the operating system, state held explicitly.
 
 A stream is three small arrays that kernels carry along; nothing hides in a global, so two fits,
-tasks or processes share a stream only if somebody hands them the same key. The generator is the
+tasks or processes share a stream only if they are passed the same key. The generator is the
 ChaCha20 block function of RFC 8439 with a 64-bit block counter.
 
 Draws work on whole 64-bit words. A comparison that 64 bits do not settle is refined with more
@@ -10,7 +10,7 @@ small its value.
 """
 
 import os
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numba import njit
@@ -21,6 +21,14 @@ _TWO_64 = 18446744073709551616.0
 _TWO_MINUS_64 = 5.421010862427522e-20
 # Below this a 64-bit word carries fewer than 53 significant bits.
 _FULL_PRECISION = np.uint64(1 << 53)
+
+
+def _refuse_copy() -> NoReturn:
+    # Two copies would draw the same noise: neither pickle nor `copy` may make one.
+    raise TypeError(
+        "a random stream cannot be pickled or copied, since its copy would repeat its words; "
+        "make another with random_stream()"
+    )
 
 
 class RandomStream(NamedTuple):
@@ -41,11 +49,7 @@ class RandomStream(NamedTuple):
     position: NDArray[np.int64]
 
     def __reduce__(self) -> Any:
-        # Two copies would draw the same noise: neither pickle nor `copy` may make one.
-        raise TypeError(
-            "a random stream cannot be pickled or copied, since its copy would repeat its words; "
-            "make another with random_stream()"
-        )
+        _refuse_copy()
 
 
 def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
@@ -72,7 +76,7 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
 
 
 def random_stream(random_state: Any = None) -> RandomStream:
-    """Make a stream that no other call shares.
+    """Return a stream that no other call shares.
 
     Parameters
     ----------
@@ -245,7 +249,8 @@ class WordBuffer(NamedTuple):
     words: NDArray[np.uint64]
     position: NDArray[np.int64]
 
-    __reduce__ = RandomStream.__reduce__
+    def __reduce__(self) -> Any:
+        _refuse_copy()
 
 
 def word_buffers(stream: RandomStream, count: int) -> list[WordBuffer]:

@@ -20,7 +20,7 @@ class ChangeLog(NamedTuple):
         Whether a coordinate is on the list.
     changed : ndarray of int64, like `noted`
         The list.
-    count : ndarray of int64, shape (2,)
+    length : ndarray of int64, shape (2,)
         Its length, and whether it was given up because most gradients change.
     counters : ndarray of int64, shape (4,)
         See `dplasso.selection.counters`.
@@ -28,7 +28,7 @@ class ChangeLog(NamedTuple):
 
     noted: NDArray[np.bool_]
     changed: NDArray[np.int64]
-    count: NDArray[np.int64]
+    length: NDArray[np.int64]
     counters: NDArray[np.int64]
 
 
@@ -49,14 +49,14 @@ def note_changes(log, alpha, changed, old, count):
         k = changed[m]
         if not log.noted[k]:
             log.noted[k] = True
-            log.changed[log.count[0]] = k
-            log.count[0] += 1
+            log.changed[log.length[0]] = k
+            log.length[0] += 1
 
 
 @njit(cache=True, nogil=True)
 def give_up_list(log, alpha):
     """Note that all gradients have to be looked at."""
-    log.count[1] = 1
+    log.length[1] = 1
 
 
 @njit(cache=True, nogil=True)
