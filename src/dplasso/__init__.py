@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     )
     from dplasso.estimators.lasso import DPLassoClassifier
     from dplasso.estimators.load import load
+    from dplasso.estimators.logistic import DPLogisticRegression
     from dplasso.privacy.cost import privacy_cost
     from dplasso.privacy.statement import PrivacyStatement
 
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BudgetError",
     "DPLassoClassifier",
+    "DPLogisticRegression",
     "DataError",
     "LedgerError",
     "LedgerWarning",
@@ -46,6 +48,7 @@ __all__ = [
 _HOMES = {
     "BudgetError": ("dplasso.errors", "BudgetError"),
     "DPLassoClassifier": ("dplasso.estimators.lasso", "DPLassoClassifier"),
+    "DPLogisticRegression": ("dplasso.estimators.logistic", "DPLogisticRegression"),
     "DataError": ("dplasso.errors", "DataError"),
     "LedgerError": ("dplasso.errors", "LedgerError"),
     "LedgerWarning": ("dplasso.errors", "LedgerWarning"),

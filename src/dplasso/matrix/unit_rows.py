@@ -4,13 +4,14 @@ A record's gradient is its residual times its row, so the length of the row boun
 scaling is a factor kept beside the matrix: no entry is copied.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.compressed import Compressed, compress
+from dplasso.matrix.transpose import transpose
 from dplasso.runtime.threads import Threads, even_parts
 
 # Rows stay this much shorter than 1, so that no rounding makes one longer.
@@ -123,3 +124,95 @@ def row_margin(rows, i, weights):
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
         total += weights[np.uint64(rows.indices[p])]
     return total * np.float64(rows.constant)
+
+
+def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:
+    """Return a matrix in memory by rows and by columns; one of them is the caller's.
+
+    Parameters
+    ----------
+    X : csr or csc matrix or array, or ndarray, shape (N, D)
+        float32 or float64, finite. Never written to.
+    n_threads : int
+        Threads for the copy.
+
+    Raises
+    ------
+    DataError
+        See `dplasso.matrix.compressed.compress`.
+    """
+    matrix, by_rows = compress(X)
+    if by_rows:
+        return matrix, transpose(matrix, X.shape[1], n_threads)
+    return transpose(matrix, X.shape[0], n_threads), matrix
+
+
+def select_columns(
+    columns: Compressed, kept: NDArray[np.integer], n_rows: int, n_threads: int
+) -> tuple[Compressed, Compressed]:
+    """Return the matrix of some columns, by rows and by columns.
+
+    Parameters
+    ----------
+    columns : Compressed
+        X by columns.
+    kept : ndarray of int, shape (k,)
+        Columns, in the order that they are to have.
+    n_rows : int
+        N.
+    n_threads : int
+        Threads for the transpose.
+    """
+    spans = [slice(int(columns.indptr[j]), int(columns.indptr[j + 1])) for j in kept]
+    lengths = [span.stop - span.start for span in spans]
+    taken = Compressed(
+        np.concatenate([[0], np.cumsum(lengths)]).astype(columns.indptr.dtype),
+        np.concatenate([columns.indices[span] for span in spans]),
+        np.concatenate([columns.values[span] for span in spans])
+        if columns.values.size
+        else columns.values,
+        columns.constant,
+    )
+    return transpose(taken, n_rows, n_threads), taken
+
+
+def unit_row_margins(
+    rows: Compressed,
+    weights: NDArray[np.float64],
+    factor: NDArray[np.float64],
+    offset: float,
+    threads: Threads,
+) -> NDArray[np.float64]:
+    """Compute the margins of unit rows.
+
+    Parameters
+    ----------
+    rows : Compressed
+        X by rows; its column numbers must be known to lie inside the matrix.
+    weights : ndarray of float64, shape (D,)
+        Weights of unit rows.
+    factor : ndarray of float64, shape (N,)
+        Of `row_factors`.
+    offset : float
+        The intercept.
+    threads : Threads
+        Share the rows.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+    """
+    margins = np.empty(factor.size)
+    edges = even_parts(rows.indptr, threads.count)
+
+    def part(t: int) -> None:
+        _margins(rows, edges[t], edges[t + 1], weights, factor, offset, margins)
+
+    threads.run(part)
+    return margins
+
+
+@njit(cache=True, nogil=True)
+def _margins(rows, first, last, weights, factor, offset, margins):
+    for i in range(first, last):
+        margins[i] = row_margin(rows, i, weights) * factor[i] + offset

@@ -8,6 +8,12 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from
+from dplasso.gradient_descent.run import (
+    GradientState,
+    empty_state,
+    gradient_state_from,
+)
 
 
 class Release(Protocol):
@@ -38,6 +44,14 @@ class Release(Protocol):
 # The arrays of each kind of release, with the types they have in a file.
 RELEASE_ARRAYS: dict[str, dict[str, str]] = {
     VertexRelease.kind: {"vertex": "<i8", "sign": "|i1"},
+    NoisyWeights.kind: {"weights": "<f8", "columns": "<i8", "numbers": "<f8"},
+    GradientState.kind: {
+        "weights": "<f8",
+        "velocity": "<f8",
+        "averaged": "<f8",
+        "columns": "<i8",
+        "numbers": "<f8",
+    },
 }
 
 
@@ -66,6 +80,10 @@ def release_from(
     ValueError
         If they do not fit together.
     """
+    if kind == NoisyWeights.kind:
+        return noisy_weights_from(dict(arrays), n_features)
+    if kind == GradientState.kind:
+        return gradient_state_from(dict(arrays), n_features)
     if kind != VertexRelease.kind:
         raise ValueError(f"its release is of the unknown kind {kind!r}")
     return VertexRelease(
@@ -79,5 +97,7 @@ def release_from(
 
 def empty_release(params: Mapping[str, Any], n_features: int) -> Release:
     """Return the release of a fit with these parameters before its first step."""
+    if "l1_radius" not in params:
+        return empty_state(n_features)
     arrays = {name: np.zeros(0, kind) for name, kind in RELEASE_ARRAYS[VertexRelease.kind].items()}
     return release_from(VertexRelease.kind, arrays, params, n_features)

@@ -29,7 +29,7 @@ from dplasso.privacy.randomness import WordBuffer, refill
 
 LAYERS = 256
 # Standard deviations beyond which no mass is drawn.
-TAIL = 14
+TAIL = 16
 # A standard deviation spans at least 2^10 of the blocks of integers that a rectangle is made of.
 _BLOCKS_BITS = 10
 # Comparisons nearer than this are settled exactly.
