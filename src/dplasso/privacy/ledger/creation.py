@@ -44,8 +44,8 @@ def create_ledger(
         The neighbour relation that all fits must have.
     draw_delta : float, optional
         The part of `delta` that is set aside for good, for the inexactness of all fits' draws; in
-        (0, delta). A tenth of `delta` by default, which costs less
-        than 1 % of epsilon where delta is 1e-4 or below.
+        (0, delta). A tenth of `delta` by default, which costs at most
+        1.5 % of epsilon where delta is 1e-4 or below.
 
     Raises
     ------
