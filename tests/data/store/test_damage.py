@@ -166,7 +166,7 @@ def test_an_index_out_of_range(damaged, which, index):
 
 
 def test_a_wrong_index_far_from_the_start_is_found(damaged, monkeypatch):
-    from dplasso.data import store_reader
+    from dplasso.data.store import reader as store_reader
 
     monkeypatch.setattr(store_reader, "_CHECK_ENTRIES", 10)
     overwrite(damaged, "rows.indices.npy", DATA_OFFSET + 4 * 103, np.int32(90).tobytes())

@@ -25,8 +25,9 @@ from dplasso.data.store.format import (
     read_header,
 )
 from dplasso.data.store.kernel import first_outside, maps_agree, pointers_rise
-from dplasso.data.store.place import is_being_written, partial_directory
+from dplasso.data.store.place import partial_directory
 from dplasso.errors import StoreError
+from dplasso.files.lock import is_held
 from dplasso.matrix.compressed import Compressed
 
 _CHECK_ENTRIES = 1 << 22
@@ -310,7 +311,7 @@ def _check_finished(path: Path) -> None:
         raise StoreError(f"{path} is not a dplasso store: it has no {HEADER_FILE}")
     if path.exists():
         raise StoreError(f"{path} is a file, not a dplasso store; make a store of it with convert")
-    if is_being_written(path):
+    if is_held(path):
         raise StoreError(f"{path} is still being written; wait for it")
     if partial_directory(path).is_dir():
         raise StoreError(f"{path} is unfinished: its conversion was cut off; run it again")

@@ -36,12 +36,12 @@ from dplasso.data.store.place import (
     OFFSETS_FILE,
     check_place,
     put_in_place,
-    report_disk_full,
     unfinished,
 )
 from dplasso.data.store.reader import Store, open_store
 from dplasso.data.store.row_writer import RowWriter
 from dplasso.errors import DataError
+from dplasso.files.atomic import report_disk_full
 
 StageProgress = Callable[[str, int, int], None]
 DEFAULT_MEMORY = 2 * 2**30

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dplasso.errors import LedgerError
+from dplasso.files.atomic import sync_directory
 from dplasso.privacy.ledger.composition import capacity
 from dplasso.privacy.ledger.rows import LedgerPath, insert_dataset, read_rows, transaction
 from dplasso.privacy.ledger.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
@@ -59,7 +60,7 @@ def create_ledger(
             db.execute("PRAGMA journal_mode = WAL")
         # A link, unlike a rename, never takes the place of a file that appeared meanwhile.
         os.link(temporary, target)
-        _sync_directory(target)
+        sync_directory(target.parent)
     except FileExistsError:
         raise LedgerError(f"{target} exists already; a ledger is never overwritten") from None
     except (OSError, sqlite3.Error) as error:
@@ -171,13 +172,3 @@ def _checked_budget(epsilon: Any, delta: Any, neighbors: Any) -> tuple[float, fl
             f"a budget of epsilon {epsilon!r} at delta {delta!r} allows no fit at all"
         )
     return values
-
-
-def _sync_directory(path: Path) -> None:
-    """Make the new file's name survive a power failure, where the system lets one do so."""
-    with suppress(OSError):
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
