@@ -83,6 +83,14 @@ def test_rows_are_those_of_scikit_learn(tmp_path, hashing):
     np.testing.assert_array_equal(y, [1, 0, 1, 0, 1])
 
 
+@pytest.mark.parametrize("write", [write_csv, write_jsonl])
+def test_a_byte_order_mark_is_left_out(tmp_path, write):
+    path = write(tmp_path / ("t.csv" if write is write_csv else "t.jsonl"), TEXTS, LABELS)
+    expected = read(path)[0]
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert abs(read(path)[0] - expected).nnz == 0
+
+
 @given(
     texts=st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1
@@ -311,7 +319,7 @@ class TestSettings:
         path = write_csv(tmp_path / "t.csv", TEXTS, LABELS)
         with pytest.raises(ValueError, match="both text and label"):
             text_source(path, text_column="y", label_column="y", hashing=TextHashing())
-        with pytest.raises(ValueError, match="at least one file"):
+        with pytest.raises(ValueError, match="give at least one"):
             text_source([], text_column="body", label_column="y", hashing=TextHashing())
 
     def test_description_is_enough_to_hash_again(self):

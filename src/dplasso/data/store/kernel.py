@@ -48,29 +48,6 @@ def scan_values(values, first):
 
 
 @njit(cache=True, nogil=True)
-def number_by_count(counts, start, internal):
-    """Renumber columns by falling count, ties by column; `start` is zeros, one per count."""
-    for j in range(counts.size):
-        start[counts[j]] += 1
-    place = np.int64(0)
-    for c in range(start.size - 1, -1, -1):
-        n = start[c]
-        start[c] = place
-        place += n
-    for j in range(counts.size):
-        c = counts[j]
-        internal[j] = start[c]
-        start[c] += 1
-
-
-@njit(cache=True, nogil=True)
-def invert(permutation, inverse):
-    """Write the inverse of a permutation."""
-    for j in range(permutation.size):
-        inverse[np.uint64(permutation[j])] = j
-
-
-@njit(cache=True, nogil=True)
 def column_starts(counts, original, indptr):
     """Write where each renumbered column starts."""
     total = np.int64(0)

@@ -31,7 +31,7 @@ from dplasso.data.store.format import (
     index_dtype,
     map_array,
 )
-from dplasso.data.store.kernel import column_starts, invert, number_by_count
+from dplasso.data.store.kernel import column_starts
 from dplasso.data.store.place import (
     OFFSETS_FILE,
     check_place,
@@ -42,6 +42,7 @@ from dplasso.data.store.reader import Store, open_store
 from dplasso.data.store.row_writer import RowWriter
 from dplasso.errors import DataError
 from dplasso.files.atomic import report_disk_full
+from dplasso.matrix.numbering import invert, number_by_count
 
 StageProgress = Callable[[str, int, int], None]
 DEFAULT_MEMORY = 2 * 2**30

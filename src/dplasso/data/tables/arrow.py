@@ -6,7 +6,7 @@ which ones exist. One encoding is an exception by nature: list columns without `
 the largest index that occurs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import BlockSource, RowBlock
-from dplasso.data.source_files import source_files
+from dplasso.data.source_files import Paths, source_files
 from dplasso.data.streams import Progress
 from dplasso.data.tables.files import (
     ARROW_SUFFIXES,
@@ -91,16 +91,14 @@ Encoding = ListColumns | Categories | HashedCategories
 _Rows = tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]
 
 
-def arrow_source(
-    paths: str | Path | Iterable[str | Path], encoding: Encoding, *, label_column: str
-) -> BlockSource:
+def arrow_source(paths: Paths, encoding: Encoding, *, label_column: str) -> BlockSource:
     """Open Parquet or Arrow IPC (Feather 2) files as a stream of row blocks.
 
     Parameters
     ----------
     paths : str, Path or iterable of these
-        Files that make one data set, in this order: ``.parquet``, ``.pq``, ``.arrow``,
-        ``.feather``, ``.ipc``.
+        Files, or patterns, that make one data set, in this order: ``.parquet``, ``.pq``,
+        ``.arrow``, ``.feather``, ``.ipc``.
     encoding : ListColumns, Categories or HashedCategories
         How a record becomes a sparse row.
     label_column : str

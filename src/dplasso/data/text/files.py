@@ -98,9 +98,8 @@ class _Lines:
 
     def __iter__(self) -> Iterator[str]:
         for block in self._blocks:
-            encoding = "utf-8" if self.number else "utf-8-sig"
             try:
-                text = block.text.decode(encoding)
+                text = block.text.decode()
             except UnicodeDecodeError as error:
                 number = self.number + block.text.count(b"\n", 0, error.start) + 1
                 raise DataError(

@@ -5,7 +5,7 @@ are ``2**bits`` columns whatever the texts hold. A vocabulary learnt from the re
 which words occur.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import BlockSource, RowBlock
-from dplasso.data.source_files import source_files
+from dplasso.data.source_files import Paths, source_files
 from dplasso.data.streams import Progress
 from dplasso.data.tables.hashing import check_hash_bits
 from dplasso.data.text.files import TextRecord, check_text_file, text_records
@@ -52,7 +52,7 @@ class TextHashing:
 
 
 def text_source(
-    paths: str | Path | Iterable[str | Path],
+    paths: Paths,
     *,
     text_column: str,
     label_column: str,
@@ -63,7 +63,7 @@ def text_source(
     Parameters
     ----------
     paths : str, Path or iterable of these
-        Files that make one data set, in this order; see `text_records` for the kinds.
+        Files, or patterns, that make one data set, in this order; see `text_records` for the kinds.
     text_column, label_column : str
         Where text and label are.
     hashing : TextHashing
