@@ -73,12 +73,15 @@ class BlockSource:
         total)`` is called along the way.
     total : int or None
         What `progress` counts up to: bytes on disk or rows; None if it is not known.
+    columns_declared : bool
+        Whether `n_features`, where known, is public: declared, not taken from the data.
     """
 
     name: str
     n_features: int | None
     blocks: Blocks
     total: int | None
+    columns_declared: bool = True
 
 
 def block_source(
@@ -122,6 +125,7 @@ def block_source(
         layout = check_format(n_features, zero_based, label_map)
         svmlight = partial(_svmlight_blocks, files, layout)
         return BlockSource(files.name, n_features, svmlight, files.total)
+    declared = n_features is not None
     if n_features is None:
         n_features = max(npz_shape(path)[1] for path in files.paths)
 
@@ -136,7 +140,7 @@ def block_source(
         )
         yield from _cut(X, y, memory_bytes)
 
-    return BlockSource(files.name, n_features, npz, files.total)
+    return BlockSource(files.name, n_features, npz, files.total, declared)
 
 
 def _svmlight_blocks(
@@ -211,7 +215,7 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
             if progress is not None:
                 progress(done, labels.size)
 
-    return BlockSource(name, rows.shape[1], blocks, labels.size)
+    return BlockSource(name, rows.shape[1], blocks, labels.size, columns_declared=False)
 
 
 def _cut(X: csr_array, y: NDArray[Any], memory_bytes: int) -> Iterator[RowBlock]:

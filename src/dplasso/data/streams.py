@@ -181,7 +181,8 @@ def line_blocks(
     """Yield a file's text in blocks of whole lines, decompressed by the file's suffix.
 
     One thread reads and decompresses the next block while the caller works on the last one.
-    Only the last block may lack a line end; a byte-order mark is left out. At most three blocks are in memory.
+    Only the last block may lack a line end; a byte-order mark is left out. At most three blocks
+    are in memory.
 
     Parameters
     ----------

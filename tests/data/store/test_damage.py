@@ -165,6 +165,24 @@ def test_an_index_out_of_range(damaged, which, index):
             store.X.tocsr()
 
 
+@pytest.mark.parametrize("which", ["rows", "columns"])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_value_that_is_not_finite(tmp_path, which, value, kind):
+    X = random_matrix(40, 90, 0.08).astype(kind)
+    X.data[::2] = np.finfo(kind).max
+    X.data[1::2] = np.finfo(kind).min
+    path = tmp_path / "s"
+    write_store(block_source(X, np.arange(40) % 2), path)
+    check_entries(open_store(path))
+    at = DATA_OFFSET + np.dtype(kind).itemsize * 5
+    overwrite(path, f"{which}.values.npy", at, kind(value).tobytes())
+    problem = f"{which}.values.npy is damaged: entry 5 is .*, not a finite number"
+    with pytest.raises(StoreError, match=problem):
+        check_entries(open_store(path))
+    check_entries(open_store(path), "columns" if which == "rows" else "rows")
+
+
 def test_a_wrong_index_far_from_the_start_is_found(damaged, monkeypatch):
     from dplasso.data.store import reader as store_reader
 

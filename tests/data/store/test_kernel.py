@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dplasso.data.store import kernel as kernel
+from dplasso.data.store import kernel
+from dplasso.matrix import numbering
 
 counts_lists = st.lists(st.integers(0, 9), min_size=1, max_size=40)
 
@@ -15,8 +16,8 @@ def test_numbering_is_a_stable_sort_by_falling_count(counts):
     internal, original = np.empty((2, len(counts)), np.int32)
     starts = np.empty(len(counts) + 1, np.int64)
     array = np.array(counts)
-    kernel.number_by_count(array, np.zeros(array.max() + 1, np.int64), internal)
-    kernel.invert(internal, original)
+    numbering.number_by_count(array, np.zeros(array.max() + 1, np.int64), internal)
+    numbering.invert(internal, original)
     kernel.column_starts(array, original, starts)
     expected = sorted(range(len(counts)), key=lambda j: (-counts[j], j))
     assert original.tolist() == expected

@@ -22,6 +22,8 @@ FORMAT = "dplasso-store"
 VERSION = 1
 HEADER_FILE = "header.json"
 PARTIAL_SUFFIX = ".partial"
+# An entry of the origin, where readers of version 0.1.0 let it pass.
+COLUMNS_DECLARED = "columns_declared"
 # Bytes before an array's data: the length numpy itself gives the header of a flat array.
 DATA_OFFSET = 128
 # The labels, beside these, may be of any plain type.

@@ -155,18 +155,21 @@ def maps_agree(internal, original):
 
 
 @njit(cache=True, nogil=True)
-def first_outside(indices, limit):
-    """Return the position of the first index that is not in 0 to limit - 1, or -1."""
+def first_outside(words, limit, mask=-1):
+    """Return the position of the first number, masked, that is not in 0 to limit - 1, or -1."""
+    of_type = words.dtype.type
+    mask = of_type(mask)
     # A block at a time without a branch inside, which the compiler turns into vector code.
     block = 4096
-    for begin in range(0, indices.size, block):
-        part = indices[begin : begin + block]
-        smallest, largest = part[0], part[0]
+    for begin in range(0, words.size, block):
+        part = words[begin : begin + block]
+        smallest, largest = part[0] & mask, part[0] & mask
         for p in range(part.size):
-            smallest = min(smallest, part[p])
-            largest = max(largest, part[p])
+            word = of_type(part[p] & mask)
+            smallest, largest = min(smallest, word), max(largest, word)
         if smallest < 0 or largest >= limit:
             for p in range(part.size):
-                if part[p] < 0 or part[p] >= limit:
+                word = part[p] & mask
+                if word < 0 or word >= limit:
                     return begin + p
     return -1

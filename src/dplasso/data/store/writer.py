@@ -23,6 +23,7 @@ from dplasso.data.store.external_transpose import (
     sort_parts,
 )
 from dplasso.data.store.format import (
+    COLUMNS_DECLARED,
     HEADER_FILE,
     ArrayEntry,
     StoreHeader,
@@ -79,8 +80,8 @@ def write_store(
     force : bool, default=False
         Whether a store at `path` may be replaced; it stays until the new one is complete.
     origin : mapping, optional
-        How the columns were made, kept in the header: plain JSON. Default: the attribute of that
-        name of the source, if it has one.
+        How the columns were made, kept in the header: plain JSON. Whether their number was
+        declared is added.
     progress : callable, optional
         Called as ``progress(stage, done, total)``; stages are "reading", "dealing" and "sorting".
     n_threads : int, default=1
@@ -104,8 +105,8 @@ def write_store(
     """
     place = Path(path).resolve()
     check_place(place, force=force)
-    if origin is None:
-        origin = getattr(source, "origin", None)
+    declared = source.n_features is not None and source.columns_declared
+    origin = {**(origin or {}), COLUMNS_DECLARED: declared}
     budget = max(memory - _anonymous_bytes(), memory // 2)
     tell = progress or _untold
     with unfinished(place) as directory:
@@ -125,7 +126,7 @@ def _write_arrays(
     directory: Path,
     place: Path,
     source: BlockSource,
-    origin: Mapping[str, Any] | None,
+    origin: Mapping[str, Any],
     budget: int,
     tell: StageProgress,
     n_threads: int,
