@@ -6,7 +6,7 @@ import numpy as np
 
 from dplasso import BudgetError, DPLassoClassifier
 from dplasso.privacy.ledger import Charge, capacity, charge_of, finish, reserve
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 
 UNIT = 10**30
 

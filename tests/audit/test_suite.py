@@ -10,7 +10,7 @@ from audit.mutants import settings
 from dplasso.audit import Plan, claim_of, make_report, run_audits
 from dplasso.audit.plot import allowed_power, audit_picture
 from dplasso.audit.targets import builder
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 
 SMALL = Plan(runs=400, canaries=100, false_alarm=1e-4)
 

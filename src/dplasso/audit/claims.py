@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.privacy.mechanism import DRAW_ERROR, Mechanism
+from dplasso.privacy.mechanisms import SAMPLING_ERROR, Mechanism
 
 
 class Data(NamedTuple):
@@ -144,7 +144,7 @@ def claim_of(mechanism: Mechanism) -> Claim:
     Parameters
     ----------
     mechanism : Mechanism
-        Of `dplasso.privacy.mechanism.build_mechanism`, with finite epsilon.
+        Of `dplasso.privacy.mechanisms.build_mechanism`, with finite epsilon.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def claim_of(mechanism: Mechanism) -> Claim:
         eps0, step_delta = mechanism.epsilon / root, 0.0
     else:
         eps0 = mechanism.eps0
-        step_delta = DRAW_ERROR * (1.0 + math.exp(min(eps0, 700.0)))
+        step_delta = SAMPLING_ERROR * (1.0 + math.exp(min(eps0, 700.0)))
     return Claim(
         epsilon=mechanism.epsilon,
         delta=mechanism.delta,

@@ -119,7 +119,7 @@ def spend(
 ) -> None:
     """Charge a fit that was made elsewhere."""
     from dplasso.privacy.ledger import charge_of, finish, pick, read_budgets, reserve
-    from dplasso.privacy.mechanism import build_mechanism
+    from dplasso.privacy.mechanisms import build_mechanism
 
     relation = pick(read_budgets(ledger), dataset, ledger).neighbors
     mechanism = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=relation)
@@ -304,7 +304,7 @@ def _after(budget: "Budget", epsilon: float, delta: float, n_iter: int) -> dict[
     from dataclasses import replace
 
     from dplasso.privacy.ledger import Entry, affords, charge_of, epsilon_total, largest_epsilon
-    from dplasso.privacy.mechanism import build_mechanism
+    from dplasso.privacy.mechanisms import build_mechanism
 
     charge = charge_of(
         build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=budget.neighbors)

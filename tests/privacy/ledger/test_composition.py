@@ -21,7 +21,7 @@ from dplasso.privacy.ledger import (
     largest_epsilon,
 )
 from dplasso.privacy.ledger.refusal import refuse_overspending, rounded_down
-from dplasso.privacy.mechanism import EXPONENT_SLACK, build_mechanism
+from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
 from workers_ledger import charge, raw_charge
 
 
@@ -49,7 +49,7 @@ def test_different_fits_add_up_as_their_steps_do():
     settings_ = [(1.0, 1e-6, 7), (0.3, 1e-4, 3), (2.0, 1e-7, 20), (0.05, 1e-3, 1)]
     mechanisms = [build_mechanism(epsilon=e, delta=d, n_iter=t) for e, d, t in settings_]
     budget = with_charges([charge_of(mechanism) for mechanism in mechanisms])
-    draws = sum(mechanism.draw_error for mechanism in mechanisms)
+    draws = sum(mechanism.sampling_delta for mechanism in mechanisms)
     slow = listed_epsilon([(m.eps0_accounted, m.n_iter) for m in mechanisms], 1e-5 - draws)
     total = epsilon_total(budget.rho, budget.draw_delta, 1e-5)
     assert total == pytest.approx(slow, rel=1e-12)
@@ -63,7 +63,7 @@ def test_a_charge_is_the_accounted_step_not_the_smaller_one_that_is_drawn():
     drawn = 50 * Fraction(mechanism.eps0) ** 2 / 8
     cost = charge_of(mechanism)
     assert 0 <= cost.rho - accounted * UNITS < 1
-    assert 0 <= cost.draw_delta - Fraction(mechanism.draw_error) * UNITS < 1
+    assert 0 <= cost.draw_delta - Fraction(mechanism.sampling_delta) * UNITS < 1
     assert cost.rho > drawn * UNITS * (1 + Fraction(EXPONENT_SLACK))
     assert (cost.n_iter, cost.eps0) == (50, mechanism.eps0_accounted)
 

@@ -20,7 +20,7 @@ from dplasso.privacy.ledger.store import (
     read_budgets,
     reserve,
 )
-from dplasso.privacy.mechanism import Mechanism
+from dplasso.privacy.mechanisms import Mechanism
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """What several fits on one data set cost together, in integers.
 
 A fit of T steps, each eps0-bounded-range, is ``T eps0^2 / 8``-zCDP but for a part of delta that
-covers the inexactness of its draws (`dplasso.privacy.mechanism`). Adaptively chosen fits add up in
+covers the inexactness of its draws (`dplasso.privacy.mechanisms`). Adaptively chosen fits add up in
 both numbers (arXiv 1605.02065, lemma 2.3 and section 8): with R the sum of the first and E the sum
 of the second, all of them together are (epsilon, delta)-differentially private with the epsilon
 that the accountant reports for R-zCDP at ``delta - E``. Epsilons are never added.
@@ -19,7 +19,7 @@ from typing import Any
 
 from dplasso.errors import LedgerError
 from dplasso.privacy.accounting import renyi_orders
-from dplasso.privacy.mechanism import Mechanism, build_mechanism
+from dplasso.privacy.mechanisms import Mechanism, build_mechanism
 
 # Units to 1: of rho, and of delta.
 UNITS = 10**30
@@ -154,7 +154,7 @@ def charge_of(mechanism: Mechanism) -> Charge:
     rho = mechanism.n_iter * Fraction(mechanism.eps0_accounted) ** 2 / 8
     return Charge(
         rho=math.ceil(rho * UNITS),
-        draw_delta=math.ceil(Fraction(mechanism.draw_error) * UNITS),
+        draw_delta=math.ceil(Fraction(mechanism.sampling_delta) * UNITS),
         epsilon=mechanism.epsilon,
         delta=mechanism.delta,
         n_iter=mechanism.n_iter,
@@ -296,7 +296,7 @@ def largest_epsilon(budget: Budget, *, delta: float, n_iter: int, fits: int = 1)
         epsilon = _epsilon_of(rho, delta)
         if epsilon <= 0:
             return 0.0
-        draws = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter).draw_error
+        draws = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter).sampling_delta
     epsilon = _epsilon_of(n_iter * eps0**2 / 8.0, delta - draws)
     step = 2.0**-44
     for _ in range(_STEPS_DOWN):
