@@ -163,7 +163,7 @@ def _svmlight_blocks(
 
 
 def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource:
-    """Give a matrix in memory as a stream of row blocks, to write it to a store for example.
+    """Return a matrix in memory as a stream of row blocks, to write it to a store for example.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ Paths = str | Path | Iterable[str | Path] | SourceFiles
 
 
 def source_files(paths: Paths) -> SourceFiles:
-    """Look up the files of a data set, of whatever kind.
+    """Return the files of a data set, of whatever kind.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ BLOCK_BYTES = 2 << 20
 """Decompressed bytes handed on at a time; a longer line makes a longer block."""
 
 MAX_LINE_BYTES = 1 << 30
-"""A file with a longer line is refused: it is no text, and would fill the memory."""
+"""A file with a longer line is refused: it is not text, and would fill the memory."""
 
 _MAGIC = {
     b"\x1f\x8b": "gzip (.gz)",

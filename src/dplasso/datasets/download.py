@@ -53,7 +53,7 @@ def download(
     progress : callable, optional
         Called as ``progress(done, total)`` in bytes; what an earlier run left counts as done.
     attempts : int, default=3
-        How often a broken connection is taken up again before giving up.
+        How often a broken download is resumed before giving up.
     wait : float, default=1.0
         Seconds between attempts.
 

@@ -103,9 +103,9 @@ def test_any_flipped_bit_is_found_by_verify(whole, data):
     content = path.read_bytes()
     at = data.draw(st.integers(0, len(content) - 1))
     bit = data.draw(st.integers(0, 7))
-    spoilt = bytearray(content)
-    spoilt[at] ^= 1 << bit
-    path.write_bytes(spoilt)
+    corrupted = bytearray(content)
+    corrupted[at] ^= 1 << bit
+    path.write_bytes(corrupted)
     try:
         try:
             store = open_store(whole, verify=True)
@@ -126,11 +126,11 @@ def test_without_verify_the_kernels_stay_inside_their_arrays(whole, data):
     name = data.draw(st.sampled_from([name for name in FILES if name.endswith(".npy")]))
     path = whole / name
     content = path.read_bytes()
-    spoilt = bytearray(content)
+    corrupted = bytearray(content)
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(DATA_OFFSET, len(content) - 1))
-        spoilt[at] = data.draw(st.integers(0, 255))
-    path.write_bytes(spoilt)
+        corrupted[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(corrupted)
     try:
         store = open_store(whole)
         check_entries(store)

@@ -257,7 +257,7 @@ def test_progress_covers_every_stage(tmp_path):
     source = block_source(X, labels_of(X))
     write_store(source, tmp_path / "s", progress=lambda *call: calls.append(call), n_threads=2)
     last = {stage: (done, total) for stage, done, total in calls}
-    assert last == {"reading": (60, 60), "dealing": (X.nnz, X.nnz), "sorting": (X.nnz, X.nnz)}
+    assert last == {"reading": (60, 60), "partitioning": (X.nnz, X.nnz), "sorting": (X.nnz, X.nnz)}
 
 
 def test_two_stores_of_one_source_are_the_same_bytes(tmp_path):

@@ -166,7 +166,7 @@ def test_a_source_that_fails_leaves_nothing(tmp_path):
 
 def test_ctrl_c_leaves_nothing(tmp_path):
     def interrupt(stage, done, total):
-        if stage == "dealing":
+        if stage == "partitioning":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -202,7 +202,7 @@ def test_only_a_store_is_ever_replaced(tmp_path, force):
 
 @pytest.mark.parametrize("name", ["s.partial", "s.replaced"])
 def test_names_of_unfinished_stores_are_taken(tmp_path, name):
-    with pytest.raises(StoreError, match="is no name for a store"):
+    with pytest.raises(StoreError, match="cannot be the name of a store"):
         convert(tmp_path / name)
 
 
@@ -221,7 +221,7 @@ def test_while_a_store_is_being_written(tmp_path):
             convert(tmp_path / "s")
 
     convert(tmp_path / "s", progress=look)
-    assert seen == ["reading", "dealing", "sorting"]
+    assert seen == ["reading", "partitioning", "sorting"]
     assert_holds(open_store(tmp_path / "s"), X, Y)
 
 

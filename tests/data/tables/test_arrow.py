@@ -319,7 +319,7 @@ class TestHashedCategories:
     def test_lists_are_no_categories(self, tmp_path, suffix):
         path = write(tmp_path / f"t{suffix}", pa.table({"a": [[1], [2]], "y": [0, 1]}))
         source = arrow_source(path, HashedCategories(["a"], 8), label_column="y")
-        with pytest.raises(DataError, match=r"column 'a': .*list.* is no category"):
+        with pytest.raises(DataError, match=r"column 'a': .*list.* is not a category"):
             list(source.blocks(MEMORY))
 
 

@@ -94,10 +94,10 @@ def renumber(columns, internal, part_of_column, counts):
 
 
 @njit(cache=True, nogil=True)
-def deal(
+def partition(
     columns, values, indptr, first, part_of_column, first_column, position, offsets, rows, out
 ):
-    """Deal the entries of some rows out to the parts, keeping their order.
+    """Partition the entries of some rows, keeping their order.
 
     `columns` and `values` are those of the entries from `first` on; `offsets` receives columns
     counted from the part's first one, `rows` the rows, `out` the values.
@@ -122,7 +122,7 @@ def deal(
 
 @njit(cache=True, nogil=True)
 def place_part(offsets, rows, values, position, sorted_rows, sorted_values):
-    """Sort entries by column, keeping their order; `position` holds where each column goes on."""
+    """Sort entries by column, keeping their order; `position` is each column's next place."""
     for p in range(offsets.size):
         k = np.uint64(offsets[p])
         place = np.uint64(position[k])
@@ -134,7 +134,7 @@ def place_part(offsets, rows, values, position, sorted_rows, sorted_values):
 
 @njit(cache=True, nogil=True)
 def pointers_rise(indptr, n_entries):
-    """Tell whether row or column pointers rise from 0 to the number of entries."""
+    """Return whether row or column pointers rise from 0 to the number of entries."""
     if indptr[0] != 0 or indptr[indptr.size - 1] != n_entries:
         return False
     falls = 0
@@ -145,7 +145,7 @@ def pointers_rise(indptr, n_entries):
 
 @njit(cache=True, nogil=True)
 def maps_agree(internal, original):
-    """Tell whether two maps of the columns are inverse to each other."""
+    """Return whether two maps of the columns are inverse to each other."""
     size = np.uint64(internal.size)
     for k in range(original.size):
         j = np.uint64(original[k])

@@ -45,7 +45,7 @@ def check_place(path: Path, *, force: bool) -> None:
     """
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
         raise StoreError(
-            f"{path} is no name for a store: {PARTIAL_SUFFIX} and {REPLACED_SUFFIX} mark "
+            f"{path} cannot be the name of a store: {PARTIAL_SUFFIX} and {REPLACED_SUFFIX} mark "
             "unfinished ones"
         )
     if not path.parent.is_dir():

@@ -175,7 +175,7 @@ class StoreMatrix:
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
-    """Tell whether there is a store, perhaps damaged, at `path`."""
+    """Return whether there is a store, perhaps damaged, at `path`."""
     return (Path(path) / HEADER_FILE).is_file()
 
 
@@ -246,7 +246,7 @@ def _map_store(directory: Path) -> Store:
 
 
 def _is_still(directory: Path, before: os.stat_result) -> bool:
-    """Tell whether a store has not been replaced since, so that its files belong together."""
+    """Return whether a store has not been replaced since, so that its files belong together."""
     try:
         return os.path.samestat(directory.stat(), before)
     except FileNotFoundError:
@@ -329,7 +329,7 @@ def _verify(store: Store, progress: Callable[[int, int], None] | None, n_threads
 
 
 def _check_finished(path: Path) -> None:
-    """Refuse what is no store, and say what it is."""
+    """Refuse what is not a store, and say what it is."""
     if path.name.endswith(PARTIAL_SUFFIX):
         raise StoreError(f"{path} is an unfinished store; run the conversion again")
     if (path / HEADER_FILE).is_file():

@@ -19,7 +19,7 @@ from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.data.store.external_transpose import (
     Orientation,
     cut_parts,
-    renumber_and_deal,
+    renumber_and_partition,
     sort_parts,
 )
 from dplasso.data.store.format import (
@@ -83,7 +83,8 @@ def write_store(
         How the columns were made, kept in the header: plain JSON. Whether their number was
         declared is added.
     progress : callable, optional
-        Called as ``progress(stage, done, total)``; stages are "reading", "dealing" and "sorting".
+        Called as ``progress(stage, done, total)``; stages are "reading", "partitioning" and
+        "sorting".
     n_threads : int, default=1
         Threads for the second and third pass. Neither they nor `memory` change the store.
 
@@ -216,14 +217,14 @@ def _transpose(
         if writer:
             writer.reserve(n_entries)
     shares = {"memory": working, "n_threads": n_threads}
-    spill.indices.pieces = renumber_and_deal(
+    spill.indices.pieces = renumber_and_partition(
         rows,
         internal,
         parts,
         starts,
         columns,
         offsets,
-        progress=_sum("dealing", n_entries, tell),
+        progress=_sum("partitioning", n_entries, tell),
         **shares,
     )
     with ThreadPoolExecutor(1) as pool:
@@ -248,7 +249,7 @@ def _finish(writers: Mapping[str, ArrayWriter | None]) -> dict[str, ArrayEntry]:
 def _number_columns(
     directory: Path, spill: RowWriter, budget: int, new: Callable[[Path, Any], ArrayWriter]
 ) -> tuple[NDArray[Any], dict[str, ArrayEntry]]:
-    """Renumber columns by popularity; write both maps and where each column starts."""
+    """Renumber columns by frequency; write both maps and where each column starts."""
     n_columns, index = spill.n_columns, index_dtype(spill.n_columns)
     counts = spill.counts[:n_columns]
     spill.counts = counts[:0]
@@ -310,7 +311,7 @@ def _sum(stage: str, total: int, tell: StageProgress) -> Callable[[int], None]:
 
 
 def _untold(_stage: str, _done: int, _total: int) -> None:
-    """Tell nobody."""
+    """Report to nobody."""
 
 
 def _anonymous_bytes() -> int:

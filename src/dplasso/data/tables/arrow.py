@@ -140,7 +140,7 @@ def arrow_source(paths: Paths, encoding: Encoding, *, label_column: str) -> Bloc
 
 
 def _check(encoding: Encoding) -> list[str]:
-    """Refuse an encoding that makes no sense; give the columns it reads."""
+    """Refuse an encoding that makes no sense; return the columns it reads."""
     match encoding:
         case ListColumns(indices, values, n_features):
             if n_features is not None and not 1 <= n_features < 2**63:
@@ -257,7 +257,7 @@ def _list_values(
 
 
 def _flat_list(path: Path, column: str, batch: Batch) -> tuple[NDArray[np.int64], pa.Array]:
-    """Give the starts of the lists, from 0, and their items end to end."""
+    """Return the starts of the lists, from 0, and their items end to end."""
     lists = batch.records.column(column)
     kind = lists.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or _is_fixed_list(kind)):
@@ -311,7 +311,7 @@ def _hashed_rows(encoding: HashedCategories, path: Path, batch: Batch) -> _Rows:
             coded = values.cast(pa.string()).dictionary_encode()
         except pa.ArrowException as error:
             raise DataError(
-                f"{path}, column {column!r}: {values.type} is no category; give a column of "
+                f"{path}, column {column!r}: {values.type} is not a category; give a column of "
                 "strings, numbers or bools"
             ) from error
         # The distinct values of this batch are hashed once each; none is kept.

@@ -166,7 +166,8 @@ def _json_records(
                 raise DataError(f"{path}, {where}: there is no {key!r}")
         text = record[text_column]
         if not isinstance(text, str):
-            raise DataError(f"{path}, {where}: {text_column!r} is {json.dumps(text)[:40]}, no text")
+            shown = json.dumps(text)[:40]
+            raise DataError(f"{path}, {where}: {text_column!r} is {shown}, not text")
         yield TextRecord(text, record[label_column], where, lines.done)
 
 

@@ -47,7 +47,7 @@ class TextHashing:
     lowercase: bool = True
 
     def describe(self) -> dict[str, Any]:
-        """Give everything that hashing another text the same way needs, JSON-safe."""
+        """Return everything that hashing another text the same way needs, JSON-safe."""
         return {"hashing": "MurmurHash3, signed 32 bits, seed 0", **asdict(self)}
 
 
@@ -151,7 +151,7 @@ def _labels(path: Path, chunk: list[TextRecord], kind: str | None) -> tuple[str,
         label = _as_kind(record.label, kind)
         if label is None:
             raise DataError(
-                f"{path}, {record.where}: the label {record.label!r} is no {kind}, as the first "
+                f"{path}, {record.where}: the label {record.label!r} is not a {kind}, as the first "
                 "label is"
                 if kind != "label"
                 else f"{path}, {record.where}: {record.label!r} cannot be a label; give a finite "
