@@ -5,7 +5,8 @@ _ARCHIVE = (
         "dplasso.files.archive",
         "dplasso.model",
         "dplasso.checkpoint.format",
-        "dplasso.files.label_json",
+        "dplasso.files.labels",
+        "dplasso.files.release_header",
     ),
     *("dplasso.privacy.statement", "dplasso.privacy.parameters"),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from dplasso.data.files import Dataset, read_data
 from dplasso.datasets.adult import crosses, load_adult
-from dplasso.datasets.synthetic.generate import make_twin
+from dplasso.datasets.synthetic.generate import make_synthetic
 from evidence.benchmarks.config import DataSpec
 
 
@@ -41,7 +41,7 @@ def load(spec: DataSpec, context: Context) -> Dataset:
         If it is a file, and not there.
     """
     if spec.twin is not None:
-        made = make_twin(
+        made = make_synthetic(
             spec.twin,
             scale=spec.scale,
             seed=spec.seed,

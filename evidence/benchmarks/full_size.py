@@ -37,7 +37,7 @@ def tell(event: str, **more: Any) -> None:
 def generate(given: argparse.Namespace) -> None:
     """Make the store; the body of a child process."""
     from dplasso.data.store import write_store
-    from dplasso.datasets.synthetic.generate import twin_source
+    from dplasso.datasets.synthetic.generate import synthetic_source
 
     stages: list[str] = []
 
@@ -48,7 +48,7 @@ def generate(given: argparse.Namespace) -> None:
 
     threads = len(os.sched_getaffinity(0))
     tell("begun")
-    source = twin_source(given.twin, given.scale, given.seed, n_jobs=threads)
+    source = synthetic_source(given.twin, given.scale, given.seed, n_jobs=threads)
     store = write_store(
         source, given.store, memory=int(given.memory), progress=progress, n_threads=threads
     )

@@ -152,13 +152,13 @@ def _scale(text: str, spec: str) -> float:
 
 
 def _twin(name: str, scale: float, seed: int, n_jobs: int) -> Source:
-    from dplasso.datasets.synthetic.generate import make_twin
+    from dplasso.datasets.synthetic.generate import make_synthetic
     from dplasso.datasets.synthetic.plan import scaled_shape
 
     shape = scaled_shape(name, scale, None, None)
 
     def load() -> tuple[csr_array, NDArray[np.int8]]:
-        made = make_twin(name, scale=scale, seed=seed, n_jobs=n_jobs)
+        made = make_synthetic(name, scale=scale, seed=seed, n_jobs=n_jobs)
         return made.X, (made.y > 0).astype(np.int8)
 
     part = "" if scale == 1.0 else f", {scale:g} of its rows and columns"

@@ -23,8 +23,8 @@ from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpo
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator, settings_of
 from dplasso.estimators.lasso import DPLassoClassifier
-from dplasso.files.archive import params_to_json
 from dplasso.files.lock import claim, sidecar_path
+from dplasso.files.release_header import params_to_json
 from dplasso.model import Release
 from dplasso.model.release import empty_release
 from dplasso.privacy.ledger import Payment, Reservation

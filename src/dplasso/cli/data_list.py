@@ -42,7 +42,7 @@ def list_sets(base_url: BaseUrl = None, as_json: options.AsJson = False) -> None
                 "nnz": entry.n_nonzeros,
                 "store_bytes": entry.store_bytes,
                 "source": base + (there.name if there else entry.files[0]),
-                "twin": entry.twin,
+                "twin": entry.synthetic,
                 "downloaded": there,
                 "download_bytes": there.stat().st_size if there else None,
             }

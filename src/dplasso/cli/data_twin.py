@@ -48,14 +48,14 @@ def twin(
     budget = parse_memory(memory)
     from dplasso.data.store import describe, write_store
     from dplasso.data.store.place import check_place
-    from dplasso.datasets.synthetic.generate import twin_source
+    from dplasso.datasets.synthetic.generate import synthetic_source
 
     check_place(out.absolute(), force=force)
     started = time.perf_counter()
     threads = jobs or len(os.sched_getaffinity(0))
     with progress_bars() as bars, ExitStack() as shown:
         written = write_store(
-            twin_source(name, scale, seed, n_jobs=threads),
+            synthetic_source(name, scale, seed, n_jobs=threads),
             out,
             memory=budget,
             force=force,

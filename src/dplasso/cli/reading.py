@@ -109,7 +109,7 @@ def read(
         If it cannot be opened.
     """
     from dplasso.data.files import read_data
-    from dplasso.data.paths import expand, named
+    from dplasso.data.source_files import source_files
 
     if any(Path(name).is_dir() for name in paths):
         return _open_store(
@@ -122,8 +122,8 @@ def read(
             },
             n_features,
         )
-    files = expand(paths)
-    with bars.task(f"reading {named([Path(path.name) for path in files])}") as progress:
+    files = source_files(paths)
+    with bars.task(f"reading {Path(files.name).name}") as progress:
         data = read_data(
             files,
             n_features=n_features,
@@ -238,7 +238,7 @@ def input_files(data: Sequence[str], *others: Path | None) -> list[Path]:
     DataError
         If a pattern means no file, or a file is named twice.
     """
-    from dplasso.data.paths import expand
+    from dplasso.data.source_files import expand
 
     return [*(expand(data) if data else []), *(path for path in others if path is not None)]
 

@@ -15,7 +15,7 @@ from evidence.benchmarks.run import main, measure_case
 from evidence.benchmarks.tables import ratio, seconds_text, table
 from evidence.benchmarks.timing import LoopTime, StepClock, interleave, middle, time_fit, time_steps
 
-from dplasso.datasets.synthetic.generate import make_twin
+from dplasso.datasets.synthetic.generate import make_synthetic
 
 TINY = """
 [full.table3]
@@ -113,7 +113,7 @@ def folder(tmp_path_factory):
     """A configuration file and a data file in an empty folder."""
     folder = tmp_path_factory.mktemp("bench")
     (folder / "tiny.toml").write_text(TINY)
-    made = make_twin("rcv1", scale=0.02)
+    made = make_synthetic("rcv1", scale=0.02)
     X = made.X
     np.savez(
         folder / "small.npz",
@@ -302,7 +302,7 @@ class TestCompetitors:
     def test_plain_frank_wolfe_ends_where_ours_does(self):
         # Even at this epsilon draws are noisy: over seeds the end varies by 0.0008 (standard
         # deviation) around 0.670; a run that goes nowhere stays at 0.693.
-        data = make_twin("rcv1", scale=0.02)
+        data = make_synthetic("rcv1", scale=0.02)
         X, y = data.X, (data.y > 0).astype(np.int64)
         training = Training(10.0, 200, 1e6, 1e-6, 60.0, 1)
         found = {}
@@ -318,7 +318,7 @@ class TestCompetitors:
         assert ours < 0.68
 
     def test_one_product_takes_time(self):
-        assert product_seconds(make_twin("rcv1", scale=0.01).X, np.float32, 1) > 0
+        assert product_seconds(make_synthetic("rcv1", scale=0.01).X, np.float32, 1) > 0
 
     def test_true_gap_against_the_definition(self):
         rng = np.random.default_rng(0)

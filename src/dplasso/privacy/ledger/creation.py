@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dplasso.errors import LedgerError
+from dplasso.files.atomic import sync_directory
 from dplasso.privacy.ledger.composition import UNITS, Budget, rho_limit
 from dplasso.privacy.ledger.opening import LedgerPath, transaction
 from dplasso.privacy.ledger.rows import insert_dataset, read_rows
@@ -73,7 +74,7 @@ def create_ledger(
             os.fsync(file.fileno())
         # A link, unlike a rename, never takes the place of a file that appeared meanwhile.
         os.link(temporary, target)
-        _sync_directory(target)
+        sync_directory(target.parent)
     except FileExistsError:
         raise LedgerError(f"{target} exists already; a ledger is never overwritten") from None
     except OSError as error:
@@ -197,13 +198,3 @@ def _checked_budget(
             f"a budget of epsilon {epsilon!r} at delta {delta!r} allows no fit at all"
         )
     return budget
-
-
-def _sync_directory(path: Path) -> None:
-    """Make the new file's name survive a power failure, where the system lets one do so."""
-    with suppress(OSError):
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -1,6 +1,6 @@
 import pytest
 
-from dplasso.data.paths import expand, kind_of, named, one_kind
+from dplasso.data.source_files import expand, source_files
 from dplasso.errors import DataError
 
 
@@ -47,14 +47,19 @@ def test_no_file_and_a_file_twice(folder, paths, problem):
 
 
 def test_kinds(folder):
-    files = expand(["part-1.svm", "part-2.svm"])
-    assert one_kind(files) == kind_of(files[0]) == "svmlight"
+    assert source_files(["part-1.svm", "part-2.svm"]).kind == "svmlight"
     with pytest.raises(DataError, match=r"other\.npz: part-1\.svm is of another kind"):
-        one_kind(expand(["part-1.svm", "other.npz"]))
+        _ = source_files(["part-1.svm", "other.npz"]).kind
     with pytest.raises(DataError, match=r"/dev/null: this is not a file but a pipe or device"):
-        kind_of(expand("/dev/null")[0])
+        source_files("/dev/null")
 
 
 def test_the_name_of_a_data_set(folder):
-    assert named(expand("part-1.svm")) == "part-1.svm"
-    assert named(expand("part-*.svm")) == "part-1.svm and 2 more"
+    assert source_files("part-1.svm").name == "part-1.svm"
+    assert source_files("part-*.svm").name == "part-1.svm and 2 more"
+
+
+def test_files_are_looked_up_once(folder):
+    files = source_files("part-*.svm")
+    assert source_files(files) is files
+    assert (files.before(2), files.total) == (12, 18)
