@@ -18,7 +18,7 @@ from dplasso.data.store import (
     write_store,
 )
 from dplasso.errors import DataError
-from reference_store import assert_holds, block_source, random_matrix
+from data.store.reference import assert_holds, block_source, random_matrix
 
 MIB = 2**20
 
