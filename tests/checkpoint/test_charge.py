@@ -18,7 +18,6 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
-from dplasso.frank_wolfe import solve as driver
 from dplasso.privacy.ledger import (
     add_dataset,
     charging,
@@ -27,7 +26,9 @@ from dplasso.privacy.ledger import (
     reserve,
     store,
 )
-from workers_ledger import charge, small_problem
+from dplasso.runtime import chunks
+from dplasso.training import train as training
+from privacy.ledger.workers import charge, small_problem
 
 STEPS = 30
 DATA = small_problem()
@@ -51,7 +52,7 @@ def ledger(tmp_path):
 
 @pytest.fixture(autouse=True)
 def a_step_a_chunk(monkeypatch):
-    monkeypatch.setattr(driver, "_CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(chunks, "_CHUNK_SECONDS", 0.0)
 
 
 def model(ledger, **options):
@@ -210,14 +211,14 @@ def test_of_two_copies_under_way_one_ends_in_a_model(ledger, begun, tmp_path, mo
 
 def test_an_end_that_cannot_be_noted_is_made_up_for(ledger, begun, monkeypatch):
     away = Path(ledger + ".away")
-    real = DPLassoClassifier._solve
+    real = training.run_in_chunks
 
-    def solve(*arguments):
+    def run(*arguments, **options):
         Path(ledger).rename(away)
-        return real(*arguments)
+        real(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(DPLassoClassifier, "_solve", solve)
+        patch.setattr(training, "run_in_chunks", run)
         with pytest.raises(LedgerError, match="there is no ledger"):
             resume_fit(model(ledger), *DATA, begun)
     away.rename(ledger)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from dplasso import DPLassoClassifier
-from dplasso import checkpoint as module
+from dplasso.checkpoint import session as module
 from dplasso.checkpoint.session import (
     fit_with_checkpoints,
     mark_finished,
@@ -19,8 +20,12 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
+from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.lock import claim
-from dplasso.frank_wolfe import solve as driver
+from dplasso.runtime import chunks
+from dplasso.training import lasso
+from dplasso.training import train as training
+from dplasso.training.train import Hooks
 
 STEPS = 60
 
@@ -43,7 +48,7 @@ def path(tmp_path) -> Path:
 
 @pytest.fixture(autouse=True)
 def a_step_a_chunk(monkeypatch):
-    monkeypatch.setattr(driver, "_CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr(chunks, "_CHUNK_SECONDS", 0.0)
 
 
 def model(**options):
@@ -148,14 +153,20 @@ def test_what_was_returned_cannot_be_drawn_differently_again(data, path):
 
 def test_the_state_is_rebuilt_bit_for_bit(data, path, monkeypatch):
     states = []
-    original = driver.solve
+    original, selectors = training.lasso_solver, []
+    make = lasso.lasso_selector
 
-    def solve(problem, selector, *rest, **options):
-        solution = original(problem, selector, *rest, **options)
-        states.append((selector, solution.state))
-        return solution
+    def selector(*arguments):
+        selectors.append(make(*arguments))
+        return selectors[-1]
 
-    monkeypatch.setattr("dplasso.estimators.lasso.solve", solve)
+    def solver(*arguments, **options):
+        made = original(*arguments, **options)
+        states.append((selectors[-1], made.state))
+        return made
+
+    monkeypatch.setattr(lasso, "lasso_selector", selector)
+    monkeypatch.setattr(training, "lasso_solver", solver)
     made = fit_with_checkpoints(model(), *data, path)
     resume_fit(model(), *data, path)
     (selector, state), (selector_again, state_again) = states
@@ -180,7 +191,7 @@ def test_it_is_written_when_due_and_at_the_end(data, path, monkeypatch):
         clock[0] = done / 10
 
     begin = module.keep_checkpoints(path, None, 2.0)
-    model()._fit(*data, progress=progress, checkpoints=begin)
+    fit_estimator(model(), *data, Hooks(progress=progress, checkpoints=begin))
     # Between chunks of one step, a tenth of a second each by this clock; the callback comes first.
     assert written == [(0.0, 0), (2.0, 21), (4.0, 41), (5.9, 60)]
 
@@ -226,7 +237,7 @@ class TestRefused:
         self.refuse(model(**{name: value}), data, begun, f"with {name}=")
 
     def test_every_parameter_is_compared_or_cannot_matter(self):
-        compared = module._stored_params(model())
+        compared = module._stored(model().get_params())
         assert set(model().get_params()) - set(compared) <= {
             *("random_state", "n_jobs", "verbose", "ledger", "dataset"),
         }
@@ -338,8 +349,9 @@ def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeyp
         path.unlink(missing_ok=True)
         taken = fit_with_checkpoints(model(n_iter=1, random_state=0), X, y, path)
         stored = read_checkpoint(path)
-        forced = type(taken.transcript_)(np.array([3]), np.array([1], dtype=np.int8))
-        module._write(type(stored)(**(vars(stored) | {"transcript": forced})), path)
+        chosen = type(taken.transcript_)(np.array([3]), np.array([1], dtype=np.int8))
+        release = replace(stored.release, transcript=chosen)
+        module._write(replace(stored, release=release), path)
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]
     header = json.loads(np.load(path_as_npz(path), allow_pickle=False)["header"].tobytes())

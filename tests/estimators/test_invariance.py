@@ -7,15 +7,20 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier
-from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.replay import replay_state
-from frank_wolfe.cases import dense_rows, some_labels
+from dplasso.training.lasso import lasso_problem
+from dplasso.training.settings import lasso_settings
+from frank_wolfe.cases import dense_rows, some_labels, with_design
 
 INF = float("inf")
 EXACT = {"epsilon": INF, "n_iter": 30, "drift_tol": 0.0}
+
+
+def settings_of(model):
+    return lasso_settings(model.get_params(deep=False))
 
 
 class TestSameResult:
@@ -25,11 +30,11 @@ class TestSameResult:
         """Return the solver's last state at a given transcript."""
         model.fit(X, y)
         labels = (np.asarray(y) == model.classes_[1]).astype(np.int8)
-        problem = model._problem(X, labels)
+        settings = settings_of(model)
+        problem = lasso_problem(settings, X, labels)
         taken = transcript or model.transcript_
         forced = replay_state(taken.vertex, taken.sign)
-        tolerance = tolerance_of(model.drift_tol, private=np.isfinite(model.epsilon))
-        return solve(problem, forced, random_stream(0), drift_tol=tolerance).state
+        return solve(problem, forced, random_stream(0), drift_tol=settings.drift_tol).state
 
     def variants(self, X):
         wide = sp.csr_array(X)
@@ -98,11 +103,12 @@ class TestSameResult:
         taken = Transcript(vertex, np.where(vertex % 2, 1, -1).astype(np.int8))
         states = []
         for stored in (False, True):
-            problem = model._problem(sp.csr_array(X), y.astype(np.int8))
+            problem = lasso_problem(settings_of(model), sp.csr_array(X), y.astype(np.int8))
             assert problem.design.rows.values.size == problem.design.columns.values.size == 0
             if stored:
                 ones = np.ones(problem.design.rows.indices.size, dtype=np.float32)
-                problem = problem._replace(
+                problem = with_design(
+                    problem,
                     rows=problem.design.rows._replace(values=ones, constant=0.0),
                     columns=problem.design.columns._replace(values=ones, constant=0.0),
                 )

@@ -12,6 +12,8 @@ from sklearn.metrics import roc_auc_score
 
 import dplasso.estimators.lasso
 from dplasso import DPLassoClassifier, PrivacyLeakWarning, load
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.training.train import Hooks
 from frank_wolfe.cases import dense_rows, some_labels
 
 INF = float("inf")
@@ -187,7 +189,7 @@ class TestUnfitted:
 
         model = DPLassoClassifier()
         with pytest.raises(KeyboardInterrupt):
-            model._fit(*data, progress=stop)
+            fit_estimator(model, *data, Hooks(progress=stop))
         with pytest.raises(NotFittedError):
             model.predict(data[0])
 
@@ -327,7 +329,7 @@ def test_progress_is_shown_on_request(data, capsys):
 
 def test_seconds_are_handed_out_but_not_kept(data):
     seconds = {}
-    model = DPLassoClassifier()._fit(*data, seconds=seconds)
+    model = fit_estimator(DPLassoClassifier(), *data, Hooks(seconds=seconds))
     assert sorted(seconds) == ["prepare", "train"]
     assert all(value >= 0 for value in seconds.values())
     assert not [name for name in vars(model) if "second" in name]

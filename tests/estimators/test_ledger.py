@@ -28,7 +28,8 @@ from dplasso.privacy.ledger import (
     store,
 )
 from dplasso.privacy.mechanisms import build_mechanism
-from workers_ledger import charge, small_problem
+from dplasso.training import train as training
+from privacy.ledger.workers import charge, small_problem
 
 X, Y = small_problem()
 
@@ -71,22 +72,22 @@ class TestOneFit:
 
     def test_it_is_charged_before_the_first_draw(self, path, model, monkeypatch):
         seen = []
-        real = DPLassoClassifier._solve
+        real = training.run_in_chunks
 
-        def solve(*arguments):
+        def run(*arguments, **options):
             seen.append(states(path))
-            return real(*arguments)
+            real(*arguments, **options)
 
-        monkeypatch.setattr(DPLassoClassifier, "_solve", solve)
+        monkeypatch.setattr(training, "run_in_chunks", run)
         model.fit(X, Y)
         assert seen == [["reserved"]]
 
     @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError, SystemExit])
     def test_a_failure_in_training_stays_spent(self, path, model, monkeypatch, error):
-        def fail(*_):
+        def fail(*_, **__):
             raise error("in training")
 
-        monkeypatch.setattr(DPLassoClassifier, "_solve", fail)
+        monkeypatch.setattr(training, "run_in_chunks", fail)
         with pytest.raises(error):
             model.fit(X, Y)
         assert states(path) == ["failed"]
@@ -116,20 +117,20 @@ class TestOneFit:
         def fail(*_):
             raise AssertionError("the data was laid out")
 
-        monkeypatch.setattr(DPLassoClassifier, "_problem", fail)
+        monkeypatch.setattr(training, "lasso_problem", fail)
         with pytest.raises(BudgetError, match=r"asks for epsilon 2\.9 .* at most epsilon"):
             model.fit(X, Y)
         assert len(entries(path)) == 1
         assert model.transcript_ is before
 
     def test_the_last_of_it_taken_by_another_meanwhile(self, path, model, monkeypatch):
-        real = DPLassoClassifier._problem
+        real = training.lasso_problem
 
         def problem(*arguments):
             store.reserve(path, None, charge(2.99, 1e-5))
             return real(*arguments)
 
-        monkeypatch.setattr(DPLassoClassifier, "_problem", problem)
+        monkeypatch.setattr(training, "lasso_problem", problem)
         with pytest.raises(BudgetError):
             model.fit(X, Y)
         assert len(entries(path)) == 1
@@ -144,13 +145,13 @@ class TestOneFit:
         assert len(entries(path)) == 7
 
     def test_the_end_that_cannot_be_noted(self, path, model, monkeypatch):
-        real = DPLassoClassifier._solve
+        real = training.run_in_chunks
 
-        def solve(*arguments):
+        def run(*arguments, **options):
             Path(path).rename(path + ".away")
-            return real(*arguments)
+            real(*arguments, **options)
 
-        monkeypatch.setattr(DPLassoClassifier, "_solve", solve)
+        monkeypatch.setattr(training, "run_in_chunks", run)
         with pytest.warns(LedgerWarning, match="was charged, but its end could not be noted"):
             model.fit(X, Y)
         assert model.coef_.shape == (1, 20)

@@ -14,8 +14,10 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from dplasso import DPLassoClassifier, PrivacyLeakWarning
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.training.train import Hooks
 from frank_wolfe.cases import dense_rows, some_labels
-from workers import fingerprint, noise_data, transcript_of, transcript_of_default
+from estimators.workers import fingerprint, noise_data, transcript_of, transcript_of_default
 
 INF = float("inf")
 FITTED = {
@@ -23,6 +25,7 @@ FITTED = {
     "intercept_",
     "classes_",
     "n_iter_",
+    "model_",
     "n_features_in_",
     "privacy_",
     "transcript_",
@@ -39,7 +42,7 @@ def neighbours():
 
 
 def replayed(model, data, taken):
-    return clone(model)._fit(*data, forced=taken)
+    return fit_estimator(clone(model), *data, Hooks(replay=taken))
 
 
 class TestNothingElseLeaves:
@@ -96,7 +99,8 @@ class TestNothingElseLeaves:
         totals = set()
         for data in neighbours:
             model = DPLassoClassifier(n_iter=5)
-            model._fit(*data, progress=lambda done, total: totals.add((done, total)))
+            show = Hooks(progress=lambda done, total: totals.add((done, total)))
+            fit_estimator(model, *data, show)
         assert totals <= {(done, 5) for done in range(1, 6)}
 
 

@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier
-from dplasso.data.store import open_store
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import open_store, write_store
 from dplasso.errors import DataError, StoreError
 from frank_wolfe.cases import dense_rows, some_labels
-from stores import store_of_matrix
 
 INF = float("inf")
 OPTIONS = {
@@ -27,7 +27,7 @@ OPTIONS = {
 
 
 def records(kind, dtype=np.float32):
-    """Return rows whose popular columns do not come first, and labels."""
+    """Return rows whose frequent columns do not come first, and labels."""
     X, y = dense_rows(40, 15, 7).astype(dtype), some_labels(40, 7)
     X[:, 0], X[5], X[:, 6] = 0.0, 0.0, 0.0
     X[3, 0] = 0.7
@@ -39,7 +39,10 @@ def records(kind, dtype=np.float32):
 
 @pytest.fixture
 def make_store(tmp_path):
-    return lambda X, y: store_of_matrix(X, y, tmp_path / "records.store")
+    def make(X, y):
+        return write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
+
+    return make
 
 
 def model(**options):

@@ -1,21 +1,26 @@
 """Small problems for the solvers, and a way to watch Algorithm 2 step by step."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import scipy.sparse as sp
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.gradient import margin_scale
-from dplasso.frank_wolfe.large_step import crew
-from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit, relabel
+from dplasso.frank_wolfe.large_step import large_steps_of
+from dplasso.frank_wolfe.problem import build_problem
 from dplasso.frank_wolfe.solve import take_sparse_steps
 from dplasso.frank_wolfe.standard import run_standard, start_standard
 from dplasso.frank_wolfe.state import start_sparse
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import work_table
+from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import compress
+from dplasso.matrix.design import Design, relabel
 from dplasso.matrix.numbering import AS_GIVEN, by_frequency
 from dplasso.matrix.transpose import transpose
 from dplasso.privacy.randomness import random_stream
+from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.counters import new_counters
 from dplasso.selection.replay import replay_state
@@ -33,26 +38,37 @@ def some_labels(n_rows, seed):
     return np.random.default_rng([seed, 1]).integers(0, 2, n_rows).astype(np.int8)
 
 
-def build(X, labels, n_steps, *, bound=1.0, radius=5.0, intercept=True):
-    """Lay out a dense or CSR matrix as the estimator does."""
+def build(
+    X, labels, n_steps, *, bound=1.0, radius=5.0, intercept=True, residual_bound=1.0, late_start=0
+):
+    """Lay out a dense or CSR matrix as the estimator does, always with columns."""
     rows, by_rows = compress(X if sp.issparse(X) else sp.csr_array(X))
     assert by_rows
-    return Problem(
+    design = Design(
         rows=rows,
         columns=transpose(rows, X.shape[1]),
         has_columns=True,
         columns_internal=False,
         checked=True,
         numbering=AS_GIVEN,
-        labels=np.asarray(labels, dtype=np.int8),
+        n_rows=X.shape[0],
         n_columns=X.shape[1],
         intercept=intercept,
         bound=bound,
-        radius=radius,
-        unit=gradient_unit(bound),
-        margin_unit=margin_unit(bound, n_steps),
-        n_steps=n_steps,
     )
+    return build_problem(
+        design,
+        np.asarray(labels, dtype=np.int8),
+        radius=radius,
+        n_steps=n_steps,
+        loss=Logistic(residual_bound),
+        late_start=late_start,
+    )
+
+
+def with_design(problem, **changes):
+    """Return a problem whose design differs in some fields."""
+    return problem._replace(design=problem.design._replace(**changes))
 
 
 def small_problem(seed, n_steps=12, *, n_rows=15, n_columns=8, bound=1.0, radius=5.0, **options):
@@ -69,7 +85,7 @@ def random_transcript(problem, seed):
     """Return vertices that have nothing to do with the data, as an adversary might release."""
     rng = np.random.default_rng(seed)
     return Transcript(
-        rng.integers(0, problem.design.n_columns + problem.design.intercept, problem.n_steps),
+        rng.integers(0, problem.design.n_coordinates, problem.n_steps),
         rng.choice(np.array([-1, 1], dtype=np.int8), problem.n_steps),
     )
 
@@ -86,38 +102,35 @@ def empty_outputs(problem, *, record=False):
 
 
 def renumbered(problem):
-    """Store popular columns' gradients first; X by columns keeps its order."""
+    """Store frequent columns' gradients first; X by columns keeps its order."""
     numbering = by_frequency(np.diff(problem.design.columns.indptr), problem.design.intercept)
-    return problem._replace(rows=relabel(problem.design.rows, numbering), numbering=numbering)
+    return with_design(
+        problem, rows=relabel(problem.design.rows, numbering), numbering=numbering
+    )
 
 
 def stored(problem):
     """Lay a problem out as a store does: X by columns in internal order too."""
-    numbering = by_frequency(np.diff(problem.design.columns.indptr), problem.design.intercept)
-    original = numbering.original[: problem.design.n_columns]
-    by_columns = sp.csc_array(
-        (
-            problem.design.columns.values
-            if problem.design.columns.values.size
-            else np.full(problem.design.columns.indices.size, problem.design.columns.constant),
-            problem.design.columns.indices,
-            problem.design.columns.indptr,
-        ),
-        shape=(problem.labels.size, problem.design.n_columns),
-    )[:, original]
-    columns = problem.design.columns._replace(
-        indptr=by_columns.indptr.astype(problem.design.columns.indptr.dtype),
-        indices=by_columns.indices.astype(problem.design.columns.indices.dtype),
-        values=by_columns.data
-        if problem.design.columns.values.size
-        else problem.design.columns.values,
+    columns, n_columns = problem.design.columns, problem.design.n_columns
+    numbering = by_frequency(np.diff(columns.indptr), problem.design.intercept)
+    values = columns.values
+    if not values.size:
+        values = np.full(columns.indices.size, columns.constant)
+    given = sp.csc_array(
+        (values, columns.indices, columns.indptr), shape=(problem.labels.size, n_columns)
     )
-    return renumbered(problem)._replace(columns=columns, columns_internal=True, checked=False)
+    ordered = given[:, numbering.original[:n_columns]]
+    internal = columns._replace(
+        indptr=ordered.indptr.astype(columns.indptr.dtype),
+        indices=ordered.indices.astype(columns.indices.dtype),
+        values=ordered.data if columns.values.size else columns.values,
+    )
+    return with_design(renumbered(problem), columns=internal, columns_internal=True, checked=False)
 
 
 def without_columns(problem):
     """Leave only the rows: columns are found by reading all of them."""
-    return problem._replace(columns=problem.design.rows, has_columns=False)
+    return with_design(problem, columns=problem.design.rows, has_columns=False)
 
 
 LAYOUTS = {
@@ -137,24 +150,30 @@ WAYS = {
 }
 
 
-def watch(problem, selector, drift_tol, *, outputs=None, seed=0, n_threads=1, n_given=0, way=None):
+@contextmanager
+def large_steps(n_threads, **way):
+    """Keep threads, and what they need for large steps, while the block runs."""
+    with thread_pool(n_threads) as threads:
+        yield large_steps_of(threads, **way)
+
+
+def watch(problem, selector, drift_tol, *, outputs=None, seed=0, n_threads=1, n_prefix=0, way=None):
     """Run Algorithm 2 one step at a time, yielding the step and the state (the same arrays)."""
-    with crew(n_threads, **(way or {})) as workers:
-        state = start_sparse(problem, starting_alpha(problem, workers), drift_tol)
+    with large_steps(n_threads, **(way or {})) as means:
+        state = start_sparse(problem, starting_alpha(problem, means.threads), drift_tol)
         fill(selector, state.alpha)
-        outputs = (*(outputs or empty_outputs(problem))[:4], n_given)
+        outputs = (*(outputs or empty_outputs(problem))[:4], n_prefix)
         stream, tolerance = random_stream(seed), float(drift_tol or 0.0)
         for step in range(1, problem.n_steps + 1):
             take_sparse_steps(
-                problem, state, selector, stream, tolerance, step, step, outputs, workers
+                problem, state, selector, stream, tolerance, step, step, outputs, means
             )
             yield step, state
 
 
 def watch_standard(problem, selector, *, outputs=None, seed=0):
     """Run Algorithm 1 one step at a time; its gradients are those before the step."""
-    with crew(1) as workers:
-        state = start_standard(starting_alpha(problem, workers), problem.labels)
+    state = start_standard(problem, starting_alpha(problem, ONE_THREAD))
     outputs = outputs or empty_outputs(problem)
     stream = random_stream(seed)
     for step in range(1, problem.n_steps + 1):
@@ -170,7 +189,8 @@ def last(states):
 
 
 def true_gradient(problem, margin, step):
-    """Return sigma(margin) - label of every row at its integer margin."""
+    """Return the clipped sigma(margin) - label of every row at its integer margin."""
     margins = margin * margin_scale(problem, step)
+    bound = problem.loss.residual_bound
     with np.errstate(over="ignore"):
-        return 1.0 / (1.0 + np.exp(-margins)) - problem.labels
+        return np.clip(1.0 / (1.0 + np.exp(-margins)) - problem.labels, -bound, bound)

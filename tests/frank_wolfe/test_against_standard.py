@@ -57,16 +57,16 @@ def test_the_default_is_algorithm_1_and_the_stale_version_is_not(data):
     X, y = data
     X = np.clip(X, -1, 1) if isinstance(X, np.ndarray) else X
     problem = build(X, y, N_STEPS, radius=RADIUS, intercept=False)
-    exact = solve(problem, argmax(), random_stream(0), solver="standard").transcript
+    exact = solve(problem, argmax(), random_stream(0), solver="standard").transcript()
     loss, gap = mean_gap(X, y, exact)
 
-    small = solve(problem, argmax(), random_stream(0), drift_tol=1e-7).transcript
+    small = solve(problem, argmax(), random_stream(0), drift_tol=1e-7).transcript()
     assert mean_gap(X, y, small)[0] == pytest.approx(loss, rel=1e-6)
 
-    default = solve(problem, argmax(), random_stream(0), drift_tol=PLAIN_TOLERANCE).transcript
+    default = solve(problem, argmax(), random_stream(0), drift_tol=PLAIN_TOLERANCE).transcript()
     np.testing.assert_array_equal(default.vertex[:50], exact.vertex[:50])
     np.testing.assert_array_equal(default.sign[:50], exact.sign[:50])
     assert mean_gap(X, y, default)[1] == pytest.approx(gap, rel=0.1)
 
-    stale = solve(problem, argmax(), random_stream(0), drift_tol=None).transcript
+    stale = solve(problem, argmax(), random_stream(0), drift_tol=None).transcript()
     assert not np.array_equal(stale.vertex, exact.vertex)

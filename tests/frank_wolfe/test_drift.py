@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from dplasso.frank_wolfe.drift import (
     NONE,
     due_step,
-    interval,
     new_calendar,
     new_rows,
     schedule,
@@ -16,33 +15,8 @@ from dplasso.frank_wolfe.drift import (
     tolerance_of,
     unschedule,
 )
-from reference import ListCalendar, first_outside, sigma
-
-# What rounding an end of an interval to float32 may cost, in sigma.
-ROUNDING = 1e-6
-tolerances = st.one_of(st.floats(1e-5, 0.6), st.floats(1e-19, 1e-5))
-
-
-@given(st.floats(0.0, 1.0), tolerances)
-@example(1.0, 1e-20)
-@example(0.0, 0.2)
-@example(0.5, 0.5)
-def test_inside_an_interval_sigma_is_within_the_tolerance(p, tolerance):
-    lowest, highest = (float(end) for end in interval(p, tolerance))
-    for end in (lowest, highest):
-        if np.isfinite(end) and lowest <= highest:
-            assert abs(sigma(end) - p) <= tolerance + 1e-15
-    # Nor is it much narrower than it may be.
-    if p - tolerance > ROUNDING:
-        assert sigma(lowest) - (p - tolerance) <= ROUNDING
-    if p + tolerance < 1 - ROUNDING:
-        assert p + tolerance - sigma(highest) <= ROUNDING
-
-
-def test_nothing_is_inside_without_tolerance():
-    lowest, highest = interval(0.3, 0.0)
-    assert lowest > highest
-
+from dplasso.losses.logistic import Logistic, logistic_margins_within
+from frank_wolfe.reference import ListCalendar, first_outside, sigma
 
 ends = st.tuples(st.floats(-40, 40, width=32), st.floats(-40, 40, width=32)).map(sorted)
 
@@ -71,7 +45,9 @@ def test_due_steps_are_soon_later_and_never():
     for _ in range(300):
         full_margin, step = rng.exponential(300.0), int(rng.integers(1, 60))
         here = full_margin * 2.0 / ((step + 1) * (step + 2))
-        lowest, highest = interval(sigma(here), 10.0 ** rng.uniform(-4, -0.5))
+        lowest, highest = logistic_margins_within(
+            Logistic(), sigma(here), 0.0, 10.0 ** rng.uniform(-4, -0.5)
+        )
         seen.add(due_step(full_margin, lowest, highest, step, 400))
     assert len(seen) > 30
     assert 401 in seen
@@ -83,7 +59,7 @@ operations = st.lists(
 
 
 def empty_rows(n_rows):
-    return new_rows(np.zeros(n_rows, dtype=np.int8), 0.0)
+    return new_rows(Logistic(), np.zeros(n_rows, dtype=np.int8), 0.0)
 
 
 @given(operations, st.integers(1, 5), st.integers(1, 3))
@@ -138,7 +114,7 @@ def test_a_calendar_that_is_never_used_takes_no_space():
 
 
 def test_rows_start_at_zero_weights():
-    rows = new_rows(np.array([0, 1], dtype=np.int8), 0.1)
+    rows = new_rows(Logistic(), np.array([0, 1], dtype=np.int8), 0.1)
     assert rows["gradient"].tolist() == [0.5, -0.5]
     assert rows["margin"].tolist() == [0, 0]
     assert sigma(float(rows["highest"][0])) == pytest.approx(0.6)

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from dplasso.frank_wolfe.gradient import (
     add_contributions,
     add_margins,
-    clip,
+    contribution,
+    contribution_change,
     margin_scale,
     margin_term,
-    probability,
     replace_contributions,
-    share,
 )
 from dplasso.frank_wolfe.problem import gradient_unit
+from dplasso.matrix.compressed import clip
 from frank_wolfe.cases import build, dense_rows, small_problem, some_labels
-from reference import clipped, column_gradients, integer_margins, weights_of
+from frank_wolfe.reference import clipped, column_gradients, integer_margins, weights_of
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 bounds = st.floats(1e-100, 1e100)
@@ -35,28 +35,27 @@ def test_clip_bounds_the_largest_numbers(value):
     assert clip(value, 0.25) == math.copysign(0.25, value)
 
 
-@given(st.floats(-800, 800))
-def test_probability(margin):
-    value = probability(margin)
-    assert value == pytest.approx(0.5 * (1.0 + math.tanh(0.5 * margin)), abs=1e-15)
-    assert probability(-margin) == pytest.approx(1.0 - value, abs=1e-15)
-
-
-def test_probability_does_not_overflow():
-    assert [probability(m) for m in (-1e308, -750.0, 0.0, 750.0, 1e308)] == [0, 0, 0.5, 1, 1]
-
-
-@given(st.floats(-1, 1), st.floats(-1, 1), bounds)
-def test_a_share_is_bounded_and_matches_its_twin(gradient, part, bound):
-    value = clip(part * bound, bound)
-    scaled = gradient * gradient_unit(bound)
-    found = share(scaled, value)
+@given(st.floats(-1, 1), st.floats(-1, 1), bounds, st.floats(0.5, 1.0))
+def test_a_contribution_is_bounded_and_matches_its_twin(part, other_part, bound, residual_bound):
+    value = clip(other_part * bound, bound)
+    scaled = part * residual_bound * gradient_unit(bound, residual_bound)
+    found = contribution(scaled, value)
     assert found == round(scaled * value)
     assert abs(found) <= 2**32
 
 
-def test_shares_round_half_to_even():
-    assert [share(1.0, x) for x in (0.5, 1.5, 2.5, -0.5, -2.5)] == [0, 2, 2, 0, -2]
+residuals = st.floats(-1, 1)
+
+
+@given(residuals, residuals, residuals, bounds)
+def test_a_change_is_the_difference_of_two_contributions(old, new, part, bound):
+    value, unit = clip(part * bound, bound), gradient_unit(bound)
+    found = contribution_change(old * unit, new * unit, value)
+    assert found == contribution(new * unit, value) - contribution(old * unit, value)
+
+
+def test_contributions_round_half_to_even():
+    assert [contribution(1.0, x) for x in (0.5, 1.5, 2.5, -0.5, -2.5)] == [0, 2, 2, 0, -2]
     assert margin_term(0.5, 3.0) == 2
 
 
@@ -93,7 +92,7 @@ def test_margins_in_fixed_point_are_the_margins():
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("report_shift", [0, 28, 32, 63])
-def test_replacing_shares_keeps_the_sum_and_reports_changes(constant, intercept, report_shift):
+def test_replacing_contributions_keeps_the_sum_and_reports_changes(constant, intercept, report_shift):
     X = dense_rows(15, 40, seed=4)
     if constant:
         X = np.where(X != 0, np.float32(0.75), np.float32(0.0))
@@ -108,9 +107,7 @@ def test_replacing_shares_keeps_the_sum_and_reports_changes(constant, intercept,
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
-        count = replace_contributions(
-            problem, alpha, i, gradient[i], new, report_shift, changed, before
-        )
+        count = replace_contributions(problem, alpha, i, gradient[i], new, report_shift, changed, before)
         gradient[i] = new
         crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))
         if report_shift == 63:

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.large_step import crew, large_rows
 from dplasso.frank_wolfe.solve import solve
+from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import column_of
 from dplasso.privacy.randomness import random_stream
@@ -23,11 +23,13 @@ from frank_wolfe.cases import (
     build,
     dense_rows,
     forced,
+    large_steps,
     random_transcript,
     small_problem,
     some_labels,
+    with_design,
 )
-from reference import column_gradients
+from frank_wolfe.reference import column_gradients
 from selection.cases import EXPONENT
 
 seeds = st.integers(0, 10**6)
@@ -62,8 +64,8 @@ def run(problem, selector, drift_tol, *, n_threads=1, way=None, **options):
     )
     state = found.state
     return {
-        "vertex": found.transcript.vertex,
-        "sign": found.transcript.sign,
+        "vertex": found.transcript().vertex,
+        "sign": found.transcript().sign,
         "alpha": in_original_order(problem, state.alpha),
         "margin": state.margin.copy(),
         "gradient": state.gradient.copy(),
@@ -85,7 +87,8 @@ def problems(seed, **options):
     if seed % 2:
         rows, columns = problem.design.rows, problem.design.columns
         nothing = np.zeros(0, dtype=rows.values.dtype)
-        problem = problem._replace(
+        problem = with_design(
+            problem,
             rows=rows._replace(values=nothing, constant=1.0),
             columns=columns._replace(values=nothing, constant=1.0),
         )
@@ -114,7 +117,7 @@ def test_the_same_vertices_lead_to_the_same_bits(
 @given(seeds)
 def test_a_draw_does_not_depend_on_the_layout(name, seed):
     problem = problems(seed)
-    n_coordinates = problem.design.n_columns + 1
+    n_coordinates = problem.design.n_coordinates
     expected = None
     for layout, change in LAYOUTS.items():
         if layout == "rows only":
@@ -132,7 +135,7 @@ def test_a_draw_does_not_depend_on_the_threads(name, way):
     problem = problems(4)
     runs = []
     for n_threads in (1, 2, 3):
-        selector = SELECTORS[name](problem.design.n_columns + 1, problem.design.numbering)
+        selector = SELECTORS[name](problem.design.n_coordinates, problem.design.numbering)
         runs.append(run(problem, selector, 0.003, n_threads=n_threads, way=WAYS[way]))
     same(runs[0], runs[1])
     same(runs[0], runs[2])
@@ -142,32 +145,25 @@ def test_a_draw_does_not_depend_on_the_threads(name, way):
 def test_structures_without_an_order_of_their_own_take_every_way_alike(name):
     problem = problems(6)
     runs = [
-        run(
-            problem,
-            SELECTORS[name](problem.design.n_columns + 1, problem.design.numbering),
-            0.003,
-            way=way,
-        )
+        run(problem, SELECTORS[name](problem.design.n_coordinates, problem.design.numbering), 0.003, way=way)
         for way in WAYS.values()
     ]
     for other in runs[1:]:
         same(runs[0], other)
 
 
-def test_given_steps_are_taken_and_the_rest_is_drawn():
+def test_a_prefix_is_taken_and_the_rest_is_drawn():
     problem = problems(8)
     selector = SELECTORS["argmax"](21, problem.design.numbering)
     whole = solve(problem, selector, random_stream(0), drift_tol=0.003)
-    for n_given in (0, 1, 10, 25):
-        given = type(whole.transcript)(
-            whole.transcript.vertex[:n_given], whole.transcript.sign[:n_given]
-        )
-        other = solve(problem, selector, random_stream(0), drift_tol=0.003, given=given)
-        assert other.transcript == whole.transcript
+    for count in (0, 1, 10, 25):
+        prefix = whole.transcript(count)
+        other = solve(problem, selector, random_stream(0), drift_tol=0.003, prefix=prefix)
+        assert other.transcript() == whole.transcript()
         np.testing.assert_array_equal(other.state.alpha, whole.state.alpha)
     # Steps that argmax would not take are taken too.
     chosen = random_transcript(problem, 1)
-    assert solve(problem, selector, random_stream(0), given=chosen).transcript == chosen
+    assert solve(problem, selector, random_stream(0), prefix=chosen).transcript() == chosen
 
 
 def test_checkpoints_are_prefixes():
@@ -181,7 +177,7 @@ def test_checkpoints_are_prefixes():
     )
     assert [len(prefix) for prefix in kept][-1] == 25
     for prefix in kept:
-        np.testing.assert_array_equal(prefix.vertex, whole.transcript.vertex[: len(prefix)])
+        np.testing.assert_array_equal(prefix.vertex, whole.transcript().vertex[: len(prefix)])
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7, 40])
@@ -189,8 +185,8 @@ def test_checkpoints_are_prefixes():
 def test_the_first_gradients(n_threads, layout):
     X, labels, problem = small_problem(0)
     other = LAYOUTS[layout](problem)
-    with crew(n_threads) as workers:
-        alpha = in_original_order(other, starting_alpha(other, workers))
+    with large_steps(n_threads) as means:
+        alpha = in_original_order(other, starting_alpha(other, means.threads))
     assert alpha.tolist() == column_gradients(X, 0.5 - labels, 1.0, intercept=True)
     assert alpha.any()
 
@@ -200,35 +196,34 @@ def test_the_first_gradients(n_threads, layout):
 def test_a_column_is_found_in_every_layout(n_threads, layout):
     X, _, problem = small_problem(5, n_rows=30, n_columns=9)
     other = LAYOUTS[layout](problem)
-    with crew(n_threads) as workers:
+    with large_steps(n_threads) as means:
         for j in range(9):
-            (indices, values, _), begin, end = column_of(other, j, workers)
+            (indices, values, _), begin, end = column_of(other.design, j, means.threads)
             rows = np.flatnonzero(X[:, j])
             assert indices[begin:end].tolist() == rows.tolist()
             assert values[begin:end].tolist() == X[rows, j].tolist()
-        (indices, values, constant), begin, end = column_of(other, 9, workers)
+        (indices, values, constant), begin, end = column_of(other.design, 9, means.threads)
         assert (indices.size, values.size, constant, begin, end) == (0, 0, 1.0, 0, 30)
 
 
 def test_a_step_is_large_by_its_entries():
     problem = small_problem(0, n_rows=40)[2]
     mean = problem.design.rows.indices.size / 40
-    with crew(1, entries_large=100) as workers:
-        assert large_rows(problem, workers) == int(100 / mean)
-    empty = problem._replace(
-        rows=Compressed(np.zeros(41, np.int64), np.zeros(0, np.int32), np.zeros(0), 0.0)
-    )
-    with crew(1, entries_large=np.inf) as workers:
-        assert large_rows(empty, workers) > 10**9
+    with large_steps(1, entries_large=100) as means:
+        assert large_rows(problem, means) == int(100 / mean)
+    nothing = Compressed(np.zeros(41, np.int64), np.zeros(0, np.int32), np.zeros(0), 0.0)
+    empty = with_design(problem, rows=nothing)
+    with large_steps(1, entries_large=np.inf) as means:
+        assert large_rows(empty, means) > 10**9
 
 
 def test_both_kinds_of_step_occur_by_size_alone():
-    """The thresholds as shipped: a popular column makes a large step, a rare one does not."""
+    """The thresholds as shipped: a frequent column makes a large step, a rare one does not."""
     X = dense_rows(30_000, 80, 0, density=0.9)
     X[100:, 5] = 0.0
     problem = build(X, some_labels(30_000, 0), 4)
-    with crew(1) as workers:
-        limit = large_rows(problem, workers)
+    with large_steps(1) as means:
+        limit = large_rows(problem, means)
         lengths = np.diff(problem.design.columns.indptr)
     assert (lengths > limit).sum() == 79
     assert lengths[5] < limit

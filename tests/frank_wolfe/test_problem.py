@@ -3,36 +3,39 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.frank_wolfe.problem import MAX_ROWS, SHARE_BITS, gradient_unit, margin_unit
+from dplasso.frank_wolfe.problem import CONTRIBUTION_BITS, gradient_unit, margin_unit
+from dplasso.matrix.design import MAX_ROWS
 from dplasso.privacy.parameters import LARGEST_N_ITER
 
 bounds = st.floats(1e-100, 1e100)
 
 
-@given(bounds)
-def test_one_record_moves_a_gradient_by_at_most_two_to_the_32(bound):
-    # |q| <= 1 and |x| <= bound; the kernel multiplies in this order.
-    assert round(1.0 * gradient_unit(bound) * bound) == 2**SHARE_BITS
+@given(bounds, st.floats(0.5, 1.0))
+def test_one_record_moves_a_gradient_by_at_most_two_to_the_32(bound, residual_bound):
+    # |q| <= residual_bound and |x| <= bound; the kernel multiplies in this order.
+    unit = gradient_unit(bound, residual_bound)
+    assert round(residual_bound * unit * bound) == 2**CONTRIBUTION_BITS
 
 
-def test_the_sum_of_all_shares_fits_64_bits():
-    assert MAX_ROWS * 2**SHARE_BITS < 2**63
+def test_the_sum_of_all_contributions_fits_64_bits():
+    assert MAX_ROWS * 2**CONTRIBUTION_BITS < 2**63
 
 
-@given(st.integers(1, LARGEST_N_ITER), bounds)
-@example(1, 1.0)
-@example(LARGEST_N_ITER, 1.0)
-@example(LARGEST_N_ITER, 0.1)
-def test_no_margin_overflows(n_steps, bound):
-    largest_weights = sum_of_steps(n_steps)
-    largest_term = round(bound * margin_unit(bound, n_steps))
+@given(st.integers(1, LARGEST_N_ITER), bounds, st.integers(0, LARGEST_N_ITER))
+@example(1, 1.0, 0)
+@example(LARGEST_N_ITER, 1.0, 0)
+@example(LARGEST_N_ITER, 0.1, 0)
+@example(LARGEST_N_ITER, 0.1, LARGEST_N_ITER)
+def test_no_margin_overflows(n_steps, bound, late_start):
+    largest_weights = sum_of_steps(n_steps, late_start)
+    largest_term = round(bound * margin_unit(bound, n_steps, late_start))
     assert largest_term >= 1
     assert largest_weights * largest_term < 2**63
 
 
-def sum_of_steps(n_steps):
-    """Return sum over t = 1..T of (t + 1), the largest L1 norm of the integer weights."""
-    return n_steps * (n_steps + 1) // 2 + n_steps
+def sum_of_steps(n_steps, late_start):
+    """Return sum over t = 1..T of (t + t0 + 1), the largest L1 norm of the integer weights."""
+    return n_steps * (n_steps + 1) // 2 + n_steps * (late_start + 1)
 
 
 def test_margins_keep_their_precision():

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.drift import NONE
 from dplasso.frank_wolfe.gradient import margin_scale
-from dplasso.frank_wolfe.sparse import entropy
 from dplasso.frank_wolfe.standard import refresh_all
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.transpose import transpose
@@ -28,8 +27,9 @@ from frank_wolfe.cases import (
     true_gradient,
     watch,
     watch_standard,
+    with_design,
 )
-from reference import column_gradients, frank_wolfe, integer_margins, refreshed, weights_of
+from frank_wolfe.reference import column_gradients, frank_wolfe, integer_margins, refreshed, weights_of
 from selection.cases import EXPONENT
 from selection.invariants import BrokenInvariantError, check
 
@@ -48,7 +48,7 @@ def gumbel():
 class TestFixedPoint:
     @settings(max_examples=15)
     @given(seeds, bounds, st.booleans(), tolerances)
-    def test_alpha_is_the_sum_of_the_current_shares(self, seed, bound, intercept, drift_tol):
+    def test_alpha_is_the_sum_of_the_current_contributions(self, seed, bound, intercept, drift_tol):
         X, _, problem = small_problem(seed, bound=bound, intercept=intercept)
         outputs = empty_outputs(problem)
         for step, state in watch(problem, argmax(), drift_tol, outputs=outputs):
@@ -220,8 +220,8 @@ class TestDrift:
             X.ravel(),
             0.0,
         )
-        filled = problem._replace(rows=every, columns=transpose(every, n_columns))
-        assert filled.rows.indices.size > problem.design.rows.indices.size
+        filled = with_design(problem, rows=every, columns=transpose(every, n_columns))
+        assert filled.design.rows.indices.size > problem.design.rows.indices.size
         one = last(watch(problem, argmax(), 0.0))
         other = last(watch(filled, argmax(), 0.0))
         for name in ("alpha", "margin", "gradient"):
@@ -272,14 +272,6 @@ class TestHistory:
             (objective, _), true = self.course(problem, X, labels, drift_tol, 9)
             short[drift_tol] = np.max(true["objective"] - objective)
         assert short[1e-3] < 1e-3 < short[None]
-
-
-@given(st.floats(0, 1))
-def test_entropy(p):
-    expected = 0.0
-    if 0.0 < p < 1.0:
-        expected = -p * np.log(p) - (1 - p) * np.log1p(-p)
-    assert entropy(p) == pytest.approx(expected, abs=1e-15)
 
 
 def test_margins_reach_the_weights_scale():

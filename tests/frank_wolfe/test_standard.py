@@ -14,7 +14,7 @@ from frank_wolfe.cases import (
     small_problem,
     watch_standard,
 )
-from reference import column_gradients, frank_wolfe, integer_margins, weights_of
+from frank_wolfe.reference import column_gradients, frank_wolfe, integer_margins, weights_of
 
 
 def design(X, problem):

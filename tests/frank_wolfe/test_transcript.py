@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dplasso.frank_wolfe.transcript import Transcript, integer_weights, weight_scale, weights
-from reference import weights_of
+from frank_wolfe.reference import weights_of
 
 
 def transcript(*pairs):

@@ -23,7 +23,7 @@ def work_of(problem, selector, **options):
     return solve(problem, selector, random_stream(0), record_work=True, **options).work
 
 
-def test_columns_are_the_counters_then_the_effort():
+def test_columns_are_the_counters_then_the_operations():
     assert (*NAMES, "touched", "operations") == COLUMNS
     assert work_table(3).shape == (3, len(COLUMNS))
 

@@ -15,7 +15,7 @@ from dplasso.privacy.randomness import (
     stream_from_key,
     uniform,
 )
-from reference import chacha20_block
+from privacy.reference import chacha20_block
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
 ALARM = 1e-6

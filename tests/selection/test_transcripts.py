@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.large_step import crew
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
+from dplasso.runtime.threads import ONE_THREAD
 from frank_wolfe.cases import (
     argmax,
     empty_outputs,
@@ -24,8 +24,7 @@ from selection.test_direction import STRUCTURES
 @pytest.mark.parametrize("name", STRUCTURES)
 def test_follows_a_forced_transcript(name):
     _, _, problem = small_problem(1, n_steps=40)
-    with crew(1) as workers:
-        alpha = starting_alpha(problem, workers)
+    alpha = starting_alpha(problem, ONE_THREAD)
     selector, reference = STRUCTURES[name](alpha.size), argmax()
     fill(selector, alpha)
     for _, state in watch(problem, forced(random_transcript(problem, 2)), 0.01):
@@ -43,9 +42,7 @@ def test_follows_a_forced_transcript(name):
 def test_a_run_is_replayed_bit_for_bit(name):
     _, _, problem = small_problem(3, n_steps=40)
     outputs = empty_outputs(problem)
-    own = last(
-        watch(problem, STRUCTURES[name](problem.design.n_columns + 1), 0.01, outputs=outputs)
-    )
+    own = last(watch(problem, STRUCTURES[name](problem.design.n_coordinates), 0.01, outputs=outputs))
     again = last(watch(problem, forced(Transcript(outputs[0], outputs[1])), 0.01))
     np.testing.assert_array_equal(own.alpha, again.alpha)
     np.testing.assert_array_equal(own.margin, again.margin)

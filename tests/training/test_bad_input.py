@@ -3,11 +3,12 @@
 import math
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 
-import dplasso.estimators.lasso
 from dplasso import DataError, DPLassoClassifier
+from dplasso.training import train as training
 
 NAN, INF = float("nan"), float("inf")
 X = np.random.default_rng(0).random((20, 3))
@@ -21,7 +22,7 @@ def no_training(monkeypatch):
     def trained(*args, **kwargs):
         pytest.fail("training has started")
 
-    monkeypatch.setattr(dplasso.estimators.lasso, "solve", trained)
+    monkeypatch.setattr(training, "lasso_solver", trained)
 
 
 def refusal(parameters=None, X=X, y=Y):
@@ -150,13 +151,63 @@ class TestDamagedMatrix:
         assert "not a valid sparse matrix" in str(refusal(X=damaged))
 
 
-def test_a_refused_fit_keeps_the_model_before_it(monkeypatch):
-    monkeypatch.undo()
-    model = DPLassoClassifier(n_iter=5, epsilon=INF).fit(X, Y)
-    before = model.predict_proba(X)
-    with pytest.raises(ValueError, match="epsilon"):
-        model.set_params(epsilon=math.nan).fit(X, Y)
-    np.testing.assert_array_equal(model.predict_proba(X), before)
+def test_the_largest_margin_is_finite():
+    message = str(refusal({"l1_radius": 1e60, "feature_bound": 1e50}))
+    assert message == (
+        "l1_radius times feature_bound must be at most 1e+100, got 1e+60 times 1e+50"
+    )
+    # Either alone is allowed: the guard is the first to object.
+    with pytest.raises(pytest.fail.Exception, match="training has started"):
+        DPLassoClassifier(l1_radius=1e60, feature_bound=1e40).fit(X, Y)
+
+
+class TestRefit:
+    """A fit that is refused leaves the estimator with the model it had."""
+
+    @pytest.fixture
+    def model(self, monkeypatch):
+        monkeypatch.undo()
+        return DPLassoClassifier(n_iter=5, epsilon=INF).fit(X, Y)
+
+    def refuse(self, model, X, y, words, path):
+        before, params = dict(vars(model)), model.get_params()
+        with pytest.raises(ValueError, match=words):
+            model.fit(X, y)
+        after = vars(model)
+        fitted = set(before) - set(params)
+        assert set(after) == set(before)
+        assert all(after[name] is before[name] for name in fitted)
+        model.save(path / "after.npz")
+        return model
+
+    def test_for_a_parameter(self, model, tmp_path):
+        before = model.predict_proba(X)
+        model.save(tmp_path / "before.npz")
+        model.set_params(epsilon=math.nan)
+        self.refuse(model, X, Y, "epsilon", tmp_path)
+        np.testing.assert_array_equal(model.predict_proba(X), before)
+        # The file is of the fit that was made, with its parameters.
+        assert (tmp_path / "after.npz").read_bytes() == (tmp_path / "before.npz").read_bytes()
+
+    @pytest.mark.parametrize(
+        ("columns", "y", "words"),
+        [
+            (["a", "b", "c"], np.arange(20) % 3, "two labels|labels"),
+            (["a", "b", "c", "d"], np.ones(20), "label"),
+            (["a", "b", "c", "d"], Y[:-1], "inconsistent"),
+        ],
+    )
+    def test_for_data_with_other_columns(self, model, columns, y, words, tmp_path):
+        model.save(tmp_path / "before.npz")
+        frame = pandas.DataFrame(
+            np.random.default_rng(0).random((20, len(columns))), columns=columns
+        )
+        self.refuse(model, frame, y, words, tmp_path)
+        assert model.n_features_in_ == 3
+        assert not hasattr(model, "feature_names_in_")
+        assert (tmp_path / "after.npz").read_bytes() == (tmp_path / "before.npz").read_bytes()
+        # Data as before are still predicted, without a warning about names.
+        model.predict(X)
 
 
 def test_a_failed_first_fit_is_not_a_fit():

@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dplasso.frank_wolfe.large_step import crew, large_rows
+from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.privacy.mechanisms import build_mechanism
 from frank_wolfe.cases import (
     WAYS,
     build,
     dense_rows,
     forced,
+    large_steps,
     random_transcript,
     some_labels,
     true_gradient,
     watch,
     watch_standard,
+    with_design,
 )
 
 N_ROWS, N_COLUMNS, N_STEPS = 24, 14, 20
@@ -167,8 +169,8 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     large = 0
     for X, y, _ in (without, one_more):
         problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
-        with crew(1, **options) as workers:
-            large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, workers)
+        with large_steps(1, **options) as means:
+            large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, means)
     assert large == 1
     for seed in range(5):
         run = sparse(0.0025, seed, way=options, n_threads=2)
@@ -196,7 +198,7 @@ class TestPower:
 
     def test_entries_that_are_not_clipped_are_caught(self):
         def unclipped(problem):
-            return sparse(0.0)(problem._replace(bound=10.0 * BOUND, intercept=False))
+            return sparse(0.0)(with_design(problem, bound=10.0 * BOUND, intercept=False))
 
         without = (*other_rows(), np.arange(N_ROWS))
         with pytest.raises(BrokenInvariantError, match="a gradient moved"):

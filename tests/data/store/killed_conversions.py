@@ -16,7 +16,7 @@ import numpy as np
 
 from dplasso.data.store import open_store, write_store
 from dplasso.errors import StoreError
-from reference_store import assert_holds, block_source, random_matrix
+from data.store.reference import assert_holds, block_source, random_matrix
 
 CALLS = ("pwrite", "ftruncate", "posix_fallocate", "fsync", "mkdir", "rename", "replace", "unlink")
 CALLS += ("rmdir", "open")

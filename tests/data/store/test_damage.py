@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dplasso.data.store import check_entries, open_store, write_store
 from dplasso.data.store.format import DATA_OFFSET, npy_header
 from dplasso.errors import DataError, StoreError
-from reference_store import assert_holds, block_source, random_matrix
+from data.store.reference import assert_holds, block_source, random_matrix
 
 X = random_matrix(40, 90, 0.08)
 Y = np.array(["no", "yes"] * 20)

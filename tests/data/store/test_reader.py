@@ -22,7 +22,7 @@ from dplasso.data.store import (
 )
 from dplasso.data.store.format import header_text
 from dplasso.errors import DataError
-from reference_store import assert_holds, block_source, random_matrix
+from data.store.reference import assert_holds, block_source, random_matrix
 
 MIB = 2**20
 

@@ -15,7 +15,7 @@ from dplasso.data.store import array_writer, open_store, write_store
 from dplasso.data.store import writer as store_writer
 from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.errors import DataError, StoreError
-from reference_store import assert_holds, block_source, random_matrix
+from data.store.reference import assert_holds, block_source, random_matrix
 
 X = random_matrix(40, 90, 0.08)
 Y = np.arange(40) % 2
@@ -61,7 +61,7 @@ def test_killed_at_every_call(tmp_path, mode):
 RLIMIT = """
 import resource, sys
 import numpy as np
-from reference_store import block_source, random_matrix
+from data.store.reference import block_source, random_matrix
 from dplasso.data.store import write_store
 X = random_matrix(400, 500, 0.2)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))

@@ -34,7 +34,7 @@ from evidence.assurance.replay import (
 from dplasso import DPLassoClassifier
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.estimators import lasso as estimator_module
-from reference import column_gradients
+from frank_wolfe.reference import column_gradients
 
 N_STEPS = 12
 # Where one form of the data is enough.

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from dplasso import DPLassoClassifier
 from dplasso.estimators import lasso as estimator_module
 from dplasso.privacy.randomness import RandomStream, random_stream
-from workers import noise_data, stream_key, transcript_of_default
+from estimators.workers import noise_data, stream_key, transcript_of_default
 
 TASKS = 6
 # Newer Pythons warn where a process with threads forks.

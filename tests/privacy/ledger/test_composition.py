@@ -24,7 +24,7 @@ from dplasso.privacy.ledger import (
 )
 from dplasso.privacy.ledger.refusal import refuse_overspending, rounded_down
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
-from workers_ledger import charge, raw_charge
+from privacy.ledger.workers import charge, raw_charge
 
 
 def with_charges(charges, epsilon=3.0, delta=1e-5, limit=None):

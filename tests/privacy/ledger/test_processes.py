@@ -10,7 +10,7 @@ import pytest
 
 from dplasso.errors import BudgetError
 from dplasso.privacy.ledger import create_ledger, finish, read_budgets, reserve, rho_limit
-from workers_ledger import (
+from privacy.ledger.workers import (
     charge,
     create_one,
     fit_without_end,
@@ -29,7 +29,7 @@ def context():
     """Processes forked from one clean process that has done the imports."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["dplasso.estimators.lasso", "dp_accounting.rdp", "workers_ledger"]
+        ["dplasso.estimators.lasso", "dp_accounting.rdp", "privacy.ledger.workers"]
     )
     return context
 

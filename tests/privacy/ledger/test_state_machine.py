@@ -23,7 +23,7 @@ from dplasso.privacy.ledger import (
     rejoin,
     reserve,
 )
-from workers_ledger import raw_charge
+from privacy.ledger.workers import raw_charge
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 BUDGETS = st.sampled_from([(3.0, 1e-5), (0.1, 1e-6), (20.0, 1e-9)])

@@ -27,7 +27,7 @@ from dplasso.privacy.ledger import (
     rho_limit,
 )
 from dplasso.privacy.ledger.schema import SCHEMA_VERSION
-from workers_ledger import charge, raw_charge
+from privacy.ledger.workers import charge, raw_charge
 
 
 @pytest.fixture

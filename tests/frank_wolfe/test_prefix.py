@@ -1,12 +1,13 @@
-"""Steps that are given instead of drawn: the run that goes on is the run that was cut off."""
+"""Steps taken from a prefix instead of drawn: the run that goes on is the run that was cut off."""
 
 import numpy as np
 import pytest
 
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.privacy.mechanisms import SelectionRule
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.registry import SelectionRule, make_selector
+from dplasso.selection.registry import make_selector
 from frank_wolfe.cases import random_transcript, small_problem
 
 # Six nats to a record's share: draws that the gradients decide, yet not all the same.
@@ -18,9 +19,7 @@ DETERMINISTIC = ("heap", "argmax")
 def selector_of(name, problem):
     mechanism = "none" if name in DETERMINISTIC else "exponential"
     exponent = np.inf if name in DETERMINISTIC else EXPONENT
-    return make_selector(
-        name, problem.design.n_columns + 1, SelectionRule(mechanism, exponent, 0.0)
-    )
+    return make_selector(name, problem.design.n_coordinates, SelectionRule(mechanism, exponent, 0.0))
 
 
 def first(transcript, count):
@@ -53,22 +52,22 @@ SCRATCH = ("changed", "before")
 
 @pytest.mark.parametrize("solver", ["sparse", "standard"])
 @pytest.mark.parametrize("name", SELECTORS)
-def test_the_state_after_given_steps_is_that_of_the_run_that_drew_them(name, solver):
+def test_the_state_after_a_prefix_is_that_of_the_run_that_drew_them(name, solver):
     _, _, problem = small_problem(5, n_steps=40)
     own, again = selector_of(name, problem), selector_of(name, problem)
     options = {"solver": solver, "drift_tol": 0.01, "record_history": True}
     drawn = solve(problem, own, random_stream(1), **options)
-    given = solve(problem, again, random_stream(2), given=drawn.transcript, **options)
-    assert given.transcript == drawn.transcript
-    assert_same(drawn.state, given.state, SCRATCH)
+    taken = solve(problem, again, random_stream(2), prefix=drawn.transcript(), **options)
+    assert taken.transcript() == drawn.transcript()
+    assert_same(drawn.state, taken.state, SCRATCH)
     # How many tries the discarded draws took is a matter of their own chance.
     assert_same(own, again, () if name in DETERMINISTIC else ("counters",))
-    np.testing.assert_array_equal(drawn.history.gap, given.history.gap)
+    np.testing.assert_array_equal(drawn.history.gap, taken.history.gap)
 
 
 @pytest.mark.parametrize("solver", ["sparse", "standard"])
 @pytest.mark.parametrize("name", SELECTORS)
-def test_the_same_words_after_the_given_steps_draw_the_same_run(name, solver):
+def test_the_same_words_after_the_prefix_draw_the_same_run(name, solver):
     _, _, problem = small_problem(6, n_steps=40)
     whole = solve(problem, selector_of(name, problem), random_stream(1), solver=solver)
     for count in (0, 1, 17, 39):
@@ -77,38 +76,38 @@ def test_the_same_words_after_the_given_steps_draw_the_same_run(name, solver):
             selector_of(name, problem),
             random_stream(1),
             solver=solver,
-            given=first(whole.transcript, count),
+            prefix=whole.transcript(count),
         )
-        assert again.transcript == whole.transcript
+        assert again.transcript() == whole.transcript()
         assert_same(whole.state, again.state, SCRATCH)
 
 
 @pytest.mark.parametrize("solver", ["sparse", "standard"])
-def test_given_steps_are_taken_whatever_the_draw_would_be(solver):
+def test_a_prefix_is_taken_whatever_the_draw_would_be(solver):
     _, _, problem = small_problem(7, n_steps=30)
     chosen = random_transcript(problem, 3)
     solution = solve(
-        problem, selector_of("bucket", problem), random_stream(0), solver=solver, given=chosen
+        problem, selector_of("bucket", problem), random_stream(0), solver=solver, prefix=chosen
     )
-    assert solution.transcript == chosen
+    assert solution.transcript() == chosen
     part = solve(
         problem,
         selector_of("bucket", problem),
         random_stream(0),
         solver=solver,
-        given=first(chosen, 20),
+        prefix=first(chosen, 20),
     )
-    assert first(part.transcript, 20) == first(chosen, 20)
+    assert part.transcript(20) == first(chosen, 20)
     # Two runs that share twenty steps and then draw: ten draws agree with chance below 1e-6.
-    assert part.transcript != chosen
+    assert part.transcript() != chosen
 
 
 def test_more_steps_than_the_run_has_are_refused():
     _, _, problem = small_problem(7, n_steps=30)
     _, _, shorter = small_problem(7, n_steps=29)
     chosen = random_transcript(problem, 3)
-    with pytest.raises(ValueError, match="30 steps are given to a run of 29"):
-        solve(shorter, selector_of("bucket", problem), random_stream(0), given=chosen)
+    with pytest.raises(ValueError, match="prefix of 30 steps is given to a run of 29"):
+        solve(shorter, selector_of("bucket", problem), random_stream(0), prefix=chosen)
 
 
 def test_the_callback_sees_every_prefix_before_progress_does():
@@ -125,4 +124,4 @@ def test_the_callback_sees_every_prefix_before_progress_does():
     assert [done for done, _ in saved] == shown
     assert saved[-1][0] == 50
     for done, prefix in saved:
-        assert prefix == first(solution.transcript, done)
+        assert prefix == solution.transcript(done)

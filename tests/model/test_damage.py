@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.errors import ModelFileError
+from dplasso.estimators.load import load
 from dplasso.files.archive import digest, npy
-from dplasso.model import FORMAT_VERSION, load_model, read_parts, save_model
-from model_files import STEPS, fitted, header_of, same
+from dplasso.model import read_model, write_model
+from dplasso.model.file import FORMAT_VERSION
+from model.files import STEPS, fitted, header_of, same
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def path(tmp_path) -> Path:
 def is_refused_or_same(path, content, original):
     path.write_bytes(content)
     try:
-        return same(read_parts(path), original)
+        return same(read_model(path), original)
     except ModelFileError as error:
         # Refused in one line that names the file.
         return str(error).startswith(f"{path} ") and "\n" not in str(error)
@@ -33,8 +35,8 @@ def is_refused_or_same(path, content, original):
 
 @pytest.mark.parametrize("mask", [0xFF, 0x01])
 def test_a_flipped_byte_is_found_or_does_not_matter(path, mask):
-    save_model(fitted(private=False), path)
-    original, content = read_parts(path), path.read_bytes()
+    write_model(fitted(private=False), path)
+    original, content = read_model(path), path.read_bytes()
     for place in range(len(content)):
         flipped = bytearray(content)
         flipped[place] ^= mask
@@ -42,7 +44,7 @@ def test_a_flipped_byte_is_found_or_does_not_matter(path, mask):
 
 
 def test_a_flip_in_the_content_is_always_found(path):
-    save_model(fitted(), path)
+    write_model(fitted(), path)
     content = path.read_bytes()
     start = content.index(b'{"magic"')
     end = content.index(b"vertex.npy", start) - 30
@@ -51,16 +53,16 @@ def test_a_flip_in_the_content_is_always_found(path):
         flipped[place] ^= 1
         path.write_bytes(flipped)
         with pytest.raises(ModelFileError):
-            read_parts(path)
+            read_model(path)
 
 
 def test_a_truncated_file_is_refused_at_every_length(path):
-    save_model(fitted(), path)
+    write_model(fitted(), path)
     content = path.read_bytes()
     for length in range(len(content)):
         path.write_bytes(content[:length])
         with pytest.raises(ModelFileError):
-            read_parts(path)
+            read_model(path)
 
 
 @settings(max_examples=300, deadline=None)
@@ -69,15 +71,15 @@ def test_noise_is_no_model(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("noise") / "model.npz"
     path.write_bytes(content)
     with pytest.raises(ModelFileError):
-        read_parts(path)
+        read_model(path)
 
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_a_damaged_stretch_is_found_or_does_not_matter(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("stretch") / "model.npz"
-    save_model(fitted(), path)
-    original, content = read_parts(path), path.read_bytes()
+    write_model(fitted(), path)
+    original, content = read_model(path), path.read_bytes()
     start = data.draw(st.integers(0, len(content) - 1))
     noise = data.draw(st.binary(min_size=1, max_size=40))
     damaged = content[:start] + noise + content[start + data.draw(st.integers(0, 40)) :]
@@ -151,7 +153,7 @@ def pickled_array() -> bytes:
 def test_foreign_files_are_refused(path, content):
     path.write_bytes(content)
     with pytest.raises(ModelFileError, match=r"model\.npz .*\.$"):
-        load_model(path)
+        load(path)
 
 
 def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
@@ -173,14 +175,14 @@ def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
 
 
 def test_rewriting_itself_does_no_harm(path):
-    save_model(fitted(), path)
-    original = read_parts(path)
+    write_model(fitted(), path)
+    original = read_model(path)
     rewrite(path)
-    assert same(read_parts(path), original)
+    assert same(read_model(path), original)
 
 
 def test_a_newer_version_is_named_before_anything_else(path):
-    save_model(fitted(), path)
+    write_model(fitted(), path)
 
     def newer(header):
         header.clear()
@@ -188,7 +190,7 @@ def test_a_newer_version_is_named_before_anything_else(path):
 
     rewrite(path, newer, something=np.arange(3))
     with pytest.raises(ModelFileError, match=r"version 2 of the model format .* install a newer"):
-        read_parts(path)
+        read_model(path)
 
 
 @pytest.mark.parametrize(
@@ -219,10 +221,10 @@ def test_a_newer_version_is_named_before_anything_else(path):
     ],
 )
 def test_a_header_that_makes_no_sense_is_refused(path, change):
-    save_model(fitted(), path)
+    write_model(fitted(), path)
     rewrite(path, change)
     with pytest.raises(ModelFileError):
-        read_parts(path)
+        read_model(path)
 
 
 @pytest.mark.parametrize(
@@ -242,39 +244,39 @@ def test_a_header_that_makes_no_sense_is_refused(path, change):
     ],
 )
 def test_arrays_that_make_no_sense_are_refused(path, members):
-    save_model(fitted(), path)
+    write_model(fitted(), path)
     rewrite(path, **members)
     with pytest.raises(ModelFileError):
-        read_parts(path)
+        read_model(path)
 
 
 def test_other_signs_under_the_old_checksum_are_refused(path):
     # The archive's own checksums are right; only the file's digest tells.
-    save_model(fitted(), path)
+    write_model(fitted(), path)
     with zipfile.ZipFile(path) as archive:
         members = {name[: -len(".npy")]: archive.read(name) for name in archive.namelist()}
-    assert is_refused_or_same(path, zipped(**members), read_parts(path))
+    assert is_refused_or_same(path, zipped(**members), read_model(path))
     turned = io.BytesIO()
     np.save(turned, -np.load(io.BytesIO(members["sign"])))
     path.write_bytes(zipped(**members | {"sign": turned.getvalue()}))
     with pytest.raises(ModelFileError, match="checksum"):
-        read_parts(path)
+        read_model(path)
 
 
 def test_nothing_is_unpacked(path):
-    save_model(fitted(), path)
+    write_model(fitted(), path)
     rewrite(path, compression=zipfile.ZIP_DEFLATED)
     with pytest.raises(ModelFileError, match="compressed"):
-        read_parts(path)
+        read_model(path)
 
 
 def test_parameters_the_estimator_does_not_know_are_refused(path):
-    save_model(fitted(), path)
+    write_model(fitted(), path)
     rewrite(path, lambda header: header["params"].update(no_such_parameter=1))
     with pytest.raises(ModelFileError, match="no usable model"):
-        load_model(path)
+        load(path)
 
 
 def test_a_missing_file_is_just_missing(path):
     with pytest.raises(FileNotFoundError):
-        load_model(path)
+        load(path)

@@ -1,0 +1,121 @@
+"""Slow, obvious twins of the solvers' kernels."""
+
+import math
+
+import numpy as np
+from scipy.special import expit
+
+# --- fixed point -------------------------------------------------------------
+
+
+def clipped(value, bound):
+    """Return an entry, clipped."""
+    return bound if value > bound else -bound if value < -bound else float(value)
+
+
+def with_constant(X, bound, intercept):
+    """Return the dense rows as lists, the intercept's column of `bound` appended."""
+    return [[float(x) for x in row] + [bound] * intercept for row in X]
+
+
+def column_gradients(X, gradient, bound, *, intercept):
+    """Return alpha in unbounded integers: the sum of every record's rounded share."""
+    rows = with_constant(X, bound, intercept)
+    alpha = [0] * (X.shape[1] + intercept)
+    for row, q in zip(rows, gradient, strict=True):
+        for k, x in enumerate(row):
+            alpha[k] += round(float(q) * (2.0**32 / bound) * clipped(x, bound))
+    return alpha
+
+
+def weights_of(vertex, sign, n_coordinates):
+    """Return the integer weights K as unbounded integers."""
+    total = [0] * n_coordinates
+    for step, (j, s) in enumerate(zip(vertex, sign, strict=True), start=1):
+        total[int(j)] += int(s) * (step + 1)
+    return total
+
+
+def integer_margins(X, weights, bound, margin_unit, *, intercept):
+    """Return the margins in unbounded integers, from the integer weights."""
+    rows = with_constant(X, bound, intercept)
+    return [
+        sum(k * round(clipped(x, bound) * margin_unit) for k, x in zip(weights, row, strict=True))
+        for row in rows
+    ]
+
+
+# --- the calendar ------------------------------------------------------------
+
+
+def sigmoid(margin):
+    """Return sigma(margin) of a number >= 0."""
+    return 1.0 / (1.0 + math.exp(-margin))
+
+
+def first_outside(full_margin, lowest, highest, step, n_steps):
+    """Return the first later step at which a shrinking margin is outside, by looking at each."""
+    for later in range(step + 1, n_steps + 1):
+        if not lowest <= full_margin * (2.0 / ((later + 1.0) * (later + 2.0))) <= highest:
+            return later
+    return n_steps + 1
+
+
+def refreshed(margins, gradient, labels, tolerance):
+    """Return the record gradients after a step: new ones where the old are too far off."""
+    true = [sigma(margin) - label for margin, label in zip(margins, labels, strict=True)]
+    return [
+        new if abs(new - old) > tolerance else old for new, old in zip(true, gradient, strict=True)
+    ]
+
+
+def sigma(margin):
+    """Return sigma(margin)."""
+    return sigmoid(margin) if margin >= 0 else 1.0 - sigmoid(-margin)
+
+
+class ListCalendar:
+    """Rows by due step, as lists; the row scheduled last comes first."""
+
+    def __init__(self, n_rows, n_steps):
+        self.rows = {step: [] for step in range(n_steps + 1)}
+
+    def schedule(self, row, step):
+        self.unschedule(row)
+        if step in self.rows:
+            self.rows[step].insert(0, row)
+
+    def unschedule(self, row):
+        for rows in self.rows.values():
+            if row in rows:
+                rows.remove(row)
+
+
+# --- Algorithm 1 in floating point -------------------------------------------
+
+
+def frank_wolfe(X, y, radius, n_steps, *, transcript=None):
+    """Run textbook Frank-Wolfe on dense rows; return a dict of arrays, one entry per step.
+
+    With `transcript` (pairs of coordinate and sign) it takes those vertices; `steepest` is the
+    largest |gradient| and `gradient` the one at the vertex taken, both of the mean loss.
+    """
+    w = np.zeros(X.shape[1])
+    course = {"vertex": [], "sign": [], "objective": [], "gap": [], "steepest": [], "gradient": []}
+    for step in range(1, n_steps + 1):
+        margins = X @ w
+        gradient = X.T @ (expit(margins) - y) / len(y)
+        j = int(np.argmax(np.abs(gradient)))
+        s = -1 if gradient[j] >= 0 else 1
+        if transcript is not None:
+            j, s = transcript[step - 1]
+        course["vertex"].append(j)
+        course["sign"].append(s)
+        course["objective"].append(np.mean(np.logaddexp(0.0, margins) - y * margins))
+        course["gap"].append(gradient @ w - s * radius * gradient[j])
+        course["steepest"].append(np.abs(gradient).max())
+        course["gradient"].append(gradient[j])
+        eta = 2.0 / (step + 2.0)
+        w *= 1.0 - eta
+        w[j] += eta * s * radius
+    return {name: np.array(values) for name, values in course.items()} | {"w": w}

@@ -1,0 +1,22 @@
+"""ChaCha20 as the RFC writes it, slow and obvious."""
+
+
+def _quarter_round(x, a, b, c, d):
+    for target, source, mixed, turn in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+        x[target] = (x[target] + x[source]) % 2**32
+        x[mixed] ^= x[target]
+        x[mixed] = (x[mixed] << turn | x[mixed] >> (32 - turn)) % 2**32
+
+
+def chacha20_block(key, counter, nonce):
+    """Return the 64 bytes of RFC 8439 section 2.3 for a 32-byte key and a 12-byte nonce."""
+    text = b"expand 32-byte k" + key + counter.to_bytes(4, "little") + nonce
+    start = [int.from_bytes(text[i : i + 4], "little") for i in range(0, 64, 4)]
+    x = list(start)
+    for _ in range(10):
+        for column in range(4):
+            _quarter_round(x, column, 4 + column, 8 + column, 12 + column)
+        for column in range(4):
+            lane = [4 * row + (column + row) % 4 for row in range(4)]
+            _quarter_round(x, *lane)
+    return b"".join(((a + b) % 2**32).to_bytes(4, "little") for a, b in zip(x, start, strict=True))
