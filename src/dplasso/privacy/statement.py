@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from decimal import ROUND_UP, Context
 from importlib.metadata import version
 from typing import Any
 
@@ -34,7 +35,6 @@ _NUMBERS = (
     "feature_bound",
     "draw_error",
 )
-_DIGITS = 4
 
 
 @dataclass(frozen=True)
@@ -303,14 +303,27 @@ def _check_claim(statement: PrivacyStatement) -> None:
         )
 
 
-def _rounded_up(value: float) -> str:
-    """Give a few digits of a privacy loss, never less than its value."""
-    if value == 0 or math.isinf(value):
-        return f"{value:g}"
-    step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
+def rounded_up(value: float, digits: int = 4) -> str:
+    """Write a privacy loss or a delta in a few digits, never as less than it is.
+
+    Parameters
+    ----------
+    value : float
+        At least 0; may be infinite.
+    digits : int, default=4
+        Significant digits.
+
+    Returns
+    -------
+    str
+        As the format ``g`` writes it. A part in 10^12 is forgiven, so that 0.1 stays 0.1.
+    """
+    if math.isinf(value):
+        return "inf"
     # Values that print exactly, 0.1 say, must not be pushed up by their own rounding, and what
     # the accountant misses of the epsilon asked for by a billionth is not worth five digits.
-    return f"{math.ceil(value / step * (1 - 1e-12)) * step:.{_DIGITS}g}"
+    up = Context(prec=digits, rounding=ROUND_UP).create_decimal(value * (1 - 1e-12))
+    return f"{float(up):.{digits}g}"
 
 
 def _unit(statement: PrivacyStatement) -> str:
@@ -326,10 +339,10 @@ def _guarantee(statement: PrivacyStatement) -> list[str]:
             "NOT differentially private: " + "; and ".join(statement.reasons) + ".",
             "Treat this model like the records it was trained on.",
         ]
-    epsilon, delta = _rounded_up(statement.epsilon), f"{statement.delta:g}"
+    epsilon, delta = rounded_up(statement.epsilon), rounded_up(statement.delta)
     factor = ""
     if statement.epsilon < 20:
-        factor = f" = {_rounded_up(math.exp(statement.epsilon))}"
+        factor = f" = {rounded_up(math.exp(statement.epsilon))}"
     return [
         f"Differentially private with epsilon = {epsilon} and delta = {delta}.",
         "What is protected: each single record (one row of the training data). "
@@ -339,8 +352,8 @@ def _guarantee(statement: PrivacyStatement) -> list[str]:
         "about the other records. A person with several rows is protected less than a person with "
         "one.",
         f"How: {statement.steps:,} steps, each a random choice by the exponential mechanism "
-        f"(a step is bounded range with eps0 = {statement.eps0:.4g}). Added up by: "
-        f"{statement.accountant}. Of delta, {statement.draw_error:.2g} covers the rounding of the "
+        f"(a step is bounded range with eps0 = {rounded_up(statement.eps0)}). Added up by: "
+        f"{statement.accountant}. Of delta, {rounded_up(statement.draw_error, 2)} covers the rounding of the "
         "random draws. Random numbers: a cryptographic generator keyed by the operating system.",
     ]
 
