@@ -26,9 +26,10 @@ def test_json_has_exactly_the_documented_keys(run, train, held_out, tmp_path):
     assert result.stdout.count("\n") == 1
     report = json.loads(result.stdout)
     assert set(report) == {
-        *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model", "test"),
+        *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model"),
+        *("statement", "test"),
     }
-    assert set(report["seconds"]) == {"read", "prepare", "train"}
+    assert set(report["seconds"]) == {"read", "prepare", "train", "compile"}
     assert set(report["privacy"]) == PRIVACY_KEYS
     assert set(report["test"]) == {"auc", "accuracy", "n_samples"}
     assert (report["n_samples"], report["n_features"]) == (800, 30)

@@ -123,9 +123,9 @@ def test_spend_is_what_a_fit_would_have_spent(run, train, ledger, tmp_path):
 
 
 REFUSED = {
-    "seed": (("--seed", "1"), ("random_state", "not private")),
-    "paper": (("--mechanism", "paper"), ("'paper'", "not private")),
-    "relation": (("--neighbors", "replace-one"), ("'replace-one'", "add up")),
+    "seed": (("--seed", "1"), ("--seed", "not private")),
+    "paper": (("--mechanism", "paper"), ("--mechanism paper", "not private")),
+    "relation": (("--neighbors", "replace-one"), ("--neighbors replace-one", "add up")),
     "unknown": (("--dataset", "vistis"), ("'vistis'", "'visits'")),
     "too much": (("--n-iter", "6", "--delta", "1e-9", "--epsilon", "8"), ("epsilon 8", "left")),
 }

@@ -99,7 +99,7 @@ def test_what_does_not_go_with_a_store(run, stores, train, model, tmp_path):
     given = [["--binarize"], ["--zero-based"], ["--label-map", "a=0,b=1"]]
     for options in given:
         message = one_sentence(run("fit", data, "--epsilon", 1, *options))
-        assert f"{options[0]} does not go with a store; give it to convert" in message
+        assert f"{options[0]} does not go with a store; give it to the conversion" in message
     assert "--labels does not go" in one_sentence(
         run("fit", data, "--epsilon", 1, "--labels", tmp_path / "y.npy")
     )

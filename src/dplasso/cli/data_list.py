@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any
 
-import typer
 from rich.table import Table
 
 from dplasso.cli import options
-from dplasso.cli.output import out, print_json
+from dplasso.cli.options import option
+from dplasso.cli.output import print_json, print_table, print_text
 
 EXAMPLES = options.examples(
     "dplasso data list",
@@ -16,11 +16,10 @@ EXAMPLES = options.examples(
 
 BaseUrl = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--base-url",
-        metavar="URL",
-        show_default=False,
-        help="Where the files are: a mirror. Default: $DPLASSO_DATA_URL, else LIBSVM's data page.",
+        "Where the files are: a mirror. Default: $DPLASSO_DATA_URL, else LIBSVM's data page.",
+        "URL",
     ),
 ]
 
@@ -65,10 +64,10 @@ def list_sets(base_url: BaseUrl = None, as_json: options.AsJson = False) -> None
             _size(row["download_bytes"]) if row["downloaded"] else "no",
         )
         files.add_row(row["name"], row["title"], row["source"].rpartition("/")[2])
-    out.print(sizes)
-    out.print()
-    out.print(files)
-    out.print(f"\nsource: {base}\ndownloads: {folder}", markup=False, highlight=False)
+    print_table(sizes)
+    print_text()
+    print_table(files)
+    print_text(f"\nsource: {base}\ndownloads: {folder}")
 
 
 def _size(n_bytes: int) -> str:

@@ -7,14 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 from rich.table import Table
 
 from dplasso.cli import options
-from dplasso.cli.files import check_directory, write_text
-from dplasso.cli.output import Bars, out, print_json, progress_bars, uninterrupted
+from dplasso.cli.files import check_directory, naming, write_file
+from dplasso.cli.options import OUTPUT, option
+from dplasso.cli.output import (
+    Bars,
+    print_json,
+    print_promise,
+    print_table,
+    print_text,
+    progress_bars,
+    uninterrupted,
+)
 from dplasso.cli.training import train_with_bar
-from dplasso.files.atomic import atomic_write
 
 if TYPE_CHECKING:
     from dplasso import DPLassoClassifier
@@ -42,7 +49,10 @@ FILES = {"model": "model.npz", "statement": "statement.json", "picture": "demo.p
 
 @dataclass(frozen=True)
 class Trained:
-    """One of the two models and what it reached on the test rows."""
+    """One of the two models, what it reached on the test rows, and how long it took.
+
+    The seconds are those of any later run: without the compiler's, which come once on a machine.
+    """
 
     model: "DPLassoClassifier"
     scores: "Scores"
@@ -52,26 +62,17 @@ class Trained:
 def demo(
     output: Annotated[
         Path,
-        typer.Option(
+        option(
             "--out",
-            metavar="DIR",
-            help="Directory for the model, its statement and the picture.",
-            rich_help_panel=options.OUTPUT,
+            "Directory for the model, its statement and the picture.",
+            "DIR",
+            OUTPUT,
         ),
     ] = Path("dplasso-demo"),
     epsilon: options.Epsilon = 1.0,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            min=0,
-            show_default=False,
-            help="Make the run repeatable; it is then not private.",
-            rich_help_panel=options.PRIVACY,
-        ),
-    ] = None,
-    n_iter: Annotated[int, typer.Option("--n-iter", hidden=True)] = ITERATIONS,
+    seed: options.Seed = None,
+    explain: options.Explain = False,
+    n_iter: Annotated[int, option("--n-iter", "", hidden=True)] = ITERATIONS,
     as_json: options.AsJson = False,
 ) -> None:
     """Train on real data, privately and plainly, and look at the difference."""
@@ -107,7 +108,10 @@ def demo(
     if as_json:
         print_json(_report(results, heaviest, train, test, files, seconds))
     else:
-        _print_report(results, heaviest, train, test, files, epsilon, seconds)
+        _print_report(results, heaviest, train, test, epsilon)
+        print_promise(results["private"].model.privacy_, explain=explain)
+        written = ", ".join(str(path) for path in files.values())
+        print_text(f"\nDone in {seconds:.0f} s. Written: {written}")
 
 
 def _load(bars: Bars) -> tuple["Dataset", "Dataset"]:
@@ -129,7 +133,8 @@ def _train(
     from dplasso.cli.metrics import score
 
     seconds = train_with_bar(model, train.X, train.y, bars, label)
-    return Trained(model, score(model, test.X, test.y, test.source), sum(seconds.values()))
+    scores = score(model, test.X, test.y, test.source)
+    return Trained(model, scores, seconds["prepare"] + seconds["train"] - seconds["compile"])
 
 
 def _heaviest(results: Mapping[str, Trained], count: int) -> list[dict[str, Any]]:
@@ -186,10 +191,10 @@ def _picture(
 def _write(directory: Path, model: "DPLassoClassifier", picture: bytes) -> dict[str, Path]:
     directory.mkdir(parents=True, exist_ok=True)
     files = {kind: directory / name for kind, name in FILES.items()}
-    model.save(files["model"])
-    write_text(files["statement"], model.privacy_.to_json(indent=2) + "\n")
-    with atomic_write(files["picture"]) as file:
-        file.write(picture)
+    with naming(files["model"]):
+        model.save(files["model"])
+    write_file(files["statement"], model.privacy_.to_json(indent=2) + "\n")
+    write_file(files["picture"], picture)
     return files
 
 
@@ -229,31 +234,20 @@ def _print_report(
     heaviest: list[dict[str, Any]],
     train: "Dataset",
     test: "Dataset",
-    files: dict[str, Path],
     epsilon: float,
-    seconds: float,
 ) -> None:
-    out.print(
+    print_text(
         f"UCI Adult: is a person's income above 50,000 dollars? {train.X.shape[0]:,} people to "
         f"train on, {test.X.shape[0]:,} to test on, {train.X.shape[1]:,} columns: all crosses of "
-        "up to three attributes.",
-        markup=False,
-        highlight=False,
+        "up to three attributes.\n"
     )
-    out.print()
-    out.print(_score_table(results, epsilon))
-    out.print(_weight_table(heaviest[:HEAVIEST_PRINTED], epsilon))
-    out.print(
-        "A feature that only the model on the left uses may be the noise's choice, not the data's.",
-        style="dim",
-        markup=False,
-        highlight=False,
+    print_table(_score_table(results, epsilon))
+    print_table(_weight_table(heaviest[:HEAVIEST_PRINTED], epsilon))
+    print_text(
+        "A feature that only the model on the left uses may be the noise's choice, not the "
+        "data's.\n",
+        "dim",
     )
-    out.print()
-    out.print(results["private"].model.privacy_.text(), markup=False, highlight=False)
-    out.print()
-    written = ", ".join(str(path) for path in files.values())
-    out.print(f"Done in {seconds:.0f} s. Written: {written}", markup=False, highlight=False)
 
 
 def _score_table(results: Mapping[str, Trained], epsilon: float) -> Table:

@@ -1,6 +1,7 @@
 """Outputs: found unwritable before the work, put in place whole after it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dplasso.files.atomic import atomic_write, check_writable
@@ -21,9 +22,9 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force
     Raises
     ------
     ValueError
-        If an output exists and `force` is false, is an input, or is named twice.
+        If an output is an input, or is named twice.
     OSError
-        If its directory does not exist or cannot be written to.
+        If it exists and `force` is false, or cannot be written there.
     """
     read = {path.resolve() for path in inputs}
     seen: set[Path] = set()
@@ -66,20 +67,18 @@ def check_directory(directory: Path, names: Iterable[str]) -> None:
     check_writable(existing / directory.name)
 
 
-def write_text(path: Path, content: str) -> None:
-    """Write text as UTF-8, complete or not at all.
+@contextmanager
+def naming(place: str | Path) -> Iterator[None]:
+    """Name what was being written in a system error that does not, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(place)) from error
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Where; an existing file is replaced.
-    content : str
-        What.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written; nothing is left behind.
-    """
-    with atomic_write(path) as file:
-        file.write(content.encode())
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file, text as UTF-8, complete or not at all; an existing one is replaced."""
+    with naming(path), atomic_write(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dplasso.errors import DataError
 
@@ -34,37 +34,36 @@ class Scores:
     majority_accuracy: float
 
 
-def is_positive(y: NDArray[Any], classes: NDArray[Any], source: str) -> NDArray[np.bool_]:
-    """Tell which labels are the positive class, refusing labels the model does not know.
+def auc_text(auc: float | None) -> str:
+    """Word the area under a ROC curve."""
+    return "undefined (one class)" if auc is None else f"{auc:.4f}"
+
+
+def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
+    """Refuse labels that a model does not know.
 
     Parameters
     ----------
     y : ndarray, shape (n_samples,)
         Labels as read.
-    classes : ndarray, shape (2,)
-        The model's negative and positive label.
+    classes : array-like
+        The model's labels.
     source : str
         Where the labels come from, for the message.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_samples,)
-        True for the positive class.
 
     Raises
     ------
     DataError
-        If a label is neither class.
+        Naming the first row with another label.
     """
-    positive: NDArray[np.bool_] = np.asarray(y == classes[1])
-    known = positive | np.asarray(y == classes[0])
-    if not known.all():
-        row = int(np.argmin(known))
+    known = np.asarray(classes)
+    strange = ~np.isin(y, known)
+    if strange.any():
+        row = int(np.argmax(strange))
         raise DataError(
             f"{source}: row {row + 1} has the label {y[row]}, but the model's classes are "
-            f"{classes[0]} and {classes[1]}"
+            f"{' and '.join(str(label) for label in known[:5])}"
         )
-    return positive
 
 
 def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores:
@@ -92,13 +91,14 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores:
     """
     from sklearn.metrics import roc_auc_score
 
-    positive = is_positive(y, model.classes_, source)
+    check_known(y, model.classes_, source)
+    positive = np.asarray(y == model.classes_[1])
     margin = np.asarray(model.decision_function(X), dtype=np.float64)
     share = float(positive.mean())
     one_class = share in (0.0, 1.0)
     return Scores(
         n_samples=len(positive),
-        accuracy=float(np.mean(model.predict(X) == model.classes_[positive.astype(np.intp)])),
+        accuracy=float(np.mean((margin > 0) == positive)),
         auc=None if one_class else float(roc_auc_score(positive, margin)),
         log_loss=float(np.mean(np.logaddexp(0.0, np.where(positive, -margin, margin)))),
         majority_accuracy=max(share, 1.0 - share),

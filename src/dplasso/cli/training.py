@@ -1,4 +1,4 @@
-"""Training under a progress bar."""
+"""What the command line does with an estimator: check it, then train it under a progress bar."""
 
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -9,6 +9,37 @@ from dplasso.errors import PrivacyLeakWarning
 if TYPE_CHECKING:
     from dplasso import DPLassoClassifier
 
+_PRICE = ("epsilon", "delta", "n_iter", "neighbors", "feature_bound", "mechanism", "l1_radius")
+
+
+def check_before_reading(estimator: "DPLassoClassifier", *, paid: bool = False) -> None:
+    """Refuse settings that no data can make right, and a fit that its ledger cannot pay.
+
+    Parameters
+    ----------
+    estimator : DPLassoClassifier
+        What will be fitted; its `classes` may still be missing.
+    paid : bool, default=False
+        Whether the ledger was charged already, as for a fit that is resumed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        In one sentence.
+    BudgetError, LedgerError
+        If the ledger has too little left, or cannot be used.
+    """
+    from dplasso.privacy.ledger import check_affordable
+    from dplasso.privacy.mechanism import build_mechanism
+    from dplasso.training.settings import check_settings
+
+    settings = estimator.get_params(deep=False)
+    check_settings(settings)
+    # Finds a delta too small for n_iter; the number of rows does not matter for that.
+    mechanism = build_mechanism(**{name: settings[name] for name in _PRICE}, n_samples=1)
+    if not paid:
+        check_affordable(settings["ledger"], settings["dataset"], mechanism)
+
 
 def train_with_bar(
     estimator: "DPLassoClassifier",
@@ -18,7 +49,7 @@ def train_with_bar(
     label: str,
     checkpoints: Any = None,
 ) -> dict[str, float]:
-    """Fit an estimator under a progress bar.
+    """Fit an estimator in place under a progress bar.
 
     Parameters
     ----------
@@ -38,11 +69,14 @@ def train_with_bar(
     Returns
     -------
     dict
-        Seconds spent: ``prepare`` and ``train``. They depend on the data: for the curator only.
+        Seconds spent: ``prepare`` and ``train``; ``compile`` is the part of both that the compiler
+        took. They depend on the data: for the curator only.
     """
+    from dplasso.estimators.fitting import fit_estimator
+
     seconds: dict[str, float] = {}
+    before = bars.compiled.seconds
     with bars.task(label) as progress, warnings.catch_warnings():
         warnings.filterwarnings("always", category=PrivacyLeakWarning)
-        hooks = {} if checkpoints is None else {"checkpoints": checkpoints}
-        estimator._fit(X, y, progress=progress, seconds=seconds, **hooks)
-    return seconds
+        fit_estimator(estimator, X, y, progress=progress, seconds=seconds, checkpoints=checkpoints)
+    return seconds | {"compile": bars.compiled.seconds - before}

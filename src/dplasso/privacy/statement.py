@@ -353,8 +353,9 @@ def _guarantee(statement: PrivacyStatement) -> list[str]:
         "one.",
         f"How: {statement.steps:,} steps, each a random choice by the exponential mechanism "
         f"(a step is bounded range with eps0 = {rounded_up(statement.eps0)}). Added up by: "
-        f"{statement.accountant}. Of delta, {rounded_up(statement.draw_error, 2)} covers the rounding of the "
-        "random draws. Random numbers: a cryptographic generator keyed by the operating system.",
+        f"{statement.accountant}. Of delta, {rounded_up(statement.draw_error, 2)} covers the "
+        "rounding of the random draws. Random numbers: a cryptographic generator keyed by the "
+        "operating system.",
     ]
 
 
