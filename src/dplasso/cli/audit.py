@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from dplasso.cli import options
 from dplasso.cli.files import check_directory, write_file
@@ -59,10 +58,7 @@ def audit(
     selector: Annotated[
         str,
         option(
-            "--selector",
-            "Structure that draws: bucket, big-little or noisy-max.",
-            "NAME",
-            MODEL,
+            "--selector", "Structure that draws: bucket, big-little or noisy-max.", "NAME", MODEL
         ),
     ] = "bucket",
     solver: Annotated[str, option("--solver", "sparse or standard.", "NAME", MODEL)] = "sparse",
@@ -94,10 +90,7 @@ def audit(
     output: Annotated[
         Path | None,
         option(
-            "--out",
-            "Write audit.json and the attack's ROC curve, audit.png, here.",
-            "DIR",
-            OUTPUT,
+            "--out", "Write audit.json and the attack's ROC curve, audit.png, here.", "DIR", OUTPUT
         ),
     ] = None,
     as_json: options.AsJson = False,
@@ -157,22 +150,22 @@ def _write(directory: Path, outcome: "Outcome", document: dict[str, Any]) -> dic
 def _print(report: "Report", files: dict[str, Path], seconds: float) -> None:
     from dplasso.privacy.statement import rounded_up
 
-    nothing = "consistent: the attack found nothing"
-    table = Table()
-    table.add_column("audit")
-    table.add_column("claimed", justify="right")
-    table.add_column("at least", justify="right")
-    table.add_column("verdict")
+    rows = []
     for finding in report.findings:
         claimed = "eps0" if finding.about == "step" else "epsilon"
-        table.add_row(
-            finding.name,
-            "-" if finding.about == "randomness" else f"{claimed} {rounded_up(finding.claimed)}",
-            "-" if math.isnan(finding.audited) else f"{finding.audited:.4g}",
-            "VIOLATION" if finding.violated else nothing if finding.audited == 0 else "consistent",
-            style="bold red" if finding.violated else None,
+        consistent = "consistent" + (": the attack found nothing" if finding.audited == 0 else "")
+        rows.append(
+            (
+                finding.name,
+                "-"
+                if finding.about == "randomness"
+                else f"{claimed} {rounded_up(finding.claimed)}",
+                "-" if math.isnan(finding.audited) else f"{finding.audited:.4g}",
+                "VIOLATION" if finding.violated else consistent,
+            )
         )
-    print_table(table)
+    found = {i: "bold red" for i, finding in enumerate(report.findings) if finding.violated}
+    print_table(["audit", ">claimed", ">at least", "verdict"], rows, strong=found)
     for finding in report.findings:
         if finding.violated:
             print_text(f"{finding.name}: {finding.detail}.")

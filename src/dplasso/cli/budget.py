@@ -3,8 +3,6 @@
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.table import Table
-
 from dplasso.cli import options
 from dplasso.cli.options import MODEL, option
 from dplasso.cli.output import print_json, print_promise, print_table, print_text
@@ -56,7 +54,7 @@ def budget(
     print_text("A fit with these settings would be:\n")
     print_promise(asked, explain=explain)
     print_text()
-    print_table(_table(rows, n_iter, features))
+    _print_table(rows, n_iter, features)
     print_text(
         "A column's gradient is a sum over records, each giving at most "
         f"{feature_bound:g}. At noise scale s, a column whose gradient is larger by s is about e "
@@ -82,18 +80,17 @@ def _row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
     return row
 
 
-def _table(rows: list[dict[str, Any]], n_iter: int, features: int | None) -> Table:
+def _print_table(rows: list[dict[str, Any]], n_iter: int, features: int | None) -> None:
     from dplasso.privacy.statement import rounded_up
 
-    table = Table()
-    table.add_column("iterations", justify="right")
-    table.add_column("eps0 per iteration", justify="right")
-    table.add_column("noise scale on a gradient", justify="right")
+    headings = [">iterations", ">eps0 per iteration", ">noise scale on a gradient"]
+    cells = [
+        [f"{row['n_iter']:,}", rounded_up(row["eps0"], 5), f"{row['noise_scale']:,.1f}"]
+        for row in rows
+    ]
     if features is not None:
-        table.add_column(f"gradient that stands out\namong {features:,} columns", justify="right")
-    for row in rows:
-        cells = [f"{row['n_iter']:,}", rounded_up(row["eps0"], 5), f"{row['noise_scale']:,.1f}"]
-        if features is not None:
-            cells.append(f"{row['findable_gradient']:,.0f}")
-        table.add_row(*cells, style="bold" if row["n_iter"] == n_iter else None)
-    return table
+        headings.append(f">gradient that stands out\namong {features:,} columns")
+        for line, row in zip(cells, rows, strict=True):
+            line.append(f"{row['findable_gradient']:,.0f}")
+    asked = next(i for i, row in enumerate(rows) if row["n_iter"] == n_iter)
+    print_table(headings, cells, strong={asked: "bold"})

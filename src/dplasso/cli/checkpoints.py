@@ -62,16 +62,6 @@ def kept_checkpoint(
         Files that the command reads or will write.
     force : bool
         Whether a new fit may overwrite a checkpoint.
-
-    Yields
-    ------
-    CheckpointSession
-        What the fit and the report need.
-
-    Raises
-    ------
-    CheckpointError, OSError, ValueError
-        In one sentence.
     """
     path, resume = options.checkpoint, options.resume
     if path is None:

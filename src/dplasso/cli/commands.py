@@ -85,15 +85,7 @@ def add_command(app: typer.Typer, name: str, command: Callable[..., None], epilo
 def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
     """Turn each parameter of a command that is a dataclass of options into these options.
 
-    Parameters
-    ----------
-    command : callable
-        Its parameters are annotated for Typer, or with frozen dataclasses whose fields are.
-
-    Returns
-    -------
-    callable
-        For Typer: one parameter for each option, in the order in which they stand.
+    Typer then sees one parameter for each option, in the order in which they stand.
     """
     groups: dict[str, Any] = {}
     parameters: list[Parameter] = []

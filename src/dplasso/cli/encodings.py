@@ -99,23 +99,10 @@ class EncodingOptions:
     def encoding(
         self, data: Sequence[str], n_features: int | None, *, others: dict[str, bool]
     ) -> "TextHashing | TableEncoding | None":
-        """Return what `dplasso.data.encodings.encode_files` takes.
+        """Return what `dplasso.data.encodings.encode_files` takes; refuse options that clash.
 
-        Parameters
-        ----------
-        data : sequence of str
-            Files of one data set.
-        n_features : int or None
-            ``--features``, for lists of column numbers.
-        others : dict of str to bool
-            Options for svmlight text and .npz, and whether they are given.
-
-        Raises
-        ------
-        typer.BadParameter
-            If the options do not go together.
-        DataError
-            If a file cannot be used.
+        `n_features` is ``--features``, which lists of column numbers take; `others` says which
+        options for svmlight text and .npz are given.
         """
         from dplasso.data.encodings import is_table
 

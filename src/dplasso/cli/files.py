@@ -8,24 +8,7 @@ from dplasso.files.atomic import atomic_write, check_writable
 
 
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force: bool) -> None:
-    """Find out now whether the outputs can be written at the end.
-
-    Parameters
-    ----------
-    outputs : iterable of pathlib.Path
-        Files that the command will write.
-    inputs : iterable of pathlib.Path, default=()
-        Files that it reads: never overwritten, whatever `force` says.
-    force : bool
-        Whether existing files may be overwritten.
-
-    Raises
-    ------
-    ValueError
-        If an output is an input, or is named twice.
-    OSError
-        If it exists and `force` is false, or cannot be written there.
-    """
+    """Refuse outputs that exist (unless `force`), are inputs, are named twice or are unwritable."""
     read = {path.resolve() for path in inputs}
     seen: set[Path] = set()
     for path in outputs:
@@ -41,20 +24,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force
 
 
 def check_directory(directory: Path, names: Iterable[str]) -> None:
-    """Find out now whether files can be written into a directory at the end.
-
-    Parameters
-    ----------
-    directory : pathlib.Path
-        Where; it need not exist yet.
-    names : iterable of str
-        The files; existing ones will be replaced.
-
-    Raises
-    ------
-    OSError
-        If something else is in the way, or nothing can be written there.
-    """
+    """Refuse a directory, which need not exist yet, in which the files could not be written."""
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(f"{directory} exists and is no directory; choose another --out")
     if directory.is_dir():

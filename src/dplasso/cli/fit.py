@@ -161,8 +161,7 @@ class OutputOptions:
         ),
     ] = None
     statement: Annotated[
-        Path | None,
-        option("--statement", "Write the privacy statement here.", "OUT.json", OUTPUT),
+        Path | None, option("--statement", "Write the privacy statement here.", "OUT.json", OUTPUT)
     ] = None
     force: Annotated[bool, flag("--force", "Overwrite existing outputs.", OUTPUT)] = False
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.table import Table
+from rich.markup import escape
 
 from dplasso.cli import options
 from dplasso.cli.commands import Command, command_group
@@ -180,22 +180,7 @@ def plan(
 
 
 def left_in(ledger: Path, dataset: str | None, delta: float, n_iter: int) -> dict[str, Any]:
-    """Return what is left of a data set's budget for another fit of this delta and n_iter.
-
-    Parameters
-    ----------
-    ledger : pathlib.Path
-        The ledger.
-    dataset : str or None
-        The data set.
-    delta, n_iter : float, int
-        Of another such fit.
-
-    Returns
-    -------
-    dict
-        `dataset`, the budget's `epsilon` and `delta`, `epsilon_spent` and `epsilon_left`.
-    """
+    """Return a data set's budget, what is spent of it, and what is left for another such fit."""
     from dplasso.privacy.ledger import pick, read_budgets
 
     report = _report(pick(read_budgets(ledger), dataset, ledger), None, delta, n_iter)
@@ -293,7 +278,7 @@ def _print(report: dict[str, Any]) -> None:
         wrap=False,
     )
     if entries:
-        print_table(_table(entries))
+        _print_entries(entries)
     left = report["epsilon_left"]
     fits = "1 fit" if len(entries) == 1 else f"{len(entries):,} fits"
     print_text(
@@ -321,23 +306,22 @@ def _after_sentence(another: dict[str, Any]) -> str:
     )
 
 
-def _table(entries: list[dict[str, Any]]) -> Table:
-    table = Table()
-    for title in ("fit", "reserved (UTC)", "by", "epsilon", "delta", "iterations", "share"):
-        table.add_column(title, justify="left" if title in ("reserved (UTC)", "by") else "right")
-    table.add_column("state")
-    for entry in entries:
-        table.add_row(
+def _print_entries(entries: list[dict[str, Any]]) -> None:
+    headings = (">fit", "reserved (UTC)", "by", ">epsilon", ">delta", ">iterations", ">share")
+    rows = [
+        (
             str(entry["number"]),
             entry["reserved_at"][:19].replace("T", " "),
-            f"{entry['user']}@{entry['host']}",
+            escape(f"{entry['user']}@{entry['host']}"),
             _up(entry["epsilon"]),
             _up(entry["delta"]),
             f"{entry['n_iter']:,}",
             f"{entry['share']:.1%}" if entry["share"] is not None else "",
             "running or died" if entry["state"] == "reserved" else entry["state"],
         )
-    return table
+        for entry in entries
+    ]
+    print_table([*headings, "state"], rows)
 
 
 def _called(name: str | None, word: str = " of") -> str:

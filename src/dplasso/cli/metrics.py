@@ -40,22 +40,7 @@ def auc_text(auc: float | None) -> str:
 
 
 def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
-    """Refuse labels that a model does not know.
-
-    Parameters
-    ----------
-    y : ndarray, shape (n_samples,)
-        Labels as read.
-    classes : array-like
-        The model's labels.
-    source : str
-        Where the labels come from, for the message.
-
-    Raises
-    ------
-    DataError
-        Naming the first row with another label.
-    """
+    """Raise `DataError` at the first of the labels `y` that is none of the model's classes."""
     known = np.asarray(classes)
     strange = ~np.isin(y, known)
     if strange.any():
@@ -69,25 +54,10 @@ def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
 def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores:
     """Score a fitted classifier on labelled rows.
 
-    Parameters
-    ----------
-    model : DPLassoClassifier
-        A fitted model.
-    X : sparse array, shape (n_samples, n_features)
-        The rows.
-    y : ndarray, shape (n_samples,)
-        Their labels, each one of the model's two classes.
-    source : str
-        Where the rows come from, for messages.
-
-    Returns
-    -------
-    Scores
-
     Raises
     ------
     DataError
-        If a label is not one of the model's classes.
+        If a label is not one of the model's classes; `source` says where it is from.
     """
     from sklearn.metrics import roc_auc_score
 

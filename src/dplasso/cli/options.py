@@ -136,11 +136,7 @@ class CheckpointOptions:
     checkpoint_seconds: Annotated[
         float,
         option(
-            "--checkpoint-seconds",
-            "How often the checkpoint is written.",
-            "S",
-            CHECKPOINT,
-            min=0,
+            "--checkpoint-seconds", "How often the checkpoint is written.", "S", CHECKPOINT, min=0
         ),
     ] = 5.0
     resume: Annotated[

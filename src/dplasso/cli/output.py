@@ -10,12 +10,13 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -91,20 +92,33 @@ def print_text(text: str = "", style: str | None = None, *, wrap: bool = True) -
         out.print(text, style=style, markup=False, highlight=False, soft_wrap=not wrap)
 
 
-def print_table(table: Table) -> None:
-    """Print a table on standard output."""
+def print_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    strong: Mapping[int, str] | None = None,
+    **look: Any,
+) -> None:
+    """Print a table; columns whose heading begins with > are set to the right.
+
+    `strong` gives the style of some rows by their number; `look` goes to `rich.table.Table`.
+    """
+    table = Table(title=title, title_justify="left", **look)
+    for heading in headings:
+        right = heading.startswith(">")
+        table.add_column(heading.lstrip(">"), justify="right" if right else "left", overflow="fold")
+    for i, row in enumerate(rows):
+        table.add_row(*row, style=(strong or {}).get(i))
     with naming("standard output"):
         out.print(table)
 
 
 def print_facts(facts: Mapping[str, str], *, right: bool = False) -> None:
     """Print names and what belongs to them in two columns."""
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(justify="right" if right else "left", overflow="fold")
-    for name, fact in facts.items():
-        table.add_row(name, fact)
-    print_table(table)
+    rows = [(f"[bold]{name}[/bold]", escape(fact)) for name, fact in facts.items()]
+    headings = ["", ">" if right else ""]
+    print_table(headings, rows, show_header=False, box=None, pad_edge=False)
 
 
 def print_promise(statement: "PrivacyStatement", *, explain: bool) -> None:
@@ -132,18 +146,7 @@ def write_out(text: str) -> None:
 
 
 def json_safe(value: Any) -> Any:
-    """Turn a value into what strict JSON can hold: infinities become "inf"/"-inf", NaN null.
-
-    Parameters
-    ----------
-    value : Any
-        Nested mappings, sequences, paths, numpy or Python scalars.
-
-    Returns
-    -------
-    Any
-        The same with plain dict, list, str, int, float, bool and None only.
-    """
+    """Turn a value into what strict JSON can hold: infinities become "inf"/"-inf", NaN null."""
     if isinstance(value, Mapping):
         return {str(key): json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -73,27 +73,9 @@ class ReadingOptions:
 def read(
     files: Sequence[Path], bars: Bars, options: ReadingOptions, n_features: int | None
 ) -> "Dataset":
-    """Read files of one data set, or open a store, with a progress bar.
+    """Read files (from `expand`) as one data set, or open a store, under a progress bar.
 
-    Parameters
-    ----------
-    files : sequence of pathlib.Path
-        From `dplasso.data.paths.expand`.
-    bars : Bars
-        Where progress is shown.
-    options : ReadingOptions
-        How to read.
-    n_features : int or None
-        Columns, when declared; None takes them from the files.
-
-    Returns
-    -------
-    Dataset
-
-    Raises
-    ------
-    DataError, OSError
-        As `dplasso.data.encodings.read_records`.
+    `n_features` is the number of columns, when declared; None takes it from the files.
     """
     from dplasso.data.encodings import read_records
     from dplasso.data.paths import named
@@ -132,20 +114,7 @@ def parse_classes(text: str) -> tuple[str, str]:
 
 
 def classes_like(labels: tuple[str, str], y: NDArray[Any]) -> list[Any]:
-    """Return declared labels as numbers, bools or strings, whichever the data's labels are.
-
-    Parameters
-    ----------
-    labels : tuple of two str
-        Negative and positive label.
-    y : ndarray
-        The labels as read: their type decides, their values do not.
-
-    Raises
-    ------
-    DataError
-        If the data's labels are numbers or bools and a declared one is not.
-    """
+    """Return declared labels as numbers, bools or strings: the type of `y` decides, no value."""
     if y.dtype.kind == "b":
         words = {"false": False, "0": False, "true": True, "1": True}
         if all(label.lower() in words for label in labels):

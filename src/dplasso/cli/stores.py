@@ -32,23 +32,7 @@ SMALLEST = 64 * 2**20
 
 
 def parse_memory(text: str) -> int:
-    """Read an amount of memory.
-
-    Parameters
-    ----------
-    text : str
-        A number of bytes, or with a unit: ``2GB`` (10^9 each), ``2GiB`` (2^30 each), ``500MB``.
-
-    Returns
-    -------
-    int
-        Bytes.
-
-    Raises
-    ------
-    typer.BadParameter
-        If it is none, or less than `SMALLEST`.
-    """
+    """Read a number of bytes, or one with a unit: ``2GB`` (10^9 each), ``2GiB`` (2^30 each)."""
     found = _AMOUNT.fullmatch(text.strip())
     unit = found.group(2).upper() if found else ""
     if found is None or unit not in _UNITS:
@@ -75,8 +59,7 @@ class StoreOptions:
     ] = "2GB"
     jobs: Annotated[int | None, option("--jobs", "Threads.", "N", min=1)] = None
     force: Annotated[
-        bool,
-        flag("--force", "Replace an existing store, once the new one is complete.", OUTPUT),
+        bool, flag("--force", "Replace an existing store, once the new one is complete.", OUTPUT)
     ] = False
     as_json: AsJson = False
 
@@ -88,19 +71,7 @@ class StoreOptions:
 
 @dataclass(frozen=True)
 class NewStore:
-    """A store that is going to be made.
-
-    Attributes
-    ----------
-    place : pathlib.Path
-        Where.
-    options : StoreOptions
-        How.
-    memory : int
-        Bytes.
-    began : float
-        When, by the process's clock.
-    """
+    """A store that is going to be made; `memory` in bytes, `began` by the process's clock."""
 
     place: Path
     options: StoreOptions

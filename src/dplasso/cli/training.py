@@ -15,19 +15,8 @@ _PRICE = ("epsilon", "delta", "n_iter", "neighbors", "feature_bound", "mechanism
 def check_before_reading(estimator: "DPLassoClassifier", *, paid: bool = False) -> None:
     """Refuse settings that no data can make right, and a fit that its ledger cannot pay.
 
-    Parameters
-    ----------
-    estimator : DPLassoClassifier
-        What will be fitted; its `classes` may still be missing.
-    paid : bool, default=False
-        Whether the ledger was charged already, as for a fit that is resumed.
-
-    Raises
-    ------
-    ValueError, TypeError
-        In one sentence.
-    BudgetError, LedgerError
-        If the ledger has too little left, or cannot be used.
+    `classes` of the estimator may still be missing; `paid` means that the ledger was charged
+    already, as for a fit that is resumed.
     """
     from dplasso.privacy.ledger import check_affordable
     from dplasso.privacy.mechanism import build_mechanism
@@ -49,22 +38,7 @@ def train_with_bar(
     label: str,
     checkpoints: Any = None,
 ) -> dict[str, float]:
-    """Fit an estimator in place under a progress bar.
-
-    Parameters
-    ----------
-    estimator : DPLassoClassifier
-        Fitted in place.
-    X : sparse array, shape (n_samples, n_features)
-        The rows.
-    y : ndarray, shape (n_samples,)
-        Their labels.
-    bars : Bars
-        Where progress is shown.
-    label : str
-        What the bar says.
-    checkpoints : callable, optional
-        From `dplasso.checkpoint.session.keep_checkpoints`.
+    """Fit an estimator in place under a progress bar that says `label`.
 
     Returns
     -------
