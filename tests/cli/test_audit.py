@@ -54,7 +54,7 @@ def test_text_output_without_files(run):
         (("--mechanism", "other"), "mechanism"),
         (("--selector", "heap"), "selector"),
         (("--runs", "3"), "runs"),
-        (("--false-alarm", "2"), "false_alarm"),
+        (("--false-alarm", "2"), "--false-alarm must"),
         (("--mechanism", "paper", "--selector", "noisy-max", "--method", "exact"), "closed form"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,

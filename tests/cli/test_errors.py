@@ -1,17 +1,20 @@
 """Bad input: one clear sentence, an exit code that is not 0, nothing written."""
 
+import errno
 import re
 import signal
 import subprocess
 import sys
 import textwrap
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
 
-from dplasso.cli.output import json_safe
+from dplasso.cli.files import naming
+from dplasso.cli.output import in_options, json_safe, one_line
 from dplasso.runtime.compilation import COMPILING
 
 
@@ -106,7 +109,7 @@ def test_wrong_settings_are_found_before_the_data_is_opened(
     epsilon = () if option == "--epsilon" else ("--epsilon", "1")
     missing = tmp_path / "missing.svm"
     result = run("fit", missing, *epsilon, option, value, "--model", tmp_path / "model.npz")
-    check_refused(result, f"error: {option} must")
+    check_refused(result, f"error: {option} ")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -204,6 +207,7 @@ def test_help_and_version(run):
         result = run(command, "--help")
         assert result.exit_code == 0
         assert f"$ dplasso {command}" in result.stdout
+        assert "<bool>" not in result.stdout
 
 
 def test_help_loads_nothing_heavy():
@@ -263,6 +267,38 @@ def test_ctrl_c_in_the_middle_of_a_fit_leaves_no_file(train, tmp_path):
     assert stderr.splitlines()[-1] == "interrupted, no result was written"
     assert "Traceback" not in stderr
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("l1_radius must be > 0, got nan", "--l1-radius must be > 0, got nan"),
+        (
+            "delta must be above 1e-9 for n_iter=100, and",
+            "--delta must be above 1e-9 for --n-iter 100, and",
+        ),
+        ("mechanism='paper' is not private", "--mechanism paper is not private"),
+        ("name both with the parameter classes", "name both with --classes"),
+        ("random_state was given", "--seed was given"),
+        ("greater than 0 (float('inf') for none)", "greater than 0 (inf for none)"),
+        ("/data/n_iter: no such file", "/data/n_iter: no such file"),
+        ("n_iter.svm: no such file", "n_iter.svm: no such file"),
+        ("the budget pays for epsilon 1", "the budget pays for epsilon 1"),
+    ],
+)
+def test_messages_name_options_not_parameters(message, shown):
+    assert in_options(message) == shown
+
+
+def test_a_full_disk_is_told_with_its_path():
+    with pytest.raises(OSError, match="No space left") as told, naming("m.npz"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    assert one_line(told.value) == "m.npz: No space left on device"
+    command = [sys.executable, "-m", "dplasso", "data", "list"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output: No space left on device\n"
 
 
 def test_json_safe_has_no_infinities():

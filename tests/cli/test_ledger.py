@@ -91,6 +91,13 @@ def test_plan_in_words_can_be_typed_in(run, train, ledger):
     assert run("ledger", "show", ledger, "--epsilon", "1").stdout.count("would be refused") == 1
 
 
+def test_spent_and_delta_are_never_shown_as_less(run, tmp_path):
+    path = tmp_path / "l"
+    create_ledger(path, 3.0000001, 1.00000001e-5, dataset="visits")
+    shown = run("ledger", "show", path).stdout
+    assert "epsilon 3.00001 at delta 1.00001e-05" in shown
+
+
 def test_two_data_sets(run, train, ledger):
     added = run("ledger", "add", ledger, "referrals", "--epsilon", "1", "--delta", "1e-6")
     assert added.exit_code == 0

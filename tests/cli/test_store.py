@@ -55,6 +55,20 @@ def test_the_same_model_as_from_the_file(run, stores, train, held_out, tmp_path)
     assert json.loads(scores[0].stdout) == json.loads(scores[1].stdout)
 
 
+def test_where_the_columns_came_from_is_said_as_the_store_knows_it(run, stores, monkeypatch):
+    from dplasso.data.store import Store
+
+    def said(declared):
+        monkeypatch.setattr(Store, "columns_declared", declared, raising=False)
+        result = run("fit", stores[0], "--epsilon", 1, "--n-iter", 2)
+        assert result.exit_code == 0, result.output
+        return " ".join(result.stdout.split())
+
+    assert "The number of columns" not in said(True)
+    assert "taken from the data when the store was made" in said(False)
+    assert "is that of the store and is treated as public" in said(None)
+
+
 def test_binarized_values_are_not_stored(stores):
     assert open_store(stores[0]).header.constant == 1.0
 

@@ -347,7 +347,7 @@ def _facts(
     compiling = seconds.pop("compile")
     facts["seconds"] = ", ".join(f"{name} {spent:.2f}" for name, spent in seconds.items())
     if compiling > 0:
-        facts["seconds"] += f"; {compiling:.2f} of that compiling, once on this machine"
+        facts["seconds"] += f"; compiling {compiling:.2f} of that"
     written = [*output.paths()]
     if "checkpoint" in report:
         written.append(report["checkpoint"]["path"])

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -26,6 +25,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from dplasso.cli.files import naming
 
@@ -115,10 +115,12 @@ def print_table(
 
 
 def print_facts(facts: Mapping[str, str], *, right: bool = False) -> None:
-    """Print names and what belongs to them in two columns."""
-    rows = [(f"[bold]{name}[/bold]", escape(fact)) for name, fact in facts.items()]
-    headings = ["", ">" if right else ""]
-    print_table(headings, rows, show_header=False, box=None, pad_edge=False)
+    """Print names and what belongs to them in two columns; a long path is not broken."""
+    name_width, fact_width = max(map(len, facts)), max(map(len, facts.values())) if right else 0
+    with naming("standard output"):
+        for name, fact in facts.items():
+            line = Text.assemble((name.ljust(name_width), "bold"), "  ", fact.rjust(fact_width))
+            out.print(line, soft_wrap=True)
 
 
 def print_promise(statement: "PrivacyStatement", *, explain: bool) -> None:
