@@ -49,6 +49,7 @@ assurance-quick: $(VENV)/.dev-installed
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache
 
 types: $(VENV)/.dev-installed
 	$(BIN)/mypy

@@ -8,7 +8,7 @@ import numpy as np
 
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.model import ModelParts
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
 
 STEPS = 6

@@ -6,7 +6,7 @@ import numpy as np
 
 from dplasso import BudgetError, DPLassoClassifier
 from dplasso.privacy.ledger import Charge, capacity, charge_of, finish, reserve
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 
 UNIT = 10**30
 
@@ -41,6 +41,19 @@ def spend_all(path, dataset, cost, start, answers):
             taken.append((reservation.number, reservation.token))
     except BudgetError:
         answers.put((os.getpid(), taken))
+
+
+def spend_once_each(paths, cost, together, start, answers):
+    """Reserve once in each ledger, all at once; answer with the numbers, None where refused."""
+    start.wait()
+    numbers = []
+    for path in paths:
+        together.wait(60)
+        try:
+            numbers.append(reserve(path, None, cost).number)
+        except BudgetError:
+            numbers.append(None)
+    answers.put((os.getpid(), numbers))
 
 
 def spend_until_killed(path, cost, pipe):

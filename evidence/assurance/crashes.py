@@ -44,7 +44,7 @@ from dplasso.checkpoint.session import (
 from dplasso.errors import CheckpointError
 from dplasso.frank_wolfe import solve as driver
 from dplasso.privacy.ledger import charging, create_ledger, read_budgets, store
-from dplasso.privacy.ledger.rows import transaction
+from dplasso.privacy.ledger.opening import transaction
 
 # Where a process dies while it writes: the call, and whether before or after it is done.
 MOMENTS = tuple(

@@ -185,7 +185,7 @@ def ledger_seeds() -> list[bytes]:
     import tempfile
 
     from dplasso.privacy.ledger import add_dataset, charge_of, create_ledger, finish, reserve
-    from dplasso.privacy.mechanism import build_mechanism
+    from dplasso.privacy.mechanisms import build_mechanism
 
     charge = charge_of(build_mechanism(epsilon=0.5, delta=1e-6, n_iter=10))
     seeds = []

@@ -65,8 +65,8 @@ ACCOUNTING = (
         area="accounting",
         planted="delta pays for one draw instead of T",
         file="privacy/mechanism.py",
-        find="    return n_iter * DRAW_ERROR * (1.0 + math.exp(min(eps0, 700.0)))\n",
-        replace="    return DRAW_ERROR * (1.0 + math.exp(min(eps0, 700.0)))\n",
+        find="    return n_iter * SAMPLING_ERROR * (1.0 + math.exp(min(eps0, 700.0)))\n",
+        replace="    return SAMPLING_ERROR * (1.0 + math.exp(min(eps0, 700.0)))\n",
         test=f"{_PRICE}[add-remove-1.0-bucket]",
     ),
     Mutant(
@@ -74,8 +74,8 @@ ACCOUNTING = (
         area="accounting",
         planted="a lost outcome is charged as if it were as unlikely on the neighbour",
         file="privacy/mechanism.py",
-        find="    return n_iter * DRAW_ERROR * (1.0 + math.exp(min(eps0, 700.0)))\n",
-        replace="    return n_iter * DRAW_ERROR\n",
+        find="    return n_iter * SAMPLING_ERROR * (1.0 + math.exp(min(eps0, 700.0)))\n",
+        replace="    return n_iter * SAMPLING_ERROR\n",
         test=f"{_PRICE}[add-remove-50.0-bucket]",
     ),
 )

@@ -19,7 +19,7 @@ from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
 from dplasso.frank_wolfe.problem import Problem, build_problem, relabel
 from dplasso.frank_wolfe.solve import solve
 from dplasso.matrix.numbering import AS_GIVEN, by_frequency
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.registry import SelectionRule, make_selector
 from evidence.benchmarks.config import Access

@@ -16,7 +16,7 @@ from sklearn.utils.fixes import parse_version
 
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.transpose import transpose
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 from evidence.benchmarks.datasets import UnavailableError
 from evidence.benchmarks.machine import installed
 from evidence.benchmarks.timing import LoopTime, seconds, time_fit, time_steps

@@ -114,7 +114,7 @@ class _Fit:
         from dplasso.frank_wolfe.problem import build_problem
         from dplasso.frank_wolfe.solve import solve
         from dplasso.frank_wolfe.transcript import coefficients_of
-        from dplasso.privacy.mechanism import build_mechanism
+        from dplasso.privacy.mechanisms import build_mechanism
         from dplasso.privacy.randomness import random_stream
         from dplasso.selection.registry import SelectionRule, make_selector
         from dplasso.selection.uniform import uniform_state
@@ -244,7 +244,7 @@ def signed_epsilon(n_rows: int, n_iter: int) -> float:
     float
         At `DELTA`, for data sets that differ by one record added or removed.
     """
-    from dplasso.privacy.mechanism import account, build_mechanism
+    from dplasso.privacy.mechanisms import account, build_mechanism
 
     scale = build_mechanism(
         epsilon=EPSILON,

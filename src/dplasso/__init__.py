@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from dplasso.estimators.lasso import DPLassoClassifier
-    from dplasso.model import load_model as load
+    from dplasso.estimators.load import load
     from dplasso.privacy.cost import privacy_cost
     from dplasso.privacy.statement import PrivacyStatement
 
@@ -53,7 +53,7 @@ _HOMES = {
     "PrivacyLeakWarning": ("dplasso.errors", "PrivacyLeakWarning"),
     "StoreError": ("dplasso.errors", "StoreError"),
     "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
-    "load": ("dplasso.model", "load_model"),
+    "load": ("dplasso.estimators.load", "load"),
     "open_store": ("dplasso.data.store.reader", "open_store"),
     "privacy_cost": ("dplasso.privacy.cost", "privacy_cost"),
 }

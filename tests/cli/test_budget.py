@@ -19,7 +19,7 @@ def test_json_table_agrees_with_the_library(run):
 
 
 def test_noise_scale_is_one_over_the_exponent_scale(run):
-    from dplasso.privacy.mechanism import build_mechanism
+    from dplasso.privacy.mechanisms import build_mechanism
 
     for neighbors in ("add-remove", "replace-one"):
         arguments = ("--feature-bound", "3", "--neighbors", neighbors, "--n-iter", "20", "--json")

@@ -11,7 +11,7 @@ import dplasso
 FAST = ("--n-iter", "8")
 PRIVACY_KEYS = {
     *("is_private", "epsilon", "epsilon_requested", "delta", "neighbors", "mechanism"),
-    *("accountant", "steps", "eps0", "sensitivity", "feature_bound", "draw_error"),
+    *("accountant", "steps", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
     *("randomness", "classes", "reasons"),
 }
 

@@ -7,10 +7,10 @@ from cli.test_checkpoint import start, stop
 from cli.test_errors import check_refused
 from dplasso import DPLassoClassifier, load
 from dplasso.checkpoint.format import ChargeNote, Checkpoint, write_checkpoint
-from dplasso.checkpoint.session import _stored_params
+from dplasso.checkpoint.session import _stored
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.ledger import create_ledger, read_budgets
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
 
 FAST = ("--n-iter", "5")
@@ -215,7 +215,7 @@ def test_a_resumed_fit_names_its_own_ledger(run, train, ledger, tmp_path, no_tra
     create_ledger(other, 3.0, 1e-5)
     missing = train.parent / "missing.svm"
     stored = Checkpoint(
-        _stored_params(DPLassoClassifier(1.0, n_iter=5)),
+        _stored(DPLassoClassifier(1.0, n_iter=5).get_params(deep=False)),
         Transcript(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int8)),
         make_statement(
             build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5),

@@ -11,7 +11,7 @@ from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.forced import forced_state
+from dplasso.selection.replay import replay_state
 from frank_wolfe.cases import dense_rows, some_labels
 
 INF = float("inf")
@@ -27,7 +27,7 @@ class TestSameResult:
         labels = (np.asarray(y) == model.classes_[1]).astype(np.int8)
         problem = model._problem(X, labels)
         taken = transcript or model.transcript_
-        forced = forced_state(taken.vertex, taken.sign)
+        forced = replay_state(taken.vertex, taken.sign)
         tolerance = tolerance_of(model.drift_tol, private=np.isfinite(model.epsilon))
         return solve(problem, forced, random_stream(0), drift_tol=tolerance).state
 
@@ -99,14 +99,14 @@ class TestSameResult:
         states = []
         for stored in (False, True):
             problem = model._problem(sp.csr_array(X), y.astype(np.int8))
-            assert problem.rows.values.size == problem.columns.values.size == 0
+            assert problem.design.rows.values.size == problem.design.columns.values.size == 0
             if stored:
-                ones = np.ones(problem.rows.indices.size, dtype=np.float32)
+                ones = np.ones(problem.design.rows.indices.size, dtype=np.float32)
                 problem = problem._replace(
-                    rows=problem.rows._replace(values=ones, constant=0.0),
-                    columns=problem.columns._replace(values=ones, constant=0.0),
+                    rows=problem.design.rows._replace(values=ones, constant=0.0),
+                    columns=problem.design.columns._replace(values=ones, constant=0.0),
                 )
-            selector = forced_state(taken.vertex, taken.sign)
+            selector = replay_state(taken.vertex, taken.sign)
             states.append(solve(problem, selector, random_stream(0), drift_tol=1e-3).state)
         for name in ("alpha", "margin", "gradient"):
             np.testing.assert_array_equal(*(getattr(state, name) for state in states))

@@ -27,7 +27,7 @@ from dplasso.privacy.ledger import (
     rejoin,
     store,
 )
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 from workers_ledger import charge, small_problem
 
 X, Y = small_problem()

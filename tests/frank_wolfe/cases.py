@@ -5,11 +5,11 @@ import scipy.sparse as sp
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.gradient import margin_scale
+from dplasso.frank_wolfe.large_step import crew
 from dplasso.frank_wolfe.problem import Problem, gradient_unit, margin_unit, relabel
 from dplasso.frank_wolfe.solve import take_sparse_steps
 from dplasso.frank_wolfe.standard import run_standard, start_standard
 from dplasso.frank_wolfe.state import start_sparse
-from dplasso.frank_wolfe.threads import crew
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import work_table
 from dplasso.matrix.compressed import compress
@@ -18,7 +18,7 @@ from dplasso.matrix.transpose import transpose
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.counters import new_counters
-from dplasso.selection.forced import forced_state
+from dplasso.selection.replay import replay_state
 from selection.drivers import fill
 
 
@@ -69,13 +69,13 @@ def random_transcript(problem, seed):
     """Return vertices that have nothing to do with the data, as an adversary might release."""
     rng = np.random.default_rng(seed)
     return Transcript(
-        rng.integers(0, problem.n_columns + problem.intercept, problem.n_steps),
+        rng.integers(0, problem.design.n_columns + problem.design.intercept, problem.n_steps),
         rng.choice(np.array([-1, 1], dtype=np.int8), problem.n_steps),
     )
 
 
 def forced(transcript):
-    return forced_state(transcript.vertex, transcript.sign)
+    return replay_state(transcript.vertex, transcript.sign)
 
 
 def empty_outputs(problem, *, record=False):
@@ -87,35 +87,37 @@ def empty_outputs(problem, *, record=False):
 
 def renumbered(problem):
     """Store popular columns' gradients first; X by columns keeps its order."""
-    numbering = by_frequency(np.diff(problem.columns.indptr), problem.intercept)
-    return problem._replace(rows=relabel(problem.rows, numbering), numbering=numbering)
+    numbering = by_frequency(np.diff(problem.design.columns.indptr), problem.design.intercept)
+    return problem._replace(rows=relabel(problem.design.rows, numbering), numbering=numbering)
 
 
 def stored(problem):
     """Lay a problem out as a store does: X by columns in internal order too."""
-    numbering = by_frequency(np.diff(problem.columns.indptr), problem.intercept)
-    original = numbering.original[: problem.n_columns]
+    numbering = by_frequency(np.diff(problem.design.columns.indptr), problem.design.intercept)
+    original = numbering.original[: problem.design.n_columns]
     by_columns = sp.csc_array(
         (
-            problem.columns.values
-            if problem.columns.values.size
-            else np.full(problem.columns.indices.size, problem.columns.constant),
-            problem.columns.indices,
-            problem.columns.indptr,
+            problem.design.columns.values
+            if problem.design.columns.values.size
+            else np.full(problem.design.columns.indices.size, problem.design.columns.constant),
+            problem.design.columns.indices,
+            problem.design.columns.indptr,
         ),
-        shape=(problem.labels.size, problem.n_columns),
+        shape=(problem.labels.size, problem.design.n_columns),
     )[:, original]
-    columns = problem.columns._replace(
-        indptr=by_columns.indptr.astype(problem.columns.indptr.dtype),
-        indices=by_columns.indices.astype(problem.columns.indices.dtype),
-        values=by_columns.data if problem.columns.values.size else problem.columns.values,
+    columns = problem.design.columns._replace(
+        indptr=by_columns.indptr.astype(problem.design.columns.indptr.dtype),
+        indices=by_columns.indices.astype(problem.design.columns.indices.dtype),
+        values=by_columns.data
+        if problem.design.columns.values.size
+        else problem.design.columns.values,
     )
     return renumbered(problem)._replace(columns=columns, columns_internal=True, checked=False)
 
 
 def without_columns(problem):
     """Leave only the rows: columns are found by reading all of them."""
-    return problem._replace(columns=problem.rows, has_columns=False)
+    return problem._replace(columns=problem.design.rows, has_columns=False)
 
 
 LAYOUTS = {

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.gradient import (
+    add_contributions,
     add_margins,
-    add_shares,
     clip,
     margin_scale,
     margin_term,
     probability,
-    replace_shares,
+    replace_contributions,
     share,
 )
 from dplasso.frank_wolfe.problem import gradient_unit
@@ -67,7 +67,7 @@ def test_gradients_and_margins_match_their_twins(seed, bound, intercept):
     rng = np.random.default_rng(seed)
     gradient = rng.uniform(-1, 1, X.shape[0])
     alpha = np.zeros(X.shape[1] + intercept, dtype=np.int64)
-    add_shares(problem, 0, X.shape[0], gradient, alpha)
+    add_contributions(problem, 0, X.shape[0], gradient, alpha)
     assert alpha.tolist() == column_gradients(X, gradient, bound, intercept=intercept)
 
     vertex = rng.integers(0, alpha.size, 12)
@@ -98,17 +98,19 @@ def test_replacing_shares_keeps_the_sum_and_reports_changes(constant, intercept,
     if constant:
         X = np.where(X != 0, np.float32(0.75), np.float32(0.0))
     problem = build(X, some_labels(15, 4), 1, intercept=intercept)
-    assert (problem.rows.values.size == 0) == constant
+    assert (problem.design.rows.values.size == 0) == constant
     rng = np.random.default_rng(0)
     gradient = rng.uniform(-1, 1, 15)
     alpha = np.zeros(40 + intercept, dtype=np.int64)
-    add_shares(problem, 0, 15, gradient, alpha)
+    add_contributions(problem, 0, 15, gradient, alpha)
     changed, before = np.zeros(41, dtype=np.int64), np.zeros(41, dtype=np.int64)
     reported = signs = 0
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
-        count = replace_shares(problem, alpha, i, gradient[i], new, report_shift, changed, before)
+        count = replace_contributions(
+            problem, alpha, i, gradient[i], new, report_shift, changed, before
+        )
         gradient[i] = new
         crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))
         if report_shift == 63:

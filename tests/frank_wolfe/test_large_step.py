@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.columns import column_of
+from dplasso.frank_wolfe.large_step import crew, large_rows
 from dplasso.frank_wolfe.solve import solve
-from dplasso.frank_wolfe.threads import crew, large_rows
 from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.design import column_of
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
@@ -43,7 +43,7 @@ SELECTORS = {
 
 
 def in_original_order(problem, alpha):
-    internal = problem.numbering.internal
+    internal = problem.design.numbering.internal
     return alpha[internal] if internal.size else alpha
 
 
@@ -83,7 +83,7 @@ def problems(seed, **options):
     options = {"n_rows": 40, "n_columns": 20, "n_steps": 25, "radius": 30.0} | options
     problem = small_problem(seed, **options)[2]
     if seed % 2:
-        rows, columns = problem.rows, problem.columns
+        rows, columns = problem.design.rows, problem.design.columns
         nothing = np.zeros(0, dtype=rows.values.dtype)
         problem = problem._replace(
             rows=rows._replace(values=nothing, constant=1.0),
@@ -114,13 +114,13 @@ def test_the_same_vertices_lead_to_the_same_bits(
 @given(seeds)
 def test_a_draw_does_not_depend_on_the_layout(name, seed):
     problem = problems(seed)
-    n_coordinates = problem.n_columns + 1
+    n_coordinates = problem.design.n_columns + 1
     expected = None
     for layout, change in LAYOUTS.items():
         if layout == "rows only":
             continue
         other = change(problem)
-        selector = SELECTORS[name](n_coordinates, other.numbering)
+        selector = SELECTORS[name](n_coordinates, other.design.numbering)
         found = run(other, selector, 0.003)
         expected = expected or found
         same(expected, found, layout)
@@ -132,7 +132,7 @@ def test_a_draw_does_not_depend_on_the_threads(name, way):
     problem = problems(4)
     runs = []
     for n_threads in (1, 2, 3):
-        selector = SELECTORS[name](problem.n_columns + 1, problem.numbering)
+        selector = SELECTORS[name](problem.design.n_columns + 1, problem.design.numbering)
         runs.append(run(problem, selector, 0.003, n_threads=n_threads, way=WAYS[way]))
     same(runs[0], runs[1])
     same(runs[0], runs[2])
@@ -142,7 +142,12 @@ def test_a_draw_does_not_depend_on_the_threads(name, way):
 def test_structures_without_an_order_of_their_own_take_every_way_alike(name):
     problem = problems(6)
     runs = [
-        run(problem, SELECTORS[name](problem.n_columns + 1, problem.numbering), 0.003, way=way)
+        run(
+            problem,
+            SELECTORS[name](problem.design.n_columns + 1, problem.design.numbering),
+            0.003,
+            way=way,
+        )
         for way in WAYS.values()
     ]
     for other in runs[1:]:
@@ -151,7 +156,7 @@ def test_structures_without_an_order_of_their_own_take_every_way_alike(name):
 
 def test_given_steps_are_taken_and_the_rest_is_drawn():
     problem = problems(8)
-    selector = SELECTORS["argmax"](21, problem.numbering)
+    selector = SELECTORS["argmax"](21, problem.design.numbering)
     whole = solve(problem, selector, random_stream(0), drift_tol=0.003)
     for n_given in (0, 1, 10, 25):
         given = type(whole.transcript)(
@@ -170,7 +175,7 @@ def test_checkpoints_are_prefixes():
     kept = []
     whole = solve(
         problem,
-        SELECTORS["argmax"](21, problem.numbering),
+        SELECTORS["argmax"](21, problem.design.numbering),
         random_stream(0),
         checkpoint=lambda _, prefix: kept.append(prefix),
     )
@@ -207,7 +212,7 @@ def test_a_column_is_found_in_every_layout(n_threads, layout):
 
 def test_a_step_is_large_by_its_entries():
     problem = small_problem(0, n_rows=40)[2]
-    mean = problem.rows.indices.size / 40
+    mean = problem.design.rows.indices.size / 40
     with crew(1, entries_large=100) as workers:
         assert large_rows(problem, workers) == int(100 / mean)
     empty = problem._replace(
@@ -224,6 +229,6 @@ def test_both_kinds_of_step_occur_by_size_alone():
     problem = build(X, some_labels(30_000, 0), 4)
     with crew(1) as workers:
         limit = large_rows(problem, workers)
-        lengths = np.diff(problem.columns.indptr)
+        lengths = np.diff(problem.design.columns.indptr)
     assert (lengths > limit).sum() == 79
     assert lengths[5] < limit

@@ -221,7 +221,7 @@ class TestDrift:
             0.0,
         )
         filled = problem._replace(rows=every, columns=transpose(every, n_columns))
-        assert filled.rows.indices.size > problem.rows.indices.size
+        assert filled.rows.indices.size > problem.design.rows.indices.size
         one = last(watch(problem, argmax(), 0.0))
         other = last(watch(filled, argmax(), 0.0))
         for name in ("alpha", "margin", "gradient"):
@@ -230,7 +230,7 @@ class TestDrift:
 
 def rounding_of(problem):
     """Return what rounding every share to 2^-32 of the bound can do to the mean loss."""
-    return problem.radius * problem.bound * 2.0**-32
+    return problem.radius * problem.design.bound * 2.0**-32
 
 
 class TestHistory:
@@ -238,9 +238,9 @@ class TestHistory:
         outputs = empty_outputs(problem, record=True)
         last(watch(problem, argmax(), drift_tol, outputs=outputs))
         taken = list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True))
-        bound = problem.bound
+        bound = problem.design.bound
         clipped = np.clip(X.astype(float), -bound, bound)
-        if problem.intercept:
+        if problem.design.intercept:
             clipped = np.column_stack([clipped, np.full(len(X), bound)])
         assert clipped.shape[1] == n_coordinates
         true = frank_wolfe(clipped, labels, problem.radius, problem.n_steps, transcript=taken)

@@ -18,10 +18,10 @@ from reference import column_gradients, frank_wolfe, integer_margins, weights_of
 
 
 def design(X, problem):
-    clipped = np.clip(X.astype(float), -problem.bound, problem.bound)
-    if not problem.intercept:
+    clipped = np.clip(X.astype(float), -problem.design.bound, problem.design.bound)
+    if not problem.design.intercept:
         return clipped
-    return np.column_stack([clipped, np.full(len(X), problem.bound)])
+    return np.column_stack([clipped, np.full(len(X), problem.design.bound)])
 
 
 @settings(max_examples=25)

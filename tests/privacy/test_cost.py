@@ -6,7 +6,7 @@ import math
 import pytest
 
 from dplasso.privacy.cost import privacy_cost
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
 
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.privacy.accounting import epsilon_spent
-from dplasso.privacy.mechanism import (
-    DRAW_ERROR,
+from dplasso.privacy.mechanisms import (
     EXPONENT_SLACK,
+    SAMPLING_ERROR,
     Mechanism,
     account,
     build_mechanism,
@@ -134,7 +134,7 @@ def test_the_number_of_records_enters_no_private_scale():
 )
 def test_spends_what_was_asked_and_no_more(epsilon, delta, n_iter):
     mechanism = build(epsilon=epsilon, delta=delta, n_iter=n_iter)
-    assert mechanism.delta_accounted + mechanism.draw_error == pytest.approx(delta, rel=1e-12)
+    assert mechanism.delta_accounted + mechanism.sampling_delta == pytest.approx(delta, rel=1e-12)
     assert mechanism.epsilon_spent <= epsilon
     assert mechanism.epsilon_spent > 0.99 * epsilon
     # The accountant is asked about the step with the slack that rounding may use up.
@@ -208,10 +208,10 @@ def test_the_total_variation_alone_would_not_cover_a_lost_outcome():
 
 def test_draws_are_charged_to_delta():
     mechanism = build()
-    share = 1000 * DRAW_ERROR * (1 + math.exp(mechanism.eps0))
-    assert mechanism.draw_error == pytest.approx(share, rel=1e-3)
-    assert mechanism.draw_error >= share
-    assert mechanism.delta_accounted == 1e-6 - mechanism.draw_error
+    share = 1000 * SAMPLING_ERROR * (1 + math.exp(mechanism.eps0))
+    assert mechanism.sampling_delta == pytest.approx(share, rel=1e-3)
+    assert mechanism.sampling_delta >= share
+    assert mechanism.delta_accounted == 1e-6 - mechanism.sampling_delta
 
 
 def test_a_delta_that_cannot_cover_the_draws_is_refused():
@@ -224,8 +224,8 @@ def test_very_few_steps_at_a_huge_epsilon_spend_less_than_asked():
     mechanism = build(epsilon=1000.0, n_iter=1)
     assert 10 < mechanism.eps0 < 30
     assert mechanism.epsilon_spent < 1000
-    spent_on_draws = DRAW_ERROR * (1 + math.exp(mechanism.eps0))
-    assert spent_on_draws <= mechanism.draw_error <= 0.95e-6
+    spent_on_draws = SAMPLING_ERROR * (1 + math.exp(mechanism.eps0))
+    assert spent_on_draws <= mechanism.sampling_delta <= 0.95e-6
 
 
 # --- Pairing -----------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ def test_infinite_epsilon_is_no_mechanism(name):
     none = build(epsilon=math.inf, mechanism=name)
     assert none.name == "none"
     assert none.exponent_scale == math.inf
-    assert (none.laplace_scale, none.draw_error) == (None, 0.0)
+    assert (none.laplace_scale, none.sampling_delta) == (None, 0.0)
     assert math.isinf(none.epsilon_spent)
 
 

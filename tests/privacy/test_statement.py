@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import PrivacyStatement, make_statement, rounded_up
 
 
@@ -53,7 +53,7 @@ def test_entries_of_a_private_run():
     assert (statement.sensitivity, statement.feature_bound) == (4.0, 2.0)
     assert statement.randomness == "operating system"
     assert "dp-accounting" in statement.accountant
-    assert 0 < statement.draw_error < statement.delta
+    assert 0 < statement.sampling_delta < statement.delta
 
 
 def test_a_seeded_run_keeps_its_figures_and_says_why_they_do_not_hold():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dplasso.frank_wolfe.threads import crew, large_rows
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.frank_wolfe.large_step import crew, large_rows
+from dplasso.privacy.mechanisms import build_mechanism
 from frank_wolfe.cases import (
     WAYS,
     build,
@@ -168,7 +168,7 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     for X, y, _ in (without, one_more):
         problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
         with crew(1, **options) as workers:
-            large += np.diff(problem.columns.indptr)[0] > large_rows(problem, workers)
+            large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, workers)
     assert large == 1
     for seed in range(5):
         run = sparse(0.0025, seed, way=options, n_threads=2)
@@ -184,7 +184,7 @@ class TestPower:
         taken.vertex[5] = 0
         for step, state in watch(problem, forced(taken), 0.1):
             j = taken.vertex[step - 1]
-            if j < N_COLUMNS and np.diff(problem.columns.indptr)[j] > N_ROWS // 2:
+            if j < N_COLUMNS and np.diff(problem.design.columns.indptr)[j] > N_ROWS // 2:
                 state.rows["gradient"] = true_gradient(problem, state.margin, step)
             yield step, state
 

@@ -13,21 +13,20 @@ from dplasso.audit.claims import Data, Prefix, Target, claim_of
 from dplasso.audit.suite import Builder
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.lasso import DPLassoClassifier
-from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.drift import tolerance_of
-from dplasso.frank_wolfe.problem import Problem, build_problem
-from dplasso.frank_wolfe.solve import solve, take_sparse_steps
-from dplasso.frank_wolfe.standard import run_standard, start_standard
-from dplasso.frank_wolfe.state import start_sparse
-from dplasso.frank_wolfe.threads import crew
+from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.frank_wolfe.work import work_table
-from dplasso.privacy.mechanism import Mechanism, build_mechanism
+from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.randomness import RandomStream, random_stream
-from dplasso.selection.forced import forced_state
 from dplasso.selection.implied import implied_log_probabilities
-from dplasso.selection.registry import SelectionRule, make_selector
-from dplasso.training.settings import check_settings
+from dplasso.selection.replay import replay_state
+from dplasso.training.lasso import (
+    lasso_mechanism,
+    lasso_problem,
+    lasso_selector,
+    lasso_solver,
+)
+from dplasso.training.settings import LassoSettings, lasso_settings
 
 
 @dataclass(frozen=True)
@@ -61,6 +60,17 @@ class AuditSettings:
 NewStream = Callable[[], RandomStream]
 
 
+def settings_of(settings: AuditSettings) -> LassoSettings:
+    """Check the settings as the estimator does.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For settings that the estimator would refuse.
+    """
+    return lasso_settings(_estimator(settings).get_params(deep=False))
+
+
 # The accountant takes a millisecond, ten times a small fit.
 @lru_cache(maxsize=64)
 def mechanism_of(settings: AuditSettings, n_samples: int) -> Mechanism:
@@ -77,16 +87,7 @@ def mechanism_of(settings: AuditSettings, n_samples: int) -> Mechanism:
     -------
     Mechanism
     """
-    return build_mechanism(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        n_iter=settings.n_iter,
-        neighbors=settings.neighbors,
-        feature_bound=settings.feature_bound,
-        mechanism=settings.mechanism,
-        l1_radius=settings.l1_radius,
-        n_samples=n_samples,
-    )
+    return lasso_mechanism(settings_of(settings), n_samples)
 
 
 def solver_target(
@@ -118,22 +119,18 @@ def solver_target(
         mechanism = mechanism_of(settings, n_samples)
         return mechanism if alter is None else alter(mechanism, n_samples)
 
+    checked = settings_of(settings)
+
     def fit(data: Data) -> Transcript:
-        problem = _problem(settings, data)
-        selector = _selector(settings, mechanism_for(data), problem)
-        solution = solve(
-            problem,
-            selector,
-            new_stream(),
-            solver=settings.solver,
-            drift_tol=tolerance_of(settings.drift_tol, private=True),
-        )
-        return solution.transcript
+        problem = lasso_problem(checked, data.X, data.y.astype(np.int8))
+        solver = lasso_solver(checked, mechanism_for(data), problem, new_stream())
+        solver.advance(1, solver.n_steps)
+        return solver.transcript()
 
     def step(data: Data, prefix: Prefix) -> NDArray[np.float64]:
-        problem = _problem(settings, data)
-        selector = _selector(settings, mechanism_for(data), problem)
-        return implied_log_probabilities(selector, _gradients(settings, problem, prefix))
+        problem = lasso_problem(checked, data.X, data.y.astype(np.int8))
+        selector = lasso_selector(checked, mechanism_for(data), problem)
+        return implied_log_probabilities(selector, _gradients(checked, problem, prefix))
 
     # The number of rows plays no part in the claim; any will do.
     return Target(claim_of(mechanism_of(settings, 1)), fit, step)
@@ -184,7 +181,7 @@ def builder(settings: AuditSettings) -> Builder:
 
     def build(n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
         asked = replace(settings, n_iter=n_iter, fit_intercept=intercept)
-        check_settings(_estimator(asked).get_params(deep=False))
+        settings_of(asked)
         return estimator_target(asked) if public else solver_target(asked)
 
     return build
@@ -207,62 +204,29 @@ def _estimator(settings: AuditSettings) -> DPLassoClassifier:
     )
 
 
-def _problem(settings: AuditSettings, data: Data) -> Problem:
-    return build_problem(
-        data.X,
-        data.y.astype(np.int8),
-        bound=settings.feature_bound,
-        radius=settings.l1_radius,
-        n_steps=settings.n_iter,
-        intercept=settings.fit_intercept,
-        by_columns=settings.solver == "sparse",
-        n_threads=1,
-    )
-
-
-def _selector(settings: AuditSettings, mechanism: Mechanism, problem: Problem) -> Any:
-    rule = SelectionRule(
-        mechanism.name,
-        mechanism.exponent_scale / problem.unit,
-        (mechanism.laplace_scale or 0.0) * problem.unit,
-    )
-    n_coordinates = problem.n_columns + int(problem.intercept)
-    return make_selector(settings.selector, n_coordinates, rule, problem.numbering)
-
-
 def _gradients(
-    settings: AuditSettings, problem: Problem, prefix: Prefix
+    settings: LassoSettings, problem: Problem, prefix: Prefix
 ) -> list[NDArray[np.int64]]:
-    """Give the column gradients before each step of a run that is made to take these vertices."""
-    with crew(1) as workers:
-        alpha = starting_alpha(problem, workers)
-        course = [in_original_order(problem, alpha)]
-        # One more vertex than asked for: Algorithm 1 brings its gradients up to date when it steps.
-        vertices = [*prefix, (0, 1)][: problem.n_steps]
-        vertex = np.array([j for j, _ in vertices], dtype=np.int64)
-        sign = np.array([s for _, s in vertices], dtype=np.int8)
-        forced = forced_state(vertex, sign)
-        taken = np.zeros(problem.n_steps, dtype=np.int64), np.zeros(problem.n_steps, dtype=np.int8)
-        outputs = (*taken, (np.zeros(0), np.zeros(0)), work_table(0), 0)
-        stream = random_stream()
-        if settings.solver == "sparse":
-            drift_tol = tolerance_of(settings.drift_tol, private=True)
-            state = start_sparse(problem, alpha, drift_tol)
-            for done in range(1, len(prefix) + 1):
-                take_sparse_steps(
-                    problem, state, forced, stream, drift_tol or 0.0, done, done, outputs, workers
-                )
-                course.append(in_original_order(problem, state.alpha))
-            return course
-        standard = start_standard(alpha, problem.labels)
-        for done in range(1, len(prefix) + 2):
-            run_standard(problem, standard, forced, stream, done, done, *outputs)
-            if done > 1:
-                course.append(in_original_order(problem, standard.alpha))
-        return course
+    """Return the column gradients before each step of a run that is made to take these vertices."""
+    # One more vertex than asked for: Algorithm 1 brings its gradients up to date when it steps.
+    vertices = [*prefix, (0, 1)][: problem.n_steps]
+    replay = replay_state(
+        np.array([j for j, _ in vertices], dtype=np.int64),
+        np.array([s for _, s in vertices], dtype=np.int8),
+    )
+    solver = FrankWolfe(
+        problem, replay, random_stream(), solver=settings.solver, drift_tol=settings.drift_tol
+    )
+    trajectory = [in_original_order(problem, solver.state.alpha)]
+    behind = settings.solver == "standard"
+    for done in range(1, len(prefix) + 1 + behind):
+        solver.advance(done, done)
+        if done > behind:
+            trajectory.append(in_original_order(problem, solver.state.alpha))
+    return trajectory
 
 
 def in_original_order(problem: Problem, alpha: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Copy the column gradients into the order of the caller's columns."""
-    internal = problem.numbering.internal
+    """Return the column gradients in the order of the caller's columns, copied."""
+    internal = problem.design.numbering.internal
     return alpha[internal] if internal.size else alpha.copy()

@@ -12,7 +12,7 @@ from typing import Any
 
 from dplasso.checkpoint.format import ChargeNote, Checkpoint
 from dplasso.errors import CheckpointError
-from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.model import Release
 from dplasso.privacy.ledger import (
     Reservation,
     charge_of,
@@ -22,24 +22,23 @@ from dplasso.privacy.ledger import (
     rejoin,
     reserve,
 )
-from dplasso.privacy.mechanism import Mechanism
+from dplasso.privacy.mechanisms import Mechanism
 
 
-def digest_of(transcript: Transcript) -> str:
-    """Give the digest by which a ledger's entry knows what it has paid for.
+def digest_of(release: Release) -> str:
+    """Return the digest by which a ledger's entry knows what it has paid for.
 
     Parameters
     ----------
-    transcript : Transcript
-        All vertices of a fit.
+    release : Release
+        Of a whole fit.
 
     Returns
     -------
     str
         64 hexadecimal digits.
     """
-    signs = transcript.sign.astype("|i1").tobytes()
-    return sha256(transcript.vertex.astype("<i8").tobytes() + signs).hexdigest()
+    return sha256(b"".join(array.tobytes() for array in release.arrays().values())).hexdigest()
 
 
 def check_charge(
@@ -89,7 +88,7 @@ def check_charge(
     if note is None:
         raise CheckpointError(
             f"{shown} is of a fit that no ledger was charged for: resume without a ledger, or "
-            "begin the fit anew."
+            "begin the fit again."
         )
     number = find(ledger, note.token) if note.number is None else note.number
     if number is None:
@@ -104,7 +103,7 @@ def take_charge(
     dataset: str | None,
     mechanism: Mechanism,
     note: ChargeNote,
-    reached: Transcript,
+    reached: Release,
 ) -> Reservation:
     """Make the fit's one charge, or take it up where it was made.
 
@@ -116,8 +115,8 @@ def take_charge(
         The fit's private step.
     note : ChargeNote
         From `check_charge`, in the checkpoint already.
-    reached : Transcript
-        The steps in the checkpoint.
+    reached : Release
+        What the checkpoint holds.
 
     Returns
     -------
@@ -135,7 +134,7 @@ def take_charge(
 
 
 def _release(stored: Checkpoint) -> str | None:
-    return digest_of(stored.transcript) if stored.is_complete else None
+    return digest_of(stored.release) if stored.is_complete else None
 
 
 def _rejoin(

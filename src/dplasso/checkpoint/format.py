@@ -21,13 +21,16 @@ from dplasso.files.archive import (
     write_archive,
 )
 from dplasso.files.label_json import labels_from_json, labels_to_json
+from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.model import check_release
+from dplasso.model import Release, check_columns
+from dplasso.model.release import RELEASE_ARRAYS, release_from
 from dplasso.privacy.statement import PrivacyStatement
 
 FORMAT_VERSION = 1
 _TOKEN = re.compile("[0-9a-f]{32}")
 _KIND = ArchiveKind("checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError)
+_ARRAYS = RELEASE_ARRAYS["vertices"]
 _HEADER_KEYS = {
     "magic",
     "version",
@@ -82,8 +85,8 @@ class Checkpoint:
     params : dict
         The estimator's parameters that the model depends on; no seed, and none that only says how
         to compute or to report.
-    transcript : Transcript
-        The vertices drawn so far, at most ``statement.steps``.
+    release : Release
+        What was drawn so far, at most ``statement.steps`` steps.
     statement : PrivacyStatement
         What the whole fit guarantees.
     classes : ndarray, shape (2,)
@@ -99,7 +102,7 @@ class Checkpoint:
     """
 
     params: dict[str, Any]
-    transcript: Transcript
+    release: Release
     statement: PrivacyStatement
     classes: NDArray[Any]
     n_features: int
@@ -108,21 +111,26 @@ class Checkpoint:
     charge: ChargeNote | None = None
 
     def __post_init__(self) -> None:
-        steps = len(self.transcript)
+        steps = len(self.release)
         if steps > self.statement.steps:
             raise ValueError(f"{steps} vertices do not fit a run of {self.statement.steps}")
         if not isinstance(self.finished, bool) or (self.finished and not self.is_complete):
             raise ValueError(f"a run is not finished after {steps} of its steps")
         if steps and self.charge is not None and self.charge.number is None:
             raise ValueError("it has steps that no ledger entry paid for")
-        check_release(
-            self.transcript, self.n_features, self.classes, self.feature_names, self.params
-        )
+        check_columns(self.n_features, self.classes, self.feature_names)
+
+    @property
+    def transcript(self) -> Transcript:
+        """The vertices drawn so far; of a fit by Frank-Wolfe."""
+        if not isinstance(self.release, VertexRelease):
+            raise AttributeError("only a fit by Frank-Wolfe has a transcript")
+        return self.release.transcript
 
     @property
     def is_complete(self) -> bool:
         """Whether every vertex has been drawn."""
-        return len(self.transcript) == self.statement.steps
+        return len(self.release) == self.statement.steps
 
 
 def write_checkpoint(
@@ -157,11 +165,7 @@ def write_checkpoint(
         "finished": checkpoint.finished,
         "charge": None if checkpoint.charge is None else asdict(checkpoint.charge),
     }
-    arrays = {
-        "vertex": checkpoint.transcript.vertex.astype("<i8", copy=False),
-        "sign": checkpoint.transcript.sign.astype("|i1", copy=False),
-    }
-    write_archive(path, _KIND, header, arrays, temporary=temporary)
+    write_archive(path, _KIND, header, checkpoint.release.arrays(), temporary=temporary)
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -190,21 +194,20 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
     """Build the contents of a version 1 file."""
-    if set(members) != {"header", "vertex", "sign"}:
+    if set(members) != {"header", *_ARRAYS}:
         raise ValueError(f"it holds {', '.join(sorted(members))}")
     if set(header) != _HEADER_KEYS:
         raise ValueError("its header has missing or unknown entries")
     names = header["feature_names"]
     if names is not None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("its feature names are no names")
+            raise ValueError("its feature names are not names")
         names = np.array(names, dtype=object)
+    params = params_from_json(header["params"])
+    arrays = {name: array_of(members, name, kind) for name, kind in _ARRAYS.items()}
     return Checkpoint(
-        params=params_from_json(header["params"]),
-        transcript=Transcript(
-            array_of(members, "vertex", "<i8").astype(np.int64, copy=False),
-            array_of(members, "sign", "|i1"),
-        ),
+        params=params,
+        release=release_from("vertices", arrays, params, header["n_features"]),
         statement=PrivacyStatement.from_dict(header["privacy"]),
         classes=labels_from_json(header["classes"]),
         n_features=header["n_features"],

@@ -11,28 +11,29 @@ each for itself, is in ``docs/checkpoints.md``.
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplasso.checkpoint.charge import check_charge, digest_of, take_charge
 from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
 from dplasso.errors import CheckpointError
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.lasso import DPLassoClassifier
 from dplasso.files.archive import params_to_json
 from dplasso.files.lock import claim, sidecar_path
-from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.model import Release
+from dplasso.model.release import empty_release
 from dplasso.privacy.ledger import Payment, Reservation
-from dplasso.privacy.mechanism import Mechanism
-from dplasso.privacy.statement import FROM_SYSTEM, PrivacyStatement
+from dplasso.privacy.statement import FROM_SYSTEM
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
-
-if TYPE_CHECKING:
-    from dplasso.estimators.lasso import DPLassoClassifier
+from dplasso.training.lasso import lasso_mechanism
+from dplasso.training.settings import lasso_settings
+from dplasso.training.train import Begun, Hooks, Session
 
 __all__ = [
     "DEFAULT_SECONDS",
@@ -50,21 +51,18 @@ DEFAULT_SECONDS = 5.0
 # They say how to compute or what to report, not what is computed. A seed is a secret.
 _NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset")
 
-Begin = Callable[
-    ["DPLassoClassifier", PrivacyStatement, NDArray[Any], int, Mechanism],
-    tuple[Transcript | None, Callable[[int, Transcript], None], Payment | None],
-]
+Begin = Callable[[Begun], Session]
 
 
 def fit_with_checkpoints(
-    estimator: "DPLassoClassifier",
+    estimator: DPLassoClassifier,
     X: Any,
     y: ArrayLike,
     path: str | os.PathLike[str],
     *,
     seconds: float = DEFAULT_SECONDS,
     overwrite: bool = False,
-) -> "DPLassoClassifier":
+) -> DPLassoClassifier:
     """Fit, and keep a checkpoint while at it.
 
     Parameters
@@ -120,13 +118,13 @@ def fit_with_checkpoints(
 
 
 def resume_fit(
-    estimator: "DPLassoClassifier",
+    estimator: DPLassoClassifier,
     X: Any,
     y: ArrayLike,
     path: str | os.PathLike[str],
     *,
     seconds: float = DEFAULT_SECONDS,
-) -> "DPLassoClassifier":
+) -> DPLassoClassifier:
     """Go on with a fit that was interrupted, from its checkpoint.
 
     Without a seed the steps in the checkpoint are taken again and the others drawn afresh. With one
@@ -171,11 +169,13 @@ def resume_fit(
         return _fit(estimator, X, y, keep_checkpoints(path, stored, seconds))
 
 
-def _fit(estimator: "DPLassoClassifier", X: Any, y: ArrayLike, begin: Begin) -> "DPLassoClassifier":
+def _fit(estimator: DPLassoClassifier, X: Any, y: ArrayLike, begin: Begin) -> DPLassoClassifier:
     if not estimator.verbose:
-        return estimator._fit(X, y, checkpoints=begin)
+        fit_estimator(estimator, X, y, Hooks(checkpoints=begin))
+        return estimator
     with progress_bar("training") as progress, announce_compilation(say):
-        return estimator._fit(X, y, progress=progress, checkpoints=begin)
+        fit_estimator(estimator, X, y, Hooks(progress=progress, checkpoints=begin))
+    return estimator
 
 
 def mark_finished(path: str | os.PathLike[str]) -> None:
@@ -197,13 +197,13 @@ def mark_finished(path: str | os.PathLike[str]) -> None:
         checkpoint = read_checkpoint(path)
         if not checkpoint.is_complete:
             raise CheckpointError(
-                f"{os.fspath(path)} holds {len(checkpoint.transcript)} of "
+                f"{os.fspath(path)} holds {len(checkpoint.release)} of "
                 f"{checkpoint.statement.steps} steps: resume the fit before marking it as finished."
             )
         _write(replace(checkpoint, finished=True), path)
 
 
-def check_resumable(estimator: "DPLassoClassifier", path: str | os.PathLike[str]) -> Checkpoint:
+def check_resumable(estimator: DPLassoClassifier, path: str | os.PathLike[str]) -> Checkpoint:
     """Read a checkpoint and find out whether an estimator can go on with it, before any data.
 
     Parameters
@@ -239,16 +239,18 @@ def check_resumable(estimator: "DPLassoClassifier", path: str | os.PathLike[str]
             f"{os.fspath(path)} belongs to a finished fit, whose results were written: there is "
             "nothing to resume."
         )
-    _check_same_params(path, stored.params, _stored_params(estimator), besides=("classes",))
+    settings = lasso_settings(estimator.get_params(deep=False))
+    _check_same_params(path, stored.params, _stored(settings.params), besides=("classes",))
     # Of a mechanism that a ledger accounts for, the number of rows is no part.
-    check_charge(estimator.ledger, estimator.dataset, estimator._mechanism(1), stored, path)
+    mechanism = lasso_mechanism(settings)
+    check_charge(settings.ledger, settings.dataset, mechanism, stored, path)
     return stored
 
 
 def keep_checkpoints(
     path: str | os.PathLike[str], stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
 ) -> Begin:
-    """Make the hook that `DPLassoClassifier._fit` takes as `checkpoints`.
+    """Return the hook that `dplasso.training.train.Hooks` takes as `checkpoints`.
 
     Parameters
     ----------
@@ -262,9 +264,8 @@ def keep_checkpoints(
     Returns
     -------
     callable
-        Takes estimator, privacy statement, classes, D and mechanism once these are known and
-        nothing is drawn; returns the steps to take as given, the callback between chunks, and how
-        the fit is charged to a ledger, if it has one.
+        Takes what is known of the fit when nothing is drawn yet; returns the steps to take again,
+        the callback between chunks, and how the fit is charged to a ledger, if it has one.
 
     Raises
     ------
@@ -274,47 +275,47 @@ def keep_checkpoints(
     if not seconds >= 0:
         raise ValueError(f"a checkpoint is written every 0 or more seconds, got {seconds}")
 
-    def begin(
-        estimator: "DPLassoClassifier",
-        statement: PrivacyStatement,
-        classes: NDArray[Any],
-        n_features: int,
-        mechanism: Mechanism,
-    ) -> tuple[Transcript | None, Callable[[int, Transcript], None], Payment | None]:
-        nothing = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
-        names = getattr(estimator, "feature_names_in_", None)
+    def begin(begun: Begun) -> Session:
+        settings = begun.settings
+        ledger, dataset, mechanism = settings.ledger, settings.dataset, begun.mechanism
+        params = _stored(settings.params)
+
+        nothing = empty_release(params, begun.n_features)
         start = Checkpoint(
-            _stored_params(estimator), nothing, statement, classes, n_features, names
+            params,
+            nothing,
+            begun.statement,
+            begun.classes,
+            begun.n_features,
+            begun.feature_names,
         )
         if stored is not None:
             _check_same(path, stored, start)
-        note = check_charge(estimator.ledger, estimator.dataset, mechanism, stored, path)
+        note = check_charge(ledger, dataset, mechanism, stored, path)
         start = replace(start, charge=note)
         if stored is None:
             _write(start, path)
-        reached = nothing if stored is None else stored.transcript
-        repeatable = statement.randomness != FROM_SYSTEM
+        reached = nothing if stored is None else stored.release
+        repeatable = begun.statement.randomness != FROM_SYSTEM
         written, last = time.monotonic(), len(reached)
         taken = reached
 
-        def keep(done: int, transcript: Transcript) -> None:
+        def keep(done: int, release: Release) -> None:
             nonlocal written, last, taken
-            if repeatable and not _agree(transcript, reached):
+            if repeatable and not release.agrees_with(reached):
                 raise CheckpointError(
                     f"{os.fspath(path)} holds other steps than this fit takes: the data or the "
                     "seed are not those of the interrupted fit."
                 )
-            now, taken = time.monotonic(), transcript
-            if done > last and (done == statement.steps or now - written >= seconds):
-                _write(replace(start, transcript=transcript), path)
+            now, taken = time.monotonic(), release
+            if done > last and (done == begun.statement.steps or now - written >= seconds):
+                _write(replace(start, release=release), path)
                 written, last = time.monotonic(), done
 
         def take() -> Reservation:
             nonlocal start
-            assert estimator.ledger is not None and start.charge is not None  # noqa: PT018
-            reservation = take_charge(
-                estimator.ledger, estimator.dataset, mechanism, start.charge, reached
-            )
+            assert ledger is not None and start.charge is not None  # noqa: PT018
+            reservation = take_charge(ledger, dataset, mechanism, start.charge, reached)
             if start.charge.number is None:
                 # From here on it is known which entry has paid for whatever is drawn.
                 start = replace(start, charge=replace(start.charge, number=reservation.number))
@@ -322,17 +323,9 @@ def keep_checkpoints(
             return reservation
 
         payment = None if start.charge is None else Payment(take, lambda: digest_of(taken))
-        return (None if repeatable else reached), keep, payment
+        return Session(None if repeatable else reached, keep, payment)
 
     return begin
-
-
-def _agree(one: Transcript, other: Transcript) -> bool:
-    """Whether two transcripts are the same as far as both go."""
-    common = min(len(one), len(other))
-    return np.array_equal(one.vertex[:common], other.vertex[:common]) and np.array_equal(
-        one.sign[:common], other.sign[:common]
-    )
 
 
 def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Checkpoint) -> None:
@@ -380,8 +373,7 @@ def _check_same_params(
 _MISSING = object()
 
 
-def _stored_params(estimator: "DPLassoClassifier") -> dict[str, Any]:
-    params = estimator.get_params(deep=False)
+def _stored(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in params.items() if name not in _NOT_STORED}
 
 

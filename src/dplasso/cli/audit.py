@@ -153,7 +153,7 @@ def _print(report: "Report", files: dict[str, Path], seconds: float) -> None:
     rows = []
     for finding in report.findings:
         claimed = "eps0" if finding.about == "step" else "epsilon"
-        consistent = "found nothing" if finding.audited == 0 else "consistent"
+        consistent = "nothing found" if finding.audited == 0 else "consistent"
         rows.append(
             (
                 finding.name,

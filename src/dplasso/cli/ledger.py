@@ -201,7 +201,7 @@ def left_sentence(report: dict[str, Any]) -> str:
 def _charge(budget: "Budget", epsilon: float, delta: float, n_iter: int) -> "Charge":
     """Return what a fit costs in this budget."""
     from dplasso.privacy.ledger import charge_of
-    from dplasso.privacy.mechanism import build_mechanism
+    from dplasso.privacy.mechanisms import build_mechanism
 
     return charge_of(
         build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=budget.neighbors)
@@ -210,9 +210,9 @@ def _charge(budget: "Budget", epsilon: float, delta: float, n_iter: int) -> "Cha
 
 def _report(budget: "Budget", epsilon: float | None, delta: float, n_iter: int) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
-    from dplasso.privacy.ledger import UNITS, capacity, epsilon_total, largest_epsilon
+    from dplasso.privacy.ledger import UNITS, epsilon_total, largest_epsilon, rho_limit
 
-    whole = capacity(budget.epsilon, budget.delta, budget.draw_delta)
+    whole = max(rho_limit(budget), budget.rho)
     entries = [
         {
             "number": entry.number,

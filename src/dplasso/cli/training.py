@@ -9,8 +9,6 @@ from dplasso.errors import PrivacyLeakWarning
 if TYPE_CHECKING:
     from dplasso import DPLassoClassifier
 
-_PRICE = ("epsilon", "delta", "n_iter", "neighbors", "feature_bound", "mechanism", "l1_radius")
-
 
 def check_before_reading(estimator: "DPLassoClassifier", *, paid: bool = False) -> None:
     """Refuse settings that no data can make right, and a fit that its ledger cannot pay.
@@ -19,15 +17,14 @@ def check_before_reading(estimator: "DPLassoClassifier", *, paid: bool = False) 
     already, as for a fit that is resumed.
     """
     from dplasso.privacy.ledger import check_affordable
-    from dplasso.privacy.mechanism import build_mechanism
-    from dplasso.training.settings import check_settings
+    from dplasso.training.lasso import lasso_mechanism
+    from dplasso.training.settings import lasso_settings
 
-    settings = estimator.get_params(deep=False)
-    check_settings(settings)
+    settings = lasso_settings(estimator.get_params(deep=False))
     # Finds a delta too small for n_iter; the number of rows does not matter for that.
-    mechanism = build_mechanism(**{name: settings[name] for name in _PRICE}, n_samples=1)
+    mechanism = lasso_mechanism(settings)
     if not paid:
-        check_affordable(settings["ledger"], settings["dataset"], mechanism)
+        check_affordable(settings.ledger, settings.dataset, mechanism)
 
 
 def train_with_bar(
@@ -47,10 +44,11 @@ def train_with_bar(
         took. They depend on the data: for the curator only.
     """
     from dplasso.estimators.fitting import fit_estimator
+    from dplasso.training.train import Hooks
 
     seconds: dict[str, float] = {}
     before = bars.compiled.seconds
     with bars.task(label) as progress, warnings.catch_warnings():
         warnings.filterwarnings("always", category=PrivacyLeakWarning)
-        fit_estimator(estimator, X, y, progress=progress, seconds=seconds, checkpoints=checkpoints)
+        fit_estimator(estimator, X, y, Hooks(progress, seconds, checkpoints=checkpoints))
     return seconds | {"compile": bars.compiled.seconds - before}

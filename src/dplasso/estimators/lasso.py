@@ -1,33 +1,21 @@
 """The estimator: scikit-learn's interface around the private Frank-Wolfe solver."""
 
 import math
-import time
-import warnings
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.data.labels import encode_labels
-from dplasso.errors import PrivacyLeakWarning
-from dplasso.frank_wolfe.drift import tolerance_of
-from dplasso.frank_wolfe.problem import Problem, build_problem
-from dplasso.frank_wolfe.solve import Checkpoint, Progress, Solution, solve
-from dplasso.frank_wolfe.transcript import History, Transcript, coefficients_of
-from dplasso.privacy.ledger import charged, check_affordable
-from dplasso.privacy.mechanism import Mechanism, build_mechanism
-from dplasso.privacy.randomness import RandomStream, random_stream
-from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.losses.logistic import class_probabilities
+from dplasso.model import write_model
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
-from dplasso.selection.forced import forced_state
-from dplasso.selection.registry import SelectionRule, make_selector
-from dplasso.training.inputs import check_training_data, decision_margins
-from dplasso.training.settings import check_settings
+from dplasso.training.inputs import decision_margins
+from dplasso.training.train import Hooks
 
 
 class DPLassoClassifier(ClassifierMixin, BaseEstimator):
@@ -129,9 +117,6 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    # Fitted attributes, removed before a new fit so that none survives from another run.
-    _OPTIONAL = ("history_", "work_")
-
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -208,169 +193,11 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             If the ledger could not note that the fit, already charged, has ended.
         """
         if not self.verbose:
-            return self._fit(X, y)
+            fit_estimator(self, X, y)
+            return self
         with progress_bar("training") as progress, announce_compilation(say):
-            return self._fit(X, y, progress=progress)
-
-    def _fit(
-        self,
-        X: Any,
-        y: ArrayLike | None,
-        *,
-        progress: Progress | None = None,
-        seconds: dict[str, float] | None = None,
-        forced: Transcript | None = None,
-        checkpoints: Any = None,
-    ) -> Self:
-        """Fit, with the hooks of the command line, of replays and of checkpoints.
-
-        `progress` is called as in `solve`; `seconds` receives the times of preparing and training,
-        which are the curator's and no part of the model; `forced` replays a transcript instead of
-        drawing one; `checkpoints` comes from `dplasso.checkpoint.session.keep_checkpoints`.
-        """
-        began = time.perf_counter()
-        self._check_parameters()
-        stream = random_stream(self.random_state)
-        X, y = check_training_data(self, X, y)
-        classes, labels = encode_labels(y, self.classes)
-        mechanism = self._mechanism(labels.size)
-        if mechanism.name == "paper":
-            warnings.warn(
-                "mechanism='paper' releases the true sign of a gradient entry at every step: this "
-                "fit is not differentially private at any epsilon",
-                PrivacyLeakWarning,
-                stacklevel=3,
-            )
-        statement = make_statement(
-            mechanism,
-            seeded=self.random_state is not None,
-            classes_declared=self.classes is not None,
-        )
-        given, checkpoint, payment = None, None, None
-        if checkpoints is None:
-            check_affordable(self.ledger, self.dataset, mechanism)
-        else:
-            given, checkpoint, payment = checkpoints(
-                self, statement, classes, X.shape[1], mechanism
-            )
-        problem = self._problem(X, labels)
-        trained = time.perf_counter()
-        # Charged after all that can be refused and before anything private is computed.
-        with charged(self.ledger, self.dataset, mechanism, payment=payment):
-            solution = self._solve(problem, mechanism, stream, progress, forced, given, checkpoint)
-        if seconds is not None:
-            seconds["prepare"] = trained - began
-            seconds["train"] = time.perf_counter() - trained
-        self._set_fitted(solution.transcript, statement, classes, X.shape[1])
-        if solution.history is not None:
-            self.history_ = solution.history
-        if solution.work is not None:
-            self.work_ = solution.work
+            fit_estimator(self, X, y, Hooks(progress=progress))
         return self
-
-    def _mechanism(self, n_samples: int) -> Mechanism:
-        """Calibrate the private step; only the paper's asks for the number of rows."""
-        return build_mechanism(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            n_iter=self.n_iter,
-            neighbors=self.neighbors,
-            feature_bound=self.feature_bound,
-            mechanism=self.mechanism,
-            l1_radius=self.l1_radius,
-            n_samples=n_samples,
-        )
-
-    def _check_parameters(self) -> None:
-        """Refuse settings that no data can make right."""
-        check_settings(self.get_params(deep=False))
-
-    def _problem(self, X: Any, labels: NDArray[np.int8]) -> Problem:
-        """Lay out the data for the solver."""
-        return build_problem(
-            X,
-            labels,
-            bound=float(self.feature_bound),
-            radius=float(self.l1_radius),
-            n_steps=int(self.n_iter),
-            intercept=bool(self.fit_intercept),
-            by_columns=self.solver == "sparse",
-            n_threads=effective_n_jobs(self.n_jobs),
-        )
-
-    def _solve(
-        self,
-        problem: Problem,
-        mechanism: Mechanism,
-        stream: RandomStream,
-        progress: Progress | None,
-        forced: Transcript | None,
-        given: Transcript | None,
-        checkpoint: Checkpoint | None,
-    ) -> Solution:
-        """Build the selection structure and run the solver."""
-        n_coordinates = problem.n_columns + int(problem.intercept)
-        if forced is None:
-            rule = SelectionRule(
-                mechanism.name,
-                mechanism.exponent_scale / problem.unit,
-                (mechanism.laplace_scale or 0.0) * problem.unit,
-            )
-            selector = make_selector(self.selector, n_coordinates, rule, problem.numbering)
-        else:
-            selector = forced_state(forced.vertex, forced.sign)
-        return solve(
-            problem,
-            selector,
-            stream,
-            solver=self.solver,
-            drift_tol=tolerance_of(self.drift_tol, private=mechanism.name != "none"),
-            record_history=mechanism.name == "none",
-            record_work=mechanism.name != "exponential",
-            n_threads=effective_n_jobs(self.n_jobs),
-            progress=progress,
-            given=given,
-            checkpoint=checkpoint,
-        )
-
-    def _set_fitted(
-        self,
-        transcript: Transcript,
-        statement: PrivacyStatement,
-        classes: NDArray[Any],
-        n_features: int,
-    ) -> None:
-        """Set the fitted attributes, all of them functions of the transcript and public values."""
-        for name in self._OPTIONAL:
-            self.__dict__.pop(name, None)
-        self.coef_, self.intercept_ = coefficients_of(
-            transcript, n_features, self.l1_radius, self.feature_bound
-        )
-        self.classes_ = classes
-        self.n_iter_ = len(transcript)
-        self.n_features_in_ = n_features
-        self.privacy_ = statement
-        self.transcript_ = transcript
-
-    @classmethod
-    def _from_parts(
-        cls,
-        params: dict[str, Any],
-        transcript: Transcript,
-        statement: PrivacyStatement,
-        classes: NDArray[Any],
-        n_features: int,
-        feature_names: NDArray[Any] | None,
-        history: History | None,
-    ) -> Self:
-        """Rebuild a fitted estimator from what a model file holds."""
-        estimator = cls(**params)
-        estimator._set_fitted(transcript, statement, classes, n_features)
-        if feature_names is not None:
-            estimator.feature_names_in_ = feature_names
-        if history is not None:
-            estimator.history_ = history
-        return estimator
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Compute the margins ``clip(X) w + intercept``.
@@ -416,7 +243,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             Entries of `classes_`.
         """
         scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(np.intp)]
+        labels: NDArray[Any] = self.classes_[(scores > 0).astype(np.intp)]
+        return labels
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of each label.
@@ -431,12 +259,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         ndarray of float64, shape (N, 2)
             Columns in the order of `classes_`.
         """
-        scores = self.decision_function(X)
-        rise = np.exp(-np.abs(scores))
-        likelier, other = 1.0 / (1.0 + rise), rise / (1.0 + rise)
-        positive = np.where(scores >= 0, likelier, other)
-        negative = np.where(scores >= 0, other, likelier)
-        return np.column_stack([negative, positive])
+        return class_probabilities(self.decision_function(X), residual_bound=1.0)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file (docs/model-file.md); no pickle in it.
@@ -453,22 +276,10 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         OSError
             If the file cannot be written.
         ValueError
-            If `l1_radius` or `feature_bound` was changed after the fit: the file would describe
-            another model.
+            If a label or parameter is of a kind that the file cannot hold.
         """
-        from dplasso.model import save_model
-
         check_is_fitted(self, "coef_")
-        coefficients, intercept = coefficients_of(
-            self.transcript_, self.n_features_in_, self.l1_radius, self.feature_bound
-        )
-        same = np.array_equal(coefficients.data, self.coef_.data)
-        if not (same and np.array_equal(intercept, self.intercept_)):
-            raise ValueError(
-                "l1_radius or feature_bound was changed after fitting; fit again, or set it back, "
-                "before saving"
-            )
-        save_model(self, path)
+        write_model(self.model_, path)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

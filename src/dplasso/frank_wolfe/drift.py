@@ -1,22 +1,23 @@
 """Drift control: which rows' gradients are too far off, and when the next ones will be.
 
 A row keeps the gradient it was last given as long as the true one is within `drift_tol` of it. In
-terms of margins that is an interval, set when the gradient is. A touch moves the margin; between
-touches it only shrinks towards zero, by the public factor `weight_scale`, so the first step after
-which it leaves the interval is known in advance. All of this depends on that row and the transcript
-alone, never on other records, which is what the privacy argument asks of it.
+terms of margins that is an interval (`dplasso.losses`), set when the gradient is. A touch moves the
+margin; between touches it only shrinks towards zero, by the public factor `weight_scale`, so the
+first step after which it leaves the interval is known in advance. All of this depends on that row
+and the transcript alone, never on other records, which is what the privacy argument asks of it.
 
 Rows due at the same step form a doubly linked list; scheduling and unscheduling are O(1). A row may
 wait at an earlier step than it must: it is looked at again then.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.transcript import weight_scale
+from dplasso.losses.contract import gradient, margins_within
 
 NONE = -1
 
@@ -37,9 +38,6 @@ ROW = np.dtype(
 
 # `drift_tol="auto"`, chosen by measurement (docs/algorithm.md).
 PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
-
-_UPWARDS = 2.0**-23
-_TINY = 1e-30
 
 
 class Calendar(NamedTuple):
@@ -78,11 +76,13 @@ def new_calendar(n_steps: int, scheduled: bool = True) -> Calendar:
     return Calendar(np.full(length, NONE, dtype=np.int32), np.zeros(length, dtype=np.int32))
 
 
-def new_rows(labels: NDArray[np.int8], tolerance: float) -> NDArray[np.void]:
+def new_rows(loss: Any, labels: NDArray[np.int8], tolerance: float) -> NDArray[np.void]:
     """Return the rows at zero weights, none scheduled.
 
     Parameters
     ----------
+    loss : Logistic
+        The loss.
     labels : ndarray of int8, shape (N,)
         0 or 1.
     tolerance : float
@@ -94,11 +94,16 @@ def new_rows(labels: NDArray[np.int8], tolerance: float) -> NDArray[np.void]:
     """
     rows = np.zeros(labels.size, dtype=ROW)
     rows["label"] = labels
-    np.subtract(0.5, labels, out=rows["gradient"])
-    rows["lowest"], rows["highest"] = interval(0.5, tolerance)
+    for target in (0, 1):
+        q = gradient(loss, 0.0, float(target))
+        of_target = labels == target
+        rows["gradient"][of_target] = q
+        lowest, highest = margins_within(loss, q, float(target), tolerance)
+        rows["lowest"][of_target], rows["highest"][of_target] = lowest, highest
     for name in ("due", "following", "previous"):
         rows[name] = NONE
-    return rows
+    # Records with attributes, so that kernels also run interpreted.
+    return rows.view(np.recarray)
 
 
 @njit(cache=True, nogil=True)
@@ -154,35 +159,6 @@ def take_due(head, rows_due, rows, step, taken):
     if i != NONE:
         rows[i].previous = NONE
     return count
-
-
-@njit(cache=True, nogil=True)
-def logit(p):
-    """Return the margin at which sigma is p; infinite from 0 down and from 1 up."""
-    if p <= 0.0:
-        return -np.inf
-    if p >= 1.0:
-        return np.inf
-    return np.log(p) - np.log1p(-p)
-
-
-@njit(cache=True, nogil=True)
-def above(margin):
-    """Round a margin up to float32, by at most a little more than a unit in its last place."""
-    if np.isinf(margin):
-        return np.float32(margin)
-    return np.float32(margin + (abs(margin) * _UPWARDS + _TINY))
-
-
-@njit(cache=True, nogil=True)
-def interval(p, tolerance):
-    """Return the margins between which sigma is within `tolerance` of p, rounded inwards.
-
-    Its ends are exchanged where nothing is inside: without tolerance, or by the rounding.
-    """
-    if tolerance == 0.0:
-        return np.float32(np.inf), np.float32(-np.inf)
-    return above(logit(p - tolerance)), -above(-logit(p + tolerance))
 
 
 @njit(cache=True, nogil=True)

@@ -2,35 +2,83 @@
 
 Rows are worked through in slabs, each thread on its own part; what a thread finds (gradients to
 change, rows to schedule) is carried into calendar and gradients in the order of rows. Where a large
-part of all shares changes, alpha is computed afresh from the record gradients, column by column: a
-sum of integers has no order, so the result is that of the replacements one by one.
+part of all contributions changes, alpha is computed afresh from the record gradients, column by
+column: a sum of integers has no order, so the result is that of the replacements one by one.
 
 Everything here decides how a number is computed and may depend on all the data; which numbers are
 computed is decided in `dplasso.frank_wolfe.sparse.touch_rows`, row by row.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from dplasso.frank_wolfe.column_gradients import alpha_of
-from dplasso.frank_wolfe.columns import Column, column_of
 from dplasso.frank_wolfe.drift import take_due
-from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.sparse import TOUCHES_PER_COORDINATE, refresh_block, touch_rows
-from dplasso.frank_wolfe.state import SparseState
-from dplasso.frank_wolfe.threads import SLAB_ROWS, Crew, cut, refuse_damage
+from dplasso.frank_wolfe.sparse import (
+    TOUCHES_PER_COORDINATE,
+    refresh_block,
+    step_numbers,
+    touch_rows,
+)
+from dplasso.frank_wolfe.state import Scratch, SparseState, new_scratch
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT
+from dplasso.matrix.design import Column, column_of, refuse_damage
+from dplasso.runtime.threads import Threads, cut
 from dplasso.selection.contract import rebuild
+
+# Rows each thread works through at a time.
+SLAB_ROWS = 16384
+# Steps whose rows have more entries than this between them are large.
+LARGE_STEP_ENTRIES = 2**20
+# From this part of all contributions on, computing alpha anew is cheaper than replacing them.
+RECOMPUTED_PART = 0.3
+
+
+@dataclass(frozen=True)
+class LargeSteps:
+    """What large steps are taken with.
+
+    Attributes
+    ----------
+    threads : Threads
+        All of the run's.
+    scratch : list of Scratch
+        One for each thread.
+    entries_large, part_recomputed : float
+        `LARGE_STEP_ENTRIES` and `RECOMPUTED_PART`, or what a test forces.
+    """
+
+    threads: Threads
+    scratch: list[Scratch]
+    entries_large: float = LARGE_STEP_ENTRIES
+    part_recomputed: float = RECOMPUTED_PART
+
+
+def large_steps_of(
+    threads: Threads,
+    entries_large: float = LARGE_STEP_ENTRIES,
+    part_recomputed: float = RECOMPUTED_PART,
+) -> LargeSteps:
+    """Return the means for large steps with these threads."""
+    scratch = [new_scratch(SLAB_ROWS, 1) for _ in range(threads.count)]
+    return LargeSteps(threads, scratch, entries_large, part_recomputed)
+
+
+def large_rows(problem: Problem, large_steps: LargeSteps) -> int:
+    """Return how many rows a step may look at before it counts as large."""
+    mean = max(1.0, problem.design.rows.indices.size / max(1, problem.labels.size))
+    return int(min(large_steps.entries_large / mean, 2.0**62))
 
 
 def take_large_step(
     problem: Problem,
     state: SparseState,
     selector: Any,
-    workers: Crew,
+    large_steps: LargeSteps,
     j: int,
     weight: int,
     step: int,
@@ -46,38 +94,33 @@ def take_large_step(
     ----------
     problem, state, selector, tolerance, record
         As in `dplasso.frank_wolfe.sparse.run_sparse`.
-    workers : Crew
-        Threads.
+    large_steps : LargeSteps
+        Threads, their scratch, and what counts as large.
     j : int
         The coordinate chosen.
     weight, step : int
         What is added to K_j; steps done, this one included.
     """
-    public = (
-        float(problem.bound),
-        float(problem.margin_unit),
-        float(margin_scale(problem, step)),
-        float(tolerance),
-        int(problem.n_steps),
-    )
+    public = step_numbers(problem, step, tolerance)
+    threads = large_steps.threads
     scheduled = state.calendar.head.size > 0
     rows = state.rows
-    column, begin, end = column_of(problem, j, workers)
+    column, begin, end = column_of(problem.design, j, threads)
     limit = TOUCHES_PER_COORDINATE * state.alpha.size
     n_due = int(state.calendar.rows_due[step]) if scheduled else 0
     n_worked = end - begin + n_due
-    # As many shares are about to change as the last such step lets expect.
+    # As many contributions are about to change as the last such step lets expect.
     expected = n_worked * state.refreshed_part[0] / max(1, rows.size)
-    recompute_all = (
-        bool(expected > workers.part_recomputed) and expected * problem.rows.indices.size > limit
-    )
+    n_entries = problem.design.rows.indices.size
+    recompute_all = bool(expected > large_steps.part_recomputed) and expected * n_entries > limit
     touched, n_refreshed = 0, 0
 
     def slab(column: Column, begin: int, end: int, weight: int) -> None:
         nonlocal touched, n_refreshed
-        edges = cut(begin, end, workers.n_threads)
-        found = workers.run(
+        edges = cut(begin, end, threads.count)
+        found = threads.run(
             lambda t: touch_rows(
+                problem.loss,
                 column,
                 public,
                 rows,
@@ -86,7 +129,7 @@ def take_large_step(
                 weight,
                 step,
                 scheduled,
-                workers.scratch[t],
+                large_steps.scratch[t],
             )
         )
         state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
@@ -97,7 +140,7 @@ def take_large_step(
             touched = refresh_block(
                 problem,
                 state,
-                workers.scratch[t],
+                large_steps.scratch[t],
                 selector,
                 counts,
                 record,
@@ -105,7 +148,7 @@ def take_large_step(
                 not recompute_all,
             )
 
-    together = SLAB_ROWS * workers.n_threads
+    together = SLAB_ROWS * threads.count
     for first in range(begin, end, together):
         slab(column, first, min(first + together, end), weight)
     if scheduled:
@@ -118,7 +161,7 @@ def take_large_step(
     state.refreshed_part[0] = n_refreshed / max(1, n_worked)
     if recompute_all:
         gradient = np.ascontiguousarray(state.rows["gradient"])
-        state.alpha[:] = alpha_of(problem, gradient, workers)
+        state.alpha[:] = alpha_of(problem, gradient, threads)
     if recompute_all or touched > limit:
         index(selector, state.alpha)
 

@@ -1,68 +1,37 @@
-"""Drive a solver's kernel in chunks: progress between them, and a clean place for Ctrl-C."""
+"""Frank-Wolfe as a solver that takes its steps in chunks: Algorithm 1 or Algorithm 2."""
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.large_step import index, take_large_step
+from dplasso.frank_wolfe.large_step import (
+    LargeSteps,
+    index,
+    large_rows,
+    large_steps_of,
+    take_large_step,
+)
 from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.sparse import run_sparse
 from dplasso.frank_wolfe.standard import StandardState, run_standard, start_standard
 from dplasso.frank_wolfe.state import SparseState, start_sparse
-from dplasso.frank_wolfe.threads import Crew, crew, large_rows, refuse_damage
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.frank_wolfe.work import Work, record_work, work_table
+from dplasso.matrix.design import refuse_damage
 from dplasso.privacy.randomness import RandomStream
+from dplasso.runtime.chunks import Progress, run_in_chunks
+from dplasso.runtime.threads import ONE_THREAD, Threads, thread_pool
 
 SOLVERS = ("sparse", "standard")
-_CHUNK_SECONDS = 0.1
 
-Progress = Callable[[int, int], None]
 Checkpoint = Callable[[int, Transcript], None]
 
 
-@dataclass(frozen=True)
-class Solution:
-    """What a run leaves behind.
-
-    Attributes
-    ----------
-    transcript : Transcript
-        The vertices chosen.
-    history : History or None
-        Objective and gap, where they were asked for.
-    work : Work or None
-        Work per step, where it was asked for.
-    state : SparseState or StandardState
-        The final state: private data, for tests and checkpoints, never part of a model.
-    """
-
-    transcript: Transcript
-    history: History | None
-    work: Work | None
-    state: SparseState | StandardState
-
-
-def solve(
-    problem: Problem,
-    selector: Any,
-    stream: RandomStream,
-    *,
-    solver: str = "sparse",
-    drift_tol: float | None = 0.0,
-    record_history: bool = False,
-    record_work: bool = False,
-    n_threads: int = 1,
-    given: Transcript | None = None,
-    checkpoint: Checkpoint | None = None,
-    progress: Progress | None = None,
-    **forced: Any,
-) -> Solution:
-    """Run T steps of Frank-Wolfe.
+class FrankWolfe:
+    """T steps of Frank-Wolfe, taken when `advance` is called.
 
     Parameters
     ----------
@@ -80,74 +49,159 @@ def solve(
         as the paper does.
     record_history, record_work : bool
         Keep objective and gap; count the work. Both are functions of the private data.
-    n_threads : int
-        Threads for the set-up and for steps that touch many rows; the bits do not depend on it.
-    given : Transcript, optional
+    threads : Threads
+        For the set-up and for steps that touch many rows; the bits do not depend on them.
+    prefix : Transcript, optional
         The first k <= T steps, taken rather than drawn: the run goes on from where the one that
         drew them was. The selector, told of all changes, draws as many times as in that run.
-    checkpoint : callable, optional
-        Called after each chunk, before `progress`, with the steps done and their transcript, a
-        view that later steps leave alone.
-    progress : callable, optional
-        Called between chunks with the steps done and T.
     **forced
-        `entries_large` and `part_recomputed` of `dplasso.frank_wolfe.threads.crew`, for tests.
+        `entries_large` and `part_recomputed` of `dplasso.frank_wolfe.large_step`, for tests.
 
-    Returns
-    -------
-    Solution
+    Attributes
+    ----------
+    n_steps : int
+        T.
+    state : SparseState or StandardState
+        Private data, for tests and checkpoints, never part of a model.
 
     Raises
     ------
     ValueError
-        If more than T steps are given.
+        If the prefix has more than T steps.
+    DataError
+        If a store that was opened unread is damaged.
     """
-    n_steps = problem.n_steps
-    vertex = np.zeros(n_steps, dtype=np.int64)
-    sign = np.zeros(n_steps, dtype=np.int8)
-    n_given = 0 if given is None else len(given)
-    if n_given > n_steps:
-        raise ValueError(f"{n_given} steps are given to a run of {n_steps}")
-    if given is not None:
-        vertex[:n_given], sign[:n_given] = given.vertex, given.sign
-    recorded = n_steps if record_history else 0
-    history = (np.zeros(recorded), np.zeros(recorded))
-    work = work_table(n_steps if record_work else 0)
-    outputs = (vertex, sign, history, work, n_given)
-    with crew(n_threads, **forced) as workers:
-        alpha = starting_alpha(problem, workers)
-        state: SparseState | StandardState
+
+    def __init__(
+        self,
+        problem: Problem,
+        selector: Any,
+        stream: RandomStream,
+        *,
+        solver: str = "sparse",
+        drift_tol: float | None = 0.0,
+        record_history: bool = False,
+        record_work: bool = False,
+        threads: Threads = ONE_THREAD,
+        prefix: Transcript | None = None,
+        **forced: float,
+    ) -> None:
+        self.n_steps = problem.n_steps
+        n_prefix = 0 if prefix is None else len(prefix)
+        if n_prefix > self.n_steps:
+            raise ValueError(f"a prefix of {n_prefix} steps is given to a run of {self.n_steps}")
+        self._problem, self._selector, self._stream = problem, selector, stream
+        self._transcript = Transcript(
+            np.zeros(self.n_steps, dtype=np.int64), np.zeros(self.n_steps, dtype=np.int8)
+        )
+        if prefix is not None:
+            self._transcript.vertex[:n_prefix] = prefix.vertex
+            self._transcript.sign[:n_prefix] = prefix.sign
+        self._recorded = record_history, record_work
+        recorded = self.n_steps if record_history else 0
+        self._outputs = (
+            self._transcript.vertex,
+            self._transcript.sign,
+            (np.zeros(recorded), np.zeros(recorded)),
+            work_table(self.n_steps if record_work else 0),
+            n_prefix,
+        )
+        self._large_steps = large_steps_of(threads, **forced)
+        self._tolerance = 0.0 if drift_tol is None else float(drift_tol)
+        alpha = starting_alpha(problem, threads)
+        self.state: SparseState | StandardState
         if solver == "sparse":
-            state = start_sparse(problem, alpha, drift_tol)
+            self.state = start_sparse(problem, alpha, drift_tol)
             index(selector, alpha)
         else:
-            state = start_standard(alpha, problem.labels)
-        tolerance = 0.0 if drift_tol is None else float(drift_tol)
-        done, chunk = 0, 1
-        while done < n_steps:
-            last = min(done + chunk, n_steps)
-            began = time.perf_counter()
-            if isinstance(state, StandardState):
-                run_standard(problem, state, selector, stream, done + 1, last, *outputs)
-            else:
-                take_sparse_steps(
-                    problem, state, selector, stream, tolerance, done + 1, last, outputs, workers
-                )
-            if time.perf_counter() - began < _CHUNK_SECONDS:
-                chunk *= 2
-            elif chunk > 1:
-                chunk //= 2
-            done = last
-            if checkpoint is not None:
-                checkpoint(done, Transcript(vertex[:done], sign[:done]))
-            if progress is not None:
-                progress(done, n_steps)
-    return Solution(
-        Transcript(vertex, sign),
-        History(*history) if record_history else None,
-        Work(*work.T) if record_work else None,
-        state,
-    )
+            self.state = start_standard(problem, alpha)
+
+    def advance(self, first: int, last: int) -> None:
+        """Take steps `first` to `last`, counted from 1, both included."""
+        if isinstance(self.state, StandardState):
+            run_standard(
+                self._problem,
+                self.state,
+                self._selector,
+                self._stream,
+                first,
+                last,
+                *self._outputs,
+            )
+        else:
+            take_sparse_steps(
+                self._problem,
+                self.state,
+                self._selector,
+                self._stream,
+                self._tolerance,
+                first,
+                last,
+                self._outputs,
+                self._large_steps,
+            )
+
+    def transcript(self, done: int | None = None) -> Transcript:
+        """Return the first `done` vertices, by default all; a view that later steps leave alone."""
+        whole = self._transcript
+        return whole if done is None else Transcript(whole.vertex[:done], whole.sign[:done])
+
+    def release(self, done: int | None = None) -> VertexRelease:
+        """Return what the first `done` steps have drawn, by default all of them."""
+        design = self._problem.design
+        return VertexRelease(
+            transcript=self.transcript(done),
+            n_features=design.n_columns,
+            l1_radius=self._problem.radius,
+            feature_bound=design.bound,
+            fit_intercept=design.intercept,
+            late_start=self._problem.late_start,
+        )
+
+    @property
+    def history(self) -> History | None:
+        """Objective and gap, where they were asked for."""
+        return History(*self._outputs[2]) if self._recorded[0] else None
+
+    @property
+    def work(self) -> Work | None:
+        """Work per step, where it was asked for."""
+        return Work(*self._outputs[3].T) if self._recorded[1] else None
+
+
+def solve(
+    problem: Problem,
+    selector: Any,
+    stream: RandomStream,
+    *,
+    n_threads: int = 1,
+    checkpoint: Checkpoint | None = None,
+    progress: Progress | None = None,
+    **settings: Any,
+) -> FrankWolfe:
+    """Run T steps of Frank-Wolfe.
+
+    Parameters
+    ----------
+    problem, selector, stream, **settings
+        As in `FrankWolfe`.
+    n_threads : int, default=1
+        Threads of the run.
+    checkpoint : callable, optional
+        Called after each chunk with the steps done and their transcript.
+    progress : callable, optional
+        Called between chunks with the steps done and T.
+
+    Returns
+    -------
+    FrankWolfe
+        Done.
+    """
+    with thread_pool(n_threads) as threads:
+        run = FrankWolfe(problem, selector, stream, threads=threads, **settings)
+        keep = None if checkpoint is None else lambda done: checkpoint(done, run.transcript(done))
+        run_in_chunks(run, checkpoint=keep, progress=progress)
+    return run
 
 
 def take_sparse_steps(
@@ -159,10 +213,11 @@ def take_sparse_steps(
     first: int,
     last: int,
     outputs: tuple[Any, ...],
-    workers: Crew,
+    large_steps: LargeSteps,
 ) -> None:
     """Take steps `first` to `last` of Algorithm 2, the large ones with all threads."""
-    vertex, sign, history, work, n_given = outputs
+    vertex, sign, history, work, n_prefix = outputs
+    rows_large = large_rows(problem, large_steps)
     while first <= last:
         reached = run_sparse(
             problem,
@@ -176,8 +231,8 @@ def take_sparse_steps(
             sign,
             history,
             work,
-            n_given,
-            large_rows(problem, workers),
+            n_prefix,
+            rows_large,
         )
         if reached == 0:
             refuse_damage()
@@ -188,9 +243,9 @@ def take_sparse_steps(
             problem,
             state,
             selector,
-            workers,
+            large_steps,
             int(vertex[step - 1]),
-            int(sign[step - 1]) * (step + 1),
+            int(sign[step - 1]) * (step + problem.late_start + 1),
             step,
             tolerance,
             record=history[0].size > 0,

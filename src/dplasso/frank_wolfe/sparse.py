@@ -5,23 +5,24 @@ the columns of those rows their gradient. The shrinkage of all other margins by 
 paper leaves out; the calendar of `dplasso.frank_wolfe.drift` brings it back, to a stated tolerance.
 
 Rows are worked through in blocks: first all their margins, which are independent loads, then the
-shares of those whose gradient has to change.
+contributions of those whose gradient has to change.
 """
 
 import numpy as np
 from numba import njit
 
-from dplasso.frank_wolfe.drift import NONE, due_step, interval, schedule, take_due
+from dplasso.frank_wolfe.drift import NONE, due_step, schedule, take_due
 from dplasso.frank_wolfe.gradient import (
-    clip,
     margin_scale,
     margin_term,
-    probability,
-    replace_shares,
+    replace_contributions,
 )
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
+from dplasso.losses.contract import gradient, margins_within, tangent_offset
+from dplasso.matrix.compressed import clip
+from dplasso.matrix.design import column_span
 from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import (
     NOTHING_REPORTED,
@@ -37,22 +38,16 @@ TOUCHES_PER_COORDINATE = 2
 
 
 @njit(cache=True, nogil=True)
-def entropy(p):
-    """Return -p log p - (1 - p) log(1 - p): the loss minus its tangent's slope part."""
-    if p <= 0.0 or p >= 1.0:
-        return 0.0
-    return -p * np.log(p) - (1.0 - p) * np.log1p(-p)
-
-
-@njit(cache=True, nogil=True)
-def touch_rows(column, public, rows, first, last, weight, step, scheduled, scratch):
+def touch_rows(loss, column, public, rows, first, last, weight, step, scheduled, scratch):
     """Move the margins of some rows; find which gradients change and who is due when.
 
     Parameters
     ----------
+    loss : Logistic
+        The loss.
     column : tuple of (indices, values, constant)
         Rows and entries of a column; without indices, all rows hold `constant`.
-    public : tuple of (bound, margin_unit, scale, tolerance, n_steps)
+    public : tuple of (bound, margin_unit, scale, tolerance, n_steps, late_start)
         `scale` is `margin_scale` after this step.
     rows : ndarray of ROW
         Changed in place, but for the links of the calendar.
@@ -73,12 +68,12 @@ def touch_rows(column, public, rows, first, last, weight, step, scheduled, scrat
         Rows refreshed and rows moved; (-1, 0) at a row number outside the matrix.
     """
     indices, values, constant = column
-    bound, margin_unit, scale, tolerance, n_steps = public
+    bound, margin_unit, scale, tolerance, n_steps, late_start = public
     refreshed, old = scratch.refreshed, scratch.old
     moved, moved_to = scratch.moved, scratch.moved_to
     everyone = indices.size == 0
     term = margin_term(clip(constant, bound), margin_unit)
-    to_full = scale / weight_scale(step)
+    to_full = scale / weight_scale(step + late_start)
     n_refreshed = 0
     n_moved = 0
     for p in range(np.uint64(first), np.uint64(last)):
@@ -101,13 +96,12 @@ def touch_rows(column, public, rows, first, last, weight, step, scheduled, scrat
                 continue
             # Still inside at the last step before the row is looked at anyway?
             horizon = n_steps if row.due == NONE else np.int64(row.due) - 1
-            later = margin * to_full * weight_scale(horizon)
+            later = margin * to_full * weight_scale(horizon + late_start)
             if not scheduled or (later >= row.lowest and later <= row.highest):
                 continue
         else:
             label = np.float64(row.label)
-            p_new = probability(value)
-            new = p_new - label
+            new = gradient(loss, value, label)
             if new != row.gradient:
                 refreshed[n_refreshed] = i
                 old[n_refreshed] = row.gradient
@@ -115,9 +109,12 @@ def touch_rows(column, public, rows, first, last, weight, step, scheduled, scrat
                 row.gradient = new
             if not scheduled:
                 continue
-            row.lowest, row.highest = interval(p_new, tolerance)
+            row.lowest, row.highest = margins_within(loss, new, label, tolerance)
         moved[n_moved] = i
-        moved_to[n_moved] = due_step(margin * to_full, row.lowest, row.highest, step, n_steps)
+        due = due_step(
+            margin * to_full, row.lowest, row.highest, step + late_start, n_steps + late_start
+        )
+        moved_to[n_moved] = due - late_start
         n_moved += 1
     return n_refreshed, n_moved
 
@@ -150,7 +147,8 @@ def record_refreshed(problem, state, scratch, count):
         row = rows[i]
         new, label = row.gradient, np.float64(row.label)
         sums[0] += (new - old) * np.float64(row.margin) / problem.margin_unit
-        sums[1] += entropy(new + label) - entropy(old + label)
+        offset = tangent_offset(problem.loss, new, label)
+        sums[1] += offset - tangent_offset(problem.loss, old, label)
 
 
 @njit(cache=True, nogil=True)
@@ -170,7 +168,7 @@ def refresh_block(problem, state, found, selector, counts, record, touched, repl
     touched : int
         Entries touched by this step's earlier blocks.
     replacing : bool
-        Whether to replace the shares; otherwise the caller computes alpha anew.
+        Whether to replace the contributions; otherwise the caller computes alpha anew.
 
     Returns
     -------
@@ -183,7 +181,7 @@ def refresh_block(problem, state, found, selector, counts, record, touched, repl
         schedule_moved(state.calendar, state.rows, found, n_moved)
     if n_refreshed == 0:
         return touched
-    entries = count_entries(problem.rows.indptr, found.refreshed, n_refreshed)
+    entries = count_entries(problem.design.rows.indptr, found.refreshed, n_refreshed)
     state.operation_counts[0] += entries
     state.operation_counts[1] += 2 * entries
     if record:
@@ -197,7 +195,7 @@ def refresh_block(problem, state, found, selector, counts, record, touched, repl
     changed, before = state.scratch.changed, state.scratch.before
     for m in range(n_refreshed):
         i = found.refreshed[m]
-        count = replace_shares(
+        count = replace_contributions(
             problem,
             state.alpha,
             i,
@@ -213,34 +211,44 @@ def refresh_block(problem, state, found, selector, counts, record, touched, repl
 
 
 @njit(cache=True, nogil=True)
+def step_numbers(problem, step, tolerance):
+    """Return the public numbers of a step, as `touch_rows` takes them."""
+    return (
+        problem.design.bound,
+        problem.margin_unit,
+        margin_scale(problem, step),
+        tolerance,
+        problem.n_steps,
+        problem.late_start,
+    )
+
+
+@njit(cache=True, nogil=True)
 def step_rows(problem, state, selector, column, first, last, weight, step, tolerance, record):
     """Take one step through rows `first` to `last` of a column, then through the rows due.
 
     Returns whether all row numbers were inside the matrix.
     """
-    public = (
-        problem.bound,
-        problem.margin_unit,
-        margin_scale(problem, step),
-        tolerance,
-        problem.n_steps,
-    )
+    public = step_numbers(problem, step, tolerance)
+    loss = problem.loss
     scheduled = state.calendar.head.size > 0
     scratch, rows = state.scratch, state.rows
     touched = np.int64(0)
     for begin in range(first, last, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, last)
-        counts = touch_rows(column, public, rows, begin, end, weight, step, scheduled, scratch)
+        counts = touch_rows(
+            loss, column, public, rows, begin, end, weight, step, scheduled, scratch
+        )
         if counts[0] < 0:
             return False
         state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
         touched = refresh_block(problem, state, scratch, selector, counts, record, touched, True)
     if scheduled:
         head, rows_due = state.calendar.head, state.calendar.rows_due
-        due = (scratch.taken, problem.columns.values[:0], column[2])
+        due = (scratch.taken, problem.design.columns.values[:0], column[2])
         while head[step] != NONE:
             count = take_due(head, rows_due, rows, step, scratch.taken)
-            counts = touch_rows(due, public, rows, 0, count, 0, step, scheduled, scratch)
+            counts = touch_rows(loss, due, public, rows, 0, count, 0, step, scheduled, scratch)
             state.operation_counts[1] += OPERATIONS_PER_GRADIENT * count
             touched = refresh_block(
                 problem, state, scratch, selector, counts, record, touched, True
@@ -263,7 +271,7 @@ def run_sparse(
     sign,
     history,
     work,
-    n_given,
+    n_prefix,
     rows_large,
 ):
     """Take steps `first` to `last` (inclusive, from 1) of Algorithm 2, or up to a large one.
@@ -280,12 +288,12 @@ def run_sparse(
     first, last : int
         Steps to take.
     vertex, sign : ndarray, shape (T,)
-        The transcript, filled in behind the first `n_given` steps.
+        The transcript, filled in behind the first `n_prefix` steps.
     history : tuple of two ndarray of float64
         Objective and gap, filled in when of length T; of length 0 in private runs.
     work : ndarray of int64, shape (T, 6) or (0, 6)
         Work per step (`dplasso.frank_wolfe.work`), likewise.
-    n_given : int
+    n_prefix : int
         Steps whose vertices the transcript holds already; they are taken, not drawn.
     rows_large : int
         Steps that look at more rows than this are left to the caller.
@@ -299,31 +307,25 @@ def run_sparse(
     objective, gap = history
     record = objective.size > 0
     n_rows = state.rows.size
-    internal = problem.numbering.internal
-    columns = problem.columns
-    nothing = columns.indices[:0], columns.values[:0]
+    design = problem.design
+    internal = design.numbering.internal
     for step in range(first, last + 1):
         j, s = select(selector, state.alpha, stream)
-        if step <= n_given:
+        if step <= n_prefix:
             j, s = vertex[step - 1], np.int64(sign[step - 1])
         vertex[step - 1] = j
         sign[step - 1] = s
         place = look_up(internal, j)
         steepest = np.float64(state.alpha[place]) / problem.unit
         if record:
-            inner = problem.radius * weight_scale(step - 1) * state.sums[0]
+            inner = problem.radius * weight_scale(step - 1 + problem.late_start) * state.sums[0]
             objective[step - 1] = (state.sums[1] + inner) / n_rows
             gap[step - 1] = (inner - s * problem.radius * steepest) / n_rows
-        weight = s * (step + 1)
+        weight = s * (step + problem.late_start + 1)
         state.sums[0] += weight * steepest
-        if j == problem.n_columns:
-            column, begin, end = (nothing[0], nothing[1], problem.bound), 0, n_rows
-        else:
-            if not problem.has_columns:
-                return -step
-            c = place if problem.columns_internal else j
-            column = (columns.indices, columns.values, columns.constant)
-            begin, end = np.int64(columns.indptr[c]), np.int64(columns.indptr[c + 1])
+        if not design.has_columns and j != design.n_columns:
+            return -step
+        column, begin, end = column_span(design, j)
         n_looked_at = end - begin
         if state.calendar.rows_due.size:
             n_looked_at += state.calendar.rows_due[step]

@@ -10,13 +10,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.gradient import add_margins, add_shares, margin_scale, probability
+from dplasso.frank_wolfe.gradient import add_contributions, add_margins, margin_scale
+from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import (
     OPERATIONS_PER_COORDINATE,
     OPERATIONS_PER_GRADIENT,
     record_work,
 )
+from dplasso.losses.contract import gradient, value
 from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import rebuild, select
 
@@ -45,35 +47,33 @@ class StandardState(NamedTuple):
     operation_counts: NDArray[np.int64]
 
 
-def start_standard(alpha: NDArray[np.int64], labels: NDArray[np.int8]) -> StandardState:
+def start_standard(problem: Problem, alpha: NDArray[np.int64]) -> StandardState:
     """Return the state before the first step, all weights zero.
 
     Parameters
     ----------
+    problem : Problem
+        The data.
     alpha : ndarray of int64
         Column gradients at zero weights.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
     """
     return StandardState(
         alpha,
         np.zeros_like(alpha),
-        np.zeros(labels.size, dtype=np.int64),
-        np.subtract(0.5, labels, dtype=np.float64),
+        np.zeros(problem.labels.size, dtype=np.int64),
+        np.subtract(0.5, problem.labels, dtype=np.float64),
         np.zeros(2, dtype=np.int64),
     )
 
 
 @njit(cache=True, nogil=True)
 def mean_loss(problem, margin, step):
-    """Return the mean logistic loss after `step` steps."""
+    """Return the mean loss after `step` steps."""
     total = 0.0
     scale = margin_scale(problem, step)
     for i in range(margin.size):
-        value = np.float64(margin[i]) * scale
-        if problem.labels[i]:
-            value = -value
-        total += max(value, 0.0) + np.log1p(np.exp(-abs(value)))
+        label = np.float64(problem.labels[i])
+        total += value(problem.loss, np.float64(margin[i]) * scale, label)
     return total / margin.size
 
 
@@ -84,14 +84,14 @@ def refresh_all(problem, state, step):
     scale = margin_scale(problem, step)
     for i in range(state.margin.size):
         margin = np.float64(state.margin[i])
-        state.gradient[i] = probability(margin * scale) - np.float64(problem.labels[i])
+        state.gradient[i] = gradient(problem.loss, margin * scale, np.float64(problem.labels[i]))
     state.alpha[:] = 0
-    add_shares(problem, 0, state.margin.size, state.gradient, state.alpha)
+    add_contributions(problem, 0, state.margin.size, state.gradient, state.alpha)
 
 
 @njit(cache=True, nogil=True)
 def run_standard(
-    problem, state, selector, stream, first, last, vertex, sign, history, work, n_given
+    problem, state, selector, stream, first, last, vertex, sign, history, work, n_prefix
 ):
     """Take steps `first` to `last` (inclusive, from 1) of Algorithm 1.
 
@@ -103,26 +103,26 @@ def run_standard(
         refresh_all(problem, state, step - 1)
         rebuild(selector, state.alpha)
         j, s = select(selector, state.alpha, stream)
-        if step <= n_given:
+        if step <= n_prefix:
             j, s = vertex[step - 1], np.int64(sign[step - 1])
         vertex[step - 1] = j
         sign[step - 1] = s
-        place = look_up(problem.numbering.internal, j)
+        place = look_up(problem.design.numbering.internal, j)
         if objective.size:
             inner = 0.0
             for original in range(state.alpha.size):
                 # In the columns' own order: the sum's last bits depend on it.
-                k = look_up(problem.numbering.internal, original)
+                k = look_up(problem.design.numbering.internal, original)
                 inner += np.float64(state.weights[k]) * np.float64(state.alpha[k])
-            inner *= weight_scale(step - 1)
+            inner *= weight_scale(step - 1 + problem.late_start)
             scale = problem.radius / problem.unit / n_rows
             objective[step - 1] = mean_loss(problem, state.margin, step - 1)
             gap[step - 1] = scale * (inner - s * np.float64(state.alpha[place]))
-        state.weights[place] += s * (step + 1)
+        state.weights[place] += s * (step + problem.late_start + 1)
         if work.shape[0]:
-            state.operation_counts[0] = problem.rows.indices.size
+            state.operation_counts[0] = problem.design.rows.indices.size
             state.operation_counts[1] = (
-                4 * problem.rows.indices.size
+                4 * problem.design.rows.indices.size
                 + OPERATIONS_PER_GRADIENT * n_rows
                 + OPERATIONS_PER_COORDINATE * state.alpha.size
             )

@@ -50,7 +50,7 @@ class SparseState(NamedTuple):
     calendar : Calendar
         Due refreshes; of length 0 with ``drift_tol=None``.
     sums : ndarray of float64, shape (2,)
-        ``<alpha, K>`` and the sum of the entropies of sigma(margin), for the history.
+        ``<alpha, K>`` and the sum of the losses' tangent offsets, for the history.
     operation_counts : ndarray of int64, shape (2,)
         Entries touched and operations spent since the last record of work.
     refreshed_part : ndarray of float64, shape (1,)
@@ -105,10 +105,11 @@ def start_sparse(
         Tolerance; with None no row is refreshed but by a touch.
     """
     n_rows = problem.labels.size
-    longest_row = int(np.diff(problem.rows.indptr).max(initial=0)) + int(problem.intercept)
+    design = problem.design
+    longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     return SparseState(
         alpha,
-        new_rows(problem.labels, drift_tol or 0.0),
+        new_rows(problem.loss, problem.labels, drift_tol or 0.0),
         new_calendar(problem.n_steps, drift_tol is not None),
         np.array([0.0, n_rows * np.log(2.0)]),
         np.zeros(2, dtype=np.int64),

@@ -4,7 +4,8 @@ With the step ``eta_t = 2 / (t + 2)`` the weights after T steps are a public fun
 vertices. Write ``w = radius * scale(T) * K`` with ``scale(t) = 2 / ((t + 1)(t + 2))``; then step t
 adds ``sign * (t + 1)`` to one entry of the integer vector K and leaves the others alone. (This is
 the paper's ``w_m`` in closed form: ``eta_t / w_m = t + 1``.) Integers make the weights exact and
-keep them free of any rescaling however long the run.
+keep them free of any rescaling however long the run. A late start t0 takes the steps as if t0 had
+been taken already: t + t0 stands for t throughout (DESIGN.md, section 7).
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,17 @@ def weight_scale(step):
     return 2.0 / ((t + 1.0) * (t + 2.0))
 
 
-def integer_weights(transcript: Transcript) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def integer_weights(
+    transcript: Transcript, late_start: int = 0
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sum the transcript's steps per coordinate.
 
     Parameters
     ----------
     transcript : Transcript
         T steps.
+    late_start : int, default=0
+        t0.
 
     Returns
     -------
@@ -87,7 +91,8 @@ def integer_weights(transcript: Transcript) -> tuple[NDArray[np.int64], NDArray[
     totals : ndarray of int64
         The entries of K there.
     """
-    steps = transcript.sign.astype(np.int64) * np.arange(2, len(transcript) + 2, dtype=np.int64)
+    sizes = np.arange(2, len(transcript) + 2, dtype=np.int64) + late_start
+    steps = transcript.sign.astype(np.int64) * sizes
     coordinates, place = np.unique(transcript.vertex, return_inverse=True)
     totals = np.zeros(coordinates.size, dtype=np.int64)
     np.add.at(totals, place, steps)
@@ -96,7 +101,7 @@ def integer_weights(transcript: Transcript) -> tuple[NDArray[np.int64], NDArray[
 
 
 def weights(
-    transcript: Transcript, l1_radius: float
+    transcript: Transcript, l1_radius: float, late_start: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Compute the weights a transcript leads to.
 
@@ -106,6 +111,8 @@ def weights(
         T steps.
     l1_radius : float
         Radius of the L1 ball.
+    late_start : int, default=0
+        t0.
 
     Returns
     -------
@@ -114,36 +121,5 @@ def weights(
     values : ndarray of float64
         Their weights; magnitudes sum to less than `l1_radius`.
     """
-    coordinates, totals = integer_weights(transcript)
-    return coordinates, totals * (l1_radius * weight_scale(len(transcript)))
-
-
-def coefficients_of(
-    transcript: Transcript, n_features: int, l1_radius: float, feature_bound: float
-) -> tuple[csr_array, NDArray[np.float64]]:
-    """Compute the linear model a transcript leads to.
-
-    Parameters
-    ----------
-    transcript : Transcript
-        T steps.
-    n_features : int
-        D; the coordinate D is the intercept.
-    l1_radius : float
-        Radius of the L1 ball.
-    feature_bound : float
-        Value of the intercept's constant column.
-
-    Returns
-    -------
-    coefficients : csr_array, shape (1, D)
-        Weights of the columns.
-    intercept : ndarray, shape (1,)
-        The constant term of the margin.
-    """
-    coordinates, values = weights(transcript, float(l1_radius))
-    inside = coordinates < n_features
-    columns = coordinates[inside].astype(np.int32 if n_features < 2**31 else np.int64)
-    pointers = np.array([0, columns.size], dtype=columns.dtype)
-    coefficients = csr_array((values[inside], columns, pointers), shape=(1, n_features))
-    return coefficients, np.array([values[~inside].sum() * float(feature_bound)])
+    coordinates, totals = integer_weights(transcript, late_start)
+    return coordinates, totals * (l1_radius * weight_scale(len(transcript) + late_start))

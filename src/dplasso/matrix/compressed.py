@@ -31,6 +31,12 @@ class Compressed(NamedTuple):
     constant: float
 
 
+@njit(cache=True, nogil=True)
+def clip(value, bound):
+    """Return an entry clipped to [-bound, bound], as a double."""
+    return min(max(np.float64(value), -bound), bound)
+
+
 def working_dtype(X: Any) -> np.dtype:
     """Return the type in which the entries of `X` are kept: float32 if that is exact.
 

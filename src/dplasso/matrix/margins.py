@@ -6,10 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.data.store.reader import Store
-from dplasso.frank_wolfe.gradient import clip
-from dplasso.frank_wolfe.threads import refuse_damage
-from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.compressed import Compressed, clip
+from dplasso.matrix.design import refuse_damage
 
 
 def margins(
@@ -47,21 +45,24 @@ def margins(
     return result
 
 
-def store_margins(
-    store: Store,
-    columns: NDArray[np.integer],
+def column_margins(
+    columns: Compressed,
+    numbers: NDArray[np.integer],
+    n_rows: int,
     weights: NDArray[np.float64],
     bound: float,
     offset: float,
 ) -> NDArray[np.float64]:
-    """Compute ``clip(X) w + offset`` for the rows of a store, reading no column without a weight.
+    """Compute ``clip(X) w + offset`` by columns, reading none without a weight.
 
     Parameters
     ----------
-    store : Store
-        X.
-    columns : ndarray of int, shape (n_nonzero,)
-        Columns with a weight, ascending: the order in which a row's terms are added up in memory.
+    columns : Compressed
+        X by columns; its row numbers need not have been looked at.
+    numbers : ndarray of int, shape (n_nonzero,)
+        Columns with a weight, in the order in which a row's terms are added up in memory.
+    n_rows : int
+        N.
     weights : ndarray of float64, shape (n_nonzero,)
         Their weights.
     bound, offset : float
@@ -77,8 +78,8 @@ def store_margins(
     DataError
         If a row number lies outside the matrix.
     """
-    result = np.full(store.shape[0], offset)
-    if not _add_columns(store.columns, store.internal_column[columns], weights, bound, result):
+    result = np.full(n_rows, offset)
+    if not _add_columns(columns, numbers, weights, bound, result):
         refuse_damage()
     return result
 

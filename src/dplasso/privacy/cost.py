@@ -1,6 +1,6 @@
 """What a fit would cost, answered before there is any data."""
 
-from dplasso.privacy.mechanism import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import PrivacyStatement, make_statement
 
 

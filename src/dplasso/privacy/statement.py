@@ -11,7 +11,7 @@ from decimal import ROUND_UP, Context
 from importlib.metadata import version
 from typing import Any
 
-from dplasso.privacy.mechanism import Mechanism
+from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
 
 FROM_SYSTEM = "operating system"
@@ -33,8 +33,10 @@ _NUMBERS = (
     "eps0",
     "sensitivity",
     "feature_bound",
-    "draw_error",
+    "sampling_delta",
 )
+# Names of entries in files of version 0.1.0.
+_FORMER_NAMES = {"draw_error": "sampling_delta"}
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class PrivacyStatement:
         How far one coordinate of the summed gradient can move between neighbours.
     feature_bound : float
         Public bound B on the magnitude of an entry; entries were clipped to it.
-    draw_error : float
+    sampling_delta : float
         The part of `delta` that covers the inexactness of the random draws.
     randomness : {"operating system", "seeded", "none"}
         Where the random numbers came from.
@@ -87,7 +89,7 @@ class PrivacyStatement:
     eps0: float
     sensitivity: float
     feature_bound: float
-    draw_error: float
+    sampling_delta: float
     randomness: str
     classes: str
     reasons: tuple[str, ...] = ()
@@ -148,11 +150,11 @@ class PrivacyStatement:
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
         names = {field.name for field in fields(cls)}
-        if missing := sorted(names - set(values)):
+        entries = {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
+        if missing := sorted(names - set(entries)):
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
-        if unknown := sorted(str(name) for name in set(values) - names):
+        if unknown := sorted(str(name) for name in set(entries) - names):
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
-        entries = dict(values)
         for name in _NUMBERS:
             if entries[name] == "inf":
                 entries[name] = math.inf
@@ -249,7 +251,7 @@ def make_statement(
         eps0=mechanism.eps0,
         sensitivity=mechanism.sensitivity,
         feature_bound=mechanism.feature_bound,
-        draw_error=mechanism.draw_error,
+        sampling_delta=mechanism.sampling_delta,
         randomness=randomness,
         classes=CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y,
         reasons=tuple(reasons),
@@ -353,7 +355,7 @@ def _guarantee(statement: PrivacyStatement) -> list[str]:
         "one.",
         f"How: {statement.steps:,} steps, each a random choice by the exponential mechanism "
         f"(a step is bounded range with eps0 = {rounded_up(statement.eps0)}). Added up by: "
-        f"{statement.accountant}. Of delta, {rounded_up(statement.draw_error, 2)} covers the "
+        f"{statement.accountant}. Of delta, {rounded_up(statement.sampling_delta, 2)} covers the "
         "rounding of the random draws. Random numbers: a cryptographic generator keyed by the "
         "operating system.",
     ]

@@ -21,43 +21,45 @@ The solvers make the comparison of `granularity` themselves and report a row's c
 the innermost loop a call per touched entry would cost a hundred times the entry's own update.
 
 A structure may read `alpha` in `select`; it must not write to it. Every private structure draws
-from the same distribution, to within `DRAW_ERROR` in total variation.
+from the same distribution, to within `SAMPLING_ERROR` in total variation.
 """
 
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit, types
+from numba import njit
 from numba.extending import overload
+
+from dplasso.runtime.dispatch import implementation, is_state, remember
 
 # The granularity at which no change of a gradient is reported, not even of its sign.
 NOTHING_REPORTED = 63
-_ONLY_COMPILED = "selection runs inside compiled kernels; register a structure and pass its state"
 
 
 def select(selector: Any, alpha: Any, stream: Any) -> tuple[int, int]:
     """Choose a vertex; see the module's table."""
-    raise NotImplementedError(_ONLY_COMPILED)
+    coordinate, sign = implementation("select", selector)(selector, alpha, stream)
+    return coordinate, sign
 
 
 def update(selector: Any, alpha: Any, k: int, old: int, new: int) -> None:
     """Take note that ``alpha[k]`` went from `old` to `new`; see the module's table."""
-    raise NotImplementedError(_ONLY_COMPILED)
+    implementation("update", selector)(selector, alpha, k, old, new)
 
 
 def update_many(selector: Any, alpha: Any, changed: Any, old: Any, count: int) -> None:
     """Take note of several changes; see the module's table."""
-    raise NotImplementedError(_ONLY_COMPILED)
+    implementation("update_many", selector)(selector, alpha, changed, old, count)
 
 
 def rebuild(selector: Any, alpha: Any) -> None:
     """Index `alpha` from nothing; see the module's table."""
-    raise NotImplementedError(_ONLY_COMPILED)
+    implementation("rebuild", selector)(selector, alpha)
 
 
 def granularity(selector: Any) -> int:
     """Return which changes need an `update`; see the module's table."""
-    raise NotImplementedError(_ONLY_COMPILED)
+    return int(implementation("granularity", selector)(selector))
 
 
 @njit(cache=True, nogil=True)
@@ -92,46 +94,47 @@ def register(
         With the arguments of `update_many`; by default `update_kernel` for each change.
     """
 
-    def handles(selector: Any) -> bool:
-        return isinstance(selector, types.BaseNamedTuple) and (
-            getattr(selector, "instance_class", None) is state_class
-        )
+    def one_by_one(selector: Any, alpha: Any, changed: Any, old: Any, count: Any) -> None:
+        for m in range(count):
+            update_kernel(selector, alpha, changed[m], old[m], alpha[changed[m]])
+
+    remember("select", state_class, select_kernel)
+    remember("update", state_class, update_kernel)
+    remember("update_many", state_class, update_many_kernel or one_by_one)
+    remember("rebuild", state_class, rebuild_kernel)
+    remember("granularity", state_class, granularity_kernel)
 
     @overload(select, strict=False)
     def _select(selector: Any, alpha: Any, stream: Any) -> Any:
-        if not handles(selector):
+        if not is_state(selector, state_class):
             return None
         return lambda selector, alpha, stream: select_kernel(selector, alpha, stream)
 
     @overload(update, strict=False)
     def _update(selector: Any, alpha: Any, k: Any, old: Any, new: Any) -> Any:
-        if not handles(selector):
+        if not is_state(selector, state_class):
             return None
         return lambda selector, alpha, k, old, new: update_kernel(selector, alpha, k, old, new)
 
     @overload(update_many, strict=False)
     def _update_many(selector: Any, alpha: Any, changed: Any, old: Any, count: Any) -> Any:
-        if not handles(selector):
+        if not is_state(selector, state_class):
             return None
         if update_many_kernel is not None:
             return lambda selector, alpha, changed, old, count: update_many_kernel(
                 selector, alpha, changed, old, count
             )
 
-        def one_by_one(selector, alpha, changed, old, count):
-            for m in range(count):
-                update_kernel(selector, alpha, changed[m], old[m], alpha[changed[m]])
-
         return one_by_one
 
     @overload(rebuild, strict=False)
     def _rebuild(selector: Any, alpha: Any) -> Any:
-        if not handles(selector):
+        if not is_state(selector, state_class):
             return None
         return lambda selector, alpha: rebuild_kernel(selector, alpha)
 
     @overload(granularity, strict=False)
     def _granularity(selector: Any) -> Any:
-        if not handles(selector):
+        if not is_state(selector, state_class):
             return None
         return lambda selector: granularity_kernel(selector)

@@ -1,37 +1,18 @@
 """The structures by name, and which of them fits which mechanism."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
+from dplasso.privacy.mechanisms.contract import SelectionRule
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState, LaplaceState
-
-
-@dataclass(frozen=True)
-class SelectionRule:
-    """The distribution a structure has to draw from.
-
-    Attributes
-    ----------
-    mechanism : {"exponential", "paper", "none"}
-        Signed exponential mechanism; the paper's true-sign variant; plain argmax.
-    exponent : float
-        Log-weight per fixed-point unit of alpha; infinity for the argmax.
-    laplace : float
-        Scale of the paper's Laplace noise in fixed-point units; 0 unless ``mechanism="paper"``.
-    """
-
-    mechanism: str
-    exponent: float
-    laplace: float
 
 
 def _argmax(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:

@@ -1,5 +1,7 @@
 """What `fit` and `predict` are given: matrices, checked as scikit-learn does, or a store."""
 
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from dplasso.data.store.reader import Store, StoreMatrix
+from dplasso.data.store import Store, StoreMatrix
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import compress, working_dtype
-from dplasso.matrix.margins import margins, store_margins
+from dplasso.matrix.margins import column_margins, margins
 
 
 def store_of(X: Any) -> Store | None:
@@ -20,15 +22,35 @@ def store_of(X: Any) -> Store | None:
     return X if isinstance(X, Store) else None
 
 
-def check_training_data(
-    estimator: BaseEstimator, X: Any, y: ArrayLike | None
-) -> tuple[Any, NDArray[Any]]:
-    """Check what `fit` is given, and note its columns on the estimator.
+@dataclass(frozen=True)
+class Inputs:
+    """Records and labels as given to a fit, checked.
+
+    Attributes
+    ----------
+    X : csr or csc matrix or array, ndarray, or Store, shape (N, D)
+        float32 or float64. The entries of a store are not looked at: whoever lays it out does.
+    y : ndarray, shape (N,)
+        Labels as given.
+    n_features : int
+        D.
+    feature_names : ndarray of str objects, shape (D,), or None
+        Names of the columns, where X has them.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    n_features: int
+    feature_names: NDArray[np.object_] | None
+
+
+def check_inputs(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Inputs:
+    """Check what `fit` is given.
 
     Parameters
     ----------
     estimator : BaseEstimator
-        Receives `n_features_in_` and, where X names its columns, `feature_names_in_`.
+        For the messages; left as it is.
     X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
         The records.
     y : array-like, shape (N,), or None
@@ -36,10 +58,7 @@ def check_training_data(
 
     Returns
     -------
-    X : csr or csc matrix or array, ndarray, or Store
-        float32 or float64. A store is not read: whoever lays it out looks at every entry.
-    y : ndarray, shape (N,)
-        Labels as given.
+    Inputs
 
     Raises
     ------
@@ -48,8 +67,11 @@ def check_training_data(
     """
     store = store_of(X)
     if store is None:
-        matrix, labels = _validate(estimator, X, y, reset=True)
-        return matrix, np.asarray(labels)
+        # scikit-learn notes the columns on the estimator: a fit that is refused must not.
+        noted = copy(estimator)
+        matrix, labels = _validate(noted, X, y, reset=True)
+        names = getattr(noted, "feature_names_in_", None)
+        return Inputs(matrix, np.asarray(labels), int(noted.n_features_in_), names)
     if y is None:
         if isinstance(X, StoreMatrix):
             raise DataError(
@@ -63,9 +85,7 @@ def check_training_data(
     if labels.ndim != 1:
         raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
     check_consistent_length(store, labels)
-    estimator.__dict__.pop("feature_names_in_", None)
-    estimator.n_features_in_ = store.shape[1]
-    return store, labels
+    return Inputs(store, labels, int(store.shape[1]), None)
 
 
 def _validate(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
@@ -122,7 +142,8 @@ def decision_margins(
                 f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
                 f"{estimator.n_features_in_:,}; convert the data with as many, --features"
             )
-        return store_margins(store, columns, weights, bound, offset)
+        numbers = store.internal_column[columns]
+        return column_margins(store.columns, numbers, store.shape[0], weights, bound, offset)
     X = _validate(estimator, X, reset=False)
     matrix, by_rows = compress(X)
     dense = np.zeros(estimator.n_features_in_)

@@ -1,6 +1,6 @@
 """The price of inexact draws, from the structure that draws to the statement that is released.
 
-draw's distance (computed) <= DRAW_ERROR -> T (1 + exp(eps0)) of it set aside from delta -> the
+draw's distance (computed) <= SAMPLING_ERROR -> T (1 + exp(eps0)) of it set aside from delta -> the
 accountant gets what is left -> the statement and the model file say so.
 """
 
@@ -14,7 +14,7 @@ from evidence.assurance.replay import inputs
 from dplasso import load, privacy_cost
 from dplasso.estimators import lasso as estimator_module
 from dplasso.privacy.accounting import epsilon_spent
-from dplasso.privacy.mechanism import DRAW_ERROR, EXPONENT_SLACK, sensitivity
+from dplasso.privacy.mechanisms import EXPONENT_SLACK, SAMPLING_ERROR, sensitivity
 from dplasso.selection.registry import SelectionRule, make_selector
 from selection.distance import implied_by_big_little, implied_by_bucket, total_variation
 
@@ -53,24 +53,24 @@ def test_what_is_drawn_is_what_is_paid_for(
     per_unit = rule[2].exponent * unit
     assert 2 * per_unit * sensitivity(BOUND, neighbors) == pytest.approx(statement.eps0, rel=1e-12)
 
-    # What it draws, at every step of this fit, is as near as DRAW_ERROR says.
+    # What it draws, at every step of this fit, is as near as SAMPLING_ERROR says.
     states = inputs(private_model(**settings), common_records(), model.transcript_)
     distances = []
     for alpha, _ in states[:N_STEPS]:
         structure = make_selector(*rule)
         chances = IMPLIED[selector](structure, alpha)
         distances.append(total_variation(chances, alpha, rule[2].exponent)[0])
-    assert 0 < max(distances) < DRAW_ERROR / 4
+    assert 0 < max(distances) < SAMPLING_ERROR / 4
 
     # Lost outcomes may be exp(eps0) times likelier next door: that, T times, is set aside.
     lost = sum(distances) * (1 + math.exp(statement.eps0))
-    assert lost < statement.draw_error / 4
-    least = N_STEPS * DRAW_ERROR * (1 + math.exp(statement.eps0))
-    assert least <= statement.draw_error <= least * (1 + 1e-5)
+    assert lost < statement.sampling_delta / 4
+    least = N_STEPS * SAMPLING_ERROR * (1 + math.exp(statement.eps0))
+    assert least <= statement.sampling_delta <= least * (1 + 1e-5)
 
     # The accountant is given the rest of delta, and eps0 before the exponent's slack.
     accounted = statement.eps0 / (1 - EXPONENT_SLACK)
-    spent = epsilon_spent(accounted, N_STEPS, statement.delta - statement.draw_error)
+    spent = epsilon_spent(accounted, N_STEPS, statement.delta - statement.sampling_delta)
     assert spent == pytest.approx(statement.epsilon, rel=1e-12)
     assert statement.epsilon <= epsilon
     assert spent > epsilon_spent(accounted, N_STEPS, statement.delta)
@@ -78,22 +78,22 @@ def test_what_is_drawn_is_what_is_paid_for(
     # And all of it is in the file.
     model.save(tmp_path / "model.npz")
     assert load(tmp_path / "model.npz").privacy_ == statement
-    assert statement.draw_error > 0
+    assert statement.sampling_delta > 0
 
 
 def test_the_cost_told_in_advance_is_the_cost(private_model, neighbors, epsilon):
     statement = private_model(neighbors=neighbors, epsilon=epsilon).fit(*common_records()).privacy_
     told = privacy_cost(epsilon, statement.delta, N_STEPS, neighbors, BOUND)
-    for name in ("epsilon", "delta", "eps0", "draw_error", "sensitivity"):
+    for name in ("epsilon", "delta", "eps0", "sampling_delta", "sensitivity"):
         assert getattr(told, name) == getattr(statement, name), name
 
 
 def test_a_distance_too_large_would_be_seen():
-    # A structure that leaves out coordinates of weight 2^-40 is farther away than DRAW_ERROR.
+    # A structure that leaves out coordinates of weight 2^-40 is farther away than SAMPLING_ERROR.
     alpha = np.array([0, 0, -(2**36)], dtype=np.int64)
     exponent = 40 * math.log(2) / 2**36
     structure = make_selector("bucket", 3, SelectionRule("exponential", exponent, 0.0))
     chances = implied_by_bucket(structure, alpha)
-    assert total_variation(chances, alpha, exponent)[0] < DRAW_ERROR / 4
+    assert total_variation(chances, alpha, exponent)[0] < SAMPLING_ERROR / 4
     chances[0] = chances[0] * 0
-    assert total_variation(chances, alpha, exponent)[0] > DRAW_ERROR
+    assert total_variation(chances, alpha, exponent)[0] > SAMPLING_ERROR

@@ -82,7 +82,7 @@ def test_the_spies_see_a_fit_that_is_not_refused(private_model, spies):
     private_model().fit(*common_records())
     assert len(streams) == 1
     assert words_drawn(streams[0]) > 0
-    assert {"build_problem", "solve", "add_shares", "run_sparse"} <= set(entered)
+    assert {"build_problem", "solve", "add_contributions", "run_sparse"} <= set(entered)
 
 
 def refused(private_model, spies, data, message, **options):

@@ -11,8 +11,8 @@ from typing import Any
 from dplasso.errors import LedgerError, LedgerWarning
 from dplasso.privacy.ledger.composition import affords, charge_of
 from dplasso.privacy.ledger.creation import check_name
+from dplasso.privacy.ledger.opening import LedgerPath
 from dplasso.privacy.ledger.refusal import refuse_overspending, refuse_relation
-from dplasso.privacy.ledger.rows import LedgerPath
 from dplasso.privacy.ledger.store import (
     Reservation,
     finish,
@@ -20,7 +20,7 @@ from dplasso.privacy.ledger.store import (
     read_budgets,
     reserve,
 )
-from dplasso.privacy.mechanism import Mechanism
+from dplasso.privacy.mechanisms import Mechanism
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
 
 
 def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Mechanism) -> None:
-    """Find out before the long work whether a fit could be charged; nothing is spent.
+    """Refuse, before the long work, a fit that could not be charged; nothing is spent.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def charged(
     mechanism : Mechanism
         The private step of the fit inside the block.
     payment : Payment, optional
-        Of a fit that can be resumed. None charges anew.
+        Of a fit that can be resumed. None makes a new charge.
 
     Yields
     ------
@@ -145,7 +145,7 @@ def charged(
     Warns
     -----
     LedgerWarning
-        If the ledger cannot be told that the block ended; the charge is not affected.
+        If the end of the block cannot be noted in the ledger; the charge is not affected.
     """
     if ledger is None:
         yield None

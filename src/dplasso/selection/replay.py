@@ -15,7 +15,7 @@ from dplasso.selection.contract import no_change, register
 from dplasso.selection.counters import new_counters
 
 
-class ForcedState(NamedTuple):
+class ReplayState(NamedTuple):
     """State of a replay.
 
     Attributes
@@ -36,7 +36,7 @@ class ForcedState(NamedTuple):
     counters: NDArray[np.int64]
 
 
-def forced_state(vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> ForcedState:
+def replay_state(vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> ReplayState:
     """Return the state that replays these vertices from the first.
 
     Parameters
@@ -46,15 +46,15 @@ def forced_state(vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> ForcedSta
     sign : ndarray of int8, shape (T,)
         Their signs.
     """
-    return ForcedState(vertex, sign, np.zeros(1, dtype=np.int64), new_counters())
+    return ReplayState(vertex, sign, np.zeros(1, dtype=np.int64), new_counters())
 
 
 @njit(cache=True, nogil=True)
-def select_forced(selector, alpha, stream):
+def select_replay(selector, alpha, stream):
     """Return the transcript's next vertex."""
     position = selector.position[0]
     selector.position[0] = position + 1
     return selector.vertex[position], np.int64(selector.sign[position])
 
 
-register(ForcedState, select_forced, keep_nothing, rebuild_nothing, no_change)
+register(ReplayState, select_replay, keep_nothing, rebuild_nothing, no_change)

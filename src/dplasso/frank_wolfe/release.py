@@ -1,0 +1,84 @@
+"""What Frank-Wolfe releases: the vertices, and the public numbers that turn them into weights."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dplasso.frank_wolfe.transcript import Transcript, weights
+
+
+@dataclass(frozen=True)
+class VertexRelease:
+    """The vertices of a fit; a `dplasso.model.release.Release`.
+
+    Attributes
+    ----------
+    transcript : Transcript
+        The vertices drawn.
+    n_features : int
+        D; the coordinate D is the intercept.
+    l1_radius : float
+        Radius of the L1 ball.
+    feature_bound : float
+        B, the value of the intercept's constant column.
+    fit_intercept : bool
+        Whether D is a coordinate.
+    late_start : int
+        t0 of the step sizes.
+    """
+
+    kind: ClassVar[str] = "vertices"
+
+    transcript: Transcript
+    n_features: int
+    l1_radius: float
+    feature_bound: float
+    fit_intercept: bool = True
+    late_start: int = 0
+
+    def __post_init__(self) -> None:
+        vertex = self.transcript.vertex
+        last = self.n_features if self.fit_intercept else self.n_features - 1
+        if vertex.size and (vertex.min() < 0 or vertex.max() > last):
+            raise ValueError(f"a vertex lies outside the {self.n_features} columns")
+        if not np.all(np.abs(self.transcript.sign) == 1):
+            raise ValueError("a sign is neither +1 nor -1")
+
+    def __len__(self) -> int:
+        return len(self.transcript)
+
+    def coefficients(self) -> tuple[csr_array, NDArray[np.float64]]:
+        """Compute the linear model.
+
+        Returns
+        -------
+        coefficients : csr_array, shape (1, D)
+            Weights of the columns.
+        intercept : ndarray, shape (1,)
+            The constant term of the margin.
+        """
+        coordinates, values = weights(self.transcript, float(self.l1_radius), self.late_start)
+        inside = coordinates < self.n_features
+        columns = coordinates[inside].astype(np.int32 if self.n_features < 2**31 else np.int64)
+        pointers = np.array([0, columns.size], dtype=columns.dtype)
+        shape = (1, self.n_features)
+        coefficients = csr_array((values[inside], columns, pointers), shape=shape)
+        return coefficients, np.array([values[~inside].sum() * float(self.feature_bound)])
+
+    def agrees_with(self, other: "VertexRelease") -> bool:
+        """Return whether two runs drew the same vertices as far as both have come."""
+        common = min(len(self), len(other))
+        mine, others = self.transcript, other.transcript
+        return np.array_equal(mine.vertex[:common], others.vertex[:common]) and np.array_equal(
+            mine.sign[:common], others.sign[:common]
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what a file has to hold of it."""
+        return {
+            "vertex": self.transcript.vertex.astype("<i8", copy=False),
+            "sign": self.transcript.sign.astype("|i1", copy=False),
+        }

@@ -1,0 +1,149 @@
+"""Logistic loss with a bounded residual: logistic in the middle, linear tails.
+
+``q = clip(sigma(margin) - target, -C, C)`` is the gradient of a convex loss. With C = 1 nothing is
+clipped; with C = 1/2 nothing is lost at zero weights, where every residual is exactly 1/2 in size,
+while the sensitivity of every step is halved (DESIGN.md, section 4).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.losses.contract import register
+
+_UPWARDS = 2.0**-23
+_TINY = 1e-30
+
+
+class Logistic(NamedTuple):
+    """The logistic loss of a target in {0, 1}.
+
+    Attributes
+    ----------
+    residual_bound : float
+        C in [1/2, 1], public.
+    """
+
+    residual_bound: float = 1.0
+
+
+@njit(cache=True, nogil=True)
+def sigma(margin):
+    """Return 1 / (1 + exp(-margin)) without overflow."""
+    if margin >= 0.0:
+        return 1.0 / (1.0 + np.exp(-margin))
+    rise = np.exp(margin)
+    return rise / (1.0 + rise)
+
+
+@njit(cache=True, nogil=True)
+def logit(p):
+    """Return the margin at which sigma is p; infinite from 0 down and from 1 up."""
+    if p <= 0.0:
+        return -np.inf
+    if p >= 1.0:
+        return np.inf
+    return np.log(p) - np.log1p(-p)
+
+
+@njit(cache=True, nogil=True)
+def round_up(margin):
+    """Round a margin up to float32, by at most a little more than a unit in its last place."""
+    if np.isinf(margin):
+        return np.float32(margin)
+    return np.float32(margin + (abs(margin) * _UPWARDS + _TINY))
+
+
+@njit(cache=True, nogil=True)
+def logistic_gradient(loss, margin, target):
+    """Return the residual, clipped; a margin that is no number pulls with nothing."""
+    q = sigma(margin) - target
+    bound = loss.residual_bound
+    if q > bound:
+        return bound
+    if q < -bound:
+        return -bound
+    return q if q == q else 0.0
+
+
+@njit(cache=True, nogil=True)
+def logistic_margins_within(loss, q, target, tolerance):
+    """Return the ends of the interval of margins whose residual is within `tolerance` of q."""
+    if tolerance == 0.0:
+        return np.float32(np.inf), np.float32(-np.inf)
+    p = q + target
+    lowest = -np.inf if q - tolerance <= -loss.residual_bound else logit(p - tolerance)
+    highest = np.inf if q + tolerance >= loss.residual_bound else logit(p + tolerance)
+    return round_up(lowest), -round_up(-highest)
+
+
+@njit(cache=True, nogil=True)
+def logistic_value(loss, margin, target):
+    """Return the loss: ``log(1 + exp(z))``, z the margin on the wrong side, linear from C on."""
+    wrong = -margin if target else margin
+    edge = logit(loss.residual_bound)
+    beyond = max(wrong - edge, 0.0)
+    inside = wrong - beyond
+    logistic = max(inside, 0.0) + np.log1p(np.exp(-abs(inside)))
+    return logistic + (loss.residual_bound * beyond if beyond > 0.0 else 0.0)
+
+
+@njit(cache=True, nogil=True)
+def logistic_tangent_offset(loss, q, target):
+    """Return ``-p log p - (1 - p) log(1 - p)`` at ``p = q + target``."""
+    p = q + target
+    if p <= 0.0 or p >= 1.0:
+        return 0.0
+    return -p * np.log(p) - (1.0 - p) * np.log1p(-p)
+
+
+@njit(cache=True, nogil=True)
+def logistic_probability(loss, margin):
+    """Return P(target = 1): the mean target at which this margin minimises the loss."""
+    rarer = sigma(-abs(margin))
+    bound = loss.residual_bound
+    likelier = 1.0 - rarer
+    if rarer < 1.0 - bound:
+        rarer, likelier = rarer / (rarer + bound), bound / (rarer + bound)
+    return likelier if margin > 0.0 else rarer
+
+
+register(
+    Logistic,
+    logistic_gradient,
+    logistic_margins_within,
+    logistic_value,
+    logistic_tangent_offset,
+    logistic_probability,
+)
+
+
+def class_probabilities(margins: NDArray[np.float64], residual_bound: float) -> NDArray[np.float64]:
+    """Compute the probabilities of both classes by the inverse link of DESIGN.md, section 4.
+
+    With ``s = sigma(margin)`` and C the bound: ``s / (s + C)`` below 1 - C, ``C / (C + 1 - s)``
+    above C, s between.
+
+    Parameters
+    ----------
+    margins : ndarray of float64, shape (N,)
+        Margins.
+    residual_bound : float
+        C in [1/2, 1]; 1 gives the plain sigmoid.
+
+    Returns
+    -------
+    ndarray of float64, shape (N, 2)
+        Of target 0 and target 1; each computed without cancellation.
+    """
+    rise = np.exp(-np.abs(margins))
+    rarer, likelier = rise / (1.0 + rise), 1.0 / (1.0 + rise)
+    tail = rarer < 1.0 - residual_bound
+    total = np.where(tail, rarer + residual_bound, 1.0)
+    rarer, likelier = rarer / total, np.where(tail, residual_bound, likelier) / total
+    positive = margins >= 0
+    return np.column_stack(
+        [np.where(positive, rarer, likelier), np.where(positive, likelier, rarer)]
+    )

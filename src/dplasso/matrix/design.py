@@ -1,0 +1,343 @@
+"""The design: X by rows and by columns, numbered and bounded, with its constant column.
+
+One function says where a coordinate's column stands (`column_span`, `column_of`); coordinate D is
+the constant column that an intercept is.
+"""
+
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.errors import DataError
+from dplasso.matrix.compressed import Compressed, compress
+from dplasso.matrix.numbering import AS_GIVEN, Numbering, by_frequency, look_up
+from dplasso.matrix.transpose import transpose
+from dplasso.runtime.threads import Threads, cut, even_parts, thread_pool
+
+# Column sums of fewer records than this fit 64 bits.
+MAX_ROWS = 2**31 - 1
+
+# Costs in nanoseconds, on one core of a common server; only their ratios matter. Reading an index,
+# transposing an entry, setting up a column of the transpose, relabelling an entry, and what a touch
+# of a gradient costs more where frequent columns do not share cache lines.
+_SCAN, _TRANSPOSE, _COLUMN, _RELABEL, _SCATTERED = 0.6, 12.0, 6.0, 3.0, 0.6
+# Gradients that fit a core's cache need no renumbering.
+_CACHED_COLUMNS = 2**17
+
+
+class Design(NamedTuple):
+    """The records as the kernels read them.
+
+    Attributes
+    ----------
+    rows, columns : Compressed
+        X by rows and by columns. The column numbers in `rows` are internal ones.
+    has_columns : bool
+        Without, `columns` stands for nothing and columns are found by reading all rows.
+    columns_internal : bool
+        Whether `columns` stand in the internal order too.
+    checked : bool
+        Whether every index is known to lie inside the matrix.
+    numbering : Numbering
+        Where the coordinates stand in alpha.
+    n_rows, n_columns : int
+        N and D.
+    intercept : bool
+        Whether coordinate D is a constant column of value `bound`.
+    bound : float
+        Entries are clipped to [-bound, bound].
+    """
+
+    rows: Compressed
+    columns: Compressed
+    has_columns: bool
+    columns_internal: bool
+    checked: bool
+    numbering: Numbering
+    n_rows: int
+    n_columns: int
+    intercept: bool
+    bound: float
+
+    @property
+    def n_coordinates(self) -> int:
+        """D, plus one for an intercept."""
+        return self.n_columns + int(self.intercept)
+
+
+def lay_out(
+    X: Any,
+    *,
+    bound: float,
+    intercept: bool,
+    by_columns: bool,
+    n_steps: int,
+    n_threads: int = 1,
+) -> Design:
+    """Lay out a matrix in memory, copying of it no more than pays.
+
+    Parameters
+    ----------
+    X : csr or csc matrix or array, or ndarray, shape (N, D)
+        float32 or float64, finite. Never written to.
+    bound : float
+        Entries are clipped to [-bound, bound].
+    intercept : bool
+        Whether to append a constant column.
+    by_columns : bool
+        Whether rows are looked up by column.
+    n_steps : int
+        How often.
+    n_threads : int, default=1
+        Threads for the copies.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    DataError
+        See `dplasso.matrix.compressed.compress`; for more than `MAX_ROWS` rows.
+    """
+    check_row_count(X.shape[0])
+    matrix, given_by_rows = compress(X)
+    (n_rows, n_columns), n_entries = X.shape, matrix.indices.size
+    rows = matrix if given_by_rows else transpose(matrix, n_rows, n_threads)
+    columns, has_columns = matrix, not given_by_rows
+    if by_columns and given_by_rows and worth_transposing(n_entries, n_columns, n_steps):
+        columns, has_columns = transpose(matrix, n_columns, n_threads), True
+    numbering = AS_GIVEN
+    if by_columns and has_columns and worth_renumbering(n_entries, n_rows, n_columns, n_steps):
+        numbering = by_frequency(np.diff(columns.indptr), intercept)
+        rows = relabel(rows, numbering, n_threads)
+    return Design(
+        rows=rows,
+        columns=columns,
+        has_columns=has_columns,
+        columns_internal=False,
+        checked=True,
+        numbering=numbering,
+        n_rows=n_rows,
+        n_columns=n_columns,
+        intercept=intercept,
+        bound=bound,
+    )
+
+
+def adopt(
+    rows: Compressed, columns: Compressed, numbering: Numbering, *, bound: float, intercept: bool
+) -> Design:
+    """Take both orientations as they are, in internal numbers; the entries are not looked at.
+
+    Parameters
+    ----------
+    rows, columns : Compressed
+        X both ways, as a store holds it.
+    numbering : Numbering
+        Of the D columns.
+    bound, intercept
+        As in `lay_out`.
+
+    Returns
+    -------
+    Design
+
+    Raises
+    ------
+    DataError
+        For more than `MAX_ROWS` rows.
+    """
+    n_rows, n_columns = rows.indptr.size - 1, columns.indptr.size - 1
+    check_row_count(n_rows)
+    if intercept:
+        kind = np.int32 if n_columns < 2**31 - 1 else np.int64
+        numbering = Numbering(
+            np.append(numbering.internal, n_columns).astype(kind),
+            np.append(numbering.original, n_columns).astype(kind),
+        )
+    return Design(
+        rows=rows,
+        columns=columns,
+        has_columns=True,
+        columns_internal=True,
+        checked=False,
+        numbering=numbering,
+        n_rows=n_rows,
+        n_columns=n_columns,
+        intercept=intercept,
+        bound=bound,
+    )
+
+
+def check_row_count(n_rows: int) -> None:
+    """Refuse more records than 64-bit sums have room for."""
+    if n_rows > MAX_ROWS:
+        raise DataError(f"the data have {n_rows:,} rows; {MAX_ROWS:,} is the most")
+
+
+def refuse_damage() -> NoReturn:
+    """Refuse a store that was opened unread and holds what cannot be."""
+    raise DataError(
+        "the store is damaged: an index lies outside the matrix, or a value is not a number; find "
+        "the damage with `dplasso data info --verify`, and convert again"
+    )
+
+
+def worth_transposing(n_entries: int, n_columns: int, n_steps: int) -> bool:
+    """Return whether having X by columns saves more than it costs.
+
+    Without it every step reads all column indices to find the chosen column.
+    """
+    return n_steps * n_entries * _SCAN > n_entries * _TRANSPOSE + n_columns * _COLUMN
+
+
+def worth_renumbering(n_entries: int, n_rows: int, n_columns: int, n_steps: int) -> bool:
+    """Return whether storing the gradients of frequent columns together saves more than it costs.
+
+    A step touches the rows of one column: on average as many entries as the rows of a column drawn
+    at random have.
+    """
+    if n_columns <= _CACHED_COLUMNS:
+        return False
+    touched = n_steps * (n_entries / n_columns) * (n_entries / max(1, n_rows))
+    return touched * _SCATTERED > n_entries * _RELABEL + n_columns * _COLUMN
+
+
+@njit(cache=True, nogil=True)
+def _relabel(indices, internal, first, last, relabelled):
+    """Translate some column numbers."""
+    for p in range(np.uint64(first), np.uint64(last)):
+        relabelled[p] = internal[np.uint64(indices[p])]
+
+
+def relabel(rows: Compressed, numbering: Numbering, n_threads: int = 1) -> Compressed:
+    """Return rows with internal column numbers, in the given order within each row.
+
+    Parameters
+    ----------
+    rows : Compressed
+        By rows.
+    numbering : Numbering
+        The internal numbers.
+    n_threads : int, default=1
+        Threads to use.
+
+    Returns
+    -------
+    Compressed
+        New indices; pointers and values are those of `rows`.
+    """
+    relabelled = np.empty_like(rows.indices)
+    edges = cut(0, relabelled.size, n_threads)
+
+    def part(t: int) -> None:
+        _relabel(rows.indices, numbering.internal, edges[t], edges[t + 1], relabelled)
+
+    with thread_pool(n_threads) as threads:
+        threads.run(part)
+    return rows._replace(indices=relabelled)
+
+
+Column = tuple[NDArray[np.integer], NDArray[np.floating], float]
+
+
+@njit(cache=True, nogil=True)
+def column_span(design, j):
+    """Return a coordinate's column and where it begins and ends in it.
+
+    Parameters
+    ----------
+    design : Design
+        With X by columns, unless j is the constant column.
+    j : int
+        Coordinate.
+
+    Returns
+    -------
+    column : tuple of (indices, values, constant)
+        Rows and entries; without values every entry is `constant`, without indices every row holds
+        it.
+    begin, end : int
+        The part of the arrays that is this column; for a column of all rows, the rows.
+    """
+    columns = design.columns
+    if j == design.n_columns:
+        return (columns.indices[:0], columns.values[:0], design.bound), 0, design.n_rows
+    c = look_up(design.numbering.internal, j) if design.columns_internal else j
+    whole = columns.indices, columns.values, columns.constant
+    return whole, np.int64(columns.indptr[c]), np.int64(columns.indptr[c + 1])
+
+
+def column_of(design: Design, j: int, threads: Threads) -> tuple[Column, int, int]:
+    """Return what `column_span` does, in every layout of X."""
+    if design.has_columns or j == design.n_columns:
+        column, begin, end = column_span(design, j)
+        return column, begin, end
+    column, length = scan_column(design, j, threads)
+    return column, 0, length
+
+
+def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
+    """Find a column by reading all rows; what a run of few steps does instead of a transpose.
+
+    Parameters
+    ----------
+    design : Design
+        The records.
+    j : int
+        Original number of the column.
+    threads : Threads
+        Share the rows.
+
+    Returns
+    -------
+    column : tuple of (indices, values, constant)
+        As `column_span` returns it.
+    length : int
+        Number of entries.
+    """
+    rows = design.rows
+    k = int(look_up(design.numbering.internal, j))
+    edges = even_parts(rows.indptr, threads.count)
+
+    def count(t: int) -> int:
+        return int(_count_equal(rows.indices, rows.indptr[edges[t]], rows.indptr[edges[t + 1]], k))
+
+    counts = threads.run(count)
+    ends = np.cumsum([0, *counts])
+    found = np.empty(int(ends[-1]), dtype=design.columns.indices.dtype)
+    values = np.empty(found.size if rows.values.size else 0, dtype=rows.values.dtype)
+
+    def fill(t: int) -> None:
+        part = slice(ends[t], ends[t + 1])
+        if counts[t]:
+            _find_rows(rows, edges[t], edges[t + 1], k, found[part], values[part])
+
+    threads.run(fill)
+    return (found, values, rows.constant), found.size
+
+
+@njit(cache=True, nogil=True)
+def _count_equal(indices, first, last, k):
+    """Return how often k stands among some indices."""
+    count = 0
+    for p in range(np.uint64(first), np.uint64(last)):
+        count += indices[p] == k
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _find_rows(rows, first, last, k, found, values):
+    """Write the rows among `first` to `last` that hold column k, and its entries there."""
+    count = 0
+    for i in range(first, last):
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            if rows.indices[p] == k:
+                found[count] = i
+                if values.size:
+                    values[count] = rows.values[p]
+                count += 1
+                break

@@ -1,0 +1,202 @@
+"""The model file: what a fit released, in a documented, versioned file without pickle.
+
+The transcript of vertices *is* the model; the weights follow from it. The format is described in
+``docs/model-file.md``.
+"""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.errors import ModelFileError
+from dplasso.files.archive import (
+    ArchiveKind,
+    array_of,
+    params_from_json,
+    params_to_json,
+    read_archive,
+    write_archive,
+)
+from dplasso.files.label_json import labels_from_json, labels_to_json
+from dplasso.frank_wolfe.transcript import History
+from dplasso.model.release import RELEASE_ARRAYS, Release, release_from
+from dplasso.privacy.statement import PrivacyStatement
+
+__all__ = ["FORMAT_VERSION", "Model", "check_columns", "read_model", "write_model"]
+
+MAGIC = "dplasso-model"
+FORMAT_VERSION = 1
+_KIND = ArchiveKind("model", MAGIC, FORMAT_VERSION, ModelFileError)
+_ARRAYS = RELEASE_ARRAYS["vertices"]
+# Parameters that are the curator's business: which file keeps the budget, and under what name.
+_CURATORS = ("ledger", "dataset")
+_HISTORY_ARRAYS = {"objective": "<f8", "gap": "<f8"}
+_HEADER_KEYS = {
+    "magic",
+    "version",
+    "written_by",
+    "params",
+    "privacy",
+    "n_features",
+    "classes",
+    "feature_names",
+}
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that leaves a fit, and that a model file holds.
+
+    Attributes
+    ----------
+    params : dict
+        The estimator's parameters at the fit. A file leaves out the curator's (`ledger`, `dataset`)
+        and any seed.
+    release : Release
+        What was drawn.
+    statement : PrivacyStatement
+        What the fit guarantees.
+    classes : ndarray, shape (2,)
+        The labels.
+    n_features : int
+        Number of columns D.
+    feature_names : ndarray of str objects, shape (D,), or None
+        Names of the columns, if they had any.
+    history : History or None
+        Only without privacy.
+    """
+
+    params: dict[str, Any]
+    release: Release
+    statement: PrivacyStatement
+    classes: NDArray[Any]
+    n_features: int
+    feature_names: NDArray[np.object_] | None = None
+    history: History | None = None
+
+    def __post_init__(self) -> None:
+        steps = len(self.release)
+        if steps != self.statement.steps:
+            raise ValueError(f"{steps} vertices do not fit a statement of {self.statement.steps}")
+        check_columns(self.n_features, self.classes, self.feature_names)
+        if self.history is not None:
+            # Losses and gaps are functions of the data: they must never leave a private fit.
+            if self.statement.mechanism != "none":
+                raise ValueError("only a fit without privacy has a history")
+            if {self.history.objective.shape, self.history.gap.shape} != {(steps,)}:
+                raise ValueError(f"the history does not fit {steps} steps")
+
+
+def check_columns(
+    n_features: int, classes: NDArray[Any], feature_names: NDArray[Any] | None
+) -> None:
+    """Check that columns, labels and names can belong together.
+
+    Raises
+    ------
+    ValueError
+        If they do not.
+    """
+    if type(n_features) is not int or not 1 <= n_features < 2**63:
+        raise ValueError(f"the number of columns cannot be {n_features!r}")
+    if classes.shape != (2,) or classes[0] == classes[1]:
+        raise ValueError("a model has two different labels")
+    if feature_names is not None and feature_names.shape != (n_features,):
+        raise ValueError(f"the names do not fit {n_features} columns")
+
+
+def write_model(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model file, whole or not at all.
+
+    Parameters
+    ----------
+    model : Model
+        What it shall hold.
+    path : str or path-like
+        Where; an older file there is replaced.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    ValueError
+        If a label or parameter is of a kind that the file cannot hold.
+    """
+    names = model.feature_names
+    kept = {name: value for name, value in model.params.items() if name not in _CURATORS}
+    params = params_to_json({**kept, "random_state": None}, "model")
+    params["random_state"] = "seeded" if model.statement.randomness == "seeded" else None
+    header = {
+        "params": params,
+        "privacy": model.statement.to_dict(),
+        "n_features": model.n_features,
+        "classes": labels_to_json(model.classes),
+        "feature_names": None if names is None else [str(name) for name in names],
+    }
+    arrays = model.release.arrays()
+    if model.history is not None:
+        arrays["objective"] = model.history.objective.astype("<f8", copy=False)
+        arrays["gap"] = model.history.gap.astype("<f8", copy=False)
+    write_archive(path, _KIND, header, arrays)
+
+
+def read_model(path: str | os.PathLike[str]) -> Model:
+    """Read and check a model file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A file that `write_model` wrote.
+
+    Returns
+    -------
+    Model
+        What it holds; `random_state` is ``None`` and the curator's parameters are missing.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, foreign, or of a newer version of the format.
+    OSError
+        If there is no such file or it cannot be read.
+    """
+    return read_archive(path, _KIND, _parse)
+
+
+def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
+    """Build the parts of a version 1 file."""
+    expected = {"header", *_ARRAYS}
+    if set(members) not in (expected, expected | set(_HISTORY_ARRAYS)):
+        raise ValueError(f"it holds {', '.join(sorted(members))}")
+    if set(header) != _HEADER_KEYS:
+        raise ValueError("its header has missing or unknown entries")
+    history = None
+    if "gap" in members:
+        history = History(
+            *(array_of(members, name, kind) for name, kind in _HISTORY_ARRAYS.items())
+        )
+    arrays = {name: array_of(members, name, kind) for name, kind in _ARRAYS.items()}
+    params = params_from_json(header["params"])
+    if params.get("random_state") not in (None, "seeded"):
+        raise ValueError("it holds a random_state")
+    params["random_state"] = None
+    if found := [name for name in _CURATORS if name in params]:
+        # A fit with a loaded estimator must not be charged where a stranger's file says.
+        raise ValueError(f"it holds a {found[0]}")
+    names = header["feature_names"]
+    if names is not None:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ValueError("its feature names are no names")
+        names = np.array(names, dtype=object)
+    return Model(
+        params=params,
+        release=release_from("vertices", arrays, params, header["n_features"]),
+        statement=PrivacyStatement.from_dict(header["privacy"]),
+        classes=labels_from_json(header["classes"]),
+        n_features=header["n_features"],
+        feature_names=names,
+        history=history,
+    )

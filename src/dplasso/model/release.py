@@ -1,0 +1,83 @@
+"""The contract of what a fit releases (DESIGN.md, section 13), and releases from files."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.transcript import Transcript
+
+
+class Release(Protocol):
+    """All that leaves a fit: private by composition, and everything else is a function of it.
+
+    Attributes
+    ----------
+    kind : str
+        What a file calls it.
+    """
+
+    @property
+    def kind(self) -> str: ...
+
+    def __len__(self) -> int:
+        """Return the number of steps it was drawn in."""
+
+    def agrees_with(self, other: Any) -> bool:
+        """Return whether two runs with the same settings can be one, as far as both have come."""
+
+    def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
+        """Return the weights, shape (1, D), and the intercept, shape (1,)."""
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what a file has to hold of it."""
+
+
+# The arrays of each kind of release, with the types they have in a file.
+RELEASE_ARRAYS: dict[str, dict[str, str]] = {
+    VertexRelease.kind: {"vertex": "<i8", "sign": "|i1"},
+}
+
+
+def release_from(
+    kind: str, arrays: Mapping[str, NDArray[Any]], params: Mapping[str, Any], n_features: int
+) -> Release:
+    """Rebuild a release from what a file holds.
+
+    Parameters
+    ----------
+    kind : str
+        A key of `RELEASE_ARRAYS`.
+    arrays : mapping
+        Its arrays.
+    params : mapping
+        The parameters of the fit.
+    n_features : int
+        D.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ValueError
+        If they do not fit together.
+    """
+    if kind != VertexRelease.kind:
+        raise ValueError(f"its release is of the unknown kind {kind!r}")
+    return VertexRelease(
+        transcript=Transcript(arrays["vertex"].astype(np.int64, copy=False), arrays["sign"]),
+        n_features=n_features,
+        l1_radius=float(params["l1_radius"]),
+        feature_bound=float(params["feature_bound"]),
+        fit_intercept=bool(params["fit_intercept"]),
+    )
+
+
+def empty_release(params: Mapping[str, Any], n_features: int) -> Release:
+    """Return the release of a fit with these parameters before its first step."""
+    arrays = {name: np.zeros(0, kind) for name, kind in RELEASE_ARRAYS[VertexRelease.kind].items()}
+    return release_from(VertexRelease.kind, arrays, params, n_features)

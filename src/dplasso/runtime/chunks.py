@@ -1,0 +1,51 @@
+"""Drive a solver in chunks: progress between them, checkpoints, and a clean place for Ctrl-C."""
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+_CHUNK_SECONDS = 0.1
+
+Progress = Callable[[int, int], None]
+
+
+class Solver(Protocol):
+    """Anything that takes its steps when told to (DESIGN.md, section 13)."""
+
+    n_steps: int
+
+    def advance(self, first: int, last: int) -> None:
+        """Take steps `first` to `last`, counted from 1, both included."""
+
+
+def run_in_chunks(
+    solver: Solver,
+    *,
+    checkpoint: Callable[[int], None] | None = None,
+    progress: Progress | None = None,
+) -> None:
+    """Take all steps of a solver, about a tenth of a second at a time.
+
+    Parameters
+    ----------
+    solver : Solver
+        Changed in place.
+    checkpoint : callable, optional
+        Called after each chunk, before `progress`, with the steps done.
+    progress : callable, optional
+        Called between chunks with the steps done and T.
+    """
+    done, chunk = 0, 1
+    while done < solver.n_steps:
+        last = min(done + chunk, solver.n_steps)
+        began = time.perf_counter()
+        solver.advance(done + 1, last)
+        if time.perf_counter() - began < _CHUNK_SECONDS:
+            chunk *= 2
+        elif chunk > 1:
+            chunk //= 2
+        done = last
+        if checkpoint is not None:
+            checkpoint(done)
+        if progress is not None:
+            progress(done, solver.n_steps)

@@ -1,0 +1,57 @@
+"""The threads of a run, and even parts of its work for them."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Threads:
+    """The threads of a run.
+
+    Attributes
+    ----------
+    count : int
+        How many there are.
+    run : callable
+        ``run(work)`` calls ``work(t)`` for every thread t and returns the results in order.
+    """
+
+    count: int
+    run: Callable[[Callable[[int], Any]], list[Any]]
+
+
+ONE_THREAD = Threads(1, lambda work: [work(0)])
+
+
+@contextmanager
+def thread_pool(n_threads: int) -> Iterator[Threads]:
+    """Keep threads while the block runs.
+
+    Parameters
+    ----------
+    n_threads : int
+        How many, at least 1.
+    """
+    if n_threads == 1:
+        yield ONE_THREAD
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        yield Threads(n_threads, lambda work: list(pool.map(work, range(n_threads))))
+
+
+def cut(first: int, last: int, n_parts: int) -> NDArray[np.int64]:
+    """Return the edges of `n_parts` even parts of a range."""
+    return np.linspace(first, last, n_parts + 1).astype(np.int64)
+
+
+def even_parts(indptr: NDArray[np.integer], n_parts: int) -> NDArray[np.int64]:
+    """Return the edges of parts of rows (columns) with about equally many entries."""
+    edges = np.searchsorted(indptr, cut(0, int(indptr[-1]), n_parts).astype(indptr.dtype))
+    edges[0], edges[-1] = 0, indptr.size - 1
+    return edges

@@ -1,0 +1,187 @@
+"""The one path from settings and data to a model: estimators, checkpoints and replays take it."""
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.data.labels import encode_labels
+from dplasso.errors import PrivacyLeakWarning
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.frank_wolfe.work import Work
+from dplasso.model import Model
+from dplasso.privacy.ledger import Payment, charged, check_affordable
+from dplasso.privacy.mechanisms import Mechanism
+from dplasso.privacy.randomness import random_stream
+from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso.runtime.chunks import Progress, run_in_chunks
+from dplasso.runtime.threads import thread_pool
+from dplasso.training.inputs import Inputs
+from dplasso.training.lasso import lasso_mechanism, lasso_problem, lasso_solver
+from dplasso.training.settings import LassoSettings
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What is known of a fit before anything private is computed.
+
+    Attributes
+    ----------
+    settings : LassoSettings
+        Its settings.
+    statement : PrivacyStatement
+        What the whole fit will guarantee.
+    classes : ndarray, shape (2,)
+        The labels.
+    n_features : int
+        D.
+    feature_names : ndarray of str objects, shape (D,), or None
+        Names of the columns, if they have any.
+    mechanism : Mechanism
+        The private step.
+    """
+
+    settings: LassoSettings
+    statement: PrivacyStatement
+    classes: NDArray[Any]
+    n_features: int
+    feature_names: NDArray[np.object_] | None
+    mechanism: Mechanism
+
+
+@dataclass(frozen=True)
+class Session:
+    """How a fit goes on from a checkpoint, keeps one, and is charged to a ledger.
+
+    Attributes
+    ----------
+    prefix : Release or None
+        What was drawn already, to be taken again.
+    keep : callable
+        Called after each chunk with the steps done and what they have released.
+    payment : Payment or None
+        How the fit is charged, if there is a ledger.
+    """
+
+    prefix: Any
+    keep: Callable[[int, Any], None]
+    payment: Payment | None
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What the command line, replays and checkpoints add to a fit.
+
+    Attributes
+    ----------
+    progress : callable, optional
+        Called between chunks with the steps done and T.
+    seconds : dict, optional
+        Receives the times of preparing and training, which are the curator's and no part of the
+        model.
+    replay : Transcript, optional
+        Steps to take instead of drawing them.
+    checkpoints : callable, optional
+        Takes a `Begun` fit, returns its `Session`.
+    """
+
+    progress: Progress | None = None
+    seconds: dict[str, float] | None = None
+    replay: Transcript | None = None
+    checkpoints: Callable[[Begun], Session] | None = None
+
+
+def train(settings: LassoSettings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work | None]:
+    """Train a model.
+
+    Everything that can be refused is refused, and the solver is set up, before the ledger is
+    charged; the first step is taken after.
+
+    Parameters
+    ----------
+    settings : LassoSettings
+        Valid settings.
+    inputs : Inputs
+        Records and labels, checked.
+    hooks : Hooks
+        What else to do on the way.
+
+    Returns
+    -------
+    model : Model
+        All that may leave the fit.
+    work : Work or None
+        Work per step, of fits that are not private.
+
+    Raises
+    ------
+    ValueError
+        For a third label, or fewer than two without `classes`; for a damaged store.
+    BudgetError, LedgerError
+        If the ledger has too little left or cannot be used; nothing is spent.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        With ``mechanism="paper"``.
+    """
+    began = time.perf_counter()
+    stream = random_stream(settings.random_state)
+    classes, labels = encode_labels(inputs.y, settings.classes)
+    mechanism = lasso_mechanism(settings, labels.size)
+    if mechanism.name == "paper":
+        warnings.warn(
+            "mechanism='paper' releases the true sign of a gradient entry at every step: this "
+            "fit is not differentially private at any epsilon",
+            PrivacyLeakWarning,
+            stacklevel=4,
+        )
+    statement = make_statement(
+        mechanism,
+        seeded=settings.random_state is not None,
+        classes_declared=settings.classes is not None,
+    )
+    session = None
+    if hooks.checkpoints is None:
+        check_affordable(settings.ledger, settings.dataset, mechanism)
+    else:
+        session = hooks.checkpoints(
+            Begun(settings, statement, classes, inputs.n_features, inputs.feature_names, mechanism)
+        )
+    problem = lasso_problem(settings, inputs.X, labels)
+    with thread_pool(settings.n_threads) as threads:
+        solver = lasso_solver(
+            settings,
+            mechanism,
+            problem,
+            stream,
+            threads=threads,
+            prefix=None if session is None or session.prefix is None else session.prefix.transcript,
+            replay=hooks.replay,
+        )
+        prepared = time.perf_counter()
+
+        def keep(done: int) -> None:
+            if session is not None:
+                session.keep(done, solver.release(done))
+
+        payment = None if session is None else session.payment
+        with charged(settings.ledger, settings.dataset, mechanism, payment=payment):
+            run_in_chunks(solver, checkpoint=keep, progress=hooks.progress)
+    if hooks.seconds is not None:
+        hooks.seconds["prepare"] = prepared - began
+        hooks.seconds["train"] = time.perf_counter() - prepared
+    model = Model(
+        params=dict(settings.params),
+        release=solver.release(),
+        statement=statement,
+        classes=classes,
+        n_features=inputs.n_features,
+        feature_names=inputs.feature_names,
+        history=solver.history,
+    )
+    return model, solver.work
