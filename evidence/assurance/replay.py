@@ -22,6 +22,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from dplasso.selection.forced import forced_state
 from numpy.typing import NDArray
 from sklearn.base import clone
 
@@ -32,7 +33,6 @@ from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import RandomStream, random_stream
-from dplasso.selection.forced import forced_state
 from evidence.assurance.neighbours import N_COLUMNS, Pair, in_form
 
 # One record's largest share of a gradient, in fixed-point units.

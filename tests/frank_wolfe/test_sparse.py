@@ -29,7 +29,13 @@ from frank_wolfe.cases import (
     watch_standard,
     with_design,
 )
-from frank_wolfe.reference import column_gradients, frank_wolfe, integer_margins, refreshed, weights_of
+from frank_wolfe.reference import (
+    column_gradients,
+    frank_wolfe,
+    integer_margins,
+    refreshed,
+    weights_of,
+)
 from selection.cases import EXPONENT
 from selection.invariants import BrokenInvariantError, check
 
