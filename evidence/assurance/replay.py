@@ -355,6 +355,5 @@ def random_transcript(n_columns: int, n_steps: int, seed: int) -> Transcript:
     """Return vertices that have nothing to do with any data, each column a few times over."""
     rng = np.random.default_rng(seed)
     return Transcript(
-        rng.integers(0, n_columns, n_steps),
-        rng.choice(np.array([-1, 1], dtype=np.int8), n_steps),
+        rng.integers(0, n_columns, n_steps), rng.choice(np.array([-1, 1], dtype=np.int8), n_steps)
     )

@@ -1,16 +1,17 @@
-"""Runs without privacy whose course figures 1 to 4 show: gap, operations, pops, step by step."""
+"""Runs without privacy that figures 1 to 4 show: gap, operations and pops, step by step."""
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evidence.paper.cells import Advance, Cell
-from evidence.paper.datasets import Source
-from evidence.paper.gap import true_gaps
-from evidence.paper.items import Settings
+from evidence.cells import Advance, Cell
+from evidence.datasets import Source
+from evidence.items import Settings
+from evidence.true_gap import true_gaps
 
 RADIUS = 50.0
 ITERATIONS = 1000
@@ -33,7 +34,7 @@ _WEIGHTS = {"algorithm-1": 1.0, "algorithm-2+3": 0.15, "dplasso": 0.5}
 
 
 @dataclass(frozen=True)
-class Course:
+class Trajectory:
     """One method's run on one data set.
 
     Attributes
@@ -71,30 +72,30 @@ class Course:
     sign: NDArray[np.int64]
 
 
-def course_cells(settings: Settings) -> list[Cell]:
+def trajectory_cells(settings: Settings) -> list[Cell]:
     """List the runs: every method on every data set."""
     n_iter = settings.iterations or ITERATIONS
     return [
         Cell(
-            kind="course",
+            kind="trajectory",
             name=method,
             source=source,
             parameters={"radius": RADIUS, "n_iter": n_iter, "marks": MARKS, **METHODS[method]},
             weight=7.0 * n_iter * source.entries * _WEIGHTS[method],
-            measure=_Run(method, n_iter, settings.n_jobs),
+            measure=partial(_run, method, n_iter, settings.n_jobs),
         )
         for source in settings.sources
         for method in METHODS
     ]
 
 
-def courses(settings: Settings, results: list[dict[str, Any]]) -> list[Course]:
-    """Put the results of `course_cells` in shape."""
+def trajectories(settings: Settings, results: list[dict[str, Any]]) -> list[Trajectory]:
+    """Put the results of `trajectory_cells` in shape."""
     found = []
-    for cell, result in zip(course_cells(settings), results, strict=True):
+    for cell, result in zip(trajectory_cells(settings), results, strict=True):
         assert cell.source is not None
         arrays = {name: np.array(values) for name, values in result.items() if name != "n_columns"}
-        found.append(Course(cell.source, cell.name, int(result["n_columns"]), **arrays))
+        found.append(Trajectory(cell.source, cell.name, int(result["n_columns"]), **arrays))
     return found
 
 
@@ -104,64 +105,45 @@ def spread_steps(n_steps: int, count: int) -> NDArray[np.int64]:
     return np.unique(even)
 
 
-@dataclass(frozen=True)
-class _Run:
-    """Measure one course."""
+def _run(method: str, n_iter: int, n_jobs: int, X: Any, y: Any, advance: Advance) -> dict[str, Any]:
+    from dplasso import DPLassoClassifier
+    from dplasso.estimators.fitting import fit_estimator
 
-    method: str
-    n_iter: int
-    n_jobs: int
-
-    def __call__(self, X: Any, y: Any, advance: Advance) -> dict[str, Any]:
-        from dplasso import DPLassoClassifier
-
-        model = DPLassoClassifier(
-            math.inf,
-            l1_radius=RADIUS,
-            n_iter=self.n_iter,
-            fit_intercept=False,
-            classes=(0, 1),
-            n_jobs=self.n_jobs,
-            **METHODS[self.method],
-        )._fit(X, y, progress=lambda done, total: advance(0.9 * done / total))
-        marks = spread_steps(self.n_iter, min(self.n_iter, MARKS))
-        kept = np.union1d(spread_steps(self.n_iter, min(self.n_iter, _POINTS)), marks)
-        transcript = model.transcript_
-        operations = np.cumsum(operations_of(model.work_, self.method, X.shape, X.nnz))
-        return {
-            "n_columns": X.shape[1],
-            "steps": kept.tolist(),
-            "gap": model.history_.gap[kept - 1].tolist(),
-            "operations": operations[kept - 1].tolist(),
-            "pops": model.work_.pops[kept - 1].tolist(),
-            "marks": marks.tolist(),
-            "marked_gap": true_gaps(X, y, transcript, RADIUS, marks).tolist(),
-            "vertex": transcript.vertex.tolist(),
-            "sign": transcript.sign.tolist(),
-        }
+    model = DPLassoClassifier(
+        math.inf,
+        l1_radius=RADIUS,
+        n_iter=n_iter,
+        fit_intercept=False,
+        classes=(0, 1),
+        n_jobs=n_jobs,
+        **METHODS[method],
+    )
+    fit_estimator(model, X, y, progress=lambda done, total: advance(0.9 * done / total))
+    marks = spread_steps(n_iter, min(n_iter, MARKS))
+    kept = np.union1d(spread_steps(n_iter, min(n_iter, _POINTS)), marks)
+    transcript = model.transcript_
+    operations = np.cumsum(operations_of(model.work_, method, X.shape, X.nnz))
+    return {
+        "n_columns": X.shape[1],
+        "steps": kept.tolist(),
+        "gap": model.history_.gap[kept - 1].tolist(),
+        "operations": operations[kept - 1].tolist(),
+        "pops": model.work_.pops[kept - 1].tolist(),
+        "marks": marks.tolist(),
+        "marked_gap": true_gaps(X, y, transcript, RADIUS, marks).tolist(),
+        "vertex": transcript.vertex.tolist(),
+        "sign": transcript.sign.tolist(),
+    }
 
 
 def operations_of(
     work: Any, method: str, shape: tuple[int, int], n_entries: int
 ) -> NDArray[np.float64]:
-    """Count the operations of each step: updates, selection, and set-up in the first.
+    """Return the operations of each step: updates, selection, and set-up in the first.
 
-    Parameters
-    ----------
-    work : dplasso.frank_wolfe.work.Work
-        Counts per step, those of the gradient and weight updates among them.
-    method : str
-        One of `METHODS`. Algorithm 1's comparisons of all columns are among its updates.
-    shape : tuple of int
-        N and D.
-    n_entries : int
-        Non-zeros of X.
-
-    Returns
-    -------
-    ndarray of float64, shape (T,)
-        A heap's pop counts ``log2(D)`` comparisons, a candidate or move of another structure 1. The
-        set-up of Algorithm 2 is one gradient from zero weights and the insertion of all columns.
+    A heap's pop counts ``log2(D)`` comparisons, a candidate or move of another structure 1. The
+    set-up of Algorithm 2 is one gradient from zero weights and the insertion of all columns. Among
+    the updates of Algorithm 1 are its comparisons of all columns.
     """
     n_rows, n_columns = shape
     spent: NDArray[np.float64] = work.operations.astype(np.float64)

@@ -1,9 +1,12 @@
-"""The data sets of a reproduction: the paper's five by name, their twins, or files of one's own."""
+"""Data sets: the paper's five by name, synthetic ones of their shapes, files of one's own, Adult.
+
+The package is imported late: planted bugs need a process that has not imported it.
+"""
 
 import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.errors import DataError
-from evidence.paper.published import NAMES, TITLES
+from evidence.published import NAMES, TITLES
 
 # Bytes of svmlight text per entry, plain and compressed: good enough to foresee times.
 _BYTES_PER_ENTRY = {"": 14, ".gz": 3.5, ".bz2": 3, ".xz": 3, ".zst": 3.5}
+
+
+class UnavailableError(RuntimeError):
+    """Something is not there on this machine; the report says so in the message's words."""
+
+
+def _wrong(message: str) -> Exception:
+    from dplasso.errors import DataError
+
+    return DataError(message)
 
 
 @dataclass(frozen=True)
@@ -26,7 +38,7 @@ class Source:
     ----------
     label : str
         Its name in tables and file names.
-    kind : {"twin", "file", "store"}
+    kind : {"synthetic", "file", "store"}
         Where it comes from.
     identity : dict
         JSON-safe; changes when the data would.
@@ -52,25 +64,11 @@ class Source:
 def find_sources(
     asked: Sequence[str], *, twin: bool, scale: float, seed: int, n_jobs: int
 ) -> list[Source]:
-    """Find out what ``--data`` means, before anything is computed.
+    """Return what ``--data`` means, before anything is computed.
 
-    Parameters
-    ----------
-    asked : sequence of str
-        A name of the paper's data sets, ``NAME@SCALE`` for a twin of another scale than `scale`,
-        or the path of a file or store. Empty: all five, or those of them that are here.
-    twin : bool
-        Generate names rather than look for them.
-    scale : float
-        Factor on rows and columns of the twins.
-    seed : int
-        Of the twins.
-    n_jobs : int
-        Threads for generating.
-
-    Returns
-    -------
-    list of Source
+    Each of `asked` is a name of the paper's data sets, ``NAME@SCALE`` for a synthetic one of
+    another scale than `scale`, or the path of a file or store. Empty: all five, or those that are
+    here. With `twin`, names are generated rather than looked for, by `seed`.
 
     Raises
     ------
@@ -82,7 +80,7 @@ def find_sources(
     if not asked:
         asked = NAMES if twin else [name for name in NAMES if find_real(name) is not None]
         if not asked:
-            raise DataError(
+            raise _wrong(
                 "none of the paper's data sets is here: fetch one with `dplasso data fetch NAME`, "
                 "name a file with --data PATH, or generate all five with --twin"
             )
@@ -90,23 +88,15 @@ def find_sources(
     labels = [source.label for source in found]
     for label in labels:
         if labels.count(label) > 1:
-            raise DataError(f"--data names {label} twice; rename one of the files")
+            raise _wrong(f"--data names {label} twice; rename one of the files")
     return found
 
 
 def find_real(name: str) -> Path | None:
-    """Give the store or the downloaded file of one of the paper's data sets, if it is here.
+    """Return where one of the paper's data sets is, or None.
 
-    Parameters
-    ----------
-    name : str
-        One of `dplasso.datasets.catalog.CATALOG`.
-
-    Returns
-    -------
-    Path or None
-        ``NAME.store`` in the current folder, as ``dplasso data fetch`` makes it, else the file in
-        the folder of downloads.
+    That is ``NAME.store`` in the current folder, as ``dplasso data fetch`` makes it, else the file
+    in the folder of downloads.
     """
     from dplasso.data.store import is_store
     from dplasso.datasets.catalog import download_folder, find_download, find_entry
@@ -121,17 +111,17 @@ def _source(spec: str, twin: bool, scale: float, seed: int, n_jobs: int) -> Sour
         if own_scale:
             scale, twin = _scale(own_scale, spec), True
         if twin:
-            return _twin(name, scale, seed, n_jobs)
+            return _synthetic(name, scale, seed, n_jobs)
         real = find_real(name)
         if real is None:
-            raise DataError(
+            raise _wrong(
                 f"{name} is not here: fetch it with `dplasso data fetch {name}`, or give --twin "
                 "for a generated data set of its shape"
             )
         return _from_path(real, name, name)
     path = Path(spec)
     if not path.exists():
-        raise DataError(
+        raise _wrong(
             f"--data {spec}: there is no such file or store, and the paper's data sets are "
             f"{', '.join(NAMES)}"
         )
@@ -151,7 +141,7 @@ def _scale(text: str, spec: str) -> float:
     return value
 
 
-def _twin(name: str, scale: float, seed: int, n_jobs: int) -> Source:
+def _synthetic(name: str, scale: float, seed: int, n_jobs: int) -> Source:
     from dplasso.datasets.synthetic.generate import make_twin
     from dplasso.datasets.synthetic.plan import scaled_shape
 
@@ -164,7 +154,7 @@ def _twin(name: str, scale: float, seed: int, n_jobs: int) -> Source:
     part = "" if scale == 1.0 else f", {scale:g} of its rows and columns"
     return Source(
         label=f"{name}-twin",
-        kind="twin",
+        kind="synthetic",
         identity={"twin": name, "scale": scale, "seed": seed},
         title=f"twin of {TITLES[name]}{part}",
         published=name,
@@ -179,7 +169,7 @@ def _from_path(path: Path, label: str, published: str | None) -> Source:
 
     if path.is_dir():
         if not is_store(path):
-            raise DataError(f"{path}: a folder, but no store; dplasso convert makes one")
+            raise _wrong(f"{path}: a folder, but no store; dplasso convert makes one")
         store = open_store(path)
         return Source(
             label=label,
@@ -219,47 +209,88 @@ def _file_identity(name: str, status: os.stat_result) -> dict[str, Any]:
 def _encoded(name: str, X: csr_array, y: NDArray[Any]) -> tuple[csr_array, NDArray[np.int8]]:
     labels = np.unique(y)
     if labels.size != 2:
-        raise DataError(f"{name}: two different labels are needed, the data hold {labels.size}")
+        raise _wrong(f"{name}: two different labels are needed, the data hold {labels.size}")
     return X, (y == labels[1]).astype(np.int8)
 
 
 class DatasetCache:
-    """Holds the data set in use, and only that one: the next one takes its place.
-
-    Attributes
-    ----------
-    read : int
-        How many data sets were read or generated.
-    """
+    """Holds the data set in use, and only that one: the next one takes its place."""
 
     def __init__(self) -> None:
         self._held: tuple[Source, csr_array, NDArray[np.int8]] | None = None
-        self.read = 0
 
     def take(self, source: Source) -> tuple[csr_array, NDArray[np.int8]]:
-        """Give X and the labels of a data set."""
+        """Return X and the labels of a data set."""
         if self._held is None or self._held[0] is not source:
             self._held = None
             self._held = (source, *source.load())
-            self.read += 1
         return self._held[1], self._held[2]
 
 
 def held_out(n_rows: int, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split rows: a fifth, drawn at random, is held out.
-
-    Parameters
-    ----------
-    n_rows : int
-        N.
-    seed : int
-        Of the draw.
-
-    Returns
-    -------
-    training, test : ndarray of int64
-        Row numbers, ascending; the test part has N / 5 rows, rounded up.
-    """
+    """Return the rows for training and those for testing: a fifth, rounded up, drawn at random."""
     order = np.random.default_rng(seed).permutation(n_rows)
     n_test = -(-n_rows // 5)
     return np.sort(order[n_test:]), np.sort(order[:n_test])
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A data set of ``benchmarks/config.toml``, which explains the entries."""
+
+    name: str
+    twin: str | None = None
+    file: str | None = None
+    adult: int = 0
+    scale: float = 1.0
+    n_rows: int | None = None
+    n_columns: int | None = None
+    seed: int = 0
+    binary: bool = False
+    paper: str | None = None
+    repeats: int | None = None
+    without: tuple[str, ...] = ()
+
+
+def load_spec(spec: Spec, folder: Path | None, n_jobs: int) -> Any:
+    """Make a `Dataset` or read it from `folder`; labels become 0 and 1 (int8).
+
+    Raises
+    ------
+    UnavailableError
+        If it is a file, and not there.
+    """
+    from dplasso.data.files import read_data
+    from dplasso.datasets.adult import crosses, load_adult
+    from dplasso.datasets.synthetic.generate import make_twin
+
+    if spec.twin is not None:
+        size = {"scale": spec.scale, "n_rows": spec.n_rows, "n_columns": spec.n_columns}
+        made = make_twin(spec.twin, seed=spec.seed, n_jobs=n_jobs, **size)
+    elif spec.file is None:
+        made = load_adult("train")
+        if spec.adult > 1:
+            made = replace(made, X=crosses(made.X, order=spec.adult))
+        made = replace(made, source=f"UCI Adult, order {spec.adult}")
+    elif folder is None:
+        raise UnavailableError(f"{spec.file} is read only with --data FOLDER")
+    elif not (folder / spec.file).exists():
+        raise UnavailableError(f"{spec.file} is not in the folder given by --data")
+    else:
+        made = replace(read_data(folder / spec.file), source=spec.file)
+    if spec.binary:
+        ones = made.X.copy()
+        ones.data[:] = 1
+        made = replace(made, X=ones, source=f"{made.source}, values set to 1")
+    return replace(made, y=(np.asarray(made.y) > 0).astype(np.int8))
+
+
+def describe(data: Any) -> dict[str, Any]:
+    """Return the shape of a `Dataset`, JSON-safe."""
+    rows, columns = data.X.shape
+    return {"source": data.source, "rows": rows, "columns": columns, "nonzeros": int(data.X.nnz)}
+
+
+def sizes(data: dict[str, Any]) -> str:
+    """Return a shape as `describe` gives it for a table."""
+    return f"{data['rows']:,} x {data['columns']:,}, {data['nonzeros']:,}"

@@ -6,15 +6,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = (
-    "dplasso",
-    "numba",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "skglm",
-    "copt",
-)
+_PACKAGES = ("dplasso", "numba", "numpy", "scipy", "scikit-learn", "dp-accounting", "skglm", "copt")
 
 
 def _first_value(path: str, key: str) -> str | None:
@@ -39,6 +31,25 @@ def _last_level_cache() -> str | None:
         except (OSError, ValueError):
             continue
     return sizes[max(sizes)] if sizes else None
+
+
+def status(pid: int | str, *fields: str) -> dict[str, int]:
+    """Return fields of a process's status and io in bytes, such as RssAnon, VmHWM, read_bytes.
+
+    Raises
+    ------
+    OSError
+        If the system or the process does not tell them.
+    """
+    found = {}
+    for name in ("status", "io") if any("bytes" in field for field in fields) else ("status",):
+        for line in Path(f"/proc/{pid}/{name}").read_text().splitlines():
+            field, _, value = line.partition(":")
+            if field in fields:
+                found[field] = int(value.split()[0]) * (1 if name == "io" else 1024)
+    if set(found) != set(fields):
+        raise OSError(f"this system does not tell {', '.join(fields)}")
+    return found
 
 
 def usable_cores() -> int:

@@ -15,22 +15,8 @@ def true_gap(
     """Compute the mean logistic loss and the Frank-Wolfe gap from scratch.
 
     The gap is ``(<alpha, w> + radius max|alpha|) / N`` with ``alpha = X.T (sigma(X w) - y)``.
-
-    Parameters
-    ----------
-    X : sparse matrix, shape (N, D)
-        The rows, within the feature bound.
-    y : ndarray, shape (N,)
-        Labels 0 or 1.
-    dense : ndarray of float64, shape (D,)
-        Weights.
-    radius : float
-        Radius of the L1 ball.
-
-    Returns
-    -------
-    loss, gap : float
-        Both of the mean over records.
+    Labels are 0 or 1; both are of the
+    mean over records.
     """
     margin = X @ dense
     loss = float(np.mean(np.logaddexp(0.0, margin) - y * margin))
@@ -42,21 +28,7 @@ def true_gap(
 def true_gaps(
     X: Any, y: NDArray[Any], transcript: Transcript, radius: float, marks: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Compute the true gap before given steps of a run.
-
-    Parameters
-    ----------
-    X, y, radius
-        As in `true_gap`.
-    transcript : Transcript
-        The run; no intercept.
-    marks : ndarray of int64
-        Steps, counted from 1.
-
-    Returns
-    -------
-    ndarray of float64, like `marks`
-    """
+    """Return the true gap before given steps of a run, counted from 1; no intercept."""
     found = np.empty(marks.size)
     for place, step in enumerate(marks):
         dense = np.zeros(X.shape[1])

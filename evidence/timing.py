@@ -2,12 +2,18 @@
 
 import contextlib
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from statistics import median
 from typing import Any, TypeVar
 
+import numpy as np
+
 from dplasso import DPLassoClassifier
+from dplasso.errors import PrivacyLeakWarning
+from dplasso.estimators.fitting import fit_estimator
 
 Result = TypeVar("Result")
 # A loop that is stopped has been timed on at least this many steps after its first.
@@ -86,7 +92,7 @@ def time_fit(
 ) -> tuple[LoopTime, DPLassoClassifier | None]:
     """Time a fit of `DPLassoClassifier`, set-up and steps apart."""
     model = DPLassoClassifier(**parameters)
-    return time_steps(model.n_iter, limit, lambda clock: model._fit(X, y, progress=clock))
+    return time_steps(model.n_iter, limit, lambda clock: fit_estimator(model, X, y, progress=clock))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -103,6 +109,36 @@ def interleave(runs: Mapping[str, Callable[[], Result]], repeats: int) -> dict[s
         for name, run in runs.items():
             found[name].append(run())
     return found
+
+
+def race(
+    methods: Mapping[str, Mapping[str, Any]],
+    X: Any,
+    y: Any,
+    limit: float,
+    repeats: int,
+    advance: Callable[[float], None] = lambda _: None,
+) -> dict[str, dict[str, Any]]:
+    """Time fits that take turns: the estimator's parameters by name; `middle` of each."""
+    few = X[: min(50, X.shape[0])]
+    done = 0
+
+    def run(parameters: Mapping[str, Any]) -> LoopTime:
+        nonlocal done
+        found = time_fit(X, y, limit, **parameters)[0]
+        done += 1
+        advance(done / (len(methods) * repeats))
+        return found
+
+    with warnings.catch_warnings():
+        # The paper's mechanism warns.
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        for parameters in methods.values():
+            # Compiles what is needed.
+            time_fit(few, np.arange(few.shape[0]) % 2, 0.0, **{**parameters, "n_iter": 4})
+        runs = {name: partial(run, parameters) for name, parameters in methods.items()}
+        timed = interleave(runs, repeats)
+    return {name: middle(times) for name, times in timed.items()}
 
 
 def middle(times: Iterable[LoopTime]) -> dict[str, Any]:
