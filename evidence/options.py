@@ -23,16 +23,17 @@ from evidence.cells import Cell, failed
 from evidence.items import Item, Recipe, Settings
 
 
-def options_of(name: str, module: ModuleType, *, machine: bool = True) -> Recipe:
-    """Return how a module's item is measured; `machine` as in `Cell`."""
+def options_of(name: str, module: ModuleType, *, machine: bool = False, **fixed: Any) -> Recipe:
+    """Return how a module's item is measured, some options fixed; `machine` as in `Cell`."""
     function = getattr(module, "split", module.measure)
-    given = partial(_cells, name, module, machine, function)
+    given = partial(_cells, name, module, machine, fixed)
     return Recipe(given, partial(_present, name, module), function)
 
 
 def _cells(
-    name: str, module: ModuleType, machine: bool, function: Callable[..., Any], settings: Settings
+    name: str, module: ModuleType, machine: bool, fixed: Mapping[str, Any], settings: Settings
 ) -> list[Cell]:
+    function = getattr(module, "split", module.measure)
     chosen = {
         option: parameter.default
         for option, parameter in inspect.signature(function).parameters.items()
@@ -40,7 +41,7 @@ def _cells(
     }
     shared = {"seed": settings.seed, "repeats": settings.repeats, "n_jobs": settings.n_jobs}
     chosen |= {option: value for option, value in shared.items() if option in chosen}
-    chosen |= (module.QUICK if settings.quick else {}) | dict(settings.options)
+    chosen |= (module.QUICK if settings.quick else {}) | dict(settings.options) | fixed
     missing = set(inspect.signature(function).parameters) - set(chosen)
     if missing:
         # Asked for by name only, with what it cannot do without.

@@ -1,9 +1,9 @@
-"""The coverage-guided half of `assurance.fuzz`: one target, in a process that atheris owns.
+"""The coverage-guided half of `evidence.assurance.fuzz`: one target, in a process that atheris owns.
 
     python -m evidence.assurance.fuzz_coverage TARGET INPUTS SEED FOLDER
 
 The modules a target names are compiled with counters on their branches; numba's kernels cannot be,
-so none of those modules holds any. What atheris mutates is spoilt as in `assurance.fuzz` half the
+so none of those modules holds any. What atheris mutates is corrupted as in `evidence.assurance.fuzz` half the
 time, so that checksums fit.
 """
 
@@ -58,7 +58,7 @@ def main() -> None:
         if rng.random() < 0.5:
             return atheris.Mutate(data, most)[:most]
         try:
-            return target.spoil(data, rng)[:most]
+            return target.corrupt(data, rng)[:most]
         except Exception:
             return atheris.Mutate(data, most)[:most]
 

@@ -1,4 +1,4 @@
-"""How the fuzzer spoils a valid input: bytes, text tokens, members of a zip, command lines."""
+"""How the fuzzer corrupts a valid input: bytes, text tokens, members of a zip, command lines."""
 
 import io
 import json
@@ -67,7 +67,7 @@ _ARRAYS: tuple[np.ndarray, ...] = (
 )
 
 
-def spoil_bytes(data: bytes, rng: random.Random) -> bytes:
+def corrupt_bytes(data: bytes, rng: random.Random) -> bytes:
     """Flip, set, drop, repeat, move or insert bytes, one to four times."""
     content = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -95,10 +95,10 @@ def spoil_bytes(data: bytes, rng: random.Random) -> bytes:
     return bytes(content)
 
 
-def spoil_text(data: bytes, rng: random.Random) -> bytes:
+def corrupt_text(data: bytes, rng: random.Random) -> bytes:
     """Replace, drop, repeat or swap words of text; sometimes bytes."""
     if rng.random() < 0.3:
-        return spoil_bytes(data, rng)
+        return corrupt_bytes(data, rng)
     lines = [line.split(b" ") for line in data.split(b"\n")]
     for _ in range(rng.choice((1, 1, 2, 3))):
         line = rng.choice(lines)
@@ -137,12 +137,12 @@ def packed(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> 
     return buffer.getvalue()
 
 
-def spoil_json(text: bytes, rng: random.Random) -> bytes:
+def corrupt_json(text: bytes, rng: random.Random) -> bytes:
     """Replace, drop or add a value somewhere in a JSON text."""
     try:
         document = json.loads(text)
     except ValueError:
-        return spoil_bytes(text, rng)
+        return corrupt_bytes(text, rng)
     holder: Any = {"": document}
     place: Any = ""
     while isinstance(holder[place], dict | list) and holder[place] and rng.random() < 0.75:
@@ -158,7 +158,7 @@ def spoil_json(text: bytes, rng: random.Random) -> bytes:
     return json.dumps(document if place != "" else holder[""]).encode()
 
 
-def spoil_array(content: bytes, rng: random.Random) -> bytes:
+def corrupt_array(content: bytes, rng: random.Random) -> bytes:
     """Change a .npy member: its numbers, its type, or bytes of it."""
     kind = rng.randrange(4)
     if kind == 0:
@@ -166,7 +166,7 @@ def spoil_array(content: bytes, rng: random.Random) -> bytes:
     try:
         array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     except Exception:
-        return spoil_bytes(content, rng)
+        return corrupt_bytes(content, rng)
     if kind == 1 and array.size and array.dtype.kind in "iuf":
         array = array.copy()
         at = rng.randrange(array.size)
@@ -176,13 +176,13 @@ def spoil_array(content: bytes, rng: random.Random) -> bytes:
         return npy(array)
     if kind == 2 and array.ndim == 1:
         return npy(rng.choice((array[:-1], np.concatenate([array, array]), array[::-1].copy())))
-    return spoil_bytes(content, rng)
+    return corrupt_bytes(content, rng)
 
 
-def spoil_npz(data: bytes, rng: random.Random) -> bytes:
+def corrupt_npz(data: bytes, rng: random.Random) -> bytes:
     """Change a member and pack anew, so that no CRC tells; sometimes bytes of the zip itself."""
     if rng.random() < 0.25:
-        return spoil_bytes(data, rng)
+        return corrupt_bytes(data, rng)
     members = members_of(data)
     for _ in range(rng.choice((1, 1, 2))):
         name = rng.choice(list(members))
@@ -196,24 +196,24 @@ def spoil_npz(data: bytes, rng: random.Random) -> bytes:
         elif kind == 2:
             members[name] = members[rng.choice(list(members))]
         else:
-            members[name] = spoil_array(members[name], rng)
+            members[name] = corrupt_array(members[name], rng)
         if not members:
             break
     return packed(members, rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
 
 
-def spoil_archive(data: bytes, rng: random.Random) -> bytes:
+def corrupt_archive(data: bytes, rng: random.Random) -> bytes:
     """Change the header's JSON or an array of a file of ours; half the time mend the checksum."""
     if rng.random() < 0.2:
-        return spoil_npz(data, rng)
+        return corrupt_npz(data, rng)
     members = members_of(data)
     for _ in range(rng.choice((1, 1, 2))):
         name = rng.choice(("header.npy", "header.npy", *members))
         if name == "header.npy":
             text = np.lib.format.read_array(io.BytesIO(members[name])).tobytes()
-            members[name] = npy(np.frombuffer(spoil_json(text, rng), np.uint8))
+            members[name] = npy(np.frombuffer(corrupt_json(text, rng), np.uint8))
         else:
-            members[name] = spoil_array(members[name], rng)
+            members[name] = corrupt_array(members[name], rng)
     if rng.random() < 0.7:
         plain = {name.removesuffix(".npy"): part for name, part in members.items()}
         plain.pop("sha256", None)
@@ -221,7 +221,7 @@ def spoil_archive(data: bytes, rng: random.Random) -> bytes:
     return packed(members)
 
 
-def spoil_folder(data: bytes, rng: random.Random) -> bytes:
+def corrupt_folder(data: bytes, rng: random.Random) -> bytes:
     """Change a file of a folder, packed as a zip for the fuzzer's sake."""
     members = members_of(data)
     name = rng.choice(list(members))
@@ -229,9 +229,9 @@ def spoil_folder(data: bytes, rng: random.Random) -> bytes:
     if kind == 0:
         del members[name]
     elif name.endswith(".json") and kind < 7:
-        members[name] = spoil_json(members[name], rng)
+        members[name] = corrupt_json(members[name], rng)
     else:
-        members[name] = rng.choice((spoil_array, spoil_bytes))(members[name], rng)
+        members[name] = rng.choice((corrupt_array, corrupt_bytes))(members[name], rng)
     return packed(members)
 
 
@@ -298,7 +298,7 @@ _OPTIONS = {
 _COUNTS = ("0", "-1", "1", "3", "40", "1e3", "nan", "", "5000", "1000000000000", "9" * 30, "2.5")
 
 
-def spoil_command(data: bytes, rng: random.Random) -> bytes:
+def corrupt_command(data: bytes, rng: random.Random) -> bytes:
     """Add, drop, repeat or change arguments of a command line (a JSON list)."""
     arguments = json.loads(data)
     for _ in range(rng.choice((1, 1, 2, 3))):

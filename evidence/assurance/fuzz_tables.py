@@ -18,7 +18,7 @@ from typing import Any
 from dplasso.data.tables.arrow import HashedCategories, ListColumns, arrow_source
 from dplasso.data.text.reader import TextHashing, text_source
 from dplasso.errors import DataError, LedgerError
-from evidence.assurance import fuzz_mutations as spoil
+from evidence.assurance import fuzz_mutations as corrupt
 
 _MEMORY = 1 << 20
 _ROWS = ([3, 0], [], [7], [1, 2, 9], [])
@@ -37,10 +37,10 @@ def _named(data: bytes) -> tuple[str, bytes]:
     return (name, rest) if bar else ("", data)
 
 
-def spoil_named(data: bytes, rng: random.Random) -> bytes:
-    """Spoil the bytes behind the suffix."""
+def corrupt_named(data: bytes, rng: random.Random) -> bytes:
+    """Corrupt the bytes behind the suffix."""
     name, rest = _named(data)
-    change = spoil.spoil_text if name in (".csv", ".tsv", ".jsonl") else spoil.spoil_bytes
+    change = corrupt.corrupt_text if name in (".csv", ".tsv", ".jsonl") else corrupt.corrupt_bytes
     return name.encode() + b"|" + change(rest, rng)
 
 
@@ -49,7 +49,7 @@ def spoil_named(data: bytes, rng: random.Random) -> bytes:
 
 @cache
 def table_seeds() -> list[bytes]:
-    """Give one table in both formats, compressed or not."""
+    """Return one table in both formats, compressed or not."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -122,7 +122,7 @@ def _rows_of(block: Any) -> list[tuple[Any, Any]]:
 
 
 def text_seeds() -> list[bytes]:
-    """Give small files of texts in each of the formats."""
+    """Return small files of texts in each of the formats."""
     lines = [("1", 'The film was good, "very" good'), ("0", "bad\nfilm"), ("1", "")]
     seeds = []
     for suffix, delimiter in ((".csv", ","), (".tsv", "\t")):
@@ -181,7 +181,7 @@ def _numbers(labels: list[str]) -> list[float] | None:
 
 @cache
 def ledger_seeds() -> list[bytes]:
-    """Give two ledgers as the bytes of their files: one new, one with charges of all states."""
+    """Return two ledgers as the bytes of their files: one new, one with charges of all states."""
     import tempfile
 
     from dplasso.privacy.ledger import add_dataset, charge_of, create_ledger, finish, reserve

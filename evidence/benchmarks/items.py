@@ -24,7 +24,7 @@ from evidence.cells import Cell, failed, kept, machines
 from evidence.datasets import Spec
 from evidence.items import Item, Recipe, Settings
 from evidence.options import options_of
-from evidence.report import measured_on, report_markdown, write_files, write_item
+from evidence.report import measured_on, picture, report_markdown, write_files
 
 CONFIG = Path(__file__).with_name("config.toml")
 
@@ -108,7 +108,7 @@ ITEMS = {
     name: Recipe(partial(_cells, name, module), partial(_present, name, module))
     for name, module in COMPARISONS.items()
 } | {
-    name: options_of(name, module)
+    name: options_of(name, module, machine=True)
     for name, module in (
         ("selection", selection),
         ("reading", reading),
@@ -131,7 +131,11 @@ def publish(
         for cell in recipe.cells(settings)
         if (content := kept(cell, folder))
     ]
-    files = {item.name: write_item(item, folder, ("png",)) for item in items}
+    files = {
+        item.name: write_files({"png": picture(item, "png")}, folder, item.name)
+        for item in items
+        if item.draw
+    }
     title = f"Benchmarks ({'quick' if settings.quick else 'full'})"
     text = report_markdown(title, [measured_on(machines(contents))], every)
     return files | {"report": write_files({"md": text.encode()}, folder, "report")}

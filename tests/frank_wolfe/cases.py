@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.sparse as sp
+from evidence.reference.draws import fill
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.gradient import margin_scale
@@ -19,7 +20,6 @@ from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.counters import new_counters
 from dplasso.selection.forced import forced_state
-from selection.drivers import fill
 
 
 def dense_rows(n_rows, n_columns, seed, *, density=0.3, spread=1.5):

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from evidence.reference.draws import change, draw, fill
+from evidence.reference.gradients import HARD, LIMIT
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
@@ -7,8 +9,6 @@ from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from reference import first_largest
-from selection.cases import HARD, LIMIT
-from selection.drivers import change, draw, fill
 
 EXACT = {
     "argmax": lambda n_columns: ArgmaxState(new_counters()),

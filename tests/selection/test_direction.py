@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from evidence.reference.draws import change, change_together, draw, fill
+from evidence.reference.gradients import SHARE
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
@@ -10,8 +12,6 @@ from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState, LaplaceState
-from selection.cases import SHARE
-from selection.drivers import change, change_together, draw, fill
 
 # At a thousand nats a share the steepest vertex wins.
 STEEP = 1000.0 / SHARE

@@ -1,4 +1,6 @@
-"""Compiled loops around the contract's functions, and the check of what they draw."""
+"""The closed form of every selection, loops that draw, and the check of what they draw."""
+
+from decimal import Decimal, localcontext
 
 import numpy as np
 from numba import njit
@@ -90,3 +92,27 @@ def p_value(counts, probabilities):
         return exact
     approximate = chi2.sf(((observed - expected) ** 2 / expected).sum(), observed.size - 1)
     return min(1.0, 2.0 * min(exact, float(approximate)))
+
+
+def vertex_weights(alpha, exponent, *, signed=True):
+    """Return Decimals [(weight of -e_j, weight of +e_j), ...], to 60 digits, largest near 1."""
+    with localcontext() as context:
+        context.prec = 60
+        context.Emin, context.Emax = -(10**17), 10**17
+        largest = max(abs(int(a)) for a in alpha)
+        scale = Decimal(exponent)
+        pairs = []
+        for a in map(int, alpha):
+            if signed:
+                pairs.append(tuple((scale * (s * a - largest)).exp() for s in (1, -1)))
+            else:
+                weight = (scale * (abs(a) - largest)).exp()
+                pairs.append((weight, Decimal(0)) if a >= 0 else (Decimal(0), weight))
+        return pairs
+
+
+def vertex_probabilities(alpha, exponent, *, signed=True):
+    """Return the closed form of every selection as an array (D, 2); see `vertex_weights`."""
+    pairs = vertex_weights(alpha, exponent, signed=signed)
+    total = sum(a + b for a, b in pairs)
+    return np.array([[float(a / total), float(b / total)] for a, b in pairs])
