@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from evidence.assurance.fuzz_modules import COVERED
+from evidence.assurance.fuzz_coverage import COVERED
 from evidence.assurance.fuzz_targets import Target, input_of, targets
 
 _PATIENCE = 120.0  # seconds for one input, which may have to compile on a busy machine
@@ -39,7 +39,7 @@ _ENOUGH_FAILURES = 50
 
 @dataclass
 class Tally:
-    """What became of a target's inputs; `by_coverage` of them made by the coverage-guided fuzzer."""
+    """What became of a target's inputs, `by_coverage` of them made by the guided fuzzer."""
 
     inputs: int = 0
     accepted: int = 0

@@ -24,27 +24,10 @@ TOKENS = (
     *(b"\xe2\x80\xa8", b"\xd9\xa1", b"\xc2\xb2", b"\t", b" ", b"PK\x03\x04", b"\x1f\x8b"),
 )
 _HOSTILE: tuple[Any, ...] = (
-    *(
-        None,
-        True,
-        False,
-        0,
-        -1,
-        1,
-        2,
-        10**18,
-        2**63,
-        -(2**63),
-        10**400,
-        0.5,
-        -0.0,
-        1e308,
-        "",
-        "inf",
-    ),
-    *("nan", "\x00", "é", "a" * 300, [], {}, [[]], {"float": "nan"}, {"labels": {}}, [1, 2, 3]),
-    *({"float": "inf"}, {"labels": {"dtype": "O", "values": [0, 1]}}, {"dtype": "<i8"}, "<V8"),
-    *({"dtype": "|O", "values": [0, 1]}, {"dtype": "<f8", "values": [0, 1]}, 1e-320, 3),
+    *(None, True, False, 0, -1, 1, 2, 10**18, 2**63, -(2**63), 10**400, 0.5, -0.0, 1e308, ""),
+    *("inf", "nan", "\x00", "é", "a" * 300, [], {}, [[]], {"float": "nan"}, {"labels": {}}),
+    *([1, 2, 3], {"float": "inf"}, {"labels": {"dtype": "O", "values": [0, 1]}}, "<V8", 1e-320, 3),
+    *({"dtype": "<i8"}, {"dtype": "|O", "values": [0, 1]}, {"dtype": "<f8", "values": [0, 1]}),
 )
 _ARRAYS: tuple[np.ndarray, ...] = (
     np.zeros(0, np.int64),
@@ -235,63 +218,42 @@ def corrupt_folder(data: bytes, rng: random.Random) -> bytes:
     return packed(members)
 
 
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 _NUMBERS = (
-    *("0", "-1", "1", "2", "0.5", "1e-9", "nan", "inf", "-inf", "1e309", "1e-320", "abc", "", " "),
-    *("0x10", "１", "1_000", "99999999999999999999", "-0", "+3", "1e-300", "1,2", "none", "7"),
+    *_split(
+        "0 -1 1 2 0.5 1e-9 nan inf -inf 1e309 1e-320 abc 0x10 １ 1_000 99999999999999999999 -0 "
+        "+3 1e-300 1,2 none 7"
+    ),
+    *("", " "),
 )
 _FILES = (
-    *("train.svm", "test.svm", "data.npz", "model.npz", "kept", "missing.svm", ".", "", "-"),
-    *(
-        "team.ledger",
-        "data.store",
-        "/dev/null",
-        "new.npz",
-        "new.json",
-        "none/x.npz",
-        "train.svm.gz",
-        "a\nb",
-        "ü.svm",
-        "empty",
+    *_split(
+        "train.svm test.svm data.npz model.npz kept missing.svm . - team.ledger data.store "
+        "/dev/null new.npz new.json none/x.npz train.svm.gz ü.svm empty"
     ),
+    *("", "a\nb"),
 )
 _WORDS = (
-    *("sparse", "standard", "bucket", "heap", "argmax", "noisy-max", "big-little", "paper"),
-    *(
-        "exponential",
-        "add-remove",
-        "replace-one",
-        "0,1",
-        "-1,1",
-        "1,-1",
-        "a,b",
-        "1",
-        ",",
-        "--",
-        "é",
+    *_split(
+        "sparse standard bucket heap argmax noisy-max big-little paper exponential add-remove "
+        "replace-one 0,1 -1,1 1,-1 a,b 1 , -- é"
     ),
 )
 _OPTIONS = {
-    "number": (
-        *("--epsilon", "--delta", "--feature-bound", "--features", "--seed", "--l1-radius"),
-        *("--drift-tol", "--checkpoint-seconds"),
+    "number": _split(
+        "--epsilon --delta --feature-bound --features --seed --l1-radius --drift-tol "
+        "--checkpoint-seconds"
     ),
-    "count": ("--n-iter", "--jobs"),
-    "file": (
-        *("--labels", "--test", "--test-labels", "--model", "--statement", "--checkpoint"),
-        *("--out", "--output", "--ledger"),
+    "count": _split("--n-iter --jobs"),
+    "file": _split(
+        "--labels --test --test-labels --model --statement --checkpoint --out --output --ledger"
     ),
-    "word": (
-        "--dataset",
-        "--solver",
-        "--selector",
-        "--mechanism",
-        "--neighbors",
-        "--classes",
-        "--bogus",
-    ),
-    "flag": (
-        *("--binarize", "--zero-based", "--no-intercept", "--force", "--json", "--resume"),
-        *("--help", "-h", "--proba", "--verify"),
+    "word": _split("--dataset --solver --selector --mechanism --neighbors --classes --bogus"),
+    "flag": _split(
+        "--binarize --zero-based --no-intercept --force --json --resume --help -h --proba --verify"
     ),
 }
 # No counts that would honestly keep the machine busy for minutes.

@@ -33,37 +33,26 @@ from dplasso.errors import CheckpointError, DataError, ModelFileError
 from dplasso.model import read_parts, write_parts
 from evidence.assurance import fuzz_mutations as corrupt
 from evidence.assurance.fuzz_tables import (
+    Misread,
     check_ledger,
     check_table,
     check_text,
     corrupt_named,
     ledger_seeds,
+    refused,
     table_seeds,
     text_seeds,
 )
 from evidence.reference.svmlight import BadLineError, svmlight_records
 
 
-class Misread(Exception):  # noqa: N818
-    """An input was taken for something it is not, or refused without saying why."""
-
-
 @dataclass(frozen=True)
 class Target:
     """One thing to fuzz.
 
-    Attributes
-    ----------
-    name : str
-        In reports.
-    share : int
-        Of the inputs, relative to the other targets.
-    seeds : callable
-        Gives the valid inputs that are corrupted.
-    corrupt : callable
-        Corrupts one.
-    check : callable
-        Takes an input and an empty folder; returns "accepted" or "refused".
+    `share` is that of the inputs, relative to the other targets; `seeds` are the valid inputs,
+    `corrupt` changes one, and `check` takes an input and an empty folder and returns "accepted" or
+    "refused".
     """
 
     name: str
@@ -84,13 +73,6 @@ def input_of(target: Target, seed: int, index: int) -> bytes:
             # What is no zip or JSON any more is corrupted as bytes.
             data = corrupt.corrupt_bytes(data, rng)
     return data
-
-
-def _refused(error: Exception, path: Path) -> str:
-    text = str(error)
-    if "\n" in text or not text or path.name not in text:
-        raise Misread(f"refused with {text!r}")
-    return "refused"
 
 
 # --- svmlight ----------------------------------------------------------------------------
@@ -139,7 +121,7 @@ def _svmlight(data: bytes, path: Path, text: bytes | None) -> str:
                 raise Misread(f"a good file was refused: {error}") from error
         elif line and f"line {line}:" not in str(error) and "the content is" not in str(error):
             raise Misread(f"line {line} is the bad one: {error}") from error
-        return _refused(error, path)
+        return refused(error, path)
     if records is None:
         raise Misread("a bad file was read")
     _same_records(X, y, records, path)
@@ -193,7 +175,7 @@ def _check_compressed(data: bytes, folder: Path) -> str:
     try:
         read_svmlight(path)
     except DataError as error:
-        return _refused(error, path)
+        return refused(error, path)
     raise Misread("a damaged stream was read")
 
 
@@ -243,7 +225,7 @@ def _check_npz(data: bytes, folder: Path) -> str:
     try:
         X, y = read_npz(path)
     except DataError as error:
-        return _refused(error, path)
+        return refused(error, path)
     if X.indices.size and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
         raise Misread("a column is out of range")
     if X.shape[0] != y.size or X.indptr[-1] != X.data.size or not np.isfinite(X.data).all():
@@ -336,7 +318,7 @@ def _check_archive(
     try:
         parts = read(path)
     except error_class as error:
-        return _refused(error, path)
+        return refused(error, path)
     taken = parts.transcript
     last = parts.n_features + int(bool(parts.params.get("fit_intercept")))
     if len(taken) and not (taken.vertex.min() >= 0 and taken.vertex.max() < last):
@@ -358,7 +340,7 @@ def _check_model(data: bytes, folder: Path) -> str:
         try:
             model = load(path)
         except ModelFileError as error:
-            return _refused(error, path)
+            return refused(error, path)
         if not np.isfinite(model.coef_.data).all():
             raise Misread("the weights are not finite")
     return outcome
@@ -411,7 +393,7 @@ def _check_store(data: bytes, folder: Path) -> str:
         store = open_store(path, verify=True)
         X = store.X.tocsr()
     except DataError as error:
-        return _refused(error, path)
+        return refused(error, path)
     for seed in _store_seeds():
         whole = folder / "whole.store"
         shutil.rmtree(whole, ignore_errors=True)

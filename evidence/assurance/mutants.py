@@ -10,8 +10,8 @@ test runs against the copy in a process of its own. The mutant is *caught* if th
 assertion, *missed* if it passes, and *broken* if anything else happens: a mutant that merely stops
 the program proves nothing about the test. The same tests must pass on an unchanged copy.
 
-The broken implementations of `evidence.assurance.audited` are in the same count: each is audited,
-and caught if the audit refutes its claim.
+The broken implementations of ``tests/audit/mutants.py`` are in the same count: each is audited, and
+caught if its test sees the audit refute the claim.
 """
 
 import contextlib
@@ -57,6 +57,7 @@ class Mutant:
 
 MUTANTS = tuple(Mutant(**entry) for entry in _PLANTED["mutant"])
 AUDITED: tuple[dict[str, Any], ...] = tuple(_PLANTED["audited"])
+SOUND: tuple[str, ...] = tuple(_PLANTED["sound"])
 # What takes longest begins first.
 WEIGHTS = {"step": 4.0, "leak": 3.0, "audit": 2.0}
 
@@ -122,16 +123,16 @@ def copied_package(mutant: Mutant | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _run_tests(folder: str, tests: list[str], compiled: bool, answer: Any) -> None:
+def _run_tests(folder: Path, scratch: Path, tests: list[str], compiled: bool, answer: Any) -> None:
     """Run tests against the package in `folder`; the body of a forked process."""
-    log = os.open(Path(folder) / "log.txt", os.O_WRONLY | os.O_CREAT)
+    log = os.open(scratch / "log.txt", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.chdir(ROOT)
-    sys.path.insert(0, folder)
-    os.environ["PYTHONPATH"] = folder
+    sys.path.insert(0, str(folder))
+    os.environ["PYTHONPATH"] = str(folder)
     # Failing examples found in a mutant are not worth keeping.
-    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(folder) / "hypothesis")
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(scratch / "hypothesis")
     for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "NUMBA_CACHE_DIR"):
         os.environ.pop(name, None)
     import pytest
@@ -157,25 +158,35 @@ def _run_tests(folder: str, tests: list[str], compiled: bool, answer: Any) -> No
 
 def run_tests(mutant: Mutant | None, tests: Iterable[str], compiled: bool) -> Outcome:
     """Run tests on a copy of the package, with a bug or without; kernels as plain Python or not."""
+    with copied_package(mutant) as folder:
+        return _in_fork(folder, folder, list(tests), compiled)
+
+
+def _in_fork(folder: Path, scratch: Path, tests: list[str], compiled: bool) -> Outcome:
     for name in _HEAVY:
         import_module(name)
     began = time.perf_counter()
     context = multiprocessing.get_context("fork")
-    with copied_package(mutant) as folder:
-        receiver, sender = context.Pipe(duplex=False)
-        given = (str(folder), list(tests), compiled, sender)
-        process = context.Process(target=_run_tests, args=given)
-        process.start()
-        sender.close()
-        verdict, words = "broken", f"no answer in {LIMIT_SECONDS:.0f} seconds"
-        if receiver.poll(LIMIT_SECONDS):
-            with contextlib.suppress(EOFError):
-                verdict, words = receiver.recv()
-        process.join(5.0)
-        if process.is_alive():
-            process.kill()
-            process.join()
+    receiver, sender = context.Pipe(duplex=False)
+    given = (folder, scratch, tests, compiled, sender)
+    process = context.Process(target=_run_tests, args=given)
+    process.start()
+    sender.close()
+    verdict, words = "broken", f"no answer in {LIMIT_SECONDS:.0f} seconds"
+    if receiver.poll(LIMIT_SECONDS):
+        with contextlib.suppress(EOFError):
+            verdict, words = receiver.recv()
+    process.join(5.0)
+    if process.is_alive():
+        process.kill()
+        process.join()
     return Outcome(verdict, round(time.perf_counter() - began, 2), words)
+
+
+def run_audit(test: str) -> Outcome:
+    """Run a test of an audit on the package as it is: "missed" if it passes."""
+    with tempfile.TemporaryDirectory() as scratch:
+        return _in_fork(SOURCE.parent, Path(scratch), [test], compiled=True)
 
 
 def run_controls(mutants: Iterable[Mutant]) -> dict[str, Outcome]:
@@ -210,25 +221,27 @@ def measure(*, fast: bool, only: str, area: str) -> dict[str, Any]:
         for entry in AUDITED
         if (entry.get("fast") or not fast) and only in entry["name"] and area in ("", "audit")
     ]
-    controls = {name: vars(outcome) for name, outcome in run_controls(chosen).items()}
+    controls = run_controls(chosen)
     entries = []
     for mutant in chosen:
         outcome = run_tests(mutant, [mutant.test], mutant.compiled)
         about = {key: getattr(mutant, key) for key in ("name", "area", "planted", "test")}
         entries.append(about | vars(outcome))
-    if audited:
-        # After the forks: a process that has imported the package cannot import a copy of it.
-        from evidence.assurance.audited import run_audit, run_audit_controls
-
-        controls["audits of the sound implementation"] = run_audit_controls(audited)
-        entries += [run_audit(entry) for entry in audited]
-    clean = all(told["verdict"] == "missed" for told in controls.values())
+    # A broken thing is caught where the test passes that sees it refuted.
+    turned = {"missed": "caught", "caught": "missed"}
+    for entry in audited:
+        about = {key: entry[key] for key in ("name", "planted", "test")} | {"area": "audit"}
+        outcome = run_audit(entry["test"])
+        entries.append(about | vars(outcome) | {"verdict": turned.get(outcome.verdict, "broken")})
+    if audited and not fast:
+        controls |= {test: run_audit(test) for test in SOUND}
+    clean = all(outcome.verdict == "missed" for outcome in controls.values())
     caught = [entry["verdict"] for entry in entries].count("caught")
     return {
         "planted": len(entries),
         "caught": caught,
         "unchanged_copy_passes": clean,
-        "controls": controls,
+        "controls": {name: vars(outcome) for name, outcome in controls.items()},
         "passed": clean and caught == len(entries) > 0,
         "seconds": round(time.perf_counter() - began, 1),
         "mutants": entries,
@@ -247,7 +260,9 @@ def section(results: list[dict[str, Any]]) -> list[str]:
         for name, told in one["controls"].items():
             if told["verdict"] != "missed":
                 parts.append(f"unchanged, {name}: {told['verdict']} {told['words']}")
-        for entry in one["mutants"]:
-            if entry["verdict"] != "caught":
-                parts.append(f"{entry['verdict']}: {entry['name']}: {entry['words']}")
+        parts += [
+            f"{entry['verdict']}: {entry['name']}: {entry['words']}"
+            for entry in one["mutants"]
+            if entry["verdict"] != "caught"
+        ]
     return parts

@@ -48,7 +48,8 @@ LAYOUTS = {
     "popular columns first": (True, True),
 }
 
-# The functions that a fit calls are globals of `fit_module`: calls whose public arguments are recorded, and calls whose results are.
+# The functions that a fit calls are globals of `fit_module`. Calls whose public arguments are
+# recorded, and calls whose results are.
 _WATCHED_ARGUMENTS = ("build_problem", "make_selector", "solve", "make_statement")
 _WATCHED_RESULTS = ("build_mechanism",)
 # Arguments of theirs that are the private data themselves.

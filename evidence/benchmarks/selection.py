@@ -22,7 +22,6 @@ from dplasso.selection.contract import granularity, rebuild, select, update_many
 from dplasso.selection.counters import MOVES, TRIES, VARIATES, new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState
-from evidence.benchmarks.heap import heap_pops
 from evidence.items import Table
 from evidence.report import plain, seconds_text
 from evidence.timing import seconds
@@ -185,7 +184,7 @@ def compare(n_columns, weights, rounds, rng):
         nothing = np.zeros(0, dtype=np.int64)
         return nothing, nothing, iterations_per_batch(name, n_columns, rounds)
 
-    def draw(selector, columns, changes, units):  # noqa: ARG001
+    def draw(selector, columns, changes, units):
         draw_only(selector, alpha, stream, units)
 
     for name, value in median_times(selectors, alpha, rounds, no_changes, draw).items():
@@ -202,7 +201,7 @@ def compare(n_columns, weights, rounds, rng):
             columns = touched_columns(n_columns, units * touched, rng)
             return columns, small_changes(columns.size, rng), units
 
-        def run(selector, columns, changes, units, touched=touched):  # noqa: ARG001
+        def run(selector, columns, changes, units, touched=touched):
             iterate(selector, alpha, stream, columns, changes, touched)
 
         times = median_times(selectors, alpha, rounds, changes_of_iterations, run)
@@ -215,7 +214,7 @@ def compare(n_columns, weights, rounds, rng):
         def changes_alone(_, columns_of=columns_of, count=count):
             return columns_of(n_columns, count, rng), small_changes(count, rng), count
 
-        def change(selector, columns, changes, units):  # noqa: ARG001
+        def change(selector, columns, changes, units):
             if selector is None:
                 bare(alpha, columns, changes)
             else:
@@ -287,8 +286,7 @@ def measure(*, rounds: int = 7, max_columns: int = 10**8) -> dict[str, Any]:
         for weights in WEIGHTS
     ]
     grows = {name: fitted_exponent(runs, name, "draw") for name in ("bucket", "big-little")}
-    heap = heap_pops(rounds < 7)
-    return {"runs": runs, "ratios": ratios(runs), "exponents": grows, "heap": heap}
+    return {"runs": runs, "ratios": ratios(runs), "exponents": grows}
 
 
 def section(results: list[dict[str, Any]]) -> list[str | Table]:
@@ -316,7 +314,6 @@ def section(results: list[dict[str, Any]]) -> list[str | Table]:
         for what, value in values.items()
     ]
     told.append(f"- draw of big-little grows like D^{report['exponents']['big-little']}")
-    told.append(f"- heap: {report['heap']}")
     return [Table(["columns, weights", "structure", *columns], rows), "\n".join(told)]
 
 

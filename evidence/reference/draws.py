@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from scipy.stats import binom, chi2
 
-from dplasso.selection.contract import granularity, rebuild, select, update, update_many
+from dplasso.selection.contract import granularity, rebuild, select, update
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
 ALARM = 1e-6
@@ -41,22 +41,6 @@ def change(selector, alpha, coordinates, values):
         alpha[k] = new
         if (old ^ new) >> report_shift:
             update(selector, alpha, k, old, new)
-
-
-@njit
-def change_together(selector, alpha, coordinates, values):
-    """Set gradients, each coordinate once, and tell the structure of all together."""
-    report_shift = granularity(selector)
-    changed, before = np.empty_like(coordinates), np.empty_like(values)
-    count = 0
-    for i in range(coordinates.size):
-        k = coordinates[i]
-        old = alpha[k]
-        alpha[k] = values[i]
-        if (old ^ values[i]) >> report_shift:
-            changed[count], before[count] = k, old
-            count += 1
-    update_many(selector, alpha, changed, before, count)
 
 
 def count_vertices(n_columns, vertex, sign):

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from evidence.assurance.broken import settings
 
+from audit import mutants
+from audit.mutants import settings
 from dplasso.audit import (
     Claim,
     Target,
@@ -17,7 +18,6 @@ from dplasso.audit import (
     collect,
 )
 from dplasso.audit.targets import estimator_target, solver_target
-from evidence.assurance import broken as mutants
 
 # Every audit below is told this; where the claim is true it fails by chance that seldom.
 ALARM = 1e-6

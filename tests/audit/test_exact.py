@@ -5,10 +5,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from evidence.assurance.broken import settings
 from scipy.special import expit, logsumexp
 from scipy.stats import chisquare
 
+from audit import mutants
+from audit.mutants import settings
 from dplasso.audit import (
     Claim,
     Target,
@@ -21,7 +22,6 @@ from dplasso.audit import (
 from dplasso.audit.problems import make_data
 from dplasso.audit.targets import solver_target
 from dplasso.privacy.randomness import stream_from_key
-from evidence.assurance import broken as mutants
 
 
 def audits(target):

@@ -2,8 +2,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from evidence.assurance.broken import settings
 
+from audit.mutants import settings
 from dplasso.audit import Claim, Target, audit_one_run, many_canaries
 from dplasso.audit.one_run import canary_scores, guess
 from dplasso.audit.targets import estimator_target

@@ -4,9 +4,9 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from evidence.assurance.broken import settings
 from matplotlib.image import imread
 
+from audit.mutants import settings
 from dplasso.audit import Plan, claim_of, make_report, run_audits
 from dplasso.audit.plot import allowed_power, audit_picture
 from dplasso.audit.targets import builder
