@@ -85,14 +85,16 @@ def describe_machine() -> dict[str, Any]:
 
 
 def machine_line(machine: dict[str, Any]) -> str:
-    """Write a machine description in one line."""
+    """Return a machine description in one line; what is not known is left out."""
     versions = ", ".join(
         f"{name} {number or '(none)'}" for name, number in machine["versions"].items()
     )
-    cache = (
-        f", {machine['last_level_cache']} last-level cache" if machine["last_level_cache"] else ""
+    known = (
+        (machine["processor"], "{}"),
+        (machine["cores"], "{} cores"),
+        (machine["last_level_cache"], "{} last-level cache"),
+        (machine["memory_gib"], "{} GiB"),
+        (machine["system"], "{}"),
+        (machine["python"], "Python {}"),
     )
-    return (
-        f"{machine['processor']}, {machine['cores']} cores{cache}, {machine['memory_gib']} GiB, "
-        f"{machine['system']}, Python {machine['python']}; {versions}"
-    )
+    return f"{', '.join(text.format(value) for value, text in known if value)}; {versions}"
