@@ -1,12 +1,21 @@
 """The paper's tables and figures by name."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evidence.items import Item, Recipe, Settings
+from evidence.items import ROOT, Item, Recipe, Settings, Table
 from evidence.paper import figures, table1, table2, table3, table4
 from evidence.published import PAPER
-from evidence.report import measured_on, report_html, report_markdown, write_files, write_item
+from evidence.report import (
+    markdown_table,
+    measured_on,
+    report_html,
+    report_markdown,
+    write_files,
+    write_item,
+)
+from evidence.runner import published
 
 ITEMS = {
     "table1": Recipe(table1.cells, table1.present),
@@ -29,11 +38,25 @@ ABOUT = (
 )
 
 
+def fill(page: str, items: Sequence[Item]) -> str:
+    """Replace the tables of docs/paper.md that stand between ``<!-- table3 -->`` and the end."""
+    for item in items:
+        table = next(markdown_table(part) for part in item.parts if isinstance(part, Table))
+        shown = f"<!-- {item.name} -->\n{table}\n<!-- end -->"
+        marks = rf"<!-- {item.name} -->\n.*?<!-- end -->"
+        page = re.sub(marks, lambda _, text=shown: text, page, flags=re.DOTALL)
+    return page
+
+
 def publish(
     items: Sequence[Item], _settings: Settings, folder: Path
 ) -> Mapping[str, Mapping[str, Path]]:
     """Write the files of each item and, where all are there, the report; return the paths."""
     files = {item.name: write_item(item, folder) for item in items}
+    if folder == published("paper"):
+        about = ROOT / "docs" / "paper.md"
+        filled = fill(about.read_text(), items).encode()
+        files["page"] = write_files({"md": filled}, about.parent, about.stem)
     if len(items) == len(ITEMS):
         parts = ABOUT, measured_on()
         texts = {

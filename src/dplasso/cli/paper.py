@@ -137,11 +137,11 @@ def paper(
 ) -> None:
     """Reproduce the paper's tables and figures, with what is wrong in them."""
     import_evidence()
-    from evidence import runner
     from evidence.datasets import find_sources
     from evidence.items import Settings
 
     from dplasso.cli.files import check_directory
+    from evidence import runner
 
     module = runner.open_list("paper")
     names = runner.item_names(module, item)

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from evidence.paper.datasets import DatasetCache, find_sources, held_out
-from evidence.paper.published import NAMES, TABLE2
+from evidence.datasets import DatasetCache, find_sources, held_out
+from evidence.published import NAMES, TABLE2
 
 from datasets.file_server import serving
 from dplasso.data.blocks import block_source
@@ -54,7 +54,7 @@ def test_folder_that_is_no_store_is_refused(tmp_path):
 
 def test_twin_by_scale():
     first, second = find("rcv1@0.02", "news20", twin=True, scale=0.001)
-    assert (first.label, first.published, first.kind) == ("rcv1-twin", "rcv1", "twin")
+    assert (first.label, first.published, first.kind) == ("rcv1-twin", "rcv1", "synthetic")
     assert second.identity == {"twin": "news20", "scale": 0.001, "seed": 0}
     X, y = DatasetCache().take(first)
     assert X.shape == (405, 945)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evidence.paper.datasets import find_sources
-from evidence.paper.items import Settings
-from evidence.paper.published import NAMES
+from evidence.datasets import find_sources
+from evidence.items import Settings
+from evidence.published import NAMES
 
 from dplasso.datasets import catalog
 

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from evidence.benchmarks.competitors import Training, frank_wolfe, own_parameters, product_seconds
-from evidence.benchmarks.config import CONFIG, KINDS, ConfigError, read_config
-from evidence.benchmarks.datasets import Context, load
-from evidence.benchmarks.gap import true_gap
-from evidence.benchmarks.machine import describe_machine, machine_line
-from evidence.benchmarks.report import COMPARISONS, add_case, read_results
-from evidence.benchmarks.run import main, measure_case
-from evidence.benchmarks.tables import ratio, seconds_text, table
-from evidence.benchmarks.timing import LoopTime, StepClock, interleave, middle, time_fit, time_steps
+from evidence.benchmarks.items import COMPARISONS, ITEMS, read_config
+from evidence.cells import call_apart
+from evidence.datasets import Spec, load_spec
+from evidence.items import Settings, Table
+from evidence.machine import describe_machine, machine_line, status
+from evidence.report import markdown_table, ratio, seconds_text
+from evidence.timing import LoopTime, StepClock, interleave, middle, time_fit, time_steps
+from evidence.true_gap import true_gap
 
 from dplasso.datasets.synthetic.generate import make_twin
+from evidence import __main__ as command
 
 TINY = """
 [full.table3]
@@ -128,33 +129,43 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def results(folder):
-    """Everything measured once, with the tiny settings."""
-    code = main(
-        [
-            *("--config", str(folder / "tiny.toml")),
-            *("--data", str(folder), "--results", str(folder / "results")),
-            *("--one-process", "--jobs", "2"),
-        ]
-    )
-    assert code == 0
-    return folder / "results" / "full"
+def measured(folder):
+    """Return the options with which everything is measured, and where it was, once."""
+    options = ["--config", str(folder / "tiny.toml"), "--data", str(folder), "--jobs", "2"]
+    options += ["--out", str(folder / "results")]
+    whole = Settings(config=folder / "tiny.toml", data=folder, n_jobs=2)
+    with pytest.MonkeyPatch.context() as patch:
+        # In this process, which has compiled already.
+        patch.setattr("evidence.cells.in_own_process", call_apart)
+        assert command.main(["benchmarks", *options]) == 0
+        yield folder / "results", options, whole
+
+
+@pytest.fixture(scope="module")
+def results(measured):
+    return measured[0]
+
+
+def read_cases(folder, comparison):
+    found = {}
+    for path in (folder / "cells").glob(f"{comparison}-*.json"):
+        content = json.loads(path.read_text())
+        found[content["key"]["name"]] = content["result"]
+    return found
 
 
 class TestWholeRun:
-    def test_every_case_is_in_the_json(self, results):
+    def test_every_case_is_kept(self, results):
+        assert set(COMPARISONS) >= set(CASES)
         for comparison, cases in CASES.items():
-            found = json.loads((results / f"{comparison}.json").read_text())
-            assert found["format"] == 1
-            assert found["comparison"] == comparison
-            assert found["profile"] == "full"
-            assert set(found["cases"]) == cases
-            assert found["machine"]["cores"] >= 1
-            for case in found["cases"].values():
-                assert "left_out" in case or case["case_seconds"] > 0
+            assert set(read_cases(results, comparison)) == cases
+        kept = json.loads((results / "cells" / "gap-adult.json").read_text())
+        assert kept["measured_on"]["cores"] >= 1
+        assert kept["key"]["machine"]["cores"] >= 1
+        assert kept["seconds"] > 0
 
     def test_training_loops(self, results):
-        case = read_results(results, "table3")["cases"]["small"]
+        case = read_cases(results, "table3")["small"]
         assert case["data"]["rows"] == 405
         assert set(case["epsilons"]) == {"1", "0.1"}
         assert list(case["absent"]) == ["nobody"]
@@ -174,27 +185,26 @@ class TestWholeRun:
                 assert len(times["loops"]) == 2
 
     def test_end_to_end(self, results):
-        case = read_results(results, "end_to_end")["cases"]["small"]
+        case = read_cases(results, "end_to_end")["small"]
         assert set(case["seconds"]) == {"dplasso", "product", "product32", "liblinear", "saga"}
         assert all(seconds > 0 for seconds in case["seconds"].values())
 
     def test_transposes_agree(self, results):
-        assert read_results(results, "transpose")["cases"]["small"]["agree"] is True
+        assert read_cases(results, "transpose")["small"]["agree"] is True
 
-    def test_growth_counts_what_a_step_touches(self, results):
-        cases = read_results(results, "growth")["cases"]
-        # Rows and columns of 8: the columns' lengths vary, and more than the mean is drawn seldom.
-        assert 30 < cases["touched-64"]["touched"] < 130
-        assert 2 < cases["touched-4"]["touched"] < 9
+    def test_growth_is_fitted(self, results):
+        cases = read_cases(results, "growth")
+        assert all(step > 0 for one in cases.values() for step in one["steps"].values())
+        assert (cases["touched-64"]["n_rows"], cases["touched-64"]["row"]) == (200, 8)
 
     def test_gap_of_exact_steps_is_that_of_algorithm_1(self, results):
         for case in ("adult", "read"):
-            runs = read_results(results, "gap")["cases"][case]["runs"]
+            runs = read_cases(results, "gap")[case]["runs"]
             assert runs["0"]["gap"] == runs["algorithm-1"]["gap"]
             assert runs["0"]["same_choices"] == 60
             # A tolerance of its own, whatever the default is.
             assert sum("default" in name for name in runs) == 1
-            private = read_results(results, "gap")["cases"][case]["private"]["1"]
+            private = read_cases(results, "gap")[case]["private"]["1"]
             assert all(len(scores) == 2 for scores in private.values())
 
     def test_report_and_pictures(self, results):
@@ -207,50 +217,48 @@ class TestWholeRun:
         assert "Exponent of the fitted power law: dplasso" in report
         assert str(results) not in report
         for comparison in CASES:
-            assert f"![{comparison}]({comparison}.png)" in report
+            assert f"]({comparison}.png)" in report
             assert (results / f"{comparison}.png").read_bytes().startswith(b"\x89PNG")
 
-    def test_one_case_again_leaves_the_others(self, results, folder):
-        before = read_results(results, "gap")["cases"]
-        arguments = ["--config", str(folder / "tiny.toml"), "--results", str(folder / "results")]
-        assert main([*arguments, "--one-process", "--only", "gap/adult"]) == 0
-        after = read_results(results, "gap")["cases"]
-        assert after["read"] == before["read"]
-        assert after["adult"]["case_seconds"] != before["adult"]["case_seconds"]
-        assert after["adult"]["runs"]["0"]["gap"] == before["adult"]["runs"]["0"]["gap"]
+    def test_one_case_again_leaves_the_others(self, measured):
+        results, options, _ = measured
+        before = {path.name: path.stat().st_mtime_ns for path in (results / "cells").iterdir()}
+        gap = read_cases(results, "gap")["adult"]["runs"]["0"]["gap"]
+        assert command.main(["benchmarks/gap/adult", "--again", *options]) == 0
+        after = {path.name: path.stat().st_mtime_ns for path in (results / "cells").iterdir()}
+        assert {name for name in after if after[name] != before[name]} == {"gap-adult.json"}
+        assert read_cases(results, "gap")["adult"]["runs"]["0"]["gap"] == gap
+        # Nothing is measured that has been; what was left out is looked for again.
+        assert command.main(["benchmarks/gap", *options]) == 0
+        again = {path.name: path.stat().st_mtime_ns for path in (results / "cells").iterdir()}
+        assert again == after
 
 
 class TestConfiguration:
-    @pytest.mark.parametrize("profile", ["full", "quick"])
-    def test_the_file_that_is_there(self, profile):
-        config = read_config(CONFIG, profile)
-        assert set(config) == set(KINDS) == set(COMPARISONS)
-        for name, settings in config.items():
-            cases = COMPARISONS[name].cases(settings)
-            assert len(cases) == len(set(cases)) > 0
+    @pytest.mark.parametrize("quick", [False, True])
+    def test_the_file_that_is_there(self, quick):
+        settings = Settings(quick=quick)
+        assert set(read_config(settings)) == set(COMPARISONS)
+        for name in COMPARISONS:
+            cells = ITEMS[name].cells(settings)
+            assert len(cells) == len({cell.name for cell in cells}) > 0
+            assert all(cell.machine and cell.apart for cell in cells)
 
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("[other]", "no table"),
             ("[full.table4]", "no comparison 'table4'"),
-            ("[full.transpose]\nthread = 1", "unknown entry 'thread'"),
-            ("[full.transpose]\nthreads = [1]", "missing"),
-            ("[full.transpose]\ndata = [{ nam = 1 }]", r"data\[0\]: unknown entry 'nam'"),
+            ("[full.transpose]\ndata = [{ nam = 1 }]", "nam"),
             ("full =", "Invalid value"),
         ],
     )
-    def test_mistakes_are_named(self, tmp_path, text, message):
+    def test_mistakes_are_named(self, tmp_path, text, message, capsys):
         path = tmp_path / "bad.toml"
         path.write_text(text)
-        with pytest.raises(ConfigError, match=message):
-            read_config(path, "full")
-        assert main(["--config", str(path), "--results", str(tmp_path)]) == 2
-
-    def test_a_name_that_fits_nothing(self, tmp_path, capsys):
-        assert main(["--only", "table9", "--results", str(tmp_path)]) == 2
-        assert "table9" in capsys.readouterr().err
-        assert not list(tmp_path.iterdir())
+        with pytest.raises(ValueError, match=message):
+            read_config(Settings(config=path))
+        assert command.main(["benchmarks", "--config", str(path), "--out", str(tmp_path)]) == 2
+        assert "bad.toml" in capsys.readouterr().err
 
 
 class TestClocks:
@@ -340,21 +348,19 @@ class TestPieces:
         assert f"numpy {np.__version__}" in line
         json.dumps(machine)
 
-    def test_results_of_another_machine_are_dropped(self, tmp_path):
-        add_case(tmp_path, "full", "gap", "a", {"cores": 1}, {"x": 1})
-        add_case(tmp_path, "full", "gap", "b", {"cores": 1}, {"x": 2})
-        assert set(read_results(tmp_path, "gap")["cases"]) == {"a", "b"}
-        add_case(tmp_path, "full", "gap", "b", {"cores": 2}, {"x": 3})
-        assert read_results(tmp_path, "gap")["cases"] == {"b": {"x": 3}}
+    def test_memory_is_told_by_the_system(self):
+        found = status("self", "VmRSS", "VmHWM", "read_bytes")
+        assert 1e6 < found["VmRSS"] <= found["VmHWM"]
+        with pytest.raises(OSError, match="NoSuch"):
+            status("self", "NoSuch")
 
     def test_what_is_missing_is_said(self):
-        config = read_config(CONFIG, "full")["gap"]
-        found = measure_case("gap", "reuters", config, Context(None, 1))
+        cells = {cell.name: cell for cell in ITEMS["gap"].cells(Settings())}
+        found, _ = call_apart(cells["reuters"].measure)
         assert found == {"left_out": "reuters21578_earnacq.svm.gz is read only with --data FOLDER"}
 
     def test_labels_are_zero_and_one(self):
-        spec = read_config(CONFIG, "full")["gap"].data[0]
-        data = load(spec, Context(None, 1))
+        data = load_spec(Spec("adult", adult=1), None, 1)
         assert set(np.unique(data.y)) == {0, 1}
 
     def test_numbers_for_tables(self):
@@ -367,4 +373,6 @@ class TestPieces:
             "0 s",
         ]
         assert [ratio(1234.5, 1), ratio(3, 2), ratio(1, 0)] == ["1,234", "1.5", "-"]
-        assert table(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+        assert (
+            markdown_table(Table(["a", "b"], [["1", "2"]])) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
+        )
