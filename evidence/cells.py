@@ -28,35 +28,21 @@ Ended = Callable[["Cell", dict[str, Any]], None]
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement.
+    """One measurement."""
 
-    Attributes
-    ----------
-    kind, name : str
-        What is measured; items may share cells.
-    measure : callable
-        ``measure(X, y, advance)`` returns the result, JSON-safe; X and y are None without a source.
-        Apart, ``measure()``, which can be pickled.
-    parameters : mapping
-        JSON-safe; all that the result depends on besides the data.
-    source : Source or None
-        On which data.
-    weight : float
-        About how long it takes, in any unit that all cells share.
-    machine : bool
-        Whether the result is a time, which only counts for the machine it was measured on.
-    apart : bool
-        Whether it runs in a process of its own.
-    """
-
+    # kind, name: what is measured; items may share cells.
     kind: str
     name: str
+    # ``measure(X, y, advance)`` returns the result, JSON-safe; X and y are None without a source.
+    # Apart, ``measure()``, which can be pickled.
     measure: Callable[..., dict[str, Any]]
+    # JSON-safe; all that the result depends on besides the data.
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    source: Source | None = None
-    weight: float = 1.0
+    source: Source | None = None  # On which data
+    weight: float = 1.0  # About how long it takes, in any unit that all cells share
+    # Whether the result is a time, which only counts for the machine it was measured on.
     machine: bool = False
-    apart: bool = False
+    apart: bool = False  # Whether it runs in a process of its own
 
     def key(self) -> dict[str, Any]:
         """Return all that the result depends on, as JSON holds it."""

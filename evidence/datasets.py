@@ -32,32 +32,15 @@ def _wrong(message: str) -> Exception:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set that was asked for; nothing of it has been read.
+    """A data set that was asked for; nothing of it has been read."""
 
-    Attributes
-    ----------
-    label : str
-        Its name in tables and file names.
-    kind : {"synthetic", "file", "store"}
-        Where it comes from.
-    identity : dict
-        JSON-safe; changes when the data would.
-    title : str
-        What it is, for readers.
-    published : str or None
-        The paper's data set to compare with.
-    entries : float
-        About how many non-zeros it has, to foresee times.
-    load : callable
-        Read or generate it: X (csr_array) and labels 0 or 1 (int8).
-    """
-
-    label: str
-    kind: str
-    identity: dict[str, Any]
-    title: str
-    published: str | None
-    entries: float
+    label: str  # Its name in tables and file names
+    kind: str  # Synthetic, file, store: where it comes from
+    identity: dict[str, Any]  # JSON-safe; changes when the data would
+    title: str  # What it is, for readers
+    published: str | None  # The paper's data set to compare with
+    entries: float  # About how many non-zeros it has, to foresee times
+    # Read or generate it: X (csr_array) and labels 0 or 1 (int8).
     load: Callable[[], tuple[csr_array, NDArray[np.int8]]]
 
 

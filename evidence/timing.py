@@ -22,20 +22,12 @@ _FEWEST_STEPS = 2
 
 @dataclass(frozen=True)
 class LoopTime:
-    """One training run.
+    """One training run."""
 
-    Attributes
-    ----------
-    setup : float
-        Seconds before the first step.
-    loop : float
-        Seconds of all `n_steps` steps, scaled up if fewer were timed.
-    timed_steps, n_steps : int
-        Steps timed (the first, which is cold, is not) and steps of the whole run.
-    """
-
-    setup: float
-    loop: float
+    setup: float  # Seconds before the first step
+    loop: float  # Seconds of all `n_steps` steps, scaled up if fewer were timed
+    # timed_steps, n_steps: steps timed (the first, which is cold, is not) and steps of the whole
+    # run.
     timed_steps: int
     n_steps: int
 

@@ -25,24 +25,15 @@ from evidence.timing import LoopTime, seconds, time_fit, time_steps
 
 @dataclass(frozen=True)
 class Training:
-    """Public parameters of a training run.
+    """Public parameters of a training run."""
 
-    Attributes
-    ----------
-    radius, n_iter, epsilon, delta
-        As in `DPLassoClassifier`.
-    limit : float
-        Seconds of steps after which a run is stopped and scaled.
-    n_jobs : int
-        Threads of the set-up passes.
-    """
-
+    # radius, n_iter, epsilon, delta: as in `DPLassoClassifier`.
     radius: float
     n_iter: int
     epsilon: float
     delta: float
-    limit: float
-    n_jobs: int
+    limit: float  # Seconds of steps after which a run is stopped and scaled
+    n_jobs: int  # Threads of the set-up passes
 
     @classmethod
     def of(cls, config: Any, settings: Settings, epsilon: float) -> "Training":

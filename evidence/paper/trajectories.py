@@ -35,39 +35,21 @@ _WEIGHTS = {"algorithm-1": 1.0, "algorithm-2+3": 0.15, "dplasso": 0.5}
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One method's run on one data set.
+    """One method's run on one data set."""
 
-    Attributes
-    ----------
-    source : Source
-        The data set.
-    method : str
-        One of `METHODS`.
-    n_columns : int
-        D.
-    steps : ndarray of int64
-        The steps kept, counted from 1; `marks` are among them.
-    gap : ndarray
-        Gap before the step by the gradients in use, as the method itself reports it.
-    operations : ndarray
-        Operations up to and with the step: set-up, updates and selection.
-    pops : ndarray
-        Items popped off the heap in the step.
-    marks, marked_gap : ndarray
-        Steps at which the gap was recomputed from the weights, and that gap.
-    vertex, sign : ndarray
-        The whole transcript.
-    """
-
-    source: Source
-    method: str
-    n_columns: int
-    steps: NDArray[np.int64]
+    source: Source  # The data set
+    method: str  # One of `METHODS`
+    n_columns: int  # D
+    steps: NDArray[np.int64]  # The steps kept, counted from 1; `marks` are among them
+    # Gap before the step by the gradients in use, as the method itself reports it.
     gap: NDArray[np.float64]
+    # Operations up to and with the step: set-up, updates and selection.
     operations: NDArray[np.float64]
-    pops: NDArray[np.int64]
+    pops: NDArray[np.int64]  # Items popped off the heap in the step
+    # marks, marked_gap: steps at which the gap was recomputed from the weights, and that gap.
     marks: NDArray[np.int64]
     marked_gap: NDArray[np.float64]
+    # vertex, sign: the whole transcript.
     vertex: NDArray[np.int64]
     sign: NDArray[np.int64]
 
