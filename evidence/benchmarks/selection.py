@@ -244,32 +244,6 @@ def fitted_exponent(runs, name, figure):
     return float(np.polyfit(sizes, times, 1)[0])
 
 
-def ratios(runs):
-    """Return the figures asked of the default structure, from the runs at hand."""
-    found = {}
-    for weights in WEIGHTS:
-        by_size = {run["columns"]: run["structures"] for run in runs if run["weights"] == weights}
-        smallest, largest = min(by_size), max(by_size)
-        first, last = by_size[smallest], by_size[largest]
-        found[weights] = one = {
-            f"bucket draw, {largest} over {smallest} columns": (
-                last["bucket"]["draw"] / first["bucket"]["draw"]
-            )
-        }
-        for columns, structures_at in by_size.items():
-            bucket = structures_at["bucket"]
-            for kind in ("update", "update_uniform"):
-                one[f"bucket {kind} over bare, {columns} columns"] = (
-                    bucket[kind] / structures_at["bare"][kind]
-                )
-            for other in ("big-little", "noisy-max"):
-                if other in structures_at:
-                    one[f"{other} over bucket, 10 touched, {columns} columns"] = (
-                        structures_at[other]["iteration_10"] / bucket["iteration_10"]
-                    )
-    return found
-
-
 def measure(*, rounds: int = 7, max_columns: int = 10**8) -> dict[str, Any]:
     """Compare the structures at every D from 10^4 on, all weights."""
     sizes = [10**power for power in range(4, 9) if 10**power <= max_columns]
@@ -286,7 +260,7 @@ def measure(*, rounds: int = 7, max_columns: int = 10**8) -> dict[str, Any]:
         for weights in WEIGHTS
     ]
     grows = {name: fitted_exponent(runs, name, "draw") for name in ("bucket", "big-little")}
-    return {"runs": runs, "ratios": ratios(runs), "exponents": grows}
+    return {"runs": runs, "exponents": grows}
 
 
 def section(results: list[dict[str, Any]]) -> list[str | Table]:
@@ -308,13 +282,8 @@ def section(results: list[dict[str, Any]]) -> list[str | Table]:
         for run in report["runs"]
         for name, row in run["structures"].items()
     ]
-    told = [
-        f"- {group}: {what}: {value:.2f}"
-        for group, values in report["ratios"].items()
-        for what, value in values.items()
-    ]
-    told.append(f"- draw of big-little grows like D^{report['exponents']['big-little']}")
-    return [Table(["columns, weights", "structure", *columns], rows), "\n".join(told)]
+    told = f"A draw of big-little grows like D^{report['exponents']['big-little']}."
+    return [Table(["columns, weights", "structure", *columns], rows), told]
 
 
 def draw(results: list[dict[str, Any]], figure: Any) -> None:

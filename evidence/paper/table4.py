@@ -68,9 +68,7 @@ class _Fit:
             def part(share: float, k: int = k) -> None:
                 advance((k + share) / self.n_fits)
 
-            if self.recommended:
-                runs.append(self._recommended(*data, seed))
-            elif self.variant in ("uniform", "signed"):
+            if self.variant in ("uniform", "signed"):
                 runs.append(self._internal(*data, seed, part))
             else:
                 runs.append(self._public(*data, seed, part))
@@ -88,27 +86,24 @@ class _Fit:
         from dplasso import DPLassoClassifier
         from dplasso.estimators.fitting import fit_estimator
 
-        # The published variant runs on the stale Algorithm 2 with the paper's own sampler.
-        published: dict[str, Any] = {
-            "mechanism": "paper",
-            "selector": "big-little",
-            "drift_tol": None,
+        chosen: dict[str, Any] = self.recommended or {
+            "epsilon": EPSILON,
+            "l1_radius": RADIUS,
+            "n_iter": self.n_iter,
+            "fit_intercept": False,
         }
+        if self.recommended:
+            X, X_test = _ones(X), _ones(X_test)
+        if self.variant == "paper":
+            # The stale Algorithm 2 with the paper's own sampler.
+            chosen |= {"mechanism": "paper", "selector": "big-little", "drift_tol": None}
+        common = {"classes": (0, 1), "random_state": seed, "n_jobs": self.n_jobs}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyLeakWarning)
-            model = DPLassoClassifier(
-                EPSILON,
-                DELTA,
-                l1_radius=RADIUS,
-                n_iter=self.n_iter,
-                fit_intercept=False,
-                classes=(0, 1),
-                random_state=seed,
-                n_jobs=self.n_jobs,
-                **(published if self.variant == "paper" else {}),
-            )
+            model = DPLassoClassifier(delta=DELTA, **common, **chosen)
             fit_estimator(model, X, y, progress=lambda done, total: advance(done / total))
-        return scores(model.coef_.toarray().ravel(), 0.0, X_test, y_test)
+        intercept = float(np.ravel(model.intercept_)[0])
+        return scores(model.coef_.toarray().ravel(), intercept, X_test, y_test)
 
     def _internal(
         self, X: Any, y: Any, X_test: Any, y_test: Any, seed: int, advance: Advance
@@ -155,18 +150,6 @@ class _Fit:
         )
         coefficients, _ = coefficients_of(solution.transcript, X.shape[1], RADIUS, 1.0)
         return scores(coefficients.toarray().ravel(), 0.0, X_test, y_test)
-
-    def _recommended(
-        self, X: Any, y: Any, X_test: Any, y_test: Any, seed: int
-    ) -> tuple[float, float, float]:
-        from dplasso import DPLassoClassifier
-
-        model = DPLassoClassifier(
-            delta=DELTA, classes=(0, 1), random_state=seed, n_jobs=self.n_jobs, **self.recommended
-        ).fit(_ones(X), y)
-        return scores(
-            model.coef_.toarray().ravel(), float(model.intercept_[0]), _ones(X_test), y_test
-        )
 
 
 def _ones(X: Any) -> Any:
