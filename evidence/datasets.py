@@ -248,7 +248,11 @@ def load_spec(spec: Spec, folder: Path | None, n_jobs: int) -> Any:
     from dplasso.datasets.synthetic.generate import make_twin
 
     if spec.twin is not None:
-        size = {"scale": spec.scale, "n_rows": spec.n_rows, "n_columns": spec.n_columns}
+        size: dict[str, Any] = {
+            "scale": spec.scale,
+            "n_rows": spec.n_rows,
+            "n_columns": spec.n_columns,
+        }
         made = make_twin(spec.twin, seed=spec.seed, n_jobs=n_jobs, **size)
     elif spec.file is None:
         made = load_adult("train")

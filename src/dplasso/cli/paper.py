@@ -147,7 +147,7 @@ def paper(
     names = runner.item_names(module, item)
     threads = jobs or len(os.sched_getaffinity(0))
     needed = bool(data) or twin or set(names) - module.UNSOURCED
-    shape = {"twin": twin, "scale": scale, "seed": seed}
+    shape: dict[str, Any] = {"twin": twin, "scale": scale, "seed": seed}
     found = find_sources(data or [], **shape, n_jobs=threads) if needed else []
     settings = Settings(tuple(found), iterations, seed, threads, repeats, limit)
     check_directory(output, [f"{name}.{kind}" for name in names for kind in ("csv", "png", "md")])
