@@ -127,7 +127,7 @@ def _bad(result: dict[str, Any]) -> bool:
 def _tell(cell: Cell, result: dict[str, Any]) -> None:
     verdict = result.get("left_out") or result.get("failure") or "done"
     verdict = "FAILED" if result.get("passed") is False else verdict
-    print(f"{cell.kind} {cell.name}: {verdict}", file=sys.stderr, flush=True)
+    print(f"{cell.kind} {cell.name}".strip() + f": {verdict}", file=sys.stderr, flush=True)
 
 
 def _show(items: list[Item]) -> None:

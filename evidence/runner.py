@@ -96,10 +96,15 @@ def run_items(
     """
     wanted = {name: module.ITEMS[name].cells(settings) for name in names}
     every = [cell for cells in wanted.values() for cell in cells if only in ("", cell.name)]
-    if not every:
-        raise ValueError(f"{', '.join(names)}: there is nothing to measure {only!r}".strip(" '"))
+    bare = [name for name in getattr(module, "UNSOURCED", ()) if not wanted.get(name, True)]
+    if not every and not bare:
+        about = f"by the name {only!r}" if only else "without its options: see --help"
+        raise ValueError(f"{', '.join(names)}: there is nothing to measure {about}")
     results = run_cells(every, folder, report, ended=ended, jobs=jobs, again=again)
-    items = (module.ITEMS[name].presented(settings, folder) for name in names)
+    items = [
+        recipe.present(settings, []) if name in bare else recipe.presented(settings, folder)
+        for name, recipe in ((name, module.ITEMS[name]) for name in names)
+    ]
     return [item for item in items if item is not None], results
 
 

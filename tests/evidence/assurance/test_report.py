@@ -68,7 +68,7 @@ def test_a_part_that_fails_is_told(code, words, tmp_path, monkeypatch, capsys):
     text = (tmp_path / "assurance.md").read_text()
     assert f"**0 of {len(items.PARTS)} parts passed" in text
     assert f"**FAILED**: {words}" in text
-    assert "replay : FAILED" in capsys.readouterr().err or words.startswith("exit")
+    assert "replay: FAILED" in capsys.readouterr().err or words.startswith("exit")
 
 
 def test_a_refuted_claim_is_what_the_papers_part_asks_for():
