@@ -8,6 +8,7 @@ from cli.test_errors import check_refused
 from dplasso import DPLassoClassifier, load
 from dplasso.checkpoint.format import ChargeNote, Checkpoint, write_checkpoint
 from dplasso.checkpoint.session import _stored
+from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.ledger import create_ledger, read_budgets
 from dplasso.privacy.mechanisms import build_mechanism
@@ -216,7 +217,7 @@ def test_a_resumed_fit_names_its_own_ledger(run, train, ledger, tmp_path, no_tra
     missing = train.parent / "missing.svm"
     stored = Checkpoint(
         _stored(DPLassoClassifier(1.0, n_iter=5).get_params(deep=False)),
-        Transcript(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int8)),
+        VertexRelease(Transcript(np.zeros(1, np.int64), np.ones(1, np.int8)), 3, 10.0, 1.0),
         make_statement(
             build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5),
             seeded=False,

@@ -77,7 +77,7 @@ def kept_checkpoint(
     check_outputs([path], force=force or resume)
     with claim(path):
         stored = check_resumable(estimator, path) if resume else None
-        steps = None if stored is None else len(stored.transcript)
+        steps = None if stored is None else len(stored.release)
         begin = keep_checkpoints(path, stored, options.checkpoint_seconds)
         try:
             yield CheckpointSession(path, steps, begin)
