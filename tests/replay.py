@@ -34,7 +34,7 @@ from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.selection.replay import replay_state
-from evidence.assurance.neighbours import N_COLUMNS, Pair, in_form
+from neighbours import N_COLUMNS, Pair, in_form
 
 # One record's largest share of a gradient, in fixed-point units.
 SHARE = 2**32
