@@ -104,9 +104,7 @@ def empty_outputs(problem, *, record=False):
 def renumbered(problem):
     """Store frequent columns' gradients first; X by columns keeps its order."""
     numbering = by_frequency(np.diff(problem.design.columns.indptr), problem.design.intercept)
-    return with_design(
-        problem, rows=relabel(problem.design.rows, numbering), numbering=numbering
-    )
+    return with_design(problem, rows=relabel(problem.design.rows, numbering), numbering=numbering)
 
 
 def stored(problem):

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import (
     check_entries,
@@ -18,7 +19,6 @@ from dplasso.data.store import (
     write_store,
 )
 from dplasso.errors import DataError
-from data.store.reference import assert_holds, block_source, random_matrix
 
 MIB = 2**20
 
