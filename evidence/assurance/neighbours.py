@@ -26,18 +26,10 @@ FREE, ZERO = 10, 11
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighbouring data sets as dense rows, and where their common records stand.
+    """Two neighbouring data sets as dense rows (float64) with labels 0 or 1, and their relation.
 
-    Attributes
-    ----------
-    name : str
-        What the differing record is.
-    relation : {"add-remove", "replace-one"}
-        How they differ.
-    rows, labels : tuple of two ndarray
-        The entries (float64) and labels (0 or 1) of the two.
-    shared : tuple of two ndarray of int64
-        Positions of the common records, in the same order.
+    `name` is what the differing record is, `shared` the positions of the common records in both,
+    in the same order.
     """
 
     name: str
@@ -52,14 +44,7 @@ def common_records(
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the records that neighbours have in common: rows, shape (N, D), and labels.
 
-    Parameters
-    ----------
-    kind : {"mixed", "binary"}
-        Entries of any size, or all of them 1.
-    seed : int
-        Of the entries.
-    dtype : numpy type
-        Of the rows; the numbers are the same in single and double precision.
+    The numbers are the same in single and double precision; all of them 1 if `kind` is "binary".
     """
     rng = np.random.default_rng(seed)
     X = rng.normal(0.0, 1.2, (N_ROWS, N_COLUMNS)).astype(np.float32).astype(np.float64)
@@ -124,14 +109,7 @@ def replaced(
 def pairs(relation: str, dtype: Any = np.float64, kind: str = "mixed") -> Iterator[Pair]:
     """List neighbours under a relation: every hostile record, each label, several places.
 
-    Parameters
-    ----------
-    relation : {"add-remove", "replace-one"}
-        Which data sets are neighbours.
-    dtype : numpy type
-        Whose extremes the records have.
-    kind : {"mixed", "binary"}
-        Of the common records.
+    The extremes are those of `dtype`; `kind` is that of the common records.
     """
     records = hostile_records(dtype, kind)
     places = (0, 9, N_ROWS)

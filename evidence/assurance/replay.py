@@ -1,4 +1,4 @@
-"""Gray-box replay: one fit, then the same steps forced on a neighbouring data set.
+"""Gray-box replay: one fit, then the same steps replayed on a neighbouring data set.
 
 The released vertices are held fixed, so whatever still differs between the two fits is a function
 of the data that the mechanism did not protect. `record` sees a fit from outside and from inside;
@@ -26,13 +26,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dplasso.data.store import Store
-from dplasso.estimators import lasso as estimator_module
+from dplasso.estimators import lasso as fit_module
+from dplasso.estimators.fitting import fit_estimator
 from dplasso.frank_wolfe import problem as problem_module
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import RandomStream, random_stream
-from dplasso.selection.forced import forced_state
+from dplasso.selection.replay import replay_state
 from evidence.assurance.neighbours import N_COLUMNS, Pair, in_form
 
 # One record's largest share of a gradient, in fixed-point units.
@@ -47,7 +48,8 @@ LAYOUTS = {
     "popular columns first": (True, True),
 }
 
-# Calls whose public arguments are recorded, and calls whose results are.
+# The functions that a fit calls are globals of `fit_module`. Calls whose public arguments are
+# recorded, and calls whose results are.
 _WATCHED_ARGUMENTS = ("build_problem", "make_selector", "solve", "make_statement")
 _WATCHED_RESULTS = ("build_mechanism",)
 # Arguments of theirs that are the private data themselves.
@@ -58,28 +60,11 @@ _PRIVATE = ("labels",)
 class Recording:
     """What one fit did that anybody, or only the code, could see.
 
-    Attributes
-    ----------
-    calls : tuple
-        The public side of the calls inside: parameters, dtypes, threads, sizes, in order.
-    attributes : dict of str to bytes
-        The estimator's attributes.
-    pickled, saved : bytes
-        The estimator pickled, and its model file.
-    texts : tuple of str
-        Its representation, statement, and all it printed.
-    warned : tuple
-        Kinds and words of warnings.
-    totals : frozenset
-        Totals told to the progress bar.
-    entropy : tuple of int
-        Bytes asked of the operating system, call by call.
-    predicted : bytes
-        Predictions for public rows.
-    numpy_state : bool
-        Whether numpy's global generator stayed as it was.
-    error : str
-        What stopped the fit, or the saving of its model; empty if nothing did.
+    `calls` are the public side of the calls inside (parameters, dtypes, threads, sizes, in order),
+    `texts` its representation, statement and all it printed, `totals` those told to the progress
+    bar, `entropy` the bytes asked of the system call by call, `predicted` predictions for public
+    rows, `numpy_state` whether numpy's global generator stayed as it was, and `error` what stopped
+    the fit or the saving of its model.
     """
 
     calls: tuple[Any, ...]
@@ -133,17 +118,7 @@ def _describe_call(name: str, arguments: tuple[Any, ...], options: dict[str, Any
 
 
 def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -> Recording:
-    """Fit a copy of `model`, forced to the transcript `taken` if given, and write down all of it.
-
-    Parameters
-    ----------
-    model : DPLassoClassifier
-        Left alone.
-    data : tuple (X, y)
-        The records.
-    taken : Transcript, optional
-        Vertices to take instead of drawing.
-    """
+    """Fit a copy of `model` to (X, y), replaying `taken` if given, and write down all of it."""
     calls: list[Any] = []
     entropy: list[int] = []
     totals: set[int] = set()
@@ -157,7 +132,7 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
         return system_entropy(size)
 
     def watched(name: str) -> Any:
-        function = getattr(estimator_module, name)
+        function = getattr(fit_module, name)
 
         def call(*arguments: Any, **options: Any) -> Any:
             calls.append(_describe_call(name, arguments, options))
@@ -166,7 +141,7 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
         return call
 
     def watched_result(name: str) -> Any:
-        function = getattr(estimator_module, name)
+        function = getattr(fit_module, name)
 
         def call(*arguments: Any, **options: Any) -> Any:
             result = function(*arguments, **options)
@@ -183,12 +158,12 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
         warned = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
         for name in _WATCHED_ARGUMENTS:
-            stack.enter_context(patch.object(estimator_module, name, watched(name)))
+            stack.enter_context(patch.object(fit_module, name, watched(name)))
         for name in _WATCHED_RESULTS:
-            stack.enter_context(patch.object(estimator_module, name, watched_result(name)))
+            stack.enter_context(patch.object(fit_module, name, watched_result(name)))
         stack.enter_context(patch.object(os, "urandom", counted))
         try:
-            fitted._fit(*data, progress=lambda _, total: totals.add(total), forced=taken)
+            fit_estimator(fitted, *data, progress=lambda _, total: totals.add(total), replay=taken)
             statement = fitted.privacy_
             texts = repr(fitted), str(statement), statement.to_json()
             predicted = fitted.predict_proba(_public_rows()).tobytes()
@@ -223,7 +198,7 @@ def _public_rows() -> NDArray[np.float64]:
 
 
 def differences(one: Recording, other: Recording) -> list[str]:
-    """Name what differs between two recordings of fits forced to the same transcript."""
+    """Name what differs between two recordings of fits that replayed the same transcript."""
     found = []
     for field in fields(Recording):
         left, right = getattr(one, field.name), getattr(other, field.name)
@@ -275,33 +250,24 @@ def training_run(model: Any, data: tuple[Any, Any], taken: Transcript) -> tuple[
         seen.update(problem=problem, options=options)
         return solve(problem, *rest, **options)
 
-    with patch.object(estimator_module, "solve", keep):
-        clone(model)._fit(*data, forced=taken)
+    with patch.object(fit_module, "solve", keep):
+        fit_estimator(clone(model), *data, replay=taken)
     return seen["problem"], seen["options"]
 
 
 def inputs(
     model: Any, data: tuple[Any, Any], taken: Transcript
 ) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Return column and record gradients after 0, 1, ... T forced steps.
+    """Return column and record gradients after 0, 1, ... T replayed steps.
 
     Each is a run of its own over a prefix of the transcript, so nothing is assumed about how the
     solver works inside.
-
-    Parameters
-    ----------
-    model : DPLassoClassifier
-        Left alone.
-    data : tuple (X, y)
-        The records.
-    taken : Transcript
-        The vertices to take.
     """
     problem, options = training_run(model, data, taken)
     options = {**options, "progress": None}
     states = []
     for steps in range(len(taken) + 1):
-        selector = forced_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
+        selector = replay_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
         state = solve(problem._replace(n_steps=steps), selector, random_stream(0), **options).state
         states.append((column_gradients(problem, state).copy(), record_gradients(state).copy()))
     return states
@@ -311,12 +277,8 @@ def inputs(
 class Comparison:
     """Mechanism inputs of two neighbours over all steps.
 
-    Attributes
-    ----------
-    violations : tuple of str
-        What breaks the declared sensitivity or the independence of records; empty if nothing.
-    largest : int
-        The largest difference of a column gradient, in fixed-point units.
+    `violations` are what breaks the declared sensitivity or the independence of records, `largest`
+    is the largest difference of a column gradient, in fixed-point units.
     """
 
     violations: tuple[str, ...]
@@ -326,16 +288,8 @@ class Comparison:
 def compare_inputs(model: Any, pair: Pair, form: str, taken: Transcript) -> Comparison:
     """Compare what the mechanism is shown on two neighbours at every step, in integers.
 
-    Parameters
-    ----------
-    model : DPLassoClassifier
-        The settings; its `neighbors` need not be the pair's relation.
-    pair : Pair
-        The neighbours.
-    form : str
-        One of `assurance.neighbours.INPUT_KINDS`.
-    taken : Transcript
-        The vertices both take.
+    Both take the vertices `taken`, with the settings of `model`, whose `neighbors` need not be the
+    pair's relation.
     """
     one, other = (inputs(model, data, taken) for data in in_form(form, pair))
     allowed = DECLARED[pair.relation]
@@ -355,6 +309,5 @@ def random_transcript(n_columns: int, n_steps: int, seed: int) -> Transcript:
     """Return vertices that have nothing to do with any data, each column a few times over."""
     rng = np.random.default_rng(seed)
     return Transcript(
-        rng.integers(0, n_columns, n_steps),
-        rng.choice(np.array([-1, 1], dtype=np.int8), n_steps),
+        rng.integers(0, n_columns, n_steps), rng.choice(np.array([-1, 1], dtype=np.int8), n_steps)
     )

@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dplasso import _moved
 from dplasso.runtime.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     )
     from dplasso.estimators.lasso import DPLassoClassifier
     from dplasso.estimators.load import load
+    from dplasso.estimators.logistic import DPLogisticRegression
     from dplasso.privacy.cost import privacy_cost
     from dplasso.privacy.statement import PrivacyStatement
 
@@ -30,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BudgetError",
     "DPLassoClassifier",
+    "DPLogisticRegression",
     "DataError",
     "LedgerError",
     "LedgerWarning",
@@ -46,6 +49,7 @@ __all__ = [
 _HOMES = {
     "BudgetError": ("dplasso.errors", "BudgetError"),
     "DPLassoClassifier": ("dplasso.estimators.lasso", "DPLassoClassifier"),
+    "DPLogisticRegression": ("dplasso.estimators.logistic", "DPLogisticRegression"),
     "DataError": ("dplasso.errors", "DataError"),
     "LedgerError": ("dplasso.errors", "LedgerError"),
     "LedgerWarning": ("dplasso.errors", "LedgerWarning"),
@@ -60,6 +64,7 @@ _HOMES = {
 
 
 drop_stale_kernels(Path(__file__).parent)
+_moved.install()
 
 
 def __getattr__(name: str) -> Any:

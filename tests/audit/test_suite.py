@@ -32,6 +32,18 @@ def test_the_default_is_not_refuted(outcomes):
     assert "never prove one" in report.text()
 
 
+def test_an_attack_that_finds_nothing_says_so(outcomes):
+    sound, broken = (outcome.report for outcome in outcomes)
+    quiet = [f for f in sound.findings if f.about == "fit" and f.audited == 0]
+    assert quiet
+    for finding in quiet:
+        assert finding.detail.endswith("the attack found nothing against the claimed epsilon of 1")
+    text = make_report(sound.claim, quiet).text()
+    assert "the attacks on whole fits found nothing" in text
+    assert "audited epsilon 0" not in text
+    assert not any("found nothing" in f.detail for f in broken.findings if f.violated)
+
+
 def test_the_true_sign_is_refuted(outcomes):
     report = outcomes[1].report
     assert report.verdict == "violation"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dplasso.data.store import open_store
-from dplasso.datasets.synthetic.generate import make_twin
+from dplasso.datasets.synthetic.generate import make_synthetic
 
 
 @pytest.mark.parametrize("options", [(), ("--jobs", "1", "--memory", "64MiB")])
@@ -15,7 +15,7 @@ def test_store_holds_the_twin(run, tmp_path, options):
     result = run("data", "twin", "url", out, "--scale", "0.0005", "--seed", "3", *options, "--json")
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
-    made = make_twin("url", scale=0.0005, seed=3)
+    made = make_synthetic("url", scale=0.0005, seed=3)
     store = open_store(out)
     X = store.X.tocsr()
     for mine, other in ((X.data, made.X.data), (X.indices, made.X.indices), (store.y, made.y)):
@@ -36,7 +36,7 @@ def test_text_output(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("kddb",), "there is no twin 'kddb'; there are rcv1, news20, url, web, kdda"),
+        (("kddb",), "there is no synthetic 'kddb'; there are rcv1, news20, url, web, kdda"),
         (("url", "--scale", "0"), "scale must be a positive number"),
         (("url", "--scale", "1e-5"), "at least one row and one column that is not dense"),
         (("kdda", "--scale", "1e-6"), "do not fit 20 columns"),

@@ -10,7 +10,7 @@ from dplasso.errors import DataError
 
 
 def source(values=(2.0, 0.0, -3.0, 0.5), labels=("a", "b", "a")):
-    """Give three records in blocks of two and one."""
+    """Return three records in blocks of two and one."""
     values, labels = np.array(values, np.float32), np.array(labels)
     given = [
         RowBlock(np.array([0, 2, 3]), np.array([0, 3, 2], np.int32), values[:3], labels[:2]),

@@ -75,6 +75,21 @@ def test_streams_of_several_members(tmp_path, expected, suffix, compress):
     assert same(read_data(path), expected)
 
 
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_a_byte_order_mark_is_left_out(tmp_path, expected, suffix):
+    path = tmp_path / f"data.svm{suffix}"
+    text = b"\xef\xbb\xbf" + TEXT
+    path.write_bytes(gzip.compress(text) if suffix else text)
+    assert same(read_data(path), expected)
+
+
+def test_a_byte_order_mark_in_small_blocks(tmp_path):
+    path = tmp_path / "data.svm"
+    for text in (b"1 1:1", b"1 1:1\n2 1:1\n\xef\xbb\xbf"):
+        path.write_bytes(b"\xef\xbb\xbf" + text)
+        assert b"".join(block.text for block in line_blocks(path, 2)) == text
+
+
 @pytest.mark.parametrize("name", ["a9a", "a9a.t", "news20.binary", "x.SVM", "x.libsvm", "x.txt"])
 def test_the_names_of_svmlight_files(tmp_path, expected, name):
     for path, content in ((tmp_path / name, TEXT), (tmp_path / f"{name}.gz", gzip.compress(TEXT))):

@@ -25,6 +25,12 @@ def test_labels_from_the_data_are_sorted(y, classes):
     assert labels.tolist() == [1, 0, 1, 0]
 
 
+@pytest.mark.parametrize("declared", [None, np.array(["ham", "spam"], dtype="<U40")])
+def test_a_longer_label_elsewhere_leaves_no_trace(declared):
+    y = np.array(["spam", "ham", "a label of somebody else"])[:2]
+    assert encode_labels(y, declared)[0].dtype == np.dtype("<U4")
+
+
 def test_object_labels():
     found, labels = encode_labels(np.array(["b", "a", "b"], dtype=object), None)
     assert found.tolist() == ["a", "b"]

@@ -16,8 +16,7 @@ class Server:
     cut_after: int | None = None  # bytes of a body after which the connection is closed
     ranges: bool = True  # whether parts are served
     wrong_part: bool = False  # whether the part served is another than the one asked for
-    tag: str = '"one"'
-    dated: bool = True
+    date: str = "Sat, 01 Jan 2022 00:00:00 GMT"
     status: int | None = None
     content_type: str = "application/octet-stream"
     requests: list[tuple[str, str | None]] = field(default_factory=list)
@@ -37,9 +36,12 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 self.send_error(server.status or 404)
                 return
             start = 0
-            unchanged = self.headers.get("If-Range") in (None, server.tag, "Sat, 01 Jan 2022")
+            unchanged = self.headers.get("If-Range") in (None, server.date)
             if asked and server.ranges and unchanged:
                 start = int(asked.removeprefix("bytes=").rstrip("-"))
+                if start >= len(content):
+                    self.send_error(416)
+                    return
                 if server.wrong_part:
                     start = 0
                 self.send_response(206)
@@ -47,10 +49,8 @@ def _handler(server: Server) -> type[BaseHTTPRequestHandler]:
                 self.send_header("Content-Range", span)
             else:
                 self.send_response(200)
-            if server.tag:
-                self.send_header("ETag", server.tag)
-            if server.dated:
-                self.send_header("Last-Modified", "Sat, 01 Jan 2022")
+            if server.date:
+                self.send_header("Last-Modified", server.date)
             self.send_header("Content-Type", server.content_type)
             self.send_header("Content-Length", str(len(content) - start))
             self.end_headers()

@@ -74,6 +74,20 @@ def test_a_failure_at_the_end_leaves_what_was_there(tmp_path, monkeypatch, call,
     assert path.read_bytes() == b"old"
 
 
+def test_a_full_disk_is_told_with_the_path(tmp_path):
+    """As the system tells it, the error names no file."""
+    path = tmp_path / "out.bin"
+
+    def write():
+        with atomic_write(path):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match=r"Cannot write .*/out\.bin: the disk is full\.") as caught:
+        write()
+    assert caught.value.errno == errno.ENOSPC
+    assert names(tmp_path) == []
+
+
 def test_the_bytes_are_on_the_disk_before_the_name_is(tmp_path, monkeypatch):
     calls = []
     synced, replaced = os.fsync, Path.replace

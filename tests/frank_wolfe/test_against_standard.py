@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from dplasso.datasets.synthetic.generate import make_twin
+from dplasso.datasets.synthetic.generate import make_synthetic
 from dplasso.frank_wolfe.drift import PLAIN_TOLERANCE
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript, weights
@@ -17,7 +17,7 @@ MARKS = range(200, N_STEPS + 1, 10)
 
 
 def twin(name, scale):
-    made = make_twin(name, scale=scale, seed=0)
+    made = make_synthetic(name, scale=scale, seed=0)
     return made.X, (made.y > 0).astype(np.int8)
 
 

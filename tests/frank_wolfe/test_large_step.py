@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from evidence.reference.gradients import EXPONENT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +31,6 @@ from frank_wolfe.cases import (
     with_design,
 )
 from frank_wolfe.reference import column_gradients
-from selection.cases import EXPONENT
 
 seeds = st.integers(0, 10**6)
 SELECTORS = {

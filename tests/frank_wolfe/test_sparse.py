@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from evidence.reference.gradients import EXPONENT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,6 @@ from frank_wolfe.reference import (
     residual,
     weights_of,
 )
-from selection.cases import EXPONENT
 from selection.invariants import BrokenInvariantError, check
 
 ROUNDING = 1e-14

@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dplasso.privacy.accounting import (
+    calibrate,
     calibrate_eps0,
+    epsilon_of,
+    epsilon_of_steps,
     epsilon_spent,
     renyi_orders,
     rho_of_bounded_range,
@@ -197,6 +201,70 @@ def test_bad_parameters_are_named(arguments, error, name):
 def test_spending_refuses_a_bad_step(eps0):
     with pytest.raises(ValueError, match=r"^eps0 must"):
         epsilon_spent(eps0, 10, 1e-6)
+
+
+# To the last bit: what was released under these numbers is reported and replayed by them.
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "n_iter", "eps0"),
+    [
+        (0.1, 1e-06, 1000, "0x1.a41d42e88aa9cp-10"),
+        (1.0, 1e-06, 1, "0x1.c4003000ee4d8p-2"),
+        (1.0, 1e-06, 4000, "0x1.c9648040b4842p-8"),
+        (8.0, 1e-09, 400000, "0x1.f5cb35df0566ap-9"),
+        (0.0001, 1e-15, 7, "0x1.8b2be7c7d101ep-17"),
+        (1000.0, 0.5, 2, "0x1.edfd4dd395ac2p+5"),
+        (3.0, 1e-05, 100, "0x1.124d396b7fd20p-3"),
+    ],
+)
+def test_released_numbers_do_not_change(epsilon, delta, n_iter, eps0):
+    assert calibrate_eps0(epsilon, delta, n_iter) == float.fromhex(eps0)
+
+
+def gaussian(noise):
+    from dp_accounting import GaussianDpEvent
+
+    return lambda x: GaussianDpEvent(noise / x)
+
+
+@settings(deadline=None, max_examples=20)
+@given(epsilon=EPSILONS, delta=DELTAS, start=st.floats(-6, 6).map(lambda exponent: 10.0**exponent))
+def test_any_event_is_calibrated_from_anywhere(epsilon, delta, start):
+    x = calibrate(gaussian(2.0), epsilon, delta, start=start)
+    assert epsilon_of(gaussian(2.0)(x), delta) <= epsilon
+    assert epsilon_of(gaussian(2.0)(x * (1 + 1e-9)), delta) > epsilon
+
+
+def test_calibration_of_a_composition():
+    from dp_accounting import ComposedDpEvent, GaussianDpEvent, LaplaceDpEvent
+
+    def both(x):
+        return ComposedDpEvent([GaussianDpEvent(3.0 / x), LaplaceDpEvent(5.0 / x)])
+
+    x = calibrate(both, 1.0, 1e-6)
+    assert 0.999999 < epsilon_of(both(x), 1e-6) <= 1.0
+
+
+def test_what_cannot_be_calibrated_is_refused():
+    from dp_accounting import NonPrivateDpEvent, NoOpDpEvent
+
+    with pytest.raises(ValueError, match=r"^no event, however small, is within epsilon 1\.0\.$"):
+        calibrate(lambda _: NonPrivateDpEvent(), 1.0, 1e-6)
+    with pytest.raises(ValueError, match=r"^no event, however large, is beyond epsilon 1\.0\.$"):
+        calibrate(lambda _: NoOpDpEvent(), 1.0, 1e-6)
+    with pytest.raises(ValueError, match=r"^start must"):
+        calibrate(gaussian(1.0), 1.0, 1e-6, start=0.0)
+
+
+@pytest.mark.parametrize(
+    ("eps0", "n_iter", "plain"), [(1.0, 1, True), (2.0, 4, True), (0.01, 1000, False)]
+)
+def test_few_large_steps_cost_their_plain_sum(eps0, n_iter, plain):
+    spent, least = epsilon_spent(eps0, n_iter, 1e-6), epsilon_of_steps(eps0, n_iter, 1e-6)
+    assert (least < spent) == plain
+    assert least == pytest.approx(min(spent, n_iter * eps0), rel=1e-15)
+    assert Fraction(least) >= n_iter * Fraction(eps0) or not plain
+    # The bound is reached: a step may put everything on one side.
+    assert exact_epsilon_of_repeated_step(eps0, eps0 * (1 - 1e-9), n_iter, 1e-12) <= least
 
 
 def test_numpy_numbers_are_numbers():

@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -42,7 +44,7 @@ def test_kernels_without_a_stamp_are_forgotten(package):
     assert len(indexes(package)) == 2
     assert drop_stale_kernels(package)
     assert not indexes(package)
-    # Only the indexes: everything else is found again, or not at all, through them.
+    assert not list(package.rglob("*.nbc"))
     assert len(list(package.rglob("*.pyc"))) == 2
     assert len(list(package.rglob("*.py"))) == 3
 
@@ -95,14 +97,113 @@ def test_other_files_do_not_matter(package):
     assert indexes(package) == kept
 
 
-def test_a_package_that_cannot_be_written_to_is_left_alone(package):
-    cache = package / "__pycache__"
-    for path in cache.iterdir():
-        path.unlink()
-    cache.rmdir()
-    # A file in the folder's place stops every attempt to write there, even the superuser's.
-    cache.write_bytes(b"")
-    assert not drop_stale_kernels(package)
+TOY = """
+import os, sys
+from pathlib import Path
+import numba, pooch
+import numba.core.typed_passes, llvmlite.binding
+from dplasso.runtime.kernel_cache import drop_stale_kernels
+
+folder, cure = Path(sys.argv[1]), sys.argv[2] == "cure"
+sys.path.insert(0, str(folder))
+if os.geteuid() == 0 and sys.argv[3] == "read-only":
+    # Nothing is read-only to the superuser.
+    numba.njit(lambda: 0)()
+    os.setresuid(65534, 65534, 65534)
+if cure:
+    drop_stale_kernels(folder / "toy")
+from toy.loop import loop
+print(loop(), os.environ.get("NUMBA_CACHE_DIR", ""))
+"""
+CALLED = "from numba import njit\n@njit(cache=True)\ndef step():\n    return {}\n"
+CALLING = """
+from numba import njit
+from toy.step import step
+@njit(cache=True)
+def loop():
+    return step()
+"""
+
+
+class TestReadOnlyInstallation:
+    """A kernel calls another that is repaired where nobody but the installer may write."""
+
+    @pytest.fixture
+    def toy(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            folder.chmod(0o755)
+            (folder / "toy").mkdir()
+            (folder / "home").mkdir()
+            (folder / "home").chmod(0o777)
+            (folder / "toy" / "__init__.py").write_text("")
+            (folder / "toy" / "step.py").write_text(CALLED.format(1))
+            (folder / "toy" / "loop.py").write_text(CALLING)
+            yield folder
+            (folder / "toy").chmod(0o755)
+            (folder / "toy" / "__pycache__").chmod(0o755)
+
+    def run(self, folder, cure="cure", rights="read-only", **environment):
+        home = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home")}
+        clean = {name: os.environ[name] for name in os.environ if name != "NUMBA_CACHE_DIR"}
+        done = subprocess.run(
+            [sys.executable, "-B", "-c", TOY, str(folder), cure, rights],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=clean | home | environment,
+        )
+        assert done.returncode == 0, done.stderr
+        result, _, place = done.stdout.strip().partition(" ")
+        return int(result), place
+
+    def close(self, folder):
+        (folder / "toy" / "__pycache__").mkdir(exist_ok=True)
+        (folder / "toy" / "__pycache__").chmod(0o555)
+        (folder / "toy").chmod(0o555)
+
+    def repair(self, folder):
+        (folder / "toy" / "step.py").write_text(CALLED.format(2))
+
+    @pytest.mark.parametrize("planted", ["in the user's folder", "in the package"])
+    def test_a_repaired_source_is_what_runs(self, toy, planted):
+        if planted == "in the package":
+            # The installer's own run keeps its kernels beside the sources.
+            assert self.run(toy, rights="all") == (1, "")
+            assert list(toy.rglob("*.nbi"))
+        self.close(toy)
+        assert self.run(toy)[0] == 1
+        assert self.run(toy)[0] == 1
+        self.repair(toy)
+        assert self.run(toy)[0] == 2
+
+    def test_without_the_cure_the_old_kernel_runs(self, toy):
+        self.close(toy)
+        assert self.run(toy, "no")[0] == 1
+        self.repair(toy)
+        assert self.run(toy, "no")[0] == 1
+
+    def test_kernels_are_kept_for_these_sources_alone(self, toy):
+        self.close(toy)
+        _, place = self.run(toy)
+        assert Path(place).parts[-4:-2] == ("dplasso", "kernels")
+        kept = sorted(Path(place).rglob("*.nbi"))
+        assert len(kept) == 2
+        written = [path.stat().st_mtime_ns for path in kept]
+        assert self.run(toy) == (1, place)
+        assert [path.stat().st_mtime_ns for path in kept] == written
+        self.repair(toy)
+        assert self.run(toy)[1] != place
+        assert not Path(place).exists()
+
+    def test_what_a_parent_chose_is_not_inherited_and_what_the_user_chose_is(self, toy):
+        self.close(toy)
+        _, place = self.run(toy)
+        self.repair(toy)
+        result, other = self.run(toy, NUMBA_CACHE_DIR=place)
+        assert (result, other != place) == (2, True)
+        mine = toy / "home" / "mine"
+        assert self.run(toy, NUMBA_CACHE_DIR=str(mine)) == (2, str(mine))
 
 
 SCRIPT = """

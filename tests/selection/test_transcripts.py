@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from evidence.reference.draws import change, draw, fill
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.transcript import Transcript
@@ -16,7 +17,6 @@ from frank_wolfe.cases import (
     small_problem,
     watch,
 )
-from selection.drivers import change, draw, fill
 from selection.invariants import check
 from selection.test_direction import STRUCTURES
 

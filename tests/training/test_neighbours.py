@@ -147,7 +147,7 @@ def test_a_clipped_residual_fills_the_same_units(run, late_start, residual_bound
     public = {"residual_bound": residual_bound, "late_start": late_start}
     without = (*other_rows(), np.arange(N_ROWS))
     largest = 0
-    for name, entries in hostile_rows().items():
+    for entries in hostile_rows().values():
         for label in (0, 1):
             more = with_record(entries, label, 11)
             reached = compare(without, more, CONTRIBUTION, RUNS[run], **public)

@@ -21,7 +21,7 @@ from dplasso.audit.bounds import (
     epsilon_lower_bound,
     range_lower_bound,
 )
-from dplasso.audit.claims import Data, Finding, Fit, Target
+from dplasso.audit.claims import Data, Finding, Fit, Target, bound_in_words
 from dplasso.audit.problems import canary_pair
 
 Progress = Callable[[int, int], None]
@@ -30,7 +30,7 @@ Progress = Callable[[int, int], None]
 _THRESHOLDS = 200
 # Where no event shows anything at the confidence asked for, the choice is made at this one.
 _LENIENT = 0.2
-# The column in which the canary's share shows.
+# The column in which the canary's contribution shows.
 CANARY = 0
 
 
@@ -53,11 +53,11 @@ class Runs:
         return int(self.vertex.shape[0])
 
     def part(self, first: int, last: int) -> "Runs":
-        """Take runs `first` to `last` (exclusive)."""
+        """Return runs `first` to `last` (exclusive)."""
         return Runs(self.vertex[first:last], self.sign[first:last])
 
     def names(self) -> list[bytes]:
-        """Give each release as bytes, equal where the releases are."""
+        """Return each release as bytes, equal where the releases are."""
         whole = np.ascontiguousarray(np.stack([self.vertex, self.sign], axis=2))
         return [row.tobytes() for row in whole]
 
@@ -99,13 +99,13 @@ def collect(fit: Fit, data: Data, runs: int, progress: Callable[[int], None] | N
     Runs
     """
     releases = []
-    told = 0
+    reported = 0
     for done in range(1, runs + 1):
         release = fit(data)
         releases.append((np.asarray(release.vertex), np.asarray(release.sign)))
         if progress is not None and (done % 64 == 0 or done == runs):
-            progress(done - told)
-            told = done
+            progress(done - reported)
+            reported = done
     return Runs(
         np.array([vertex for vertex, _ in releases], dtype=np.int64),
         np.array([sign for _, sign in releases], dtype=np.int64),
@@ -113,13 +113,13 @@ def collect(fit: Fit, data: Data, runs: int, progress: Callable[[int], None] | N
 
 
 def _at_canary(runs: Runs) -> NDArray[np.int64]:
-    """Give each step as -1, 0 or +1: the sign at the canary's column, or 0 for another column."""
+    """Return each step as -1, 0 or +1: the sign at the canary's column, or 0 for another column."""
     outcomes: NDArray[np.int64] = np.where(runs.vertex == CANARY, runs.sign, 0)
     return outcomes
 
 
 def _codes(runs: Runs) -> NDArray[np.int64]:
-    """Give each vertex as one number: twice the coordinate, plus one for a positive sign."""
+    """Return each vertex as one number: twice the coordinate, plus one for a positive sign."""
     codes: NDArray[np.int64] = 2 * runs.vertex + (runs.sign > 0)
     return codes
 
@@ -188,7 +188,7 @@ def _best_threshold(
 def _log_rates(
     hits: list[NDArray[np.int64]], trials: tuple[int, int], delta: float, alpha: float
 ) -> NDArray[np.float64]:
-    """Give ``log((likely - delta) / unlikely)`` at the ends of the intervals, for many events."""
+    """Return ``log((likely - delta) / unlikely)`` at the ends of the intervals, for many events."""
     likely = np.where(hits[0] > 0, beta.ppf(alpha / 2, hits[0], trials[0] - hits[0] + 1), 0.0)
     misses = trials[1] - hits[1]
     unlikely = 1.0 - np.where(misses > 0, beta.ppf(alpha / 2, misses, hits[1] + 1), 0.0)
@@ -260,8 +260,8 @@ def audit_canary(
         about="fit",
         detail=(
             f"an event came {hits[0]:,} times in {trials[0]:,} fits on one data set and "
-            f"{hits[1]:,} times in {trials[1]:,} on its neighbour: epsilon is at least "
-            f"{audited:.4g}; {claim.epsilon:.4g} is claimed"
+            f"{hits[1]:,} times in {trials[1]:,} on its neighbour: "
+            f"{bound_in_words('epsilon', audited, claim.epsilon)}"
         ),
         figures={
             "runs": 2 * runs,
@@ -322,8 +322,8 @@ def audit_canary_step(
         detail=(
             f"{history}, of the steps along e_0 those with sign {sign:+d} were {hits[0]:,} of "
             f"{trials[0]:,} on "
-            f"one data set and {hits[1]:,} of {trials[1]:,} on its neighbour: eps0 is at least "
-            f"{audited:.4g}; {claim.eps0:.4g} is claimed"
+            f"one data set and {hits[1]:,} of {trials[1]:,} on its neighbour: "
+            f"{bound_in_words('eps0', audited, claim.eps0)}"
         ),
         figures={"runs": 2 * runs, "hits": list(hits), "trials": list(trials)},
     )

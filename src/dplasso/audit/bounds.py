@@ -14,7 +14,7 @@ _LARGEST_EPSILON = 700.0
 
 
 def binomial_lower(hits: int, trials: int, alpha: float) -> float:
-    """Give the one-sided Clopper-Pearson lower bound of a probability.
+    """Return the one-sided Clopper-Pearson lower bound of a probability.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def binomial_lower(hits: int, trials: int, alpha: float) -> float:
 
 
 def binomial_upper(hits: int, trials: int, alpha: float) -> float:
-    """Give the one-sided Clopper-Pearson upper bound of a probability.
+    """Return the one-sided Clopper-Pearson upper bound of a probability.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def binomial_upper(hits: int, trials: int, alpha: float) -> float:
 
 
 def epsilon_of_rates(likely: float, unlikely: float, delta: float) -> float:
-    """Give the smallest epsilon that allows an event these two probabilities.
+    """Return the smallest epsilon that allows an event these two probabilities.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def range_lower_bound(hits: tuple[int, int], trials: tuple[int, int], alpha: flo
 
 
 def hockey_stick(log_p: NDArray[np.float64], log_q: NDArray[np.float64], epsilon: float) -> float:
-    """Give ``sum max(0, P - e^epsilon Q)``: the delta at which P and Q are `epsilon` apart.
+    """Return ``sum max(0, P - e^epsilon Q)``: the delta at which P and Q are `epsilon` apart.
 
     Parameters
     ----------
@@ -168,12 +168,12 @@ def hockey_stick(log_p: NDArray[np.float64], log_q: NDArray[np.float64], epsilon
 
 
 def epsilon_at_delta(log_p: NDArray[np.float64], log_q: NDArray[np.float64], delta: float) -> float:
-    """Give the smallest epsilon for which two distributions are (epsilon, delta)-close, both ways.
+    """Return the smallest epsilon for which two distributions are (epsilon, delta)-close.
 
     Parameters
     ----------
     log_p, log_q : ndarray of float64, the same shape
-        Log-probabilities of the same outcomes; -inf where impossible.
+        Log-probabilities of the same outcomes; -inf where impossible. Either may be the first.
     delta : float
         At least 0.
 
@@ -246,7 +246,7 @@ def one_run_p_value(
 
 
 def one_run_epsilon(canaries: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
-    """Give the largest epsilon that so many right guesses refute.
+    """Return the largest epsilon that so many right guesses refute.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ def one_run_epsilon(canaries: int, guesses: int, correct: int, delta: float, alp
 
 
 def _largest_refuted(refuted: Callable[[float], bool]) -> float:
-    """Give the end of the refuted values, which start at 0, from below."""
+    """Return the end of the refuted values, which start at 0, from below."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0

@@ -111,8 +111,9 @@ class Finding:
     claimed : float
         The epsilon it tried to refute: of a step or of a whole fit, see `about`.
     audited : float
-        Lower bound on the true epsilon; exact audits give its value on the pairs they tried.
-        NaN where the audit refutes independence and bounds no epsilon.
+        Lower bound on the true epsilon, 0 where the attack found nothing; exact audits give its
+        value on the pairs they tried. NaN where the audit refutes independence and bounds no
+        epsilon.
     delta : float
         The delta of the claim.
     false_alarm : float
@@ -138,8 +139,28 @@ class Finding:
     figures: dict[str, Any]
 
 
+def bound_in_words(name: str, audited: float, claimed: float) -> str:
+    """Return what a lower bound says: an attack that found nothing has not shown that nothing is.
+
+    Parameters
+    ----------
+    name : {"epsilon", "eps0"}
+        What is bounded.
+    audited, claimed : float
+        As in `Finding`.
+
+    Returns
+    -------
+    str
+        The end of a sentence.
+    """
+    if audited == 0:
+        return f"the attack found nothing against the claimed {name} of {claimed:.4g}"
+    return f"{name} is at least {audited:.4g}; {claimed:.4g} is claimed"
+
+
 def claim_of(mechanism: Mechanism) -> Claim:
-    """Take the claim from a mechanism.
+    """Return the claim of a mechanism.
 
     Parameters
     ----------

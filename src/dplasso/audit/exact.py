@@ -76,7 +76,7 @@ def all_transcripts(step: StepDistribution, data: Data, n_iter: int) -> Transcri
 def log_ratios(
     one: NDArray[np.float64], other: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Give the range and the largest magnitude of the log-ratios of distributions.
+    """Return the range and the largest magnitude of the log-ratios of distributions.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.audit.bounds import one_run_epsilon, one_run_p_value
-from dplasso.audit.claims import Finding, Release, Target
+from dplasso.audit.claims import Finding, Release, Target, bound_in_words
 from dplasso.audit.problems import many_canaries
 
 # Guesses are made about this part of the canaries, half of them "in": the sure ones.
@@ -116,7 +116,7 @@ def audit_one_run(
         about="fit",
         detail=(
             f"of {canaries:,} canaries in one fit, {correct:,} of {guesses:,} guesses were right: "
-            f"epsilon is at least {audited:.4g}; {claim.epsilon:.4g} is claimed"
+            f"{bound_in_words('epsilon', audited, claim.epsilon)}"
         ),
         figures={
             "canaries": canaries,

@@ -22,7 +22,7 @@ _FEWEST_RUNS_SHOWN = 30
 
 
 def allowed_power(rate: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]:
-    """Give the largest true positive rate that (epsilon, delta)-privacy allows.
+    """Return the largest true positive rate that (epsilon, delta)-privacy allows.
 
     Parameters
     ----------
@@ -61,9 +61,11 @@ def audit_picture(roc: Roc, finding: Finding) -> bytes:
     """
     figure = Figure(figsize=(14, 7.4), layout="constrained")
     verdict = "VIOLATION" if finding.violated else "consistent with the claim"
+    found = f"audited at least {finding.audited:.3g}: {verdict}"
+    if finding.audited == 0:
+        found = "the attack found nothing"
     figure.suptitle(
-        f"{finding.name}: claimed epsilon {finding.claimed:g} (delta {finding.delta:g}), "
-        f"audited at least {finding.audited:.3g}: {verdict}",
+        f"{finding.name}: claimed epsilon {finding.claimed:g} (delta {finding.delta:g}), {found}",
         fontsize=15,
         fontweight="bold",
     )

@@ -34,7 +34,7 @@ class Neighbourhood(NamedTuple):
 
 
 def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
-    """Make a data set of dense rows.
+    """Return a data set of dense rows.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
 
 
 def records(n_columns: int, bound: float) -> list[tuple[tuple[float, ...], int]]:
-    """List the records that an adversary may choose from.
+    """Return the records that an adversary may choose from.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def neighbourhoods(claim: Claim, n_columns: int = 2) -> Iterator[Neighbourhood]:
 
 
 def canary_pair(claim: Claim) -> tuple[Data, Data]:
-    """Make two neighbours that differ in a canary: a record that owns its features.
+    """Return two neighbours that differ in a canary: a record that owns its features.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
         The others are `COMPANY` empty records of both labels. Under add-remove the canary owns
         column 0 and is left out of the second. Under replace-one it owns columns 0 and 1, and is
         replaced by a record of the other label that differs in the sign of column 1: a step along
-        column 1 then drives their shares of column 0 apart, to all of twice the bound.
+        column 1 then drives their contributions to column 0 apart, to all of twice the bound.
     """
     labels = np.arange(COMPANY) % 2
     if claim.neighbors == "add-remove":
@@ -137,7 +137,7 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
 
 
 def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
-    """Make one data set with a canary per bit, each with a feature of its own.
+    """Return one data set with a canary per bit, each with a feature of its own.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
 
 
 def blank_data(n_columns: int) -> Data:
-    """Make two empty records: all gradients are 0 at every step, whatever was drawn.
+    """Return two empty records: all gradients are 0 at every step, whatever was drawn.
 
     Parameters
     ----------

@@ -28,26 +28,26 @@ class Report:
 
     @property
     def false_alarm(self) -> float:
-        """Bound the probability that any true claim was called violated: the audits' added up."""
+        """Return a bound on the probability that any true claim was called violated: a sum."""
         return math.fsum(finding.false_alarm for finding in self.findings)
 
     @property
     def violated(self) -> bool:
-        """Say whether any audit refuted its claim."""
+        """Return whether any audit refuted its claim."""
         return any(finding.violated for finding in self.findings)
 
     @property
     def verdict(self) -> str:
-        """Give "violation" or "consistent"; the latter is no proof of privacy."""
+        """Return "violation" or "consistent"; the latter is no proof of privacy."""
         return VIOLATION if self.violated else CONSISTENT
 
     @property
     def audited_epsilon(self) -> float:
-        """Give the largest lower bound on a whole fit's epsilon; 0 without an audit of fits."""
+        """Return the largest lower bound on a whole fit's epsilon; 0 without an audit of fits."""
         return max((f.audited for f in self.findings if f.about == "fit"), default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the report as plain values; infinities and NaN are left as floats.
+        """Return the report as plain values; infinities and NaN are left as floats.
 
         Returns
         -------
@@ -65,7 +65,7 @@ class Report:
         }
 
     def text(self) -> str:
-        """Word the verdict.
+        """Return the verdict in words.
 
         Returns
         -------
@@ -74,17 +74,19 @@ class Report:
         """
         claim = self.claim
         promise = f"epsilon = {claim.epsilon:g}, delta = {claim.delta:g}, {claim.neighbors}"
-        found = _number(self.audited_epsilon)
+        found = f"audited epsilon {_number(self.audited_epsilon)}"
+        if self.audited_epsilon == 0 and any(f.about == "fit" for f in self.findings):
+            found = "the attacks on whole fits found nothing"
         sure = f"confidence {100 * (1 - self.false_alarm):.6g} %"
         if self.violated:
             refuted = ", ".join(f.name for f in self.findings if f.violated)
             return (
-                f"VIOLATION: the claim ({promise}) is refuted; audited epsilon {found}, {sure}. "
+                f"VIOLATION: the claim ({promise}) is refuted; {found}, {sure}. "
                 f"Refuted by: {refuted}."
             )
         return (
-            f"Consistent: nothing refutes the claim ({promise}); audited epsilon {found}, {sure}. "
-            "That is a lower bound: an audit can refute a claim, never prove one."
+            f"Consistent: nothing refutes the claim ({promise}); {found}, {sure}. "
+            "An audit bounds epsilon from below: it can refute a claim, never prove one."
         )
 
 

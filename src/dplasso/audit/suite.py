@@ -1,4 +1,4 @@
-"""The audits together: which are made on what, and how the false-alarm rate is shared out."""
+"""The audits together: which are made on what, and how the false-alarm rate is divided."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from dplasso.audit.report import Report, make_report
 
 METHODS = ("exact", "canary", "one-run")
 
-# Few enough for every transcript to be enumerated, enough for a record to reach its full share.
+# Few enough for every transcript to be enumerated, enough for a record's full contribution.
 EXACT_STEPS = 3
 # Steps per canary of the one-run audit: nearly all of their features are drawn at least once.
 STEPS_PER_CANARY = 4
@@ -124,7 +124,7 @@ def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> 
         For a setting out of range, or a mechanism or structure that an audit cannot take.
     """
     sampling = sum(_SAMPLING[method] for method in plan.methods)
-    share = plan.false_alarm / max(1, sampling)
+    false_alarm = plan.false_alarm / max(1, sampling)
     findings: list[Finding] = []
     roc = attack = one_run = None
     if "one-run" in plan.methods:
@@ -134,31 +134,34 @@ def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> 
         findings += _exact(build, progress)
     if "canary" in plan.methods:
         attack, roc = audit_canary(
-            build(plan.n_iter), plan.runs, share, progress=_named(progress, "canary: whole fits")
+            build(plan.n_iter),
+            plan.runs,
+            false_alarm,
+            progress=_named(progress, "canary: whole fits"),
         )
-        findings += [attack, *_other_sampling(build, plan, share, progress)]
+        findings += [attack, *_other_sampling(build, plan, false_alarm, progress)]
     if one_run is not None:
-        findings.append(audit_one_run(one_run, plan.canaries, share))
+        findings.append(audit_one_run(one_run, plan.canaries, false_alarm))
     return Outcome(make_report(build(plan.n_iter).claim, findings), roc, attack)
 
 
 def _other_sampling(
-    build: Builder, plan: Plan, share: float, progress: Progress | None
+    build: Builder, plan: Plan, false_alarm: float, progress: Progress | None
 ) -> Sequence[Finding]:
     """Attack the public estimator, a single step, and the randomness."""
     name = "canary: public estimator"
     public, _ = audit_canary(
         build(plan.n_iter, public=True),
         max(FEWEST_PUBLIC, plan.runs // PUBLIC_PART),
-        share,
+        false_alarm,
         name=name,
         progress=_named(progress, name),
     )
     name = "canary: one step"
-    step = audit_canary_step(build(2), STEP_RUNS * plan.runs, share, _named(progress, name))
+    step = audit_canary_step(build(2), STEP_RUNS * plan.runs, false_alarm, _named(progress, name))
     fits = min(MOST_REPEATS, max(FEWEST_REPEATS, plan.runs))
     name = "repeated releases"
-    repeats = audit_repeats(build(REPEAT_STEPS), fits, share, _named(progress, name))
+    repeats = audit_repeats(build(REPEAT_STEPS), fits, false_alarm, _named(progress, name))
     return public, step, repeats
 
 

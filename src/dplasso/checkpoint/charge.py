@@ -22,7 +22,7 @@ from dplasso.privacy.ledger import (
     rejoin,
     reserve,
 )
-from dplasso.privacy.mechanisms import Mechanism
+from dplasso.privacy.statement import Accounted
 
 
 def digest_of(release: Release) -> str:
@@ -44,7 +44,7 @@ def digest_of(release: Release) -> str:
 def check_charge(
     ledger: str | os.PathLike[str] | None,
     dataset: str | None,
-    mechanism: Mechanism,
+    mechanism: Accounted,
     stored: Checkpoint | None,
     path: Any,
 ) -> ChargeNote | None:
@@ -54,7 +54,7 @@ def check_charge(
     ----------
     ledger, dataset
         The estimator's.
-    mechanism : Mechanism
+    mechanism : Mechanism or GaussianSteps
         The fit's private step.
     stored : Checkpoint or None
         What the fit is to go on from; None for a new fit.
@@ -101,7 +101,7 @@ def check_charge(
 def take_charge(
     ledger: str | os.PathLike[str],
     dataset: str | None,
-    mechanism: Mechanism,
+    mechanism: Accounted,
     note: ChargeNote,
     reached: Release,
 ) -> Reservation:
@@ -111,7 +111,7 @@ def take_charge(
     ----------
     ledger, dataset
         The estimator's.
-    mechanism : Mechanism
+    mechanism : Mechanism or GaussianSteps
         The fit's private step.
     note : ChargeNote
         From `check_charge`, in the checkpoint already.
@@ -140,7 +140,7 @@ def _release(stored: Checkpoint) -> str | None:
 def _rejoin(
     ledger: str | os.PathLike[str],
     dataset: str | None,
-    mechanism: Mechanism,
+    mechanism: Accounted,
     number: int,
     token: str,
     release: str | None,

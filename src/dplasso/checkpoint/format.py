@@ -12,38 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import CheckpointError
-from dplasso.files.archive import (
-    ArchiveKind,
-    array_of,
-    params_from_json,
-    params_to_json,
-    read_archive,
-    write_archive,
-)
-from dplasso.files.label_json import labels_from_json, labels_to_json
+from dplasso.files.archive import ArchiveKind, read_archive, write_archive
+from dplasso.files.release_header import ReleaseHeader, read_release, write_release
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.model import Release, check_columns
 from dplasso.model.release import RELEASE_ARRAYS, release_from
 from dplasso.privacy.statement import PrivacyStatement
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _TOKEN = re.compile("[0-9a-f]{32}")
 _KIND = ArchiveKind("checkpoint", "dplasso-checkpoint", FORMAT_VERSION, CheckpointError)
-_ARRAYS = RELEASE_ARRAYS["vertices"]
-_HEADER_KEYS = {
-    "magic",
-    "version",
-    "written_by",
-    "about",
-    "params",
-    "privacy",
-    "n_features",
-    "classes",
-    "feature_names",
-    "finished",
-    "charge",
-}
 _ABOUT = (
     "A checkpoint of a fit: its public parameters and the vertices drawn so far. Nothing else in "
     "it depends on the data, so by composition the privacy statement, which is that of the whole "
@@ -154,18 +133,23 @@ def write_checkpoint(
     ValueError
         If a label or parameter is of a kind that the file cannot hold.
     """
-    names = checkpoint.feature_names
-    header = {
+    header, arrays = write_release(
+        ReleaseHeader(
+            checkpoint.release.kind,
+            checkpoint.params,
+            checkpoint.statement.to_dict(),
+            checkpoint.n_features,
+            checkpoint.classes,
+            checkpoint.feature_names,
+        ),
+        "checkpoint",
+    )
+    header |= {
         "about": _ABOUT,
-        "params": params_to_json(checkpoint.params, "checkpoint"),
-        "privacy": checkpoint.statement.to_dict(),
-        "n_features": checkpoint.n_features,
-        "classes": labels_to_json(checkpoint.classes),
-        "feature_names": None if names is None else [str(name) for name in names],
         "finished": checkpoint.finished,
         "charge": None if checkpoint.charge is None else asdict(checkpoint.charge),
     }
-    write_archive(path, _KIND, header, checkpoint.release.arrays(), temporary=temporary)
+    write_archive(path, _KIND, header, arrays | checkpoint.release.arrays(), temporary=temporary)
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -193,25 +177,17 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
 
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
-    """Build the contents of a version 1 file."""
-    if set(members) != {"header", *_ARRAYS}:
-        raise ValueError(f"it holds {', '.join(sorted(members))}")
-    if set(header) != _HEADER_KEYS:
-        raise ValueError("its header has missing or unknown entries")
-    names = header["feature_names"]
-    if names is not None:
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("its feature names are not names")
-        names = np.array(names, dtype=object)
-    params = params_from_json(header["params"])
-    arrays = {name: array_of(members, name, kind) for name, kind in _ARRAYS.items()}
+    """Build the contents of a file."""
+    found = read_release(
+        header, members, arrays=RELEASE_ARRAYS, entries=("about", "finished", "charge")
+    )
     return Checkpoint(
-        params=params,
-        release=release_from("vertices", arrays, params, header["n_features"]),
-        statement=PrivacyStatement.from_dict(header["privacy"]),
-        classes=labels_from_json(header["classes"]),
-        n_features=header["n_features"],
-        feature_names=names,
+        params=found.params,
+        release=release_from(found.release, members, found.params, found.n_features),
+        statement=PrivacyStatement.from_dict(found.privacy),
+        classes=found.classes,
+        n_features=found.n_features,
+        feature_names=found.feature_names,
         finished=header["finished"],
         charge=None if header["charge"] is None else ChargeNote(**header["charge"]),
     )

@@ -21,19 +21,17 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.checkpoint.charge import check_charge, digest_of, take_charge
 from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
 from dplasso.errors import CheckpointError
-from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.fitting import fit_estimator, settings_of
 from dplasso.estimators.lasso import DPLassoClassifier
-from dplasso.files.archive import params_to_json
 from dplasso.files.lock import claim, sidecar_path
+from dplasso.files.release_header import params_to_json
 from dplasso.model import Release
 from dplasso.model.release import empty_release
 from dplasso.privacy.ledger import Payment, Reservation
-from dplasso.privacy.statement import FROM_SYSTEM
+from dplasso.privacy.wording import FROM_SYSTEM
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
-from dplasso.training.lasso import lasso_mechanism
-from dplasso.training.settings import lasso_settings
-from dplasso.training.train import Begun, Hooks, Session
+from dplasso.training.train import Begun, Hooks, Session, mechanism_of
 
 __all__ = [
     "DEFAULT_SECONDS",
@@ -239,10 +237,10 @@ def check_resumable(estimator: DPLassoClassifier, path: str | os.PathLike[str]) 
             f"{os.fspath(path)} belongs to a finished fit, whose results were written: there is "
             "nothing to resume."
         )
-    settings = lasso_settings(estimator.get_params(deep=False))
+    settings = settings_of(estimator)
     _check_same_params(path, stored.params, _stored(settings.params), besides=("classes",))
     # Of a mechanism that a ledger accounts for, the number of rows is no part.
-    mechanism = lasso_mechanism(settings)
+    mechanism = mechanism_of(settings)
     check_charge(settings.ledger, settings.dataset, mechanism, stored, path)
     return stored
 
@@ -323,7 +321,8 @@ def keep_checkpoints(
             return reservation
 
         payment = None if start.charge is None else Payment(take, lambda: digest_of(taken))
-        return Session(None if repeatable else reached, keep, payment)
+        marks = (len(reached),) if repeatable else ()
+        return Session(None if repeatable else reached, keep, payment, marks)
 
     return begin
 

@@ -13,16 +13,10 @@ from scipy.sparse import csr_array
 
 from dplasso.data.files import read_npz_files, refuse_labels_path
 from dplasso.data.npz import npz_shape
-from dplasso.data.paths import Paths, expand, named, one_kind
-from dplasso.data.streams import BLOCK_BYTES, FileMark, Progress, check_unchanged
+from dplasso.data.source_files import Paths, SourceFiles, source_files
+from dplasso.data.streams import BLOCK_BYTES, Progress
 from dplasso.data.svmlight.lines import Format
-from dplasso.data.svmlight.reader import (
-    check_format,
-    check_not_empty,
-    mark_files,
-    parsed_blocks,
-    usable_threads,
-)
+from dplasso.data.svmlight.reader import check_format, parsed_blocks, usable_threads
 from dplasso.errors import DataError
 
 # A block of text makes arrays of up to about this many times its size, itself included: short
@@ -79,12 +73,15 @@ class BlockSource:
         total)`` is called along the way.
     total : int or None
         What `progress` counts up to: bytes on disk or rows; None if it is not known.
+    columns_declared : bool
+        Whether `n_features`, where known, is public: declared, not taken from the data.
     """
 
     name: str
     n_features: int | None
     blocks: Blocks
     total: int | None
+    columns_declared: bool = True
 
 
 def block_source(
@@ -122,75 +119,51 @@ def block_source(
         If a file is missing, or of a kind that is not read. What is wrong inside the files is
         raised while the blocks are read.
     """
-    files = expand(paths)
-    kind = one_kind(files)
-    marks = mark_files(files)
-    total = sum(mark.size for mark in marks)
-    if kind == "svmlight":
+    files = source_files(paths)
+    if files.kind == "svmlight":
         refuse_labels_path(files, labels_path)
         layout = check_format(n_features, zero_based, label_map)
-        svmlight = partial(_svmlight_blocks, files, marks, layout)
-        return BlockSource(named(files), n_features, svmlight, total)
+        svmlight = partial(_svmlight_blocks, files, layout)
+        return BlockSource(files.name, n_features, svmlight, files.total)
+    declared = n_features is not None
     if n_features is None:
-        n_features = max(npz_shape(path)[1] for path in files)
-    npz = partial(_npz_blocks, files, marks, n_features, labels_path, label_map)
-    return BlockSource(named(files), n_features, npz, total)
+        n_features = max(npz_shape(path)[1] for path in files.paths)
+
+    def npz(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
+        # Its arrays are compressed each as a whole, and stored by column or entry perhaps.
+        X, y = read_npz_files(
+            files,
+            n_features=n_features,
+            labels_path=labels_path,
+            label_map=label_map,
+            progress=progress,
+        )
+        yield from _cut(X, y, memory_bytes)
+
+    return BlockSource(files.name, n_features, npz, files.total, declared)
 
 
 def _svmlight_blocks(
-    files: list[Path],
-    marks: list[FileMark],
-    layout: Format,
-    memory_bytes: int,
-    progress: Progress | None = None,
+    files: SourceFiles, layout: Format, memory_bytes: int, progress: Progress | None = None
 ) -> Iterator[RowBlock]:
     n_threads = usable_threads()
-    at_work = n_threads + _BESIDE_THREADS
-    text = memory_bytes // (at_work * _ARRAYS_PER_TEXT)
-    n_records, largest = 0, -1 if layout.n_features is None else layout.n_features
+    text = memory_bytes // ((n_threads + _BESIDE_THREADS) * _ARRAYS_PER_TEXT)
     parsed = parsed_blocks(
         files,
         layout,
-        marks=marks,
         block_bytes=min(max(text, _LEAST_TEXT), BLOCK_BYTES),
         n_threads=n_threads,
         progress=progress,
     )
     with closing(parsed) as blocks:
         for lines in blocks:
-            n_records += lines.labels.size
-            largest = max(largest, lines.largest)
             if lines.labels.size:
-                starts = np.zeros(lines.labels.size + 1, np.int64)
-                starts[1:] = lines.row_ends
+                starts = np.concatenate(([0], lines.row_ends))
                 yield RowBlock(starts, lines.columns, lines.values, lines.labels)
-    check_not_empty(files, n_records, largest)
-
-
-def _npz_blocks(
-    files: list[Path],
-    marks: list[FileMark],
-    n_features: int,
-    labels_path: str | Path | None,
-    label_map: Mapping[str, float] | None,
-    memory_bytes: int,
-    progress: Progress | None = None,
-) -> Iterator[RowBlock]:
-    for path, mark in zip(files, marks, strict=True):
-        check_unchanged(path, mark)
-    # The arrays of a .npz are compressed each as a whole, and stored by column or entry perhaps.
-    X, y = read_npz_files(
-        files,
-        n_features=n_features,
-        labels_path=labels_path,
-        label_map=label_map,
-        progress=progress,
-    )
-    yield from _cut(X, y, memory_bytes)
 
 
 def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource:
-    """Give a matrix in memory as a stream of row blocks, to write it to a store for example.
+    """Return a matrix in memory as a stream of row blocks, to write it to a store for example.
 
     Parameters
     ----------
@@ -242,7 +215,7 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
             if progress is not None:
                 progress(done, labels.size)
 
-    return BlockSource(name, rows.shape[1], blocks, labels.size)
+    return BlockSource(name, rows.shape[1], blocks, labels.size, columns_declared=False)
 
 
 def _cut(X: csr_array, y: NDArray[Any], memory_bytes: int) -> Iterator[RowBlock]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ from scipy.sparse import csr_array, vstack
 
 from dplasso.data.label_map import check_label_map, map_labels
 from dplasso.data.npz import read_npz
-from dplasso.data.paths import Paths, expand, named, one_kind
-from dplasso.data.streams import Progress
+from dplasso.data.source_files import Paths, SourceFiles, source_files
+from dplasso.data.streams import Progress, shifted
 from dplasso.data.svmlight.reader import read_svmlight
 from dplasso.errors import DataError
 
@@ -77,8 +76,8 @@ def read_data(
         If a file is missing, of a kind that is not read, damaged, malformed, or changes
         meanwhile: the message names the file and the line or array.
     """
-    files = expand(paths)
-    if one_kind(files) == "npz":
+    files = source_files(paths)
+    if files.kind == "npz":
         X, y = read_npz_files(
             files,
             n_features=n_features,
@@ -95,10 +94,10 @@ def read_data(
             label_map=label_map,
             progress=progress,
         )
-    return Dataset(X, y, named(files))
+    return Dataset(X, y, files.name)
 
 
-def refuse_labels_path(files: list[Path], labels_path: str | Path | None) -> None:
+def refuse_labels_path(files: SourceFiles, labels_path: str | Path | None) -> None:
     """Refuse labels beside svmlight text.
 
     Raises
@@ -107,11 +106,13 @@ def refuse_labels_path(files: list[Path], labels_path: str | Path | None) -> Non
         If there are any.
     """
     if labels_path is not None:
-        raise DataError(f"{files[0]}: svmlight text has its own labels; leave labels_path out")
+        raise DataError(
+            f"{files.paths[0]}: svmlight text has its own labels; leave labels_path out"
+        )
 
 
 def read_npz_files(
-    files: list[Path],
+    files: SourceFiles,
     *,
     n_features: int | None = None,
     labels_path: str | Path | None = None,
@@ -122,7 +123,7 @@ def read_npz_files(
 
     Parameters
     ----------
-    files : list of Path
+    files : SourceFiles
         In the order of the records.
     n_features, labels_path, label_map, progress
         As for `read_data`.
@@ -138,37 +139,34 @@ def read_npz_files(
         As `read_npz` does; if labels differ in kind between files, or are not in the map; if
         `labels_path` is given for several files.
     """
-    if labels_path is not None and len(files) > 1:
+    if labels_path is not None and len(files.paths) > 1:
         raise DataError(f"{labels_path}: one file of labels does not go with several .npz")
     meaning = None if label_map is None else check_label_map(label_map)
-    total = sum(path.stat().st_size for path in files)
-    before = 0
     parts: list[csr_array] = []
     labels: list[NDArray[Any]] = []
-    for path in files:
-        shown = None if progress is None else partial(_add, progress, before, total)
-        X, y = read_npz(path, labels_path=labels_path, n_features=n_features, progress=shown)
+    for i, path in enumerate(files.paths):
+        files.check_unchanged(i)
+        X, y = read_npz(
+            path,
+            labels_path=labels_path,
+            n_features=n_features,
+            progress=shifted(progress, files.before(i), files.total),
+        )
         y = y if meaning is None else map_labels(y, meaning, str(path))
         if labels and _kind(y) != _kind(labels[0]):
             raise DataError(
-                f"{path}: the labels are {_kind(y)}, those of {files[0]} are {_kind(labels[0])}; "
-                "the files of one data set need labels of one kind"
+                f"{path}: the labels are {_kind(y)}, those of {files.paths[0]} are "
+                f"{_kind(labels[0])}; the files of one data set need labels of one kind"
             )
         parts.append(X)
         labels.append(y)
-        before += path.stat().st_size
-    if len(files) == 1:
+    if len(parts) == 1:
         return parts[0], labels[0]
     n_columns = max(X.shape[1] for X in parts)
     wide = [csr_array((X.data, X.indices, X.indptr), (X.shape[0], n_columns)) for X in parts]
     whole = csr_array(vstack(wide, format="csr"))
     whole.has_canonical_format = True
     return whole, np.concatenate(labels)
-
-
-def _add(progress: Progress, before: int, total: int, done: int, _size: int) -> None:
-    """Report the progress in one file as that in all of them."""
-    progress(before + done, total)
 
 
 def _kind(labels: NDArray[Any]) -> str:

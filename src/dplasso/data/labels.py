@@ -24,7 +24,7 @@ def encode_labels(
     Returns
     -------
     classes : ndarray, shape (2,)
-        The labels, negative first.
+        The labels, negative first, in the shortest type that holds them.
     labels : ndarray of int8, shape (N,)
         Their numbers.
 
@@ -46,8 +46,8 @@ def encode_labels(
                 "Only binary classification is supported. The type of the target is "
                 f"{type_of_target(y)}: y holds {present.size} classes, two are needed"
             )
-        return present, (y == present[1]).astype(np.int8)
-    classes = np.asarray(declared)
+        return shortest(present), (y == present[1]).astype(np.int8)
+    classes = shortest(np.asarray(declared))
     if classes.shape != (2,) or classes[0] == classes[1]:
         raise ValueError(f"classes must be two different labels, got {declared!r}")
     labels = (y == classes[1]).astype(np.int8)
@@ -59,6 +59,11 @@ def encode_labels(
             f"{_plain(classes[0])!r} and {_plain(classes[1])!r}"
         )
     return classes, labels
+
+
+def shortest(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as the shortest type that holds them: a longer one tells of other labels."""
+    return np.array(labels.tolist()) if labels.dtype.kind in "US" else labels
 
 
 def _plain(label: Any) -> Any:

@@ -1,6 +1,7 @@
 """Data files as streams of bytes: decompressed, split at line ends, read ahead of their use."""
 
 import bz2
+import codecs
 import gzip
 import lzma
 import os
@@ -22,7 +23,7 @@ BLOCK_BYTES = 2 << 20
 """Decompressed bytes handed on at a time; a longer line makes a longer block."""
 
 MAX_LINE_BYTES = 1 << 30
-"""A file with a longer line is refused: it is no text, and would fill the memory."""
+"""A file with a longer line is refused: it is not text, and would fill the memory."""
 
 _MAGIC = {
     b"\x1f\x8b": "gzip (.gz)",
@@ -36,6 +37,11 @@ _STREAM_ERRORS = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, OSE
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of the file read so far and its size, both as on disk."""
+
+
+def shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """Return a callback that reports the progress in one file as that in all of them."""
+    return None if progress is None else lambda done, _size: progress(before + done, total)
 
 
 class Block(NamedTuple):
@@ -175,7 +181,8 @@ def line_blocks(
     """Yield a file's text in blocks of whole lines, decompressed by the file's suffix.
 
     One thread reads and decompresses the next block while the caller works on the last one.
-    Only the last block may lack a line end. At most three blocks are in memory.
+    Only the last block may lack a line end; a byte-order mark is left out. At most three blocks
+    are in memory.
 
     Parameters
     ----------
@@ -219,6 +226,7 @@ def line_blocks(
         reader = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="dplasso-read"))
         pending: list[bytes] = []  # the start of a line that has not ended yet
         held = 0
+        mark_of_order = codecs.BOM_UTF8  # left out where the text begins with it
         ahead = reader.submit(read)
         while True:
             try:
@@ -234,8 +242,9 @@ def line_blocks(
             ahead = reader.submit(read)
             end = chunk.rfind(b"\n") + 1
             if end:
-                yield Block(b"".join([*pending, chunk[:end]]), done, total)
-                pending, held = [], 0
+                text = b"".join([*pending, chunk[:end]])
+                yield Block(text.removeprefix(mark_of_order), done, total)
+                pending, held, mark_of_order = [], 0, b""
             if end < len(chunk):
                 pending.append(chunk[end:])
                 held += len(chunk) - end
@@ -246,4 +255,4 @@ def line_blocks(
                     )
         check_unchanged(path, mark)
         if pending:
-            yield Block(b"".join(pending), total, total)
+            yield Block(b"".join(pending).removeprefix(mark_of_order), total, total)

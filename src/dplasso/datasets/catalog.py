@@ -29,7 +29,7 @@ class Entry:
         Whether every value is 1.
     files : tuple of str
         Names at the source; the first that is there is taken.
-    twin : bool
+    synthetic : bool
         Whether ``dplasso data twin`` makes one of its shape.
     """
 
@@ -40,7 +40,7 @@ class Entry:
     n_nonzeros: int
     ones: bool
     files: tuple[str, ...]
-    twin: bool = True
+    synthetic: bool = True
 
     @property
     def store_bytes(self) -> int:
@@ -87,14 +87,14 @@ CATALOG = {
             "UCI Adult, one-hot",
             *(32_561, 123, 451_592, True),
             ("a9a",),
-            twin=False,
+            synthetic=False,
         ),
     )
 }
 
 
 def find_entry(name: str) -> Entry:
-    """Look a data set up.
+    """Return the entry of a data set.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def find_entry(name: str) -> Entry:
 
 
 def base_url(given: str | None = None) -> str:
-    """Give the address under which the files are: as given, of the environment, or LIBSVM's.
+    """Return the address under which the files are: as given, of the environment, or LIBSVM's.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def base_url(given: str | None = None) -> str:
 
 
 def download_folder(given: str | os.PathLike[str] | None = None) -> Path:
-    """Give the folder of downloads: as given, of the environment, or the user's cache."""
+    """Return the folder of downloads: as given, of the environment, or the user's cache."""
     import pooch
 
     place = given or os.environ.get(FOLDER_VARIABLE)
@@ -134,7 +134,7 @@ def download_folder(given: str | os.PathLike[str] | None = None) -> Path:
 
 
 def find_download(entry: Entry, folder: Path) -> Path | None:
-    """Give the downloaded file of a data set, if it is in the folder, complete."""
+    """Return the downloaded file of a data set, if it is in the folder, complete."""
     return next((folder / name for name in entry.files if (folder / name).is_file()), None)
 
 

@@ -3,34 +3,55 @@
 from typing import Any
 
 from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import Model
+from dplasso.training.groups import limit_rows
 from dplasso.training.inputs import check_inputs
-from dplasso.training.settings import lasso_settings
-from dplasso.training.train import Hooks, train
+from dplasso.training.settings import lasso_settings, logistic_settings
+from dplasso.training.train import Hooks, Settings, train
 
 # Fitted attributes that not every fit has.
 _OPTIONAL = ("history_", "work_", "feature_names_in_")
 
 
-def fit_estimator(estimator: Any, X: Any, y: Any = None, hooks: Hooks | None = None) -> Any:
-    """Fit an estimator in place; if the fit is refused, it stays as it was.
+def settings_of(estimator: Any) -> Settings:
+    """Check an estimator's parameters, whatever data they meet.
+
+    Raises
+    ------
+    TypeError, ValueError
+        One sentence that names the parameter, what was given and what would be right.
+    """
+    params = estimator.get_params(deep=False)
+    return lasso_settings(params) if "l1_radius" in params else logistic_settings(params)
+
+
+def fit_estimator(
+    estimator: Any, X: Any, y: Any = None, hooks: Hooks | None = None, groups: Any = None
+) -> Any:
+    """Fit an estimator in place; if the fit fails, it stays as it was.
 
     Parameters
     ----------
-    estimator : DPLassoClassifier
+    estimator : DPLassoClassifier or DPLogisticRegression
         Fitted in place.
     X, y
         As in its `fit`.
     hooks : Hooks, optional
         Progress, times, replay, checkpoints.
+    groups : array-like, shape (N,), optional
+        Whose row each is.
 
     Returns
     -------
-    DPLassoClassifier
+    DPLassoClassifier or DPLogisticRegression
         The estimator itself.
     """
-    settings = lasso_settings(estimator.get_params(deep=False))
-    model, work = train(settings, check_inputs(estimator, X, y), hooks or Hooks())
+    settings = settings_of(estimator)
+    inputs = check_inputs(estimator, X, y)
+    if groups is not None:
+        inputs = limit_rows(inputs, groups, getattr(settings, "rows_per_person", 1))
+    model, work = train(settings, inputs, hooks or Hooks())
     set_fitted(estimator, model)
     if work is not None:
         estimator.work_ = work
@@ -42,7 +63,7 @@ def set_fitted(estimator: Any, model: Model) -> None:
 
     Parameters
     ----------
-    estimator : DPLassoClassifier
+    estimator : DPLassoClassifier or DPLogisticRegression
         Fitted in place.
     model : Model
         What a fit released, or a model file holds.
@@ -57,6 +78,8 @@ def set_fitted(estimator: Any, model: Model) -> None:
     estimator.privacy_ = model.statement
     if isinstance(model.release, VertexRelease):
         estimator.transcript_ = model.release.transcript
+    if isinstance(model.release, NoisyWeights):
+        estimator.coef_standard_error_ = model.release.standard_error
     if model.feature_names is not None:
         estimator.feature_names_in_ = model.feature_names
     if model.history is not None:

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.losses.logistic import class_probabilities
+from dplasso.estimators.prediction import predicted_labels, predicted_probabilities
 from dplasso.model import write_model
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
@@ -242,9 +242,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         ndarray, shape (N,)
             Entries of `classes_`.
         """
-        scores = self.decision_function(X)
-        labels: NDArray[Any] = self.classes_[(scores > 0).astype(np.intp)]
-        return labels
+        return predicted_labels(self, X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of each label.
@@ -259,7 +257,11 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         ndarray of float64, shape (N, 2)
             Columns in the order of `classes_`.
         """
-        return class_probabilities(self.decision_function(X), residual_bound=1.0)
+        return predicted_probabilities(self, X)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the logarithm of the probability of each label, as `predict_proba`."""
+        return np.log(self.predict_proba(X))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model to a file (docs/model-file.md); no pickle in it.

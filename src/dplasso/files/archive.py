@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.files.atomic import atomic_write
-from dplasso.files.label_json import labels_from_json, labels_to_json
 
 _DIGEST = "sha256"
 _Parsed = TypeVar("_Parsed")
@@ -36,7 +35,7 @@ class ArchiveKind:
     magic : str
         What its header calls it.
     version : int
-        Of its format; higher ones are refused.
+        Of its format, as written; higher ones are refused, lower ones are read.
     error : type of ValueError
         What is raised when a file is not a complete, undamaged one of this kind.
     """
@@ -173,7 +172,7 @@ def _read_header(members: dict[str, bytes], kind: ArchiveKind) -> dict[str, Any]
             f"has version {found} of the {kind.noun} format and this dplasso reads version "
             f"{kind.version}: install a newer dplasso."
         )
-    if found != kind.version:
+    if type(found) is not int or found < 1:
         raise kind.error(f"names no known version of the {kind.noun} format: {found!r}.")
     return header
 
@@ -183,6 +182,12 @@ def npy(array: NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, array, version=(1, 0), allow_pickle=False)
     return buffer.getvalue()
+
+
+def parse_array(member: bytes) -> NDArray[Any]:
+    """Parse one member of any type but objects; `ValueError` if it is no array."""
+    array: NDArray[Any] = np.lib.format.read_array(io.BytesIO(member), allow_pickle=False)
+    return array
 
 
 def array_of(members: Mapping[str, bytes], name: str, kind: str) -> NDArray[Any]:
@@ -207,7 +212,7 @@ def array_of(members: Mapping[str, bytes], name: str, kind: str) -> NDArray[Any]
     ValueError
         If it is of another type or shape.
     """
-    array = np.lib.format.read_array(io.BytesIO(members[name]), allow_pickle=False)
+    array = parse_array(members[name])
     if array.dtype.str != kind or array.ndim != 1:
         raise ValueError(f"its part {name!r} is not a flat array of type {kind}")
     return array
@@ -220,73 +225,3 @@ def digest(members: Mapping[str, bytes]) -> bytes:
         total.update(f"{name} {len(members[name])}\n".encode())
         total.update(members[name])
     return total.digest()
-
-
-def params_to_json(params: Mapping[str, Any], noun: str) -> dict[str, Any]:
-    """Write an estimator's parameters as values that JSON can hold.
-
-    Parameters
-    ----------
-    params : mapping
-        Plain values, numpy scalars, or lists of labels.
-    noun : str
-        What the file is called, for the message.
-
-    Returns
-    -------
-    dict
-        Plain values as they are; infinities and labels marked.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is of another kind.
-    """
-    return {name: _to_json(name, value, noun) for name, value in params.items()}
-
-
-def _to_json(name: str, value: Any, noun: str) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if np.isfinite(value) else {"float": repr(value)}
-    if isinstance(value, np.ndarray | list | tuple):
-        return {"labels": labels_to_json(np.asarray(value))}
-    raise ValueError(
-        f"A {noun} file cannot hold the parameter {name}={value!r} of type {type(value).__name__}."
-    )
-
-
-def params_from_json(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Read parameters back.
-
-    Parameters
-    ----------
-    params : mapping
-        What `params_to_json` gave.
-
-    Returns
-    -------
-    dict
-        Equal values; labels are arrays.
-
-    Raises
-    ------
-    ValueError
-        If a value is of no known form.
-    """
-    return {name: _from_json(value) for name, value in params.items()}
-
-
-def _from_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"float"}:
-            return float(value["float"])
-        if set(value) == {"labels"}:
-            return labels_from_json(value["labels"])
-        raise ValueError("a parameter is of no known kind")
-    if isinstance(value, list):
-        raise ValueError("a parameter is of no known kind")
-    return value

@@ -1,5 +1,6 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and writes whose failure names the file."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -7,6 +8,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_DISK = {*_FULL, errno.EFBIG, errno.EIO}
+
+
+@contextmanager
+def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in the system's error of a failed write, whose own words name none.
+
+    Parameters
+    ----------
+    path : path
+        What the block writes, and what its caller removes if it fails.
+
+    Raises
+    ------
+    OSError
+        Of the block's own class and number.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or (error.filename is not None and error.errno not in _DISK):
+            raise
+        reason = error.strerror or str(error)
+        if error.errno in _FULL and "full" not in reason:
+            reason = "the disk is full"
+        raise OSError(
+            error.errno,
+            f"Cannot write {os.fspath(path)}: {reason}. What was written of it has been removed.",
+        ) from error
 
 
 @contextmanager
@@ -35,7 +67,7 @@ def atomic_write(
     Raises
     ------
     OSError
-        If the place cannot be written to; see `check_writable`.
+        If the place cannot be written to, see `check_writable`, or the disk is full.
 
     Examples
     --------
@@ -50,7 +82,7 @@ def atomic_write(
     # Beside the target, so that the replacement is a rename within one file system.
     beside = target.with_name(temporary or f".dplasso-{secrets.token_hex(8)}.tmp")
     try:
-        with beside.open("wb" if temporary else "xb") as file:
+        with report_disk_full(path), beside.open("wb" if temporary else "xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -61,7 +93,7 @@ def atomic_write(
         with suppress(OSError):
             beside.unlink(missing_ok=True)
         raise
-    _sync_directory(target.parent)
+    sync_directory(target.parent)
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
@@ -112,7 +144,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Make the rename survive a power failure, where the system lets a directory be synced."""
     with suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)

@@ -1,16 +1,21 @@
-"""A file that one process at a time may work on."""
+"""Places on disk that one process at a time may work on; a lock goes with its process."""
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from dplasso.errors import CheckpointError
 from dplasso.files.atomic import check_writable
 
+# Whoever only asks `is_held` holds the lock for a moment.
+_PATIENCE_S = 0.2
+
 
 def sidecar_path(path: str | os.PathLike[str], ending: str) -> Path:
-    """Name the helper file ``.NAME.ending`` beside a file.
+    """Return the name of the helper file ``.NAME.ending`` beside a file.
 
     Parameters
     ----------
@@ -29,14 +34,60 @@ def sidecar_path(path: str | os.PathLike[str], ending: str) -> Path:
 
 
 @contextmanager
+def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
+    """Hold a file or directory for this process alone while the block runs.
+
+    Parameters
+    ----------
+    path : path
+        What is held, there or not yet; the file ``.NAME.lock`` beside it is locked.
+    refusal : Exception
+        Raised if another process holds it.
+
+    Raises
+    ------
+    OSError
+        If there can be no file beside it.
+    """
+    file = sidecar_path(path, "lock")
+    lock = FileLock(file)
+    try:
+        lock.acquire(timeout=_PATIENCE_S)
+    except Timeout:
+        raise refusal from None
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"Cannot write {os.fspath(path)}: the directory {file.parent} takes no new file "
+            f"({error.strerror}).",
+        ) from error
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+        lock.release()
+
+
+def is_held(path: str | os.PathLike[str]) -> bool:
+    """Return whether a process holds `path` now, another user's process included."""
+    file = sidecar_path(path, "lock")
+    if not file.exists():
+        return False
+    try:
+        with FileLock(file, timeout=0):
+            return False
+    except (Timeout, PermissionError):
+        return True
+
+
+@contextmanager
 def claim(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold a checkpoint for this process alone while the block runs.
 
     Parameters
     ----------
     path : path
-        The checkpoint, there or not yet. A file ``.NAME.lock`` beside it is locked; the lock goes
-        with the process, however it ends.
+        The checkpoint, there or not yet.
 
     Raises
     ------
@@ -46,35 +97,9 @@ def claim(path: str | os.PathLike[str]) -> Iterator[None]:
         If nothing can be written there.
     """
     check_writable(path)
-    lock = sidecar_path(path, "lock")
-    descriptor = _lock(lock)
-    if descriptor is None:
-        raise CheckpointError(
-            f"{os.fspath(path)} is in use by another process: wait for it, or give each fit its "
-            "own checkpoint."
-        )
-    try:
+    refusal = CheckpointError(
+        f"{os.fspath(path)} is in use by another process: wait for it, or give each fit its own "
+        "checkpoint."
+    )
+    with hold(path, refusal):
         yield
-    finally:
-        lock.unlink(missing_ok=True)
-        os.close(descriptor)
-
-
-def _lock(lock: Path) -> int | None:
-    """Open and lock a file; None where another process has it."""
-    import fcntl  # POSIX only
-
-    while True:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BaseException as error:
-            os.close(descriptor)
-            if isinstance(error, BlockingIOError):
-                return None
-            raise
-        # Its last holder may have removed the file between our opening and our locking it.
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(descriptor), lock.stat()):
-                return descriptor
-        os.close(descriptor)

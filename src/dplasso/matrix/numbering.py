@@ -57,22 +57,29 @@ def by_frequency(counts: NDArray[np.integer], intercept: bool) -> Numbering:
     internal: NDArray[np.integer] = np.arange(size).astype(kind)
     original: NDArray[np.integer] = internal.copy()
     if counts.size:
-        _sort_by_popularity(counts, internal, original)
+        number_by_count(counts, np.zeros(int(counts.max()) + 1, np.int64), internal)
+        invert(internal[: counts.size], original)
     return Numbering(internal, original)
 
 
 @njit(cache=True, nogil=True)
-def _sort_by_popularity(counts, internal, original):
-    """Fill the first entries of both maps by a counting sort, the largest counts first."""
-    largest = np.int64(counts.max())
-    place = np.zeros(largest + 2, dtype=np.int64)
+def number_by_count(counts, start, internal):
+    """Renumber columns by falling count, ties by column; `start` is zeros, one per count."""
     for j in range(counts.size):
-        place[largest - counts[j] + 1] += 1
-    for rank in range(largest + 1):
-        place[rank + 1] += place[rank]
+        start[counts[j]] += 1
+    place = np.int64(0)
+    for c in range(start.size - 1, -1, -1):
+        n = start[c]
+        start[c] = place
+        place += n
     for j in range(counts.size):
-        rank = largest - counts[j]
-        k = place[rank]
-        place[rank] = k + 1
-        internal[j] = k
-        original[k] = j
+        c = counts[j]
+        internal[j] = start[c]
+        start[c] += 1
+
+
+@njit(cache=True, nogil=True)
+def invert(permutation, inverse):
+    """Write the inverse of a permutation."""
+    for j in range(permutation.size):
+        inverse[np.uint64(permutation[j])] = j

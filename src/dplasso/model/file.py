@@ -12,15 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import ModelFileError
-from dplasso.files.archive import (
-    ArchiveKind,
-    array_of,
-    params_from_json,
-    params_to_json,
-    read_archive,
-    write_archive,
-)
-from dplasso.files.label_json import labels_from_json, labels_to_json
+from dplasso.files.archive import ArchiveKind, array_of, read_archive, write_archive
+from dplasso.files.release_header import ReleaseHeader, read_release, write_release
 from dplasso.frank_wolfe.transcript import History
 from dplasso.model.release import RELEASE_ARRAYS, Release, release_from
 from dplasso.privacy.statement import PrivacyStatement
@@ -28,22 +21,11 @@ from dplasso.privacy.statement import PrivacyStatement
 __all__ = ["FORMAT_VERSION", "Model", "check_columns", "read_model", "write_model"]
 
 MAGIC = "dplasso-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _KIND = ArchiveKind("model", MAGIC, FORMAT_VERSION, ModelFileError)
-_ARRAYS = RELEASE_ARRAYS["vertices"]
 # Parameters that are the curator's business: which file keeps the budget, and under what name.
 _CURATORS = ("ledger", "dataset")
 _HISTORY_ARRAYS = {"objective": "<f8", "gap": "<f8"}
-_HEADER_KEYS = {
-    "magic",
-    "version",
-    "written_by",
-    "params",
-    "privacy",
-    "n_features",
-    "classes",
-    "feature_names",
-}
 
 
 @dataclass(frozen=True)
@@ -125,18 +107,20 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
     ValueError
         If a label or parameter is of a kind that the file cannot hold.
     """
-    names = model.feature_names
-    kept = {name: value for name, value in model.params.items() if name not in _CURATORS}
-    params = params_to_json({**kept, "random_state": None}, "model")
+    params = {name: value for name, value in model.params.items() if name not in _CURATORS}
     params["random_state"] = "seeded" if model.statement.randomness == "seeded" else None
-    header = {
-        "params": params,
-        "privacy": model.statement.to_dict(),
-        "n_features": model.n_features,
-        "classes": labels_to_json(model.classes),
-        "feature_names": None if names is None else [str(name) for name in names],
-    }
-    arrays = model.release.arrays()
+    header, arrays = write_release(
+        ReleaseHeader(
+            model.release.kind,
+            params,
+            model.statement.to_dict(),
+            model.n_features,
+            model.classes,
+            model.feature_names,
+        ),
+        "model",
+    )
+    arrays |= model.release.arrays()
     if model.history is not None:
         arrays["objective"] = model.history.objective.astype("<f8", copy=False)
         arrays["gap"] = model.history.gap.astype("<f8", copy=False)
@@ -167,36 +151,26 @@ def read_model(path: str | os.PathLike[str]) -> Model:
 
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
-    """Build the parts of a version 1 file."""
-    expected = {"header", *_ARRAYS}
-    if set(members) not in (expected, expected | set(_HISTORY_ARRAYS)):
-        raise ValueError(f"it holds {', '.join(sorted(members))}")
-    if set(header) != _HEADER_KEYS:
-        raise ValueError("its header has missing or unknown entries")
+    """Build the parts of a file."""
+    found = read_release(header, members, arrays=RELEASE_ARRAYS, besides=_HISTORY_ARRAYS)
     history = None
     if "gap" in members:
         history = History(
             *(array_of(members, name, kind) for name, kind in _HISTORY_ARRAYS.items())
         )
-    arrays = {name: array_of(members, name, kind) for name, kind in _ARRAYS.items()}
-    params = params_from_json(header["params"])
+    params = found.params
     if params.get("random_state") not in (None, "seeded"):
         raise ValueError("it holds a random_state")
     params["random_state"] = None
-    if found := [name for name in _CURATORS if name in params]:
+    if curators := [name for name in _CURATORS if name in params]:
         # A fit with a loaded estimator must not be charged where a stranger's file says.
-        raise ValueError(f"it holds a {found[0]}")
-    names = header["feature_names"]
-    if names is not None:
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ValueError("its feature names are no names")
-        names = np.array(names, dtype=object)
+        raise ValueError(f"it holds a {curators[0]}")
     return Model(
         params=params,
-        release=release_from("vertices", arrays, params, header["n_features"]),
-        statement=PrivacyStatement.from_dict(header["privacy"]),
-        classes=labels_from_json(header["classes"]),
-        n_features=header["n_features"],
-        feature_names=names,
+        release=release_from(found.release, members, params, found.n_features),
+        statement=PrivacyStatement.from_dict(found.privacy),
+        classes=found.classes,
+        n_features=found.n_features,
+        feature_names=found.feature_names,
         history=history,
     )

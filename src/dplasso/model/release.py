@@ -6,8 +6,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.files.archive import array_of
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from
+from dplasso.gradient_descent.run import (
+    GradientState,
+    empty_state,
+    gradient_state_from,
+)
 
 
 class Release(Protocol):
@@ -38,11 +45,19 @@ class Release(Protocol):
 # The arrays of each kind of release, with the types they have in a file.
 RELEASE_ARRAYS: dict[str, dict[str, str]] = {
     VertexRelease.kind: {"vertex": "<i8", "sign": "|i1"},
+    NoisyWeights.kind: {"weights": "<f8", "columns": "<i8", "numbers": "<f8"},
+    GradientState.kind: {
+        "weights": "<f8",
+        "velocity": "<f8",
+        "averaged": "<f8",
+        "columns": "<i8",
+        "numbers": "<f8",
+    },
 }
 
 
 def release_from(
-    kind: str, arrays: Mapping[str, NDArray[Any]], params: Mapping[str, Any], n_features: int
+    kind: str, members: Mapping[str, bytes], params: Mapping[str, Any], n_features: int
 ) -> Release:
     """Rebuild a release from what a file holds.
 
@@ -50,8 +65,8 @@ def release_from(
     ----------
     kind : str
         A key of `RELEASE_ARRAYS`.
-    arrays : mapping
-        Its arrays.
+    members : mapping of name to bytes
+        Of the archive, with its arrays.
     params : mapping
         The parameters of the fit.
     n_features : int
@@ -66,8 +81,19 @@ def release_from(
     ValueError
         If they do not fit together.
     """
-    if kind != VertexRelease.kind:
+    if kind not in RELEASE_ARRAYS:
         raise ValueError(f"its release is of the unknown kind {kind!r}")
+    arrays = {name: array_of(members, name, dtype) for name, dtype in RELEASE_ARRAYS[kind].items()}
+    if kind == NoisyWeights.kind:
+        return noisy_weights_from(arrays, n_features)
+    if kind == GradientState.kind:
+        return gradient_state_from(arrays, n_features)
+    return _vertices(arrays, params, n_features)
+
+
+def _vertices(
+    arrays: Mapping[str, NDArray[Any]], params: Mapping[str, Any], n_features: int
+) -> Release:
     return VertexRelease(
         transcript=Transcript(arrays["vertex"].astype(np.int64, copy=False), arrays["sign"]),
         n_features=n_features,
@@ -79,5 +105,7 @@ def release_from(
 
 def empty_release(params: Mapping[str, Any], n_features: int) -> Release:
     """Return the release of a fit with these parameters before its first step."""
+    if "l1_radius" not in params:
+        return empty_state(n_features)
     arrays = {name: np.zeros(0, kind) for name, kind in RELEASE_ARRAYS[VertexRelease.kind].items()}
-    return release_from(VertexRelease.kind, arrays, params, n_features)
+    return _vertices(arrays, params, n_features)

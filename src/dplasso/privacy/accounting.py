@@ -1,21 +1,23 @@
-"""What T steps of the exponential mechanism cost, and what one step may spend.
+"""What private steps cost together, and what one of them may spend.
 
-A step is *bounded range* with parameter ``eps0``: over all outcomes, the log-ratio of its
+`epsilon_of` and `calibrate` take any event of the ``dp-accounting`` package and know no mechanism;
+the composition and the conversion to (epsilon, delta) are that package's.
+
+A vertex step is *bounded range* with parameter ``eps0``: over all outcomes, the log-ratio of its
 probabilities on two neighbouring data sets varies by at most ``eps0``. Such a step is
-``eps0**2 / 8``-zCDP (arXiv 2004.07223), and T adaptive steps add up. The composition and the
-conversion to (epsilon, delta) are those of the ``dp-accounting`` package.
-
-The bound holds for the exponential mechanism **only**. It is false for noisy maxima with Laplace
-noise and for permute-and-flip; ``mechanism.py`` is the one place that pairs the two.
+``eps0**2 / 8``-zCDP (arXiv 2004.07223), and T adaptive steps add up. That holds for the exponential
+mechanism **only**: it is false for noisy maxima with Laplace noise and for permute-and-flip.
+Gaussian noise alone has an exact curve, in ``gaussian.py``.
 """
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_n_iter, check_positive
 
-# Relative width at which the bisection for eps0 stops; far finer than the 1 % that is promised.
+# Relative width at which the bisection stops; far finer than the 1 % that is promised.
 _BISECTION_TOLERANCE = 1e-12
 
 # The Renyi orders alpha offered to the accountant, as alpha - 1 on a logarithmic grid. The best
@@ -30,7 +32,7 @@ _DECADES = 12
 
 @lru_cache(maxsize=1)
 def renyi_orders() -> tuple[float, ...]:
-    """List the Renyi orders that the accountant is given.
+    """Return the Renyi orders that the accountant is given.
 
     Returns
     -------
@@ -44,7 +46,7 @@ def renyi_orders() -> tuple[float, ...]:
 
 
 def rho_of_bounded_range(eps0: float) -> float:
-    """Give the zCDP parameter of one bounded-range step.
+    """Return the zCDP parameter of one bounded-range step.
 
     Parameters
     ----------
@@ -60,7 +62,7 @@ def rho_of_bounded_range(eps0: float) -> float:
 
 
 def epsilon_spent(eps0: float, n_iter: int, delta: float) -> float:
-    """Give the epsilon of `n_iter` adaptive steps that are each `eps0`-bounded-range.
+    """Return the epsilon of `n_iter` adaptive steps that are each `eps0`-bounded-range.
 
     Parameters
     ----------
@@ -81,23 +83,126 @@ def epsilon_spent(eps0: float, n_iter: int, delta: float) -> float:
     TypeError, ValueError
         If a parameter is not of its kind or out of range.
     """
-    return _spent(
-        check_positive("eps0", eps0), check_n_iter(n_iter), check_delta(delta), renyi_orders()
-    )
+    eps0, n_iter = check_positive("eps0", eps0), check_n_iter(n_iter)
+    return epsilon_of(_steps(eps0, n_iter), delta)
 
 
-def _spent(eps0: float, n_iter: int, delta: float, orders: tuple[float, ...]) -> float:
+def epsilon_of_steps(eps0: float, n_iter: int, delta: float) -> float:
+    """Return the epsilon of `n_iter` steps by the better of two bounds.
+
+    Over few steps with a large `eps0` the plain sum is the smaller one: a step that is
+    eps0-bounded-range is also eps0-differentially private, at delta 0.
+
+    Parameters
+    ----------
+    eps0, n_iter, delta
+        As in `epsilon_spent`.
+
+    Returns
+    -------
+    float
+        ``min(epsilon_spent(eps0, n_iter, delta), n_iter * eps0)``, the product rounded up.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range.
+    """
+    spent = epsilon_spent(eps0, n_iter, delta)
+    return min(spent, math.nextafter(n_iter * float(eps0), math.inf))
+
+
+def epsilon_of(event: Any, delta: float) -> float:
+    """Return the epsilon of an event.
+
+    Parameters
+    ----------
+    event : dp_accounting.DpEvent
+        Any that the Renyi accountant supports.
+    delta : float
+        The delta at which epsilon is reported, in (0, 1).
+
+    Returns
+    -------
+    float
+        What the Renyi accountant reports.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `delta` is no number in (0, 1).
+    """
+    return _epsilon_of(event, check_delta(delta))
+
+
+def _epsilon_of(event: Any, delta: float) -> float:
     # dp-accounting takes most of a second to import, so nothing imports it before it is needed.
-    from dp_accounting import SelfComposedDpEvent, ZCDpEvent
     from dp_accounting.rdp import RdpAccountant
 
-    step: Any = ZCDpEvent(rho=rho_of_bounded_range(eps0))
-    accountant: Any = RdpAccountant(orders).compose(SelfComposedDpEvent(step, n_iter))
+    accountant: Any = RdpAccountant(renyi_orders()).compose(event)
     return float(accountant.get_epsilon(delta))
 
 
+def _steps(eps0: float, n_iter: int) -> Any:
+    from dp_accounting import SelfComposedDpEvent, ZCDpEvent
+
+    step: Any = ZCDpEvent(rho=rho_of_bounded_range(eps0))
+    return SelfComposedDpEvent(step, n_iter)
+
+
+def calibrate(
+    make_event: Callable[[float], Any], epsilon: float, delta: float, *, start: float = 1.0
+) -> float:
+    """Return the largest parameter of an event that stays within (epsilon, delta).
+
+    Parameters
+    ----------
+    make_event : callable
+        ``make_event(x)`` is the ``dp_accounting`` event for the parameter x > 0; the larger x, the
+        larger its privacy loss.
+    epsilon : float
+        The total to stay within, positive and finite.
+    delta : float
+        In (0, 1).
+    start : float, default=1.0
+        Where the search begins; positive.
+
+    Returns
+    -------
+    float
+        x with ``epsilon_of(make_event(x), delta) <= epsilon``, always, and to a relative 1e-12 the
+        largest.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range, or if no x is small enough or none too
+        large.
+    """
+    epsilon = check_positive("epsilon", check_epsilon(epsilon))
+    delta = check_delta(delta)
+    low = check_positive("start", start)
+    while _epsilon_of(make_event(low), delta) > epsilon:
+        low /= 2.0
+        if low == 0.0:
+            raise ValueError(f"no event, however small, is within epsilon {epsilon!r}.")
+    high = 2.0 * low
+    while _epsilon_of(make_event(high), delta) <= epsilon:
+        low, high = high, 2.0 * high
+        if math.isinf(high):
+            raise ValueError(f"no event, however large, is beyond epsilon {epsilon!r}.")
+    while high - low > _BISECTION_TOLERANCE * high:
+        middle = 0.5 * (low + high)
+        if _epsilon_of(make_event(middle), delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    # Only values that the accountant has accepted ever become `low`.
+    return low
+
+
 def calibrate_eps0(epsilon: float, delta: float, n_iter: int) -> float:
-    """Find the largest step that keeps `n_iter` steps within (epsilon, delta).
+    """Return the largest step that keeps `n_iter` steps within (epsilon, delta).
 
     Parameters
     ----------
@@ -119,30 +224,17 @@ def calibrate_eps0(epsilon: float, delta: float, n_iter: int) -> float:
     TypeError, ValueError
         If a parameter is not of its kind or out of range.
     """
-    return _calibrate(
+    return _calibrate_steps(
         check_positive("epsilon", check_epsilon(epsilon)), check_delta(delta), check_n_iter(n_iter)
     )
 
 
 @lru_cache(maxsize=256)
-def _calibrate(epsilon: float, delta: float, n_iter: int) -> float:
-    orders = renyi_orders()
+def _calibrate_steps(epsilon: float, delta: float, n_iter: int) -> float:
     # Start from the classical conversion epsilon = rho + 2 sqrt(rho log(1/delta)), which is never
-    # below the accountant's, and widen from there.
+    # below the accountant's.
     log_term = -math.log(delta)
     # sqrt(log_term + epsilon) - sqrt(log_term), written so that a small epsilon is not cancelled.
     root_rho = epsilon / (math.sqrt(log_term + epsilon) + math.sqrt(log_term))
-    low = root_rho * math.sqrt(8.0 / n_iter)
-    while _spent(low, n_iter, delta, orders) > epsilon:
-        low /= 2.0
-    high = 2.0 * low
-    while _spent(high, n_iter, delta, orders) <= epsilon:
-        low, high = high, 2.0 * high
-    while high - low > _BISECTION_TOLERANCE * high:
-        middle = 0.5 * (low + high)
-        if _spent(middle, n_iter, delta, orders) <= epsilon:
-            low = middle
-        else:
-            high = middle
-    # Only values that the accountant has accepted ever become `low`.
-    return low
+    start = root_rho * math.sqrt(8.0 / n_iter)
+    return calibrate(lambda eps0: _steps(eps0, n_iter), epsilon, delta, start=start)

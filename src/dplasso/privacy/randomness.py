@@ -1,7 +1,7 @@
 """Random words for private draws: ChaCha20 keyed by the operating system, state held explicitly.
 
 A stream is three small arrays that kernels carry along; nothing hides in a global, so two fits,
-tasks or processes share a stream only if somebody hands them the same key. The generator is the
+tasks or processes share a stream only if they are passed the same key. The generator is the
 ChaCha20 block function of RFC 8439 with a 64-bit block counter.
 
 Draws work on whole 64-bit words. A comparison that 64 bits do not settle is refined with more
@@ -10,7 +10,7 @@ small its value.
 """
 
 import os
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numba import njit
@@ -21,6 +21,14 @@ _TWO_64 = 18446744073709551616.0
 _TWO_MINUS_64 = 5.421010862427522e-20
 # Below this a 64-bit word carries fewer than 53 significant bits.
 _FULL_PRECISION = np.uint64(1 << 53)
+
+
+def _refuse_copy() -> NoReturn:
+    # Two copies would draw the same noise: neither pickle nor `copy` may make one.
+    raise TypeError(
+        "a random stream cannot be pickled or copied, since its copy would repeat its words; "
+        "make another with random_stream()"
+    )
 
 
 class RandomStream(NamedTuple):
@@ -41,11 +49,7 @@ class RandomStream(NamedTuple):
     position: NDArray[np.int64]
 
     def __reduce__(self) -> Any:
-        # Two copies would draw the same noise: neither pickle nor `copy` may make one.
-        raise TypeError(
-            "a random stream cannot be pickled or copied, since its copy would repeat its words; "
-            "make another with random_stream()"
-        )
+        _refuse_copy()
 
 
 def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
@@ -72,7 +76,7 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
 
 
 def random_stream(random_state: Any = None) -> RandomStream:
-    """Make a stream that no other call shares.
+    """Return a stream that no other call shares.
 
     Parameters
     ----------
@@ -218,3 +222,108 @@ def bernoulli(stream, probability):
             return word < threshold
         rest -= whole
     return False
+
+
+# Blocks computed together: the loops over them are the processor's vectors.
+LANES = 16
+BUFFER_WORDS = LANES * WORDS_PER_BLOCK
+
+
+class WordBuffer(NamedTuple):
+    """A ChaCha20 stream that is read `BUFFER_WORDS` at a time.
+
+    Attributes
+    ----------
+    state : ndarray of uint32, shape (16,)
+        As in `RandomStream`; the nonce tells the streams of one key apart.
+    work : ndarray of uint32, shape (16, LANES)
+        Room for the blocks.
+    words : ndarray of uint64, shape (BUFFER_WORDS,)
+        The current words.
+    position : ndarray of int64, shape (1,)
+        Those already used.
+    """
+
+    state: NDArray[np.uint32]
+    work: NDArray[np.uint32]
+    words: NDArray[np.uint64]
+    position: NDArray[np.int64]
+
+    def __reduce__(self) -> Any:
+        _refuse_copy()
+
+
+def word_buffers(stream: RandomStream, count: int) -> list[WordBuffer]:
+    """Make independent streams: those of one fresh key, told apart by their nonces.
+
+    Parameters
+    ----------
+    stream : RandomStream
+        Gives the 256 bits of the key; no other stream will have them.
+    count : int
+        How many, at most 2^32.
+
+    Returns
+    -------
+    list of WordBuffer
+        At their beginnings.
+    """
+    key = np.array([random_word(stream) for _ in range(4)], dtype=np.uint64).view(np.uint32)
+    buffers = []
+    for number in range(count):
+        state = stream_from_key(key).state
+        state[14] = number
+        # The other nonce word sets these streams apart from a `RandomStream` of the same key.
+        state[15] = 1
+        buffers.append(
+            WordBuffer(
+                state,
+                np.empty((16, LANES), dtype=np.uint32),
+                np.zeros(BUFFER_WORDS, dtype=np.uint64),
+                np.array([BUFFER_WORDS], dtype=np.int64),
+            )
+        )
+    return buffers
+
+
+@njit(cache=True, nogil=True)
+def _quarter_rounds(work, a, b, c, d):
+    """Do one quarter round in every lane."""
+    for lane in range(LANES):
+        x, y, z, t = _quarter_round(work[a, lane], work[b, lane], work[c, lane], work[d, lane])
+        work[a, lane] = x
+        work[b, lane] = y
+        work[c, lane] = z
+        work[d, lane] = t
+
+
+@njit(cache=True, nogil=True)
+def refill(buffer):
+    """Compute the next words of a buffer."""
+    state, work = buffer.state, buffer.work
+    counter = np.uint64(state[12]) | (np.uint64(state[13]) << np.uint64(32))
+    for k in range(16):
+        for lane in range(LANES):
+            work[k, lane] = state[k]
+    for lane in range(LANES):
+        count = counter + np.uint64(lane)
+        work[12, lane] = np.uint32(count & np.uint64(0xFFFFFFFF))
+        work[13, lane] = np.uint32(count >> np.uint64(32))
+    for _ in range(10):
+        for k in range(4):
+            _quarter_rounds(work, k, k + 4, k + 8, k + 12)
+        for k in range(4):
+            _quarter_rounds(work, k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4)
+    for k in range(8):
+        low_start, high_start = state[2 * k], state[2 * k + 1]
+        for lane in range(LANES):
+            if k == 6:
+                count = counter + np.uint64(lane)
+                low_start = np.uint32(count & np.uint64(0xFFFFFFFF))
+                high_start = np.uint32(count >> np.uint64(32))
+            word = _join(work[2 * k, lane], low_start, work[2 * k + 1, lane], high_start)
+            buffer.words[lane * WORDS_PER_BLOCK + k] = word
+    counter += np.uint64(LANES)
+    state[12] = np.uint32(counter & np.uint64(0xFFFFFFFF))
+    state[13] = np.uint32(counter >> np.uint64(32))
+    buffer.position[0] = 0

@@ -6,25 +6,35 @@ A statement is made of public parameters alone, so it can be released with the m
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from importlib.metadata import version
 from typing import Any
 
 from dplasso.privacy.mechanisms import Mechanism
+from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
-
-FROM_SYSTEM = "operating system"
-SEEDED = "seeded"
-NOT_RANDOM = "none"
-CLASSES_DECLARED = "declared"
-CLASSES_FROM_Y = "taken from y, treated as public"
+from dplasso.privacy.wording import (
+    CLASSES_DECLARED,
+    CLASSES_FROM_Y,
+    COUNT_PRIVATE,
+    COUNT_PUBLIC,
+    COUNT_UNUSED,
+    FROM_SYSTEM,
+    NOT_RANDOM,
+    SEEDED,
+    assumptions,
+    guarantee,
+)
 
 _ALLOWED = {
     "neighbors": NEIGHBOR_RELATIONS,
-    "mechanism": ("exponential", "paper", "none"),
+    "mechanism": ("exponential", "gaussian", "paper", "none"),
+    "records": (COUNT_UNUSED, COUNT_PUBLIC, COUNT_PRIVATE),
     "randomness": (FROM_SYSTEM, SEEDED, NOT_RANDOM),
     "classes": (CLASSES_DECLARED, CLASSES_FROM_Y),
 }
+# The mechanisms that have an accountant.
+_PRIVATE = ("exponential", "gaussian")
 _NUMBERS = (
     "epsilon",
     "epsilon_requested",
@@ -33,10 +43,13 @@ _NUMBERS = (
     "sensitivity",
     "feature_bound",
     "sampling_delta",
+    "residual_bound",
+    "mu",
 )
 # Names of entries in files of version 0.1.0.
 _FORMER_NAMES = {"draw_error": "sampling_delta"}
-_DIGITS = 4
+
+Accounted = Mechanism | GaussianSteps
 
 
 @dataclass(frozen=True)
@@ -56,16 +69,17 @@ class PrivacyStatement:
         The probability that the guarantee allows for exceeding epsilon.
     neighbors : {"add-remove", "replace-one"}
         Which data sets the guarantee compares.
-    mechanism : {"exponential", "paper", "none"}
-        How each step was chosen.
+    mechanism : {"exponential", "gaussian", "paper", "none"}
+        How each step was chosen or made noisy.
     accountant : str
         How the steps' costs were added up; empty if they were not.
     steps : int
         Number of steps T.
     eps0 : float
-        Bounded-range parameter of one step; infinite if not private.
+        Bounded-range parameter of one step; infinite if not private, 0 with Gaussian noise.
     sensitivity : float
-        How far one coordinate of the summed gradient can move between neighbours.
+        How far one coordinate of the summed gradient can move between neighbours; with Gaussian
+        noise, how far the whole of it can, in L2.
     feature_bound : float
         Public bound B on the magnitude of an entry; entries were clipped to it.
     sampling_delta : float
@@ -76,6 +90,14 @@ class PrivacyStatement:
         Where the two class labels came from.
     reasons : tuple of str
         Why the fit is not private; empty if it is.
+    residual_bound : float
+        Public bound C on the magnitude of a record's residual.
+    mu : float
+        Gaussian differential privacy of the whole fit; 0 without Gaussian noise.
+    rows_per_person : int
+        Rows of one person that the guarantee covers together.
+    records : {"not used", "given as public", "counted privately"}
+        How the number of records entered the settings.
     """
 
     is_private: bool
@@ -93,13 +115,17 @@ class PrivacyStatement:
     randomness: str
     classes: str
     reasons: tuple[str, ...] = ()
+    residual_bound: float = 1.0
+    mu: float = 0.0
+    rows_per_person: int = 1
+    records: str = COUNT_UNUSED
 
     def __post_init__(self) -> None:
         _check_kinds(self)
         _check_claim(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Give the statement as values that JSON can hold; infinity becomes "inf".
+        """Return the statement as values that JSON can hold; infinity becomes "inf".
 
         Returns
         -------
@@ -114,7 +140,7 @@ class PrivacyStatement:
         return values
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Give the statement as JSON text.
+        """Return the statement as JSON text.
 
         Parameters
         ----------
@@ -151,11 +177,15 @@ class PrivacyStatement:
             raise ValueError("A privacy statement must be a mapping of its entries.")
         names = {field.name for field in fields(cls)}
         entries = {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
-        if missing := sorted(names - set(entries)):
+        required = {field.name for field in fields(cls) if field.default is MISSING}
+        required.add("reasons")
+        if missing := sorted(required - set(entries)):
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
         if unknown := sorted(str(name) for name in set(entries) - names):
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
         for name in _NUMBERS:
+            if name not in entries:
+                continue
             if entries[name] == "inf":
                 entries[name] = math.inf
             elif isinstance(entries[name], int) and not isinstance(entries[name], bool):
@@ -186,33 +216,34 @@ class PrivacyStatement:
         return cls.from_dict(json.loads(text))
 
     def text(self) -> str:
-        """Say in plain words what is guaranteed and what is not.
+        """Return in plain words what is guaranteed and what is not.
 
         Returns
         -------
         str
             A few short paragraphs.
         """
-        paragraphs = [*_guarantee(self), _assumptions(self)]
-        return "\n\n".join(paragraphs)
+        return "\n\n".join([*guarantee(self), assumptions(self)])
 
     def __str__(self) -> str:
         return self.text()
 
 
 def make_statement(
-    mechanism: Mechanism, *, seeded: bool, classes_declared: bool
+    mechanism: Accounted, *, seeded: bool, classes_declared: bool, records: str = COUNT_UNUSED
 ) -> PrivacyStatement:
     """State what a fit with this mechanism guarantees.
 
     Parameters
     ----------
-    mechanism : Mechanism
+    mechanism : Mechanism or GaussianSteps
         The private step that was used.
     seeded : bool
         Whether the random numbers can be repeated (`random_state` was given).
     classes_declared : bool
         Whether the two class labels were named by the user, not taken from the data.
+    records : str, default="not used"
+        How the number of records entered the settings.
 
     Returns
     -------
@@ -238,6 +269,8 @@ def make_statement(
             "RDP of zCDP, eps0^2/8 for each eps0-bounded-range step "
             f"(dp-accounting {version('dp-accounting')})"
         )
+    if mechanism.name == "gaussian":
+        accountant = "the exact curve of Gaussian differential privacy"
     randomness = NOT_RANDOM if mechanism.name == "none" else SEEDED if seeded else FROM_SYSTEM
     return PrivacyStatement(
         is_private=not reasons,
@@ -255,6 +288,10 @@ def make_statement(
         randomness=randomness,
         classes=CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y,
         reasons=tuple(reasons),
+        residual_bound=mechanism.residual_bound,
+        mu=mechanism.mu if isinstance(mechanism, GaussianSteps) else 0.0,
+        rows_per_person=getattr(mechanism, "rows_per_person", 1),
+        records=records,
     )
 
 
@@ -295,73 +332,11 @@ def _check_claim(statement: PrivacyStatement) -> None:
     if statement.is_private == bool(statement.reasons):
         raise ValueError("A privacy statement gives reasons exactly when it is not private.")
     has_bound = math.isfinite(statement.epsilon) and math.isfinite(statement.eps0)
-    if (statement.mechanism == "exponential") != has_bound:
-        raise ValueError("Only the exponential mechanism has a finite epsilon.")
+    if (statement.mechanism in _PRIVATE) != has_bound:
+        raise ValueError("Only the exponential and the Gaussian mechanism have a finite epsilon.")
     if has_bound and statement.epsilon > statement.epsilon_requested:
         raise ValueError("A privacy statement cannot have spent more epsilon than was asked for.")
     if statement.is_private and not (has_bound and statement.randomness == FROM_SYSTEM):
         raise ValueError(
-            "A private statement needs the exponential mechanism and operating-system randomness."
+            "A private statement needs a private mechanism and operating-system randomness."
         )
-
-
-def _rounded_up(value: float) -> str:
-    """Give a few digits of a privacy loss, never less than its value."""
-    if value == 0 or math.isinf(value):
-        return f"{value:g}"
-    step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
-    # Values that print exactly, 0.1 say, must not be pushed up by their own rounding, and what
-    # the accountant misses of the epsilon asked for by a billionth is not worth five digits.
-    return f"{math.ceil(value / step * (1 - 1e-12)) * step:.{_DIGITS}g}"
-
-
-def _unit(statement: PrivacyStatement) -> str:
-    if statement.neighbors == "add-remove":
-        return "any one record were added or removed"
-    return "any one record were replaced by any other"
-
-
-def _guarantee(statement: PrivacyStatement) -> list[str]:
-    """Word the first paragraphs: what is protected and how strongly, or why nothing is."""
-    if not statement.is_private:
-        return [
-            "NOT differentially private: " + "; and ".join(statement.reasons) + ".",
-            "Treat this model like the records it was trained on.",
-        ]
-    epsilon, delta = _rounded_up(statement.epsilon), f"{statement.delta:g}"
-    factor = ""
-    if statement.epsilon < 20:
-        factor = f" = {_rounded_up(math.exp(statement.epsilon))}"
-    return [
-        f"Differentially private with epsilon = {epsilon} and delta = {delta}.",
-        "What is protected: each single record (one row of the training data). "
-        f"If {_unit(statement)}, the probability of any outcome, and so of anything anyone could "
-        f"conclude from the model, would be at most e^epsilon{factor} times as large, plus "
-        f"delta = {delta}; and the same the other way round. This holds whatever else is known "
-        "about the other records. A person with several rows is protected less than a person with "
-        "one.",
-        f"How: {statement.steps:,} steps, each a random choice by the exponential mechanism "
-        f"(a step is bounded range with eps0 = {statement.eps0:.4g}). Added up by: "
-        f"{statement.accountant}. Of delta, {statement.sampling_delta:.2g} covers the rounding of "
-        "the random draws. Random numbers: a cryptographic generator keyed by the operating "
-        "system.",
-    ]
-
-
-def _assumptions(statement: PrivacyStatement) -> str:
-    """Word the last paragraph: what the statement takes as known to everybody."""
-    labels = "the two class labels"
-    if statement.classes == CLASSES_FROM_Y:
-        labels += " (they were taken from the data)"
-    if not statement.is_private:
-        return (
-            f"Settings: {statement.steps:,} steps, mechanism {statement.mechanism!r}, "
-            f"randomness {statement.randomness!r}, feature_bound {statement.feature_bound:g}."
-        )
-    return (
-        "Taken as public, and not protected: the number and meaning of the columns, "
-        f"{labels}, feature_bound ({statement.feature_bound:g}; larger entries were clipped to "
-        "it), l1_radius, n_iter and all other settings. Settings tuned on the same records, and "
-        "other releases from them, cost privacy that is not counted here. Covered is the model "
-        "with this statement, not logs, error messages, running times or test scores."
-    )

@@ -1,7 +1,7 @@
 """Drive a solver in chunks: progress between them, checkpoints, and a clean place for Ctrl-C."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Protocol
 
 _CHUNK_SECONDS = 0.1
@@ -21,6 +21,7 @@ class Solver(Protocol):
 def run_in_chunks(
     solver: Solver,
     *,
+    marks: Collection[int] = (),
     checkpoint: Callable[[int], None] | None = None,
     progress: Progress | None = None,
 ) -> None:
@@ -30,6 +31,8 @@ def run_in_chunks(
     ----------
     solver : Solver
         Changed in place.
+    marks : collection of int, optional
+        Steps at which a chunk ends in any case.
     checkpoint : callable, optional
         Called after each chunk, before `progress`, with the steps done.
     progress : callable, optional
@@ -37,7 +40,7 @@ def run_in_chunks(
     """
     done, chunk = 0, 1
     while done < solver.n_steps:
-        last = min(done + chunk, solver.n_steps)
+        last = min([done + chunk, solver.n_steps, *(mark for mark in marks if mark > done)])
         began = time.perf_counter()
         solver.advance(done + 1, last)
         if time.perf_counter() - began < _CHUNK_SECONDS:

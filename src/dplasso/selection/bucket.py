@@ -11,7 +11,8 @@ wide, which makes the weights inside one differ by a factor of at most 2, so tha
 is exact and succeeds after about 1.4 tries. Bounds are whole numbers of ticks, rounded up, so that
 steps 1 and 2 are one uniform integer below the total, without rounding; step 3 undoes the rounding
 up. Levels so far below the top that a member's bound is a single tick need not be told apart: they
-are one stretch of the permutation. No coordinate is left out, however small its weight.
+are one stretch of the permutation. A coordinate is left out only where ``exp`` underflows: beyond
+about 745 nats behind the top its weight is 0, which the delta charged for inexact draws covers.
 
 A coordinate that crosses to a neighbouring level swaps with the segment's edge member; one share
 moves a gradient by less than a level or two, so an update is O(1). The same segments give the

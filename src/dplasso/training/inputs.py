@@ -9,10 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from dplasso.data.store import Store, StoreMatrix
+from dplasso.data.store import Store, StoreMatrix, check_entries
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import compress, working_dtype
 from dplasso.matrix.margins import column_margins, margins
+from dplasso.matrix.transpose import transpose
+from dplasso.matrix.unit_rows import row_factors, unit_row_margins
+from dplasso.runtime.threads import thread_pool
 
 
 def store_of(X: Any) -> Store | None:
@@ -137,11 +140,7 @@ def decision_margins(
     """
     store = store_of(X)
     if store is not None:
-        if store.shape[1] != estimator.n_features_in_:
-            raise DataError(
-                f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
-                f"{estimator.n_features_in_:,}; convert the data with as many, --features"
-            )
+        _check_columns(estimator, store)
         numbers = store.internal_column[columns]
         return column_margins(store.columns, numbers, store.shape[0], weights, bound, offset)
     X = _validate(estimator, X, reset=False)
@@ -149,3 +148,59 @@ def decision_margins(
     dense = np.zeros(estimator.n_features_in_)
     dense[columns] = weights
     return margins(matrix, by_rows, X.shape[0], dense, bound, offset)
+
+
+def unit_margins(
+    estimator: BaseEstimator,
+    X: Any,
+    weights: NDArray[np.float64],
+    offset: float,
+    constant: float,
+    norm_bound: float | None,
+    n_threads: int,
+) -> NDArray[np.float64]:
+    """Compute the margins of unit rows that a fitted estimator is shown.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Fitted; says how many columns X must have.
+    X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
+        The rows, scaled by their own entries as in training.
+    weights : ndarray of float64, shape (D,)
+        Weights of unit rows.
+    offset : float
+        The intercept.
+    constant, norm_bound
+        As in `dplasso.matrix.unit_rows.row_factors`.
+    n_threads : int
+        Threads.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+
+    Raises
+    ------
+    ValueError
+        If X has another number of columns than the training data, or NaN or infinity.
+    """
+    store = store_of(X)
+    with thread_pool(n_threads) as threads:
+        if store is not None:
+            _check_columns(estimator, store)
+            check_entries(store)
+            rows, weights = store.rows, weights[store.original_column[: weights.size]]
+        else:
+            matrix, by_rows = compress(_validate(estimator, X, reset=False))
+            rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
+        factor = row_factors(rows, constant, norm_bound, threads)
+        return unit_row_margins(rows, weights, factor, offset, threads)
+
+
+def _check_columns(estimator: BaseEstimator, store: Store) -> None:
+    if store.shape[1] != estimator.n_features_in_:
+        raise DataError(
+            f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
+            f"{estimator.n_features_in_:,}; convert the data with as many, --features"
+        )

@@ -10,6 +10,7 @@ from joblib import effective_n_jobs
 
 from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.solve import SOLVERS
+from dplasso.gradient_descent.schedule import STEPS
 from dplasso.privacy.ledger import check_ledger_settings
 from dplasso.privacy.mechanisms import check_mechanism
 from dplasso.privacy.parameters import (
@@ -116,9 +117,140 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     return settings
 
 
+@dataclass(frozen=True)
+class LogisticSettings:
+    """Settings of a fit by noisy gradient descent, valid.
+
+    Attributes
+    ----------
+    params : mapping
+        The estimator's parameters as given, for files.
+    epsilon, delta, max_weights, neighbors, fit_intercept, classes, n_records, rows_per_person,
+    random_state, ledger, dataset
+        As in `DPLogisticRegression`.
+    norm_bound : float or None
+        None where rows are made unit rows.
+    residual_bound : float
+        Bound C of the loss.
+    n_iter : int
+        What the parameter stands for.
+    n_threads : int
+        What `n_jobs` stands for.
+    """
+
+    params: Mapping[str, Any]
+    epsilon: float
+    delta: float
+    max_weights: int | str | None
+    norm_bound: float | None
+    residual_bound: float
+    neighbors: str
+    fit_intercept: bool
+    classes: Any
+    n_iter: int
+    n_records: int | None
+    rows_per_person: int
+    n_threads: int
+    random_state: Any = None
+    ledger: Any = None
+    dataset: str | None = None
+
+
+def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
+    """Check the parameters of an estimator, whatever data they meet.
+
+    Parameters
+    ----------
+    params : mapping
+        The parameters of `DPLogisticRegression` by name.
+
+    Returns
+    -------
+    LogisticSettings
+
+    Raises
+    ------
+    TypeError, ValueError
+        One sentence that names the parameter, what was given and what would be right.
+    """
+    epsilon = check_epsilon(params["epsilon"])
+    check_ledger_settings({**params, "mechanism": "gaussian"})
+    n_iter, row_norm = params["n_iter"], params["row_norm"]
+    return LogisticSettings(
+        params=params,
+        epsilon=epsilon,
+        delta=check_delta(params["delta"]),
+        max_weights=_checked_max_weights(params["max_weights"]),
+        norm_bound=(None if _is_word(row_norm, "unit") else check_positive("row_norm", row_norm)),
+        residual_bound=checked_residual_bound(
+            params["residual_bound"], private=not math.isinf(epsilon)
+        ),
+        neighbors=check_neighbors(params["neighbors"]),
+        fit_intercept=bool(params["fit_intercept"]),
+        classes=params["classes"],
+        n_iter=STEPS if _is_word(n_iter, "auto") else check_n_iter(n_iter),
+        n_records=_checked_count("n_records", params["n_records"]),
+        rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
+        n_threads=_checked_threads(params["n_jobs"]),
+        random_state=params["random_state"],
+        ledger=params["ledger"],
+        dataset=params["dataset"],
+    )
+
+
+def checked_residual_bound(residual_bound: Any, *, private: bool) -> float:
+    """Return the bound C that a parameter stands for.
+
+    Parameters
+    ----------
+    residual_bound : float or "auto"
+        A number in [1/2, 1], or "auto": 1/2 in a private fit, 1 without privacy.
+    private : bool
+        Whether epsilon is finite.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    if _is_word(residual_bound, "auto"):
+        return 0.5 if private else 1.0
+    if isinstance(residual_bound, Real) and 0.5 <= float(residual_bound) <= 1.0:
+        return float(residual_bound)
+    raise ValueError(
+        f"residual_bound must be 'auto' or a number from 0.5 to 1, got {residual_bound!r}"
+    )
+
+
+def _is_word(value: Any, word: str) -> bool:
+    return isinstance(value, str) and value == word
+
+
+def _checked_max_weights(max_weights: Any) -> int | str | None:
+    if max_weights is None:
+        return None
+    if _is_word(max_weights, "significant"):
+        return "significant"
+    if isinstance(max_weights, Integral) and int(max_weights) > 0:
+        return int(max_weights)
+    raise ValueError(
+        f"max_weights must be None, a whole number >= 1 or 'significant', got {max_weights!r}"
+    )
+
+
+def _checked_count(name: str, count: Any) -> int | None:
+    if count is None:
+        return None
+    if isinstance(count, Integral) and int(count) > 0:
+        return int(count)
+    raise ValueError(f"{name} must be None or a whole number >= 1, got {count!r}")
+
+
 def _checked_drift_tol(drift_tol: Any) -> float | str | None:
-    if drift_tol is None or (isinstance(drift_tol, str) and drift_tol == "auto"):
-        return drift_tol
+    if drift_tol is None:
+        return None
+    if _is_word(drift_tol, "auto"):
+        return "auto"
     if isinstance(drift_tol, Real) and 0 <= float(drift_tol) < math.inf:
         return float(drift_tol)
     raise ValueError(f"drift_tol must be 'auto', None or a finite number >= 0, got {drift_tol!r}")

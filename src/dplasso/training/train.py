@@ -1,5 +1,6 @@
 """The one path from settings and data to a model: estimators, checkpoints and replays take it."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -15,14 +16,33 @@ from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
 from dplasso.model import Model
 from dplasso.privacy.ledger import Payment, charged, check_affordable
-from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
+from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
 from dplasso.runtime.chunks import Progress, run_in_chunks
 from dplasso.runtime.threads import thread_pool
 from dplasso.training.inputs import Inputs
 from dplasso.training.lasso import lasso_mechanism, lasso_problem, lasso_solver
-from dplasso.training.settings import LassoSettings
+from dplasso.training.logistic import logistic_mechanism, logistic_solver
+from dplasso.training.settings import LassoSettings, LogisticSettings
+
+Settings = LassoSettings | LogisticSettings
+
+
+def mechanism_of(settings: Settings, n_rows: int = 1, n_features: int = 2**24) -> Any:
+    """Return the private step of a fit; only the paper's depends on the number of rows."""
+    if isinstance(settings, LassoSettings):
+        return lasso_mechanism(settings, n_rows)
+    return logistic_mechanism(settings, n_features)
+
+
+def _use_of_count(settings: Settings) -> str:
+    """Return how the number of records enters the settings."""
+    if isinstance(settings, LassoSettings) or math.isinf(settings.epsilon):
+        return COUNT_UNUSED
+    if settings.n_records is None and settings.neighbors == "add-remove":
+        return COUNT_PRIVATE
+    return COUNT_PUBLIC
 
 
 @dataclass(frozen=True)
@@ -31,7 +51,7 @@ class Begun:
 
     Attributes
     ----------
-    settings : LassoSettings
+    settings : LassoSettings or LogisticSettings
         Its settings.
     statement : PrivacyStatement
         What the whole fit will guarantee.
@@ -41,16 +61,16 @@ class Begun:
         D.
     feature_names : ndarray of str objects, shape (D,), or None
         Names of the columns, if they have any.
-    mechanism : Mechanism
+    mechanism : Mechanism or GaussianSteps
         The private step.
     """
 
-    settings: LassoSettings
+    settings: Settings
     statement: PrivacyStatement
     classes: NDArray[Any]
     n_features: int
     feature_names: NDArray[np.object_] | None
-    mechanism: Mechanism
+    mechanism: Accounted
 
 
 @dataclass(frozen=True)
@@ -65,11 +85,14 @@ class Session:
         Called after each chunk with the steps done and what they have released.
     payment : Payment or None
         How the fit is charged, if there is a ledger.
+    marks : tuple of int
+        Steps at which what is released must be looked at.
     """
 
     prefix: Any
     keep: Callable[[int, Any], None]
     payment: Payment | None
+    marks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,7 +118,7 @@ class Hooks:
     checkpoints: Callable[[Begun], Session] | None = None
 
 
-def train(settings: LassoSettings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work | None]:
+def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work | None]:
     """Train a model.
 
     Everything that can be refused is refused, and the solver is set up, before the ledger is
@@ -103,7 +126,7 @@ def train(settings: LassoSettings, inputs: Inputs, hooks: Hooks) -> tuple[Model,
 
     Parameters
     ----------
-    settings : LassoSettings
+    settings : LassoSettings or LogisticSettings
         Valid settings.
     inputs : Inputs
         Records and labels, checked.
@@ -132,7 +155,7 @@ def train(settings: LassoSettings, inputs: Inputs, hooks: Hooks) -> tuple[Model,
     began = time.perf_counter()
     stream = random_stream(settings.random_state)
     classes, labels = encode_labels(inputs.y, settings.classes)
-    mechanism = lasso_mechanism(settings, labels.size)
+    mechanism = mechanism_of(settings, labels.size, inputs.n_features)
     if mechanism.name == "paper":
         warnings.warn(
             "mechanism='paper' releases the true sign of a gradient entry at every step: this "
@@ -144,6 +167,7 @@ def train(settings: LassoSettings, inputs: Inputs, hooks: Hooks) -> tuple[Model,
         mechanism,
         seeded=settings.random_state is not None,
         classes_declared=settings.classes is not None,
+        records=_use_of_count(settings),
     )
     session = None
     if hooks.checkpoints is None:
@@ -152,17 +176,23 @@ def train(settings: LassoSettings, inputs: Inputs, hooks: Hooks) -> tuple[Model,
         session = hooks.checkpoints(
             Begun(settings, statement, classes, inputs.n_features, inputs.feature_names, mechanism)
         )
-    problem = lasso_problem(settings, inputs.X, labels)
     with thread_pool(settings.n_threads) as threads:
-        solver = lasso_solver(
-            settings,
-            mechanism,
-            problem,
-            stream,
-            threads=threads,
-            prefix=None if session is None or session.prefix is None else session.prefix.transcript,
-            replay=hooks.replay,
-        )
+        prefix = None if session is None else session.prefix
+        solver: Any
+        if isinstance(settings, LassoSettings):
+            solver = lasso_solver(
+                settings,
+                mechanism,
+                lasso_problem(settings, inputs.X, labels),
+                stream,
+                threads=threads,
+                prefix=None if prefix is None else prefix.transcript,
+                replay=hooks.replay,
+            )
+        else:
+            solver = logistic_solver(
+                settings, mechanism, inputs.X, labels, stream, threads=threads, prefix=prefix
+            )
         prepared = time.perf_counter()
 
         def keep(done: int) -> None:
@@ -171,7 +201,8 @@ def train(settings: LassoSettings, inputs: Inputs, hooks: Hooks) -> tuple[Model,
 
         payment = None if session is None else session.payment
         with charged(settings.ledger, settings.dataset, mechanism, payment=payment):
-            run_in_chunks(solver, checkpoint=keep, progress=hooks.progress)
+            marks = () if session is None else session.marks
+            run_in_chunks(solver, marks=marks, checkpoint=keep, progress=hooks.progress)
     if hooks.seconds is not None:
         hooks.seconds["prepare"] = prepared - began
         hooks.seconds["train"] = time.perf_counter() - prepared

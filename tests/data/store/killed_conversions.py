@@ -1,4 +1,4 @@
-"""Kill a conversion at each of its system calls in turn; run by test_store_writing.
+"""Kill a conversion at each of its system calls in turn; run by test_writing.
 
 Usage: killed_conversions.py DIRECTORY replace|new. A process of its own, since it forks: each
 fork writes a store and sends itself SIGKILL at its n-th call that changes the disk, half-way

@@ -103,9 +103,9 @@ def test_any_flipped_bit_is_found_by_verify(whole, data):
     content = path.read_bytes()
     at = data.draw(st.integers(0, len(content) - 1))
     bit = data.draw(st.integers(0, 7))
-    spoilt = bytearray(content)
-    spoilt[at] ^= 1 << bit
-    path.write_bytes(spoilt)
+    corrupted = bytearray(content)
+    corrupted[at] ^= 1 << bit
+    path.write_bytes(corrupted)
     try:
         try:
             store = open_store(whole, verify=True)
@@ -126,11 +126,11 @@ def test_without_verify_the_kernels_stay_inside_their_arrays(whole, data):
     name = data.draw(st.sampled_from([name for name in FILES if name.endswith(".npy")]))
     path = whole / name
     content = path.read_bytes()
-    spoilt = bytearray(content)
+    corrupted = bytearray(content)
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(DATA_OFFSET, len(content) - 1))
-        spoilt[at] = data.draw(st.integers(0, 255))
-    path.write_bytes(spoilt)
+        corrupted[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(corrupted)
     try:
         store = open_store(whole)
         check_entries(store)
@@ -165,8 +165,26 @@ def test_an_index_out_of_range(damaged, which, index):
             store.X.tocsr()
 
 
+@pytest.mark.parametrize("which", ["rows", "columns"])
+@pytest.mark.parametrize("value", [np.nan, -np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_value_that_is_not_finite(tmp_path, which, value, kind):
+    X = random_matrix(40, 90, 0.08).astype(kind)
+    X.data[::2] = np.finfo(kind).max
+    X.data[1::2] = np.finfo(kind).min
+    path = tmp_path / "s"
+    write_store(block_source(X, np.arange(40) % 2), path)
+    check_entries(open_store(path))
+    at = DATA_OFFSET + np.dtype(kind).itemsize * 5
+    overwrite(path, f"{which}.values.npy", at, kind(value).tobytes())
+    problem = f"{which}.values.npy is damaged: entry 5 is .*, not a finite number"
+    with pytest.raises(StoreError, match=problem):
+        check_entries(open_store(path))
+    check_entries(open_store(path), "columns" if which == "rows" else "rows")
+
+
 def test_a_wrong_index_far_from_the_start_is_found(damaged, monkeypatch):
-    from dplasso.data import store_reader
+    from dplasso.data.store import reader as store_reader
 
     monkeypatch.setattr(store_reader, "_CHECK_ENTRIES", 10)
     overwrite(damaged, "rows.indices.npy", DATA_OFFSET + 4 * 103, np.int32(90).tobytes())

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dplasso.data.store import kernel as kernel
+from dplasso.data.store import kernel
+from dplasso.matrix import numbering
 
 counts_lists = st.lists(st.integers(0, 9), min_size=1, max_size=40)
 
@@ -15,8 +16,8 @@ def test_numbering_is_a_stable_sort_by_falling_count(counts):
     internal, original = np.empty((2, len(counts)), np.int32)
     starts = np.empty(len(counts) + 1, np.int64)
     array = np.array(counts)
-    kernel.number_by_count(array, np.zeros(array.max() + 1, np.int64), internal)
-    kernel.invert(internal, original)
+    numbering.number_by_count(array, np.zeros(array.max() + 1, np.int64), internal)
+    numbering.invert(internal, original)
     kernel.column_starts(array, original, starts)
     expected = sorted(range(len(counts)), key=lambda j: (-counts[j], j))
     assert original.tolist() == expected
@@ -84,17 +85,17 @@ def test_the_first_index_outside_is_found_anywhere(kind, size):
     assert kernel.first_outside(indices, 50) == -1
     for wrong in (-1, 50, np.iinfo(kind).max, np.iinfo(kind).min):
         for at in {0, size // 2, size - 1} if size else ():
-            spoilt = indices.copy()
-            spoilt[[at, size - 1]] = wrong
-            assert kernel.first_outside(spoilt, 50) == at
+            corrupted = indices.copy()
+            corrupted[[at, size - 1]] = wrong
+            assert kernel.first_outside(corrupted, 50) == at
 
 
 @given(st.permutations(range(6)), st.integers(0, 5), st.integers(-7, 12))
 def test_maps_that_are_not_inverse_are_told(original, at, wrong):
     internal = np.argsort(original).astype(np.int32)
-    spoilt = np.array(original, np.int32)
-    spoilt[at] = wrong
-    assert kernel.maps_agree(internal, spoilt) == (wrong == original[at])
+    corrupted = np.array(original, np.int32)
+    corrupted[at] = wrong
+    assert kernel.maps_agree(internal, corrupted) == (wrong == original[at])
 
 
 @pytest.mark.parametrize("pointers", [[1, 3], [0, 2], [0, 4, 3], [0, -1, 3], [0, 3, 2, 3]])

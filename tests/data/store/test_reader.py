@@ -1,5 +1,6 @@
 """What a store holds is what went in, whatever the memory, the threads and the blocks."""
 
+import dataclasses
 import pickle
 
 import numpy as np
@@ -9,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from data.store.reference import assert_holds, block_source, random_matrix
-from dplasso.data.blocks import BlockSource, RowBlock
+from dplasso.data.blocks import BlockSource, RowBlock, matrix_source
+from dplasso.data.blocks import block_source as files_source
+from dplasso.data.npz import write_npz
 from dplasso.data.store import (
     check_entries,
     describe,
@@ -18,6 +21,7 @@ from dplasso.data.store import (
     open_store,
     write_store,
 )
+from dplasso.data.store.format import header_text
 from dplasso.errors import DataError
 
 MIB = 2**20
@@ -210,13 +214,34 @@ def test_origin_and_description(tmp_path):
     source = block_source(X, labels_of(X), name="mine.svm")
     store = write_store(source, tmp_path / "s", origin=origin)
     found = describe(open_store(store.path))
-    assert found["origin"] == origin
+    assert (found["origin"], found["columns_declared"]) == (origin, True)
     assert found["source"] == "mine.svm"
     counts = np.diff(sp.csc_array(X).indptr)
     assert (found["columns_used"], found["longest_column"]) == ((counts > 0).sum(), counts.max())
     assert sorted(found["labels"]) == [[-1.0, 5], [1.0, 5]]
     assert is_store(store.path)
     assert not is_store(tmp_path)
+
+
+def test_whether_the_columns_were_declared_is_kept(tmp_path):
+    X = random_matrix(10, 20, 0.2)
+    write_npz(tmp_path / "a.npz", X, labels_of(X))
+    (tmp_path / "a.svm").write_text("1 1:1\n0 2:1\n")
+    taken = [files_source(tmp_path / name) for name in ("a.npz", "a.svm")]
+    taken.append(matrix_source(X, labels_of(X)))
+    declared = [files_source(tmp_path / name, n_features=50) for name in ("a.npz", "a.svm")]
+    for source in taken + declared:
+        store = write_store(source, tmp_path / "s", force=True)
+        assert store.columns_declared is (source in declared), source.name
+
+
+@pytest.mark.parametrize("origin", [None, {"route": "text"}, {"columns_declared": "yes"}])
+def test_a_store_of_version_0_1_0_does_not_say(tmp_path, origin):
+    X = random_matrix(10, 20, 0.2)
+    store = write_store(block_source(X, labels_of(X)), tmp_path / "s")
+    header = dataclasses.replace(store.header, origin=origin)
+    (store.path / "header.json").write_text(header_text(header))
+    assert open_store(store.path).columns_declared is None
 
 
 def test_an_origin_must_be_json(tmp_path):
@@ -232,7 +257,7 @@ def test_progress_covers_every_stage(tmp_path):
     source = block_source(X, labels_of(X))
     write_store(source, tmp_path / "s", progress=lambda *call: calls.append(call), n_threads=2)
     last = {stage: (done, total) for stage, done, total in calls}
-    assert last == {"reading": (60, 60), "dealing": (X.nnz, X.nnz), "sorting": (X.nnz, X.nnz)}
+    assert last == {"reading": (60, 60), "partitioning": (X.nnz, X.nnz), "sorting": (X.nnz, X.nnz)}
 
 
 def test_two_stores_of_one_source_are_the_same_bytes(tmp_path):

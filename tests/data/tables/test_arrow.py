@@ -319,7 +319,7 @@ class TestHashedCategories:
     def test_lists_are_no_categories(self, tmp_path, suffix):
         path = write(tmp_path / f"t{suffix}", pa.table({"a": [[1], [2]], "y": [0, 1]}))
         source = arrow_source(path, HashedCategories(["a"], 8), label_column="y")
-        with pytest.raises(DataError, match=r"column 'a': .*list.* is no category"):
+        with pytest.raises(DataError, match=r"column 'a': .*list.* is not a category"):
             list(source.blocks(MEMORY))
 
 
@@ -395,10 +395,17 @@ class TestFiles:
         with pytest.raises(DataError, match="the file changed while it was being read"):
             next(source.blocks(1000))
 
+    def test_a_pattern_means_its_files_in_order(self, path):
+        source = arrow_source(f"{path.parent}/t*", ListColumns("x"), label_column="y")
+        one = arrow_source(path, ListColumns("x"), label_column="y")
+        (found,), (expected,) = list(source.blocks(MEMORY)), list(one.blocks(MEMORY))
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        assert source.name == str(path)
+
     def test_settings(self, path):
-        with pytest.raises(ValueError, match="given twice"):
+        with pytest.raises(ValueError, match="named twice"):
             arrow_source([path, path], ListColumns("x"), label_column="y")
-        with pytest.raises(ValueError, match="at least one file"):
+        with pytest.raises(ValueError, match="give at least one"):
             arrow_source([], ListColumns("x"), label_column="y")
         with pytest.raises(ValueError, match="cannot be both label and feature"):
             arrow_source(path, ListColumns("x"), label_column="x")

@@ -83,6 +83,14 @@ def test_rows_are_those_of_scikit_learn(tmp_path, hashing):
     np.testing.assert_array_equal(y, [1, 0, 1, 0, 1])
 
 
+@pytest.mark.parametrize("write", [write_csv, write_jsonl])
+def test_a_byte_order_mark_is_left_out(tmp_path, write):
+    path = write(tmp_path / ("t.csv" if write is write_csv else "t.jsonl"), TEXTS, LABELS)
+    expected = read(path)[0]
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert abs(read(path)[0] - expected).nnz == 0
+
+
 @given(
     texts=st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")), min_size=1
@@ -184,9 +192,9 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("labels", "message"),
         [
-            (["1", "spam"], "line 3: the label 'spam' is no number, as the first label is"),
-            (["1", ""], "line 3: the label '' is no number"),
-            (["1", "nan"], "line 3: the label 'nan' is no number"),
+            (["1", "spam"], "line 3: the label 'spam' is not a number, as the first label is"),
+            (["1", ""], "line 3: the label '' is not a number"),
+            (["1", "nan"], "line 3: the label 'nan' is not a number"),
         ],
     )
     def test_csv_labels_of_two_kinds(self, tmp_path, labels, message):
@@ -197,9 +205,9 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("labels", "message"),
         [
-            ([1, True], "line 2: the label True is no number"),
-            ([True, 1], "line 2: the label 1 is no bool"),
-            (["a", 1], "line 2: the label 1 is no string"),
+            ([1, True], "line 2: the label True is not a number"),
+            ([True, 1], "line 2: the label 1 is not a bool"),
+            (["a", 1], "line 2: the label 1 is not a string"),
             ([None, 1], "line 1: None cannot be a label; give a finite number"),
             ([float("nan"), 1], "line 1: nan cannot be a label"),
             ([[1], [2]], r"line 1: \[1\] cannot be a label"),
@@ -235,7 +243,7 @@ class TestBadFiles:
             ('{"body": "a", "y": 1}\n\n{"body": "b"\n', "line 3: not a JSON object"),
             ('{"body": "a", "y": 1}\n[1]\n', "line 2: not a JSON object but a list"),
             ('{"body": "a"}\n', "line 1: there is no 'y'"),
-            ('{"body": null, "y": 1}\n', "line 1: 'body' is null, no text"),
+            ('{"body": null, "y": 1}\n', "line 1: 'body' is null, not text"),
             ("[" * 100_000 + "\n", "line 1: not a JSON object"),
         ],
     )
@@ -311,7 +319,7 @@ class TestSettings:
         path = write_csv(tmp_path / "t.csv", TEXTS, LABELS)
         with pytest.raises(ValueError, match="both text and label"):
             text_source(path, text_column="y", label_column="y", hashing=TextHashing())
-        with pytest.raises(ValueError, match="at least one file"):
+        with pytest.raises(ValueError, match="give at least one"):
             text_source([], text_column="body", label_column="y", hashing=TextHashing())
 
     def test_description_is_enough_to_hash_again(self):

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from dplasso.datasets.synthetic.generate import SHAPES, Shape, generate, make_twin
+from dplasso.datasets.synthetic.generate import SHAPES, Shape, generate, make_synthetic
 from dplasso.datasets.synthetic.kernel import mix, row_state, uniform
 
 # Small enough for tests, large enough to show their shape.
@@ -16,7 +16,7 @@ SCALES = {"rcv1": 0.2, "news20": 0.02, "url": 0.002, "web": 0.002, "kdda": 0.002
 
 @pytest.fixture(scope="module")
 def twins():
-    return {name: make_twin(name, scale=scale) for name, scale in SCALES.items()}
+    return {name: make_synthetic(name, scale=scale) for name, scale in SCALES.items()}
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -66,7 +66,7 @@ class TestEveryTwin:
 
     def test_planted_model_is_learnable(self, twins, name):
         n_rows, n_columns = (1500, 20_000) if name == "web" else (6000, 20_000)
-        made = make_twin(name, n_rows=n_rows, n_columns=n_columns)
+        made = make_synthetic(name, n_rows=n_rows, n_columns=n_columns)
         X, y = made.X, made.y
         train = np.arange(n_rows) % 2 == 0
         test = ~train
@@ -112,7 +112,7 @@ def test_popularity_falls_as_asked(exponent):
 
 
 def test_url_has_its_dense_columns():
-    X = make_twin("url", scale=0.002).X
+    X = make_synthetic("url", scale=0.002).X
     held = np.sort(np.bincount(X.indices, minlength=X.shape[1]) / X.shape[0])[::-1]
     assert held[0] == pytest.approx(0.85, abs=0.03)
     assert held[:200].mean() > 0.45
@@ -144,14 +144,14 @@ def test_a_dense_value_tells_nothing_about_the_next_column():
 
 class TestReproducible:
     def test_same_seed_same_data_whatever_the_threads(self):
-        one = make_twin("url", scale=0.0005, seed=3, n_jobs=1)
-        two = make_twin("url", scale=0.0005, seed=3, n_jobs=2)
+        one = make_synthetic("url", scale=0.0005, seed=3, n_jobs=1)
+        two = make_synthetic("url", scale=0.0005, seed=3, n_jobs=2)
         for a, b in ((one.X.data, two.X.data), (one.X.indices, two.X.indices), (one.y, two.y)):
             np.testing.assert_array_equal(a, b)
         assert one.source == two.source
 
     def test_another_seed_other_data(self):
-        one, two = make_twin("rcv1", scale=0.02), make_twin("rcv1", scale=0.02, seed=1)
+        one, two = make_synthetic("rcv1", scale=0.02), make_synthetic("rcv1", scale=0.02, seed=1)
         assert one.X.shape == two.X.shape
         shared = one.X.astype(bool).multiply(two.X.astype(bool)).nnz
         assert shared < 0.3 * one.X.nnz
@@ -159,7 +159,7 @@ class TestReproducible:
 
 
 def test_sizes_of_your_own():
-    made = make_twin("kdda", n_rows=500, n_columns=70_000)
+    made = make_synthetic("kdda", n_rows=500, n_columns=70_000)
     assert made.X.shape == (500, 70_000)
     assert made.X.nnz == pytest.approx(500 * SHAPES["kdda"].mean_row, rel=0.02)
     assert made.source == "twin of kdda, 500 x 70000, seed 0"
@@ -179,12 +179,12 @@ def test_rows_that_hold_nearly_all_columns():
 class TestRefusals:
     def test_name(self):
         with pytest.raises(ValueError, match=r"no twin 'kddb'; there are rcv1, news20"):
-            make_twin("kddb")
+            make_synthetic("kddb")
 
     @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
     def test_scale(self, scale):
         with pytest.raises(ValueError, match="scale must be a positive number"):
-            make_twin("rcv1", scale=scale)
+            make_synthetic("rcv1", scale=scale)
 
     @pytest.mark.parametrize(
         ("changes", "message"),

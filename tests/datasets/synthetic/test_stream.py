@@ -7,9 +7,9 @@ from dplasso.datasets.synthetic.generate import (
     SHAPES,
     Shape,
     generate,
-    make_twin,
+    make_synthetic,
     shape_source,
-    twin_source,
+    synthetic_source,
 )
 from dplasso.datasets.synthetic.plan import PILOT_ROWS
 
@@ -41,8 +41,8 @@ def check_same(blocks, made):
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_same_rows_as_in_memory(name):
-    source = twin_source(name, SCALES[name], 5, n_jobs=2)
-    made = make_twin(name, scale=SCALES[name], seed=5, n_jobs=1)
+    source = synthetic_source(name, SCALES[name], 5, n_jobs=2)
+    made = make_synthetic(name, scale=SCALES[name], seed=5, n_jobs=1)
     assert source.n_features == made.X.shape[1]
     assert source.total == made.X.shape[0]
     assert source.name == made.source

@@ -14,7 +14,7 @@ from evidence.assurance.replay import inputs
 from dplasso import load, privacy_cost
 from dplasso.estimators import lasso as estimator_module
 from dplasso.privacy.accounting import epsilon_spent
-from dplasso.privacy.mechanisms import SAMPLING_ERROR, EXPONENT_SLACK, sensitivity
+from dplasso.privacy.mechanisms import EXPONENT_SLACK, SAMPLING_ERROR, sensitivity
 from dplasso.selection.registry import SelectionRule, make_selector
 from selection.distance import implied_by_big_little, implied_by_bucket, total_variation
 

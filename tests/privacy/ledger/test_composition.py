@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -19,18 +20,26 @@ from dplasso.privacy.ledger import (
     charge_of,
     epsilon_total,
     largest_epsilon,
+    rho_limit,
 )
 from dplasso.privacy.ledger.refusal import refuse_overspending, rounded_down
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
 from privacy.ledger.workers import charge, raw_charge
 
 
-def with_charges(charges, epsilon=3.0, delta=1e-5):
+def with_charges(charges, epsilon=3.0, delta=1e-5, limit=None):
     entries = [
         Entry(number, "finished", one, "", "", "", 0, "", None)
         for number, one in enumerate(charges, start=1)
     ]
-    return Budget("x", epsilon, delta, "add-remove", tuple(entries))
+    return Budget("x", epsilon, delta, "add-remove", tuple(entries), limit)
+
+
+def noise(**changes):
+    """Return a mechanism that is not made of bounded-range steps, as the ledger sees one."""
+    values = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6, "n_iter": 300}
+    values |= {"neighbors": "replace-one", "rho": 0.02, "sampling_delta": 0.0}
+    return SimpleNamespace(**(values | changes))
 
 
 def listed_epsilon(fits, delta):
@@ -73,6 +82,98 @@ def test_what_is_not_private_has_no_price(settings_):
     arguments = {"epsilon": 1.0, "delta": 1e-6, "n_iter": 5, "l1_radius": 1.0, "n_samples": 9}
     with pytest.raises(LedgerError, match="not private"):
         charge_of(build_mechanism(**(arguments | settings_)))
+
+
+def test_a_mechanism_may_name_its_rho():
+    cost = charge_of(noise(rho=0.1, sampling_delta=3e-9))
+    assert 0 <= cost.rho - Fraction(0.1) * UNITS < 1
+    assert 0 <= cost.draw_delta - Fraction(3e-9) * UNITS < 1
+    assert (cost.eps0, cost.mechanism, cost.n_iter) == (None, "gaussian", 300)
+    assert (cost.epsilon, cost.delta, cost.neighbors) == (1.0, 1e-6, "replace-one")
+    # A bounded-range parameter is what old entries were charged by, so it goes before.
+    steps = charge_of(noise(eps0_accounted=0.5))
+    assert steps.rho == 300 * UNITS // 4 // 8
+    assert steps.eps0 == 0.5
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"rho": rho} for rho in (math.inf, math.nan, -1.0)),
+        *({"sampling_delta": part} for part in (math.nan, -1e-9, 1.0)),
+        {"eps0_accounted": math.inf},
+    ],
+)
+def test_a_cost_that_is_none_is_refused(changes):
+    with pytest.raises(LedgerError, match="'gaussian' is not private"):
+        charge_of(noise(**changes))
+
+
+LIMIT = UNITS // 10**6  # a tenth of delta 1e-5
+FIXED = capacity(3.0, 1e-5, LIMIT)
+
+
+class TestFilter:
+    """Limits that were fixed before anything was charged (see composition.py)."""
+
+    @settings(max_examples=50)
+    @given(
+        charges=st.lists(
+            st.tuples(st.integers(0, FIXED // 2), st.integers(0, LIMIT // 2)), max_size=5
+        ),
+        more=st.tuples(st.integers(0, FIXED), st.integers(0, LIMIT)),
+    )
+    def test_no_charge_moves_the_limits(self, charges, more):
+        budget = with_charges([raw_charge(*one) for one in charges], limit=LIMIT)
+        rho, draws = budget.rho + more[0], budget.draw_delta + more[1]
+        if charges:
+            assert affords(budget, raw_charge(*more)) == (rho <= FIXED and draws <= LIMIT)
+            if draws <= LIMIT:
+                assert rho_limit(budget, more[1], 1) == FIXED
+        if rho <= FIXED and draws <= LIMIT:
+            assert affords(budget, raw_charge(*more))
+            # What the limits were made from.
+            assert epsilon_total(rho, LIMIT, 1e-5) <= 3.0
+
+    def test_draws_saved_buy_no_rho(self):
+        # By the sums alone this would be within (3, 1e-5).
+        budget = with_charges([raw_charge(FIXED)], limit=LIMIT)
+        assert epsilon_total(FIXED + FIXED // 10**5, 0, 1e-5) < 3.0
+        assert not affords(budget, raw_charge(FIXED // 10**5))
+        assert affords(with_charges([raw_charge(FIXED)]), raw_charge(FIXED // 10**5))
+
+    def test_rho_saved_buys_no_draws(self):
+        budget = with_charges([raw_charge(1, LIMIT)], limit=LIMIT)
+        assert affords(budget, raw_charge(1))
+        assert not affords(budget, raw_charge(1, 1))
+
+    @pytest.mark.parametrize("n_iter", [1, 100, 300_000])
+    def test_a_first_fit_may_take_the_very_numbers_of_the_budget_and_is_the_last(self, n_iter):
+        cost = charge(3.0, 1e-5, n_iter)
+        empty = with_charges([], limit=LIMIT)
+        assert cost.rho > FIXED
+        assert affords(empty, cost)
+        assert not affords(empty, cost, 2)
+        full = with_charges([cost], limit=LIMIT)
+        assert epsilon_total(full.rho, full.draw_delta, 1e-5) <= 3.0
+        assert not affords(full, raw_charge(0))
+        assert not affords(with_charges([raw_charge(1)], limit=LIMIT), cost)
+        assert largest_epsilon(full, delta=1e-6, n_iter=10) == 0
+        assert largest_epsilon(empty, delta=1e-5, n_iter=n_iter) == pytest.approx(3.0, rel=1e-9)
+
+    @pytest.mark.parametrize("fits", [1, 2, 7])
+    def test_a_plan_ends_at_the_limits(self, fits):
+        budget = with_charges([charge(0.5)], limit=LIMIT)
+        one = charge(largest_epsilon(budget, delta=1e-6, n_iter=50, fits=fits), 1e-6, 50)
+        full = with_charges([charge(0.5), *[one] * fits], limit=LIMIT)
+        assert 0.99999999 * FIXED < full.rho <= FIXED
+        assert not affords(full, one)
+
+    @pytest.mark.parametrize("epsilon", [0.1, 3.0, 20.0])
+    @pytest.mark.parametrize("delta", [1e-12, 1e-5, 1e-4])
+    def test_the_reserve_costs_little(self, epsilon, delta):
+        fixed = capacity(epsilon, delta, int(Fraction(delta) * UNITS / 10))
+        assert 0.985 * epsilon < epsilon_total(fixed, 0, delta) < epsilon
 
 
 @settings(max_examples=15)
@@ -182,3 +283,10 @@ def test_the_refusal_of_an_empty_budget_says_so():
     budget = with_charges([raw_charge(capacity(3.0, 1e-5, 0))])
     with pytest.raises(BudgetError, match="nothing is left"):
         refuse_overspending(budget, charge(0.1), "team.ledger")
+
+
+def test_the_refusal_of_noise_names_its_rho():
+    budget = with_charges([raw_charge(FIXED - UNITS // 100)], limit=LIMIT)
+    words = r"costs rho 0\.02 of zCDP, and rho 0\.01 is left, of epsilon 3 at delta 1e-05"
+    with pytest.raises(BudgetError, match=words):
+        refuse_overspending(budget, charge_of(noise()), "team.ledger")

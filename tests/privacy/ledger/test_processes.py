@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from dplasso.errors import BudgetError
-from dplasso.privacy.ledger import capacity, create_ledger, finish, read_budgets, reserve
+from dplasso.privacy.ledger import create_ledger, finish, read_budgets, reserve, rho_limit
 from privacy.ledger.workers import (
     charge,
     create_one,
     fit_without_end,
     raw_charge,
     spend_all,
+    spend_once_each,
     spend_until_killed,
     without_rights,
 )
@@ -56,7 +57,7 @@ def test_twenty_processes_share_the_last_drop(context, tmp_path):
     fits = 50
     path = str(tmp_path / "l")
     create_ledger(path, 3.0, 1e-5, dataset="visits")
-    part = capacity(3.0, 1e-5, 0) // fits
+    part = rho_limit(only(path)) // fits
     arguments = [(path, "visits", raw_charge(part))] * PROCESSES
     answers = run_all(context, spend_all, arguments)
     taken = [entry for _, entries in answers for entry in entries]
@@ -72,6 +73,38 @@ def test_twenty_processes_share_the_last_drop(context, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["l"]
 
 
+def second_name(path, kind):
+    """Return another name of the same file, in another directory."""
+    other = path.parent / "elsewhere" / "other.ledger"
+    other.parent.mkdir()
+    if kind == "hard link":
+        other.hardlink_to(path)
+    else:
+        other.symlink_to(path)
+    return other
+
+
+@pytest.mark.parametrize("kind", ["hard link", "symlink"])
+def test_a_file_of_two_names_has_one_budget(context, tmp_path, kind):
+    names = []
+    for attempt in range(25):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        create_ledger(folder / "l", 3.0, 1e-5, dataset="visits")
+        names.append((str(folder / "l"), str(second_name(folder / "l", kind))))
+    cost = raw_charge(rho_limit(only(names[0][0])) * 6 // 10)
+    together = context.Barrier(2)
+    arguments = [(files, cost, together) for files in zip(*names, strict=True)]
+    answers = dict(run_all(context, spend_once_each, arguments))
+    for attempt, pair in enumerate(names):
+        ((process, number),) = [
+            (process, taken[attempt]) for process, taken in answers.items() if taken[attempt]
+        ]
+        for name in pair:
+            (entry,) = only(name).entries
+            assert (entry.number, entry.process) == (number, process)
+
+
 def test_one_of_many_creates_it(context, tmp_path):
     path = str(tmp_path / "l")
     answers = run_all(context, create_one, [(path, 1.0 + k) for k in range(PROCESSES)])
@@ -80,15 +113,19 @@ def test_one_of_many_creates_it(context, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["l"]
 
 
-def test_killed_at_random_moments_nothing_is_lost_or_doubled(context, tmp_path):
+@pytest.mark.parametrize("kind", [None, "hard link", "symlink"])
+def test_killed_at_random_moments_nothing_is_lost_or_doubled(context, tmp_path, kind):
     path = str(tmp_path / "l")
     create_ledger(path, 100.0, 1e-5)
+    # With two names each process is killed under the one, and the file read under the other.
+    names = [path] if kind is None else [path, str(second_name(tmp_path / "l", kind))]
     cost = raw_charge(10**20)
     told, rng = {}, random.Random(0)
     kills = 25
-    for _ in range(kills):
+    for kill in range(kills):
+        name = names[kill % len(names)]
         mine, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=spend_until_killed, args=(path, cost, theirs))
+        process = context.Process(target=spend_until_killed, args=(name, cost, theirs))
         process.start()
         theirs.close()
         # Once it is at work, at any moment of a cycle of some milliseconds.
@@ -106,7 +143,7 @@ def test_killed_at_random_moments_nothing_is_lost_or_doubled(context, tmp_path):
         except EOFError:
             pass
         mine.close()
-        budget = only(path)  # readable after every kill
+        budget = only(names[(kill + 1) % len(names)])  # readable after every kill
         entries = {entry.number: entry for entry in budget.entries}
         assert set(told) <= set(entries)
         assert budget.rho == len(entries) * cost.rho
@@ -142,7 +179,7 @@ def test_a_killed_fit_stays_spent(context, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["file", "directory"])
-def test_a_ledger_that_may_not_be_written(context, what):
+def test_a_ledger_needs_the_right_to_its_file_and_to_nothing_beside_it(context, what):
     # pytest's own directories are closed to other users.
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -159,9 +196,14 @@ def test_a_ledger_that_may_not_be_written(context, what):
             args=(finish, (reservation,), answers),
         )
         process.start()
-        kind, sentence = answers.get(timeout=60)
+        answer = answers.get(timeout=60)
         process.join()
         directory.chmod(0o777)
+        if what == "directory":
+            assert answer is None
+            assert only(path).entries[0].state == "finished"
+            return
+        kind, sentence = answer
         assert kind == "LedgerError"
         assert "cannot be written" in sentence
         assert str(path) in sentence

@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 from collections import defaultdict
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from dplasso.errors import BudgetError, LedgerError
 from dplasso.privacy.ledger import (
+    UNITS,
     add_dataset,
     capacity,
     create_ledger,
@@ -62,7 +64,7 @@ class LedgerMachine(RuleBasedStateMachine):
         name=NAMES,
         share=st.sampled_from([0, 1, 2, 3, 5, 10, 11]),
         more=st.integers(-2, 2),
-        draws=st.sampled_from([0, 1, 10**18]),
+        draws=st.sampled_from([0, 1, 10**18, 4 * 10**22, 2 * 10**24]),
     )
     def spend(self, name, share, more, draws):
         if name not in self.budgets:
@@ -70,15 +72,21 @@ class LedgerMachine(RuleBasedStateMachine):
                 reserve(self.path, name, raw_charge(1))
             return None
         rho, draw_delta = (sum(part) for part in zip((0, 0), *self.spent[name], strict=True))
-        whole = capacity(*self.budgets[name], draw_delta + draws)
+        epsilon, delta = self.budgets[name]
+        # Fixed, whatever is charged; only a first fit may go beyond, and take everything.
+        limit = int(Fraction(delta / 10) * UNITS)
+        whole = capacity(epsilon, delta, limit) if draw_delta + draws <= limit else 0
+        if not self.spent[name]:
+            whole = max(whole, capacity(epsilon, delta, draws))
         # Tenths of the budget and a unit or two beside them: the edge is met often.
         cost = max(1, (whole - rho if share == 11 else whole * share // 10) + more)
         try:
             reservation = reserve(self.path, name, raw_charge(cost, draws))
         except BudgetError:
-            assert rho + cost > whole
+            assert rho + cost > whole or whole == 0
             return None
         assert rho + cost <= whole
+        assert whole > 0
         self.spent[name].append((cost, draws))
         self.entries.append("reserved")
         self.costs.append((name, cost, draws))

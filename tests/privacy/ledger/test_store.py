@@ -1,9 +1,12 @@
 """The ledger's file: entries that stay, data sets kept apart, and files that are no ledger."""
 
+import fcntl
 import os
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -11,17 +14,17 @@ from dplasso.errors import BudgetError, LedgerError
 from dplasso.privacy.ledger import (
     Reservation,
     add_dataset,
-    capacity,
     create_ledger,
     find,
     finish,
+    image,
     name_dataset,
     new_token,
-    opening,
     pick,
     read_budgets,
     rejoin,
     reserve,
+    rho_limit,
 )
 from dplasso.privacy.ledger.schema import SCHEMA_VERSION
 from privacy.ledger.workers import charge, raw_charge
@@ -141,8 +144,14 @@ class TestEntries:
             reserve(path, None, charge(2.0), token=token)
         assert reserve(path, None, charge(), token=new_token()).number == 2
 
+    def test_a_charge_without_steps_comes_back_as_it_was_made(self, path):
+        cost = replace(raw_charge(10**27, 5), eps0=None, mechanism="gaussian")
+        made = reserve(path, "visits", cost)
+        assert only(path).entries[0].charge == cost
+        assert rejoin(path, made.number, made.token, cost) == made
+
     def test_the_last_drop(self, path):
-        whole = capacity(3.0, 1e-5, 0)
+        whole = rho_limit(only(path))
         for _ in range(7):
             reserve(path, "visits", raw_charge(whole // 7))
         reserve(path, "visits", raw_charge(whole % 7)) if whole % 7 else None
@@ -159,6 +168,7 @@ class TestEntries:
             "UPDATE entry SET state = 'reserved' WHERE state = 'finished'",
             "DELETE FROM dataset",
             "UPDATE dataset SET epsilon = 100",
+            "UPDATE dataset SET draw_delta_limit = NULL",
             "UPDATE dataset SET name = 'other'",
             "UPDATE entry SET state = 'refunded'",
         ],
@@ -179,6 +189,8 @@ class TestEntries:
             ("UPDATE entry SET epsilon = 0.4 WHERE number = 1",),
             ("UPDATE entry SET user = 'somebody else' WHERE number = 1",),
             ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET epsilon = 100"),
+            ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET draw_delta_limit = NULL"),
+            ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET draw_delta_limit = '1'"),
             ("PRAGMA foreign_keys = OFF", "DROP TRIGGER dataset_stays", "DELETE FROM dataset"),
         ],
     )
@@ -307,15 +319,19 @@ class TestCreation:
             create_ledger(tmp_path / "l", 1.0, 1e-5)
         assert list(tmp_path.iterdir()) == []
 
-    def test_it_is_in_wal_mode_and_one_file(self, path, tmp_path):
-        with closing(sqlite3.connect(path)) as db:
-            assert db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    def test_it_is_one_file_that_sqlite_can_read(self, path, tmp_path):
         reserve(path, None, charge())
         assert [p.name for p in tmp_path.iterdir()] == ["team.ledger"]
+        with closing(sqlite3.connect(path)) as db:
+            assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+            assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            assert db.execute("SELECT count(*) FROM entry").fetchone() == (1,)
 
-    def test_a_commit_waits_for_the_disk(self, path):
-        with opening.connect(path) as db:
-            assert db.execute("PRAGMA synchronous").fetchone() == (2,)
+    @pytest.mark.parametrize("part", [0.0, -1e-6, 1e-5, 1.0, float("nan"), "1e-6"])
+    def test_the_draws_part_of_delta_lies_within_it(self, tmp_path, part):
+        with pytest.raises((ValueError, TypeError), match="draw_delta must"):
+            create_ledger(tmp_path / "l", 3.0, 1e-5, draw_delta=part)
+        assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.parametrize("name", ["a b%20?c#d", "größe.ledger"])
     def test_odd_file_names(self, tmp_path, name):
@@ -382,14 +398,16 @@ class TestBadFiles:
             assert path.read_bytes() == before
 
     def test_locked_for_too_long(self, path, monkeypatch):
-        monkeypatch.setattr(opening, "BUSY_SECONDS", 0.2)
-        with closing(sqlite3.connect(path, isolation_level=None)) as other:
-            other.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(image, "BUSY_SECONDS", 0.2)
+        with Path(path).open("rb") as other:
+            fcntl.flock(other, fcntl.LOCK_SH)
             with pytest.raises(LedgerError, match=r"locked by other processes for more than 0\.2"):
                 reserve(path, None, charge(0.1))
-            # Readers do not wait in WAL mode.
+            # Readers do not keep each other out.
             assert only(path).entries == ()
-            other.execute("ROLLBACK")
+            fcntl.flock(other, fcntl.LOCK_EX)
+            with pytest.raises(LedgerError, match=r"locked by other processes for more than 0\.2"):
+                read_budgets(path)
         reserve(path, None, charge(0.1))
         assert len(only(path).entries) == 1
 

@@ -43,6 +43,19 @@ def spend_all(path, dataset, cost, start, answers):
         answers.put((os.getpid(), taken))
 
 
+def spend_once_each(paths, cost, together, start, answers):
+    """Reserve once in each ledger, all at once; answer with the numbers, None where refused."""
+    start.wait()
+    numbers = []
+    for path in paths:
+        together.wait(60)
+        try:
+            numbers.append(reserve(path, None, cost).number)
+        except BudgetError:
+            numbers.append(None)
+    answers.put((os.getpid(), numbers))
+
+
 def spend_until_killed(path, cost, pipe):
     """Reserve and finish for ever; tell what the ledger has acknowledged."""
     while True:

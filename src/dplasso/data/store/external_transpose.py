@@ -1,7 +1,7 @@
 """The other orientation of a matrix that does not fit into memory, on disk.
 
 The rows lie in files, with columns as the source numbers them. One pass over them renumbers the
-columns in place and deals every entry out to its *part*, a range of columns: row and value go
+columns in place and moves every entry to its *part*, a range of columns: row and value go
 straight to the part's place in the files by columns, the column (counted from the part's first)
 to a temporary file. Then each part, which fits into memory, is sorted by column and written back.
 
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store.array_writer import ArrayWriter, checksum
-from dplasso.data.store.kernel import cut_columns, deal, place_part, renumber
+from dplasso.data.store.kernel import cut_columns, partition, place_part, renumber
 
 # Up to here the temporary file holds 2 bytes per entry, and no part has more than 2^16 columns.
 NARROW_COLUMNS = 2**26
@@ -82,7 +82,7 @@ def cut_parts(indptr: NDArray[np.int64], value_bytes: int, memory: int, n_thread
     """
     n_columns, n_entries = indptr.size - 1, int(indptr[-1])
     narrow = n_columns <= NARROW_COLUMNS
-    # Offset, row and value as dealt, row and value as sorted, a column's position.
+    # Offset, row and value as partitioned, row and value as sorted, a column's position.
     entry_bytes = 4 + 2 * (8 + value_bytes) + 8
     fits = memory // (n_threads * entry_bytes)
     most = max(_FEWEST_ENTRIES, min(fits, max(_AIM_ENTRIES, n_entries // _AIM_PARTS)))
@@ -99,7 +99,7 @@ def cut_parts(indptr: NDArray[np.int64], value_bytes: int, memory: int, n_thread
     return Parts(first_column, of_column, np.dtype(np.uint16 if narrow else np.uint32))
 
 
-def renumber_and_deal(
+def renumber_and_partition(
     rows: Orientation,
     internal_column: NDArray[Any],
     parts: Parts,
@@ -111,7 +111,7 @@ def renumber_and_deal(
     n_threads: int,
     progress: Callable[[int], None],
 ) -> list[tuple[int, int]]:
-    """Renumber the columns of the rows in place, and deal the entries out to their parts.
+    """Renumber the columns of the rows in place, and partition the entries.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def renumber_and_deal(
         value_buffer = np.empty(size if rows.values else 0, value_dtype)
         offset_buffer = np.empty(size, parts.offset_dtype)
         row_buffer = np.empty(size, columns.indices.dtype)
-        dealt_buffer = np.empty(value_buffer.size, value_dtype)
+        part_values_buffer = np.empty(value_buffer.size, value_dtype)
 
         def one(number: int) -> None:
             first = number * chunk
@@ -173,7 +173,7 @@ def renumber_and_deal(
             rows.indices.write_at(first, part_columns)
             pieces[number] = checksum(part_columns)
             ends = np.cumsum(counts)
-            deal(
+            partition(
                 part_columns,
                 part_values,
                 rows.indptr,
@@ -183,7 +183,7 @@ def renumber_and_deal(
                 ends - counts,
                 offset_buffer,
                 row_buffer,
-                dealt_buffer,
+                part_values_buffer,
             )
             for part in np.flatnonzero(counts):
                 begin, end, to = int(ends[part] - counts[part]), int(ends[part]), int(target[part])
@@ -192,7 +192,7 @@ def renumber_and_deal(
                 if parts.first_column[part + 1] - parts.first_column[part] > 1:
                     offsets.write_at(to, offset_buffer[begin:end])
                 if columns.values:
-                    columns.values.write_at(to, dealt_buffer[begin:end])
+                    columns.values.write_at(to, part_values_buffer[begin:end])
             progress(size)
 
         return one
@@ -215,7 +215,7 @@ def sort_parts(
     Parameters
     ----------
     columns : Orientation
-        As `renumber_and_deal` left them.
+        As `renumber_and_partition` left them.
     offsets : ArrayWriter
         Columns within their part.
     parts : Parts

@@ -22,6 +22,8 @@ FORMAT = "dplasso-store"
 VERSION = 1
 HEADER_FILE = "header.json"
 PARTIAL_SUFFIX = ".partial"
+# An entry of the origin, where readers of version 0.1.0 let it pass.
+COLUMNS_DECLARED = "columns_declared"
 # Bytes before an array's data: the length numpy itself gives the header of a flat array.
 DATA_OFFSET = 128
 # The labels, beside these, may be of any plain type.
@@ -243,14 +245,14 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
     constant, largest = value["constant"], value["largest"]
     numbers = [largest] if constant is None else [largest, constant]
     finite = all(isinstance(number, float) and math.isfinite(number) for number in numbers)
-    _require(finite and largest >= 0, "the values' bound is no number")
+    _require(finite and largest >= 0, "the values' bound is not a number")
     _require(value["dtype"] in ARRAY_DTYPES["rows.values"], "unknown type of values")
     words = document["label_words"]
     if words is not None:
-        _require(all(isinstance(word, str) for word in words), "the labels are no words")
+        _require(all(isinstance(word, str) for word in words), "the labels are not words")
         words = tuple(words)
     origin = document["origin"]
-    _require(origin is None or isinstance(origin, dict), "the origin is no object")
+    _require(origin is None or isinstance(origin, dict), "the origin is not an object")
     arrays = {
         name: ArrayEntry(
             str(entry["dtype"]),
@@ -309,7 +311,7 @@ def _check_arrays(header: StoreHeader) -> None:
 
 def _whole(number: Any) -> int:
     if type(number) is not int or number < 0 or number >= 2**63:
-        raise ValueError(f"{number!r} is no size")
+        raise ValueError(f"{number!r} is not a size")
     return number
 
 

@@ -48,29 +48,6 @@ def scan_values(values, first):
 
 
 @njit(cache=True, nogil=True)
-def number_by_count(counts, start, internal):
-    """Renumber columns by falling count, ties by column; `start` is zeros, one per count."""
-    for j in range(counts.size):
-        start[counts[j]] += 1
-    place = np.int64(0)
-    for c in range(start.size - 1, -1, -1):
-        n = start[c]
-        start[c] = place
-        place += n
-    for j in range(counts.size):
-        c = counts[j]
-        internal[j] = start[c]
-        start[c] += 1
-
-
-@njit(cache=True, nogil=True)
-def invert(permutation, inverse):
-    """Write the inverse of a permutation."""
-    for j in range(permutation.size):
-        inverse[np.uint64(permutation[j])] = j
-
-
-@njit(cache=True, nogil=True)
 def column_starts(counts, original, indptr):
     """Write where each renumbered column starts."""
     total = np.int64(0)
@@ -117,10 +94,10 @@ def renumber(columns, internal, part_of_column, counts):
 
 
 @njit(cache=True, nogil=True)
-def deal(
+def partition(
     columns, values, indptr, first, part_of_column, first_column, position, offsets, rows, out
 ):
-    """Deal the entries of some rows out to the parts, keeping their order.
+    """Partition the entries of some rows, keeping their order.
 
     `columns` and `values` are those of the entries from `first` on; `offsets` receives columns
     counted from the part's first one, `rows` the rows, `out` the values.
@@ -145,7 +122,7 @@ def deal(
 
 @njit(cache=True, nogil=True)
 def place_part(offsets, rows, values, position, sorted_rows, sorted_values):
-    """Sort entries by column, keeping their order; `position` holds where each column goes on."""
+    """Sort entries by column, keeping their order; `position` is each column's next place."""
     for p in range(offsets.size):
         k = np.uint64(offsets[p])
         place = np.uint64(position[k])
@@ -157,7 +134,7 @@ def place_part(offsets, rows, values, position, sorted_rows, sorted_values):
 
 @njit(cache=True, nogil=True)
 def pointers_rise(indptr, n_entries):
-    """Tell whether row or column pointers rise from 0 to the number of entries."""
+    """Return whether row or column pointers rise from 0 to the number of entries."""
     if indptr[0] != 0 or indptr[indptr.size - 1] != n_entries:
         return False
     falls = 0
@@ -168,7 +145,7 @@ def pointers_rise(indptr, n_entries):
 
 @njit(cache=True, nogil=True)
 def maps_agree(internal, original):
-    """Tell whether two maps of the columns are inverse to each other."""
+    """Return whether two maps of the columns are inverse to each other."""
     size = np.uint64(internal.size)
     for k in range(original.size):
         j = np.uint64(original[k])
@@ -178,18 +155,21 @@ def maps_agree(internal, original):
 
 
 @njit(cache=True, nogil=True)
-def first_outside(indices, limit):
-    """Return the position of the first index that is not in 0 to limit - 1, or -1."""
+def first_outside(words, limit, mask=-1):
+    """Return the position of the first number, masked, that is not in 0 to limit - 1, or -1."""
+    of_type = words.dtype.type
+    mask = of_type(mask)
     # A block at a time without a branch inside, which the compiler turns into vector code.
     block = 4096
-    for begin in range(0, indices.size, block):
-        part = indices[begin : begin + block]
-        smallest, largest = part[0], part[0]
+    for begin in range(0, words.size, block):
+        part = words[begin : begin + block]
+        smallest, largest = part[0] & mask, part[0] & mask
         for p in range(part.size):
-            smallest = min(smallest, part[p])
-            largest = max(largest, part[p])
+            word = of_type(part[p] & mask)
+            smallest, largest = min(smallest, word), max(largest, word)
         if smallest < 0 or largest >= limit:
             for p in range(part.size):
-                if part[p] < 0 or part[p] >= limit:
+                word = part[p] & mask
+                if word < 0 or word >= limit:
                     return begin + p
     return -1

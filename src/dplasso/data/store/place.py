@@ -1,29 +1,24 @@
 """Where a store is put: beside its place while it is written, renamed when it is complete."""
 
-import errno
-import fcntl
-import os
 import shutil
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from dplasso.data.store.format import ARRAY_DTYPES, HEADER_FILE, LABELS, PARTIAL_SUFFIX, array_file
 from dplasso.errors import StoreError
+from dplasso.files.atomic import sync_directory
+from dplasso.files.lock import hold
 
 REPLACED_SUFFIX = ".replaced"
 OFFSETS_FILE = "offsets.tmp"
-_WRITER_FILE = "writer.pid"
 _ARRAYS = (*ARRAY_DTYPES, LABELS)
 _STORE_FILES = {HEADER_FILE, *(array_file(Path(), name).name for name in _ARRAYS)}
 _UNFINISHED_FILES = (
     _STORE_FILES
-    | {_WRITER_FILE, OFFSETS_FILE}
+    | {OFFSETS_FILE, "writer.pid"}  # what version 0.1.0 left there, too
     | {array_file(Path(), name).with_suffix(".recast").name for name in _ARRAYS}
 )
-_LOCK_TRIES, _LOCK_PAUSE = 4, 0.05
-_FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def partial_directory(path: Path) -> Path:
@@ -50,7 +45,7 @@ def check_place(path: Path, *, force: bool) -> None:
     """
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
         raise StoreError(
-            f"{path} is no name for a store: {PARTIAL_SUFFIX} and {REPLACED_SUFFIX} mark "
+            f"{path} cannot be the name of a store: {PARTIAL_SUFFIX} and {REPLACED_SUFFIX} mark "
             "unfinished ones"
         )
     if not path.parent.is_dir():
@@ -92,8 +87,8 @@ def unfinished(path: Path) -> Iterator[Path]:
         If there can be no directory here.
     """
     partial = partial_directory(path)
-    descriptor = _lock(partial, path)
-    try:
+    with hold(path, StoreError(f"{path} is being written by another process; wait for it")):
+        partial.mkdir(exist_ok=True)
         strange = sorted({entry.name for entry in partial.iterdir()} - _UNFINISHED_FILES)
         if strange:
             raise StoreError(
@@ -103,75 +98,10 @@ def unfinished(path: Path) -> Iterator[Path]:
             _restore_replaced(path)
             for entry in partial.iterdir():
                 entry.unlink()
-            (partial / _WRITER_FILE).write_text(f"{os.getpid()}\n")
             yield partial
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-    finally:
-        os.close(descriptor)
-
-
-def _lock(partial: Path, path: Path) -> int:
-    """Lock the directory, by the system: the lock of a killed process is gone with it."""
-    refusals = 0
-    while True:
-        try:
-            with suppress(FileExistsError):
-                partial.mkdir()
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"Cannot write {path}: the directory {path.parent} takes no new directory "
-                f"({error.strerror}).",
-            ) from error
-        try:
-            descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY)
-        except FileNotFoundError:
-            continue  # the other process has just moved or removed it
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_same(partial, descriptor):
-                return descriptor
-        except BlockingIOError:
-            os.close(descriptor)
-            # Whoever only asks `is_being_written` holds the lock for a moment.
-            if (refusals := refusals + 1) < _LOCK_TRIES:
-                time.sleep(_LOCK_PAUSE)
-                continue
-            raise StoreError(f"{path} is being written by {writer(partial)}; wait for it") from None
-        os.close(descriptor)
-
-
-def _is_same(directory: Path, descriptor: int) -> bool:
-    """Tell whether a directory is still the one that was opened: a finished store has moved."""
-    try:
-        return os.path.samestat(directory.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-def writer(partial: Path) -> str:
-    """Name the process that writes an unfinished store."""
-    try:
-        return f"process {int((partial / _WRITER_FILE).read_text())}"
-    except (OSError, ValueError):
-        return "another process"
-
-
-def is_being_written(path: Path) -> bool:
-    """Tell whether a process is writing the store `path` now."""
-    try:
-        descriptor = os.open(partial_directory(path), os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def put_in_place(partial: Path, path: Path) -> None:
@@ -184,7 +114,6 @@ def put_in_place(partial: Path, path: Path) -> None:
     path : Path
         Its place.
     """
-    (partial / _WRITER_FILE).unlink()
     sync_directory(partial)
     if not path.exists():
         partial.rename(path)
@@ -211,27 +140,3 @@ def _restore_replaced(path: Path) -> None:
             shutil.rmtree(replaced)
         else:
             replaced.rename(path)
-
-
-@contextmanager
-def report_disk_full(path: Path) -> Iterator[None]:
-    """Say of which store a failed write was, and that nothing of it is left."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        if error.errno in _FULL and "full" not in reason:
-            reason = "the disk is full"
-        raise OSError(
-            error.errno or errno.EIO,
-            f"Cannot write {path}: {reason}. What was written of it has been removed.",
-        ) from error
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory survive a power failure."""
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

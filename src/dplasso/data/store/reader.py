@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from dplasso.data.store.array_writer import checksum
 from dplasso.data.store.format import (
+    COLUMNS_DECLARED,
     HEADER_FILE,
     LABELS,
     PARTIAL_SUFFIX,
@@ -25,11 +26,13 @@ from dplasso.data.store.format import (
     read_header,
 )
 from dplasso.data.store.kernel import first_outside, maps_agree, pointers_rise
-from dplasso.data.store.place import is_being_written, partial_directory
+from dplasso.data.store.place import partial_directory
 from dplasso.errors import StoreError
+from dplasso.files.lock import is_held
 from dplasso.matrix.compressed import Compressed
 
-_CHECK_ENTRIES = 1 << 22
+# A piece that stays in a core's cache costs its thread little to begin.
+_CHECK_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +82,15 @@ class Store:
     def nnz(self) -> int:
         """Entries."""
         return self.header.nnz
+
+    @property
+    def columns_declared(self) -> bool | None:
+        """Whether D was declared at conversion; False if taken from the data, None if not known.
+
+        Stores that version 0.1.0 wrote do not say.
+        """
+        declared = (self.header.origin or {}).get(COLUMNS_DECLARED)
+        return declared if isinstance(declared, bool) else None
 
     @property
     def X(self) -> "StoreMatrix":  # noqa: N802
@@ -163,7 +175,7 @@ class StoreMatrix:
 
 
 def is_store(path: str | os.PathLike[str]) -> bool:
-    """Tell whether there is a store, perhaps damaged, at `path`."""
+    """Return whether there is a store, perhaps damaged, at `path`."""
     return (Path(path) / HEADER_FILE).is_file()
 
 
@@ -177,8 +189,8 @@ def open_store(
     """Open a store that `write_store` wrote; any number of processes may do so at a time.
 
     The header, the length and first bytes of every file, and all that grows with rows or columns
-    alone are checked. That every entry lies inside the matrix is for `check_entries`, or for
-    whoever reads all of them anyway.
+    alone are checked. The entries themselves are for `check_entries`, which every fit calls before
+    it spends anything.
 
     Parameters
     ----------
@@ -234,7 +246,7 @@ def _map_store(directory: Path) -> Store:
 
 
 def _is_still(directory: Path, before: os.stat_result) -> bool:
-    """Tell whether a store has not been replaced since, so that its files belong together."""
+    """Return whether a store has not been replaced since, so that its files belong together."""
     try:
         return os.path.samestat(directory.stat(), before)
     except FileNotFoundError:
@@ -247,34 +259,50 @@ def check_entries(
     *,
     n_threads: int = 2,
 ) -> None:
-    """See that every index lies inside the matrix, so that no kernel can leave its arrays.
+    """See that every index lies inside the matrix and every value is a finite number.
+
+    So no kernel can leave its arrays, and no sum becomes NaN. All entries are read, once and in
+    order, which takes about as long as reading their files; nothing is remembered.
 
     Parameters
     ----------
     store : Store
         Opened.
     which : {"rows", "columns", "both"}, default="both"
-        The orientation to read, once and in order.
+        The orientations to read.
     n_threads : int, default=2
 
     Raises
     ------
     StoreError
-        If one does not.
+        If one is not: the message names the file and the entry.
     """
-    n_rows, n_columns = store.shape
-    sides = {"rows": (store.rows.indices, n_columns), "columns": (store.columns.indices, n_rows)}
-    chosen = sides if which == "both" else {which: sides[which]}
+    limits = dict(zip(("rows", "columns"), reversed(store.shape), strict=True))
+    parts = []
+    for side in ("rows", "columns") if which == "both" else (which,):
+        parts += _parts(f"{side}.indices", store.arrays[f"{side}.indices"], limits[side], -1)
+        if f"{side}.values" in store.arrays:
+            values = store.arrays[f"{side}.values"]
+            # Without its sign, the pattern of a number that is not finite is infinity's or more.
+            words = values.view(np.int32 if values.itemsize == 4 else np.int64)
+            infinity = int(np.array(np.inf, values.dtype).view(words.dtype))
+            unsigned = (1 << (8 * values.itemsize - 1)) - 1
+            parts += _parts(f"{side}.values", words, infinity, unsigned)
     with ThreadPoolExecutor(n_threads) as pool:
-        for name, (indices, limit) in chosen.items():
-            begins = range(0, indices.size, _CHECK_ENTRIES)
-            parts = (indices[begin : begin + _CHECK_ENTRIES] for begin in begins)
-            for begin, at in zip(
-                begins, pool.map(first_outside, parts, len(begins) * [limit]), strict=True
-            ):
-                if at >= 0:
-                    problem = f"entry {begin + at} is {indices[begin + at]}, not 0 to {limit - 1}"
-                    _damaged(store.path, f"{name}.indices", problem)
+        found = pool.map(lambda part: first_outside(*part[2:]), parts)
+        for (name, begin, _, limit, mask), at in zip(parts, found, strict=True):
+            if at >= 0:
+                entry = store.arrays[name][begin + at]
+                allowed = f"not 0 to {limit - 1}" if mask == -1 else "not a finite number"
+                _damaged(store.path, name, f"entry {begin + at} is {entry}, {allowed}")
+
+
+def _parts(name: str, words: NDArray[Any], limit: int, mask: int) -> list[tuple[Any, ...]]:
+    """Cut an array into pieces for `first_outside`, each with its name and first entry."""
+    return [
+        (name, begin, words[begin : begin + _CHECK_ENTRIES], limit, mask)
+        for begin in range(0, words.size, _CHECK_ENTRIES)
+    ]
 
 
 def _verify(store: Store, progress: Callable[[int, int], None] | None, n_threads: int) -> None:
@@ -301,7 +329,7 @@ def _verify(store: Store, progress: Callable[[int, int], None] | None, n_threads
 
 
 def _check_finished(path: Path) -> None:
-    """Refuse what is no store, and say what it is."""
+    """Refuse what is not a store, and say what it is."""
     if path.name.endswith(PARTIAL_SUFFIX):
         raise StoreError(f"{path} is an unfinished store; run the conversion again")
     if (path / HEADER_FILE).is_file():
@@ -310,7 +338,7 @@ def _check_finished(path: Path) -> None:
         raise StoreError(f"{path} is not a dplasso store: it has no {HEADER_FILE}")
     if path.exists():
         raise StoreError(f"{path} is a file, not a dplasso store; make a store of it with convert")
-    if is_being_written(path):
+    if is_held(path):
         raise StoreError(f"{path} is still being written; wait for it")
     if partial_directory(path).is_dir():
         raise StoreError(f"{path} is unfinished: its conversion was cut off; run it again")
@@ -340,14 +368,16 @@ def describe(store: Store) -> dict[str, Any]:
     labels, counts = np.unique(store.y, return_counts=True)
     shown = sorted(zip(labels.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
     sizes = {name: entry.n_bytes for name, entry in header.arrays.items()}
+    origin = {k: v for k, v in (header.origin or {}).items() if k != COLUMNS_DECLARED}
     return {
         "path": str(store.path),
         "version": VERSION,
         "written_by": header.written_by,
         "source": header.source,
-        "origin": header.origin,
+        "origin": origin or None,
         "n_samples": store.shape[0],
         "n_features": store.shape[1],
+        "columns_declared": store.columns_declared,
         "nnz": store.nnz,
         "columns_used": used,
         "longest_column": int(lengths[0]) if lengths.size else 0,

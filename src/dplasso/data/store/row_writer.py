@@ -182,7 +182,7 @@ class RowWriter:
         self._labels.append(labels)
 
     def _numbers(self, labels: NDArray[Any]) -> NDArray[np.int32]:
-        """Give each new word the next number."""
+        """Return the numbers of words; a new word gets the next one."""
         assert self._words is not None
         distinct, inverse = np.unique(labels.astype(np.str_), return_inverse=True)
         for word in distinct:

@@ -19,10 +19,11 @@ from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.data.store.external_transpose import (
     Orientation,
     cut_parts,
-    renumber_and_deal,
+    renumber_and_partition,
     sort_parts,
 )
 from dplasso.data.store.format import (
+    COLUMNS_DECLARED,
     HEADER_FILE,
     ArrayEntry,
     StoreHeader,
@@ -31,17 +32,18 @@ from dplasso.data.store.format import (
     index_dtype,
     map_array,
 )
-from dplasso.data.store.kernel import column_starts, invert, number_by_count
+from dplasso.data.store.kernel import column_starts
 from dplasso.data.store.place import (
     OFFSETS_FILE,
     check_place,
     put_in_place,
-    report_disk_full,
     unfinished,
 )
 from dplasso.data.store.reader import Store, open_store
 from dplasso.data.store.row_writer import RowWriter
 from dplasso.errors import DataError
+from dplasso.files.atomic import report_disk_full
+from dplasso.matrix.numbering import invert, number_by_count
 
 StageProgress = Callable[[str, int, int], None]
 DEFAULT_MEMORY = 2 * 2**30
@@ -78,10 +80,11 @@ def write_store(
     force : bool, default=False
         Whether a store at `path` may be replaced; it stays until the new one is complete.
     origin : mapping, optional
-        How the columns were made, kept in the header: plain JSON. Default: the attribute of that
-        name of the source, if it has one.
+        How the columns were made, kept in the header: plain JSON. Whether their number was
+        declared is added.
     progress : callable, optional
-        Called as ``progress(stage, done, total)``; stages are "reading", "dealing" and "sorting".
+        Called as ``progress(stage, done, total)``; stages are "reading", "partitioning" and
+        "sorting".
     n_threads : int, default=1
         Threads for the second and third pass. Neither they nor `memory` change the store.
 
@@ -103,8 +106,8 @@ def write_store(
     """
     place = Path(path).resolve()
     check_place(place, force=force)
-    if origin is None:
-        origin = getattr(source, "origin", None)
+    declared = source.n_features is not None and source.columns_declared
+    origin = {**(origin or {}), COLUMNS_DECLARED: declared}
     budget = max(memory - _anonymous_bytes(), memory // 2)
     tell = progress or _untold
     with unfinished(place) as directory:
@@ -124,7 +127,7 @@ def _write_arrays(
     directory: Path,
     place: Path,
     source: BlockSource,
-    origin: Mapping[str, Any] | None,
+    origin: Mapping[str, Any],
     budget: int,
     tell: StageProgress,
     n_threads: int,
@@ -214,14 +217,14 @@ def _transpose(
         if writer:
             writer.reserve(n_entries)
     shares = {"memory": working, "n_threads": n_threads}
-    spill.indices.pieces = renumber_and_deal(
+    spill.indices.pieces = renumber_and_partition(
         rows,
         internal,
         parts,
         starts,
         columns,
         offsets,
-        progress=_sum("dealing", n_entries, tell),
+        progress=_sum("partitioning", n_entries, tell),
         **shares,
     )
     with ThreadPoolExecutor(1) as pool:
@@ -246,7 +249,7 @@ def _finish(writers: Mapping[str, ArrayWriter | None]) -> dict[str, ArrayEntry]:
 def _number_columns(
     directory: Path, spill: RowWriter, budget: int, new: Callable[[Path, Any], ArrayWriter]
 ) -> tuple[NDArray[Any], dict[str, ArrayEntry]]:
-    """Renumber columns by popularity; write both maps and where each column starts."""
+    """Renumber columns by frequency; write both maps and where each column starts."""
     n_columns, index = spill.n_columns, index_dtype(spill.n_columns)
     counts = spill.counts[:n_columns]
     spill.counts = counts[:0]
@@ -308,7 +311,7 @@ def _sum(stage: str, total: int, tell: StageProgress) -> Callable[[int], None]:
 
 
 def _untold(_stage: str, _done: int, _total: int) -> None:
-    """Tell nobody."""
+    """Report to nobody."""
 
 
 def _anonymous_bytes() -> int:

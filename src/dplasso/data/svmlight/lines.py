@@ -214,7 +214,7 @@ def _shown(token: bytes) -> str:
 
 
 def _explain(line: bytes, layout: Format) -> str:
-    """Say what is wrong with a line that the kernel could not read."""
+    """Return what is wrong with a line that the kernel could not read."""
     label, *entries = line.split(b"#")[0].split()
     problem = _label_problem(label, layout.label_map)
     if problem:

@@ -37,7 +37,7 @@ _POINT_BYTE = np.uint8(_POINT)
 
 @njit(cache=True, nogil=True)
 def is_digit(byte: int) -> bool:
-    """Say whether a byte is one of "0" to "9"."""
+    """Return whether a byte is one of "0" to "9"."""
     return 48 <= byte <= 57
 
 

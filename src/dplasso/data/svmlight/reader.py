@@ -7,10 +7,9 @@ are handed on in file order. So the memory beyond the result is a few blocks.
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -18,15 +17,8 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.label_map import check_label_map
-from dplasso.data.paths import Paths, expand, named
-from dplasso.data.streams import (
-    BLOCK_BYTES,
-    Block,
-    FileMark,
-    Progress,
-    check_readable,
-    line_blocks,
-)
+from dplasso.data.source_files import Paths, SourceFiles, source_files
+from dplasso.data.streams import BLOCK_BYTES, Block, Progress, line_blocks
 from dplasso.data.svmlight.kernel import INDEX_MAX
 from dplasso.data.svmlight.lines import INT32_MAX, Format, LineError, Lines, parse_lines
 from dplasso.errors import DataError
@@ -46,11 +38,10 @@ def usable_threads() -> int:
 
 
 class _FileBlock(NamedTuple):
-    """A block, the number of its file, and the bytes of the files before."""
+    """A block, and the number of its file."""
 
     file: int
     block: Block
-    before: int
 
 
 def check_format(
@@ -68,26 +59,10 @@ def check_format(
     return Format(n_features, zero_based, None if label_map is None else check_label_map(label_map))
 
 
-def mark_files(paths: Iterable[Path]) -> list[FileMark]:
-    """Note what files look like, so that a later change is found.
-
-    Raises
-    ------
-    DataError
-        If one is missing or no file.
-    """
-    marks = []
-    for path in paths:
-        check_readable(path)
-        marks.append(FileMark.of(path))
-    return marks
-
-
 def parsed_blocks(
-    paths: Sequence[Path],
+    files: SourceFiles,
     layout: Format,
     *,
-    marks: Sequence[FileMark],
     block_bytes: int = BLOCK_BYTES,
     n_threads: int | None = None,
     progress: Progress | None = None,
@@ -96,12 +71,10 @@ def parsed_blocks(
 
     Parameters
     ----------
-    paths : sequence of Path
-        Files that make one data set.
+    files : SourceFiles
+        The data set.
     layout : Format
-        How they are to be understood.
-    marks : sequence of FileMark
-        What each file must look like.
+        How it is to be understood.
     block_bytes : int, default 2 MiB
         Bytes of text parsed at a time; about four more blocks than threads are in memory.
     n_threads : int, optional
@@ -113,39 +86,44 @@ def parsed_blocks(
     ------
     DataError
         If a file cannot be read, changes, or a line is malformed: the message names the file,
-        the line and what is wrong.
+        the line and what is wrong. At the end, if there was no record, or no column.
     """
-    total = sum(mark.size for mark in marks)
     line, file = 0, 0
+    n_records, largest = 0, -1 if layout.n_features is None else layout.n_features
 
     def parse(item: _FileBlock) -> tuple[_FileBlock, Lines | LineError]:
         found = parse_lines(item.block.text, layout)
         return item._replace(block=item.block._replace(text=b"")), found
 
     with (
-        closing(_text_blocks(paths, marks, block_bytes)) as texts,
+        closing(_text_blocks(files, block_bytes)) as texts,
         closing(_in_order(parse, texts, n_threads or usable_threads())) as results,
     ):
         for item, found in results:
             if item.file != file:
                 line, file = 0, item.file
             if isinstance(found, LineError):
-                raise DataError(f"{paths[file]}, line {line + found.line}: {found}")
+                raise DataError(f"{files.paths[file]}, line {line + found.line}: {found}")
             line += found.n_lines
+            n_records += found.labels.size
+            largest = max(largest, found.largest)
             yield found
             if progress is not None:
-                progress(item.before + item.block.done, total)
+                progress(files.before(file) + item.block.done, files.total)
+    if n_records == 0:
+        what = "the file holds" if len(files.paths) == 1 else "the files hold"
+        raise DataError(f"{files.name}: {what} no records")
+    if largest < 0:
+        raise DataError(
+            f"{files.name}: no record has an entry; say how many columns with n_features"
+        )
 
 
-def _text_blocks(
-    paths: Sequence[Path], marks: Sequence[FileMark], block_bytes: int
-) -> Generator[_FileBlock]:
-    before = 0
-    for number, (path, mark) in enumerate(zip(paths, marks, strict=True)):
+def _text_blocks(files: SourceFiles, block_bytes: int) -> Generator[_FileBlock]:
+    for number, (path, mark) in enumerate(zip(files.paths, files.marks, strict=True)):
         with closing(line_blocks(path, block_bytes, mark)) as blocks:
             for block in blocks:
-                yield _FileBlock(number, block, before)
-        before += mark.size
+                yield _FileBlock(number, block)
 
 
 def _in_order(
@@ -249,15 +227,13 @@ def read_svmlight(
         malformed: the message names the file, the line and what is wrong.
     """
     layout = check_format(n_features, zero_based, label_map)
-    files = expand(paths)
     labels, row_ends = _Growing(np.float64), _Growing(np.int64)
     columns, values = _Growing(np.int32), _Growing(np.float32)
     row_ends.append(np.zeros(1, np.int64))
     largest, n_entries, wide = -1, 0, False
     parsed = parsed_blocks(
-        files,
+        source_files(paths),
         layout,
-        marks=mark_files(files),
         block_bytes=block_bytes,
         n_threads=n_threads,
         progress=progress,
@@ -274,7 +250,6 @@ def read_svmlight(
             largest = max(largest, lines.largest)
             n_entries += lines.values.size
     y = labels.finish()
-    check_not_empty(files, y.size, largest if n_features is None else n_features)
     n_features = n_features or largest + 1
     # scipy holds both index arrays in one type.
     wide = max(n_features, n_entries) > INT32_MAX
@@ -289,20 +264,3 @@ def read_svmlight(
     )
     X.has_canonical_format = True
     return X, y
-
-
-def check_not_empty(files: Sequence[Path], n_records: int, largest: int) -> None:
-    """Refuse a data set without records, or without a column.
-
-    Raises
-    ------
-    DataError
-        If `n_records` is 0, or `largest`, the largest column from 0, is -1.
-    """
-    if n_records == 0:
-        what = "the file holds" if len(files) == 1 else "the files hold"
-        raise DataError(f"{named(list(files))}: {what} no records")
-    if largest < 0:
-        raise DataError(
-            f"{named(list(files))}: no record has an entry; say how many columns with n_features"
-        )

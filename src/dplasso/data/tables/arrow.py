@@ -6,7 +6,7 @@ which ones exist. One encoding is an exception by nature: list columns without `
 the largest index that occurs.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import BlockSource, RowBlock
-from dplasso.data.source_files import source_files
+from dplasso.data.source_files import Paths, source_files
 from dplasso.data.streams import Progress
 from dplasso.data.tables.files import (
     ARROW_SUFFIXES,
@@ -91,16 +91,14 @@ Encoding = ListColumns | Categories | HashedCategories
 _Rows = tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]
 
 
-def arrow_source(
-    paths: str | Path | Iterable[str | Path], encoding: Encoding, *, label_column: str
-) -> BlockSource:
+def arrow_source(paths: Paths, encoding: Encoding, *, label_column: str) -> BlockSource:
     """Open Parquet or Arrow IPC (Feather 2) files as a stream of row blocks.
 
     Parameters
     ----------
     paths : str, Path or iterable of these
-        Files that make one data set, in this order: ``.parquet``, ``.pq``, ``.arrow``,
-        ``.feather``, ``.ipc``.
+        Files, or patterns, that make one data set, in this order: ``.parquet``, ``.pq``,
+        ``.arrow``, ``.feather``, ``.ipc``.
     encoding : ListColumns, Categories or HashedCategories
         How a record becomes a sparse row.
     label_column : str
@@ -142,7 +140,7 @@ def arrow_source(
 
 
 def _check(encoding: Encoding) -> list[str]:
-    """Refuse an encoding that makes no sense; give the columns it reads."""
+    """Refuse an encoding that makes no sense; return the columns it reads."""
     match encoding:
         case ListColumns(indices, values, n_features):
             if n_features is not None and not 1 <= n_features < 2**63:
@@ -259,7 +257,7 @@ def _list_values(
 
 
 def _flat_list(path: Path, column: str, batch: Batch) -> tuple[NDArray[np.int64], pa.Array]:
-    """Give the starts of the lists, from 0, and their items end to end."""
+    """Return the starts of the lists, from 0, and their items end to end."""
     lists = batch.records.column(column)
     kind = lists.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or _is_fixed_list(kind)):
@@ -313,7 +311,7 @@ def _hashed_rows(encoding: HashedCategories, path: Path, batch: Batch) -> _Rows:
             coded = values.cast(pa.string()).dictionary_encode()
         except pa.ArrowException as error:
             raise DataError(
-                f"{path}, column {column!r}: {values.type} is no category; give a column of "
+                f"{path}, column {column!r}: {values.type} is not a category; give a column of "
                 "strings, numbers or bools"
             ) from error
         # The distinct values of this batch are hashed once each; none is kept.

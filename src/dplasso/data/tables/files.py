@@ -63,7 +63,7 @@ class Batch(NamedTuple):
 
 
 def column_names(path: Path) -> list[str]:
-    """Give the names of a file's columns, from its schema.
+    """Return the names of a file's columns, from its schema.
 
     Raises
     ------
@@ -171,7 +171,7 @@ def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBat
 
 
 def read_labels(path: Path, column: str, batch: Batch) -> NDArray[Any]:
-    """Give a column's values as labels.
+    """Return a column's values as labels.
 
     Returns
     -------

@@ -98,9 +98,8 @@ class _Lines:
 
     def __iter__(self) -> Iterator[str]:
         for block in self._blocks:
-            encoding = "utf-8" if self.number else "utf-8-sig"
             try:
-                text = block.text.decode(encoding)
+                text = block.text.decode()
             except UnicodeDecodeError as error:
                 number = self.number + block.text.count(b"\n", 0, error.start) + 1
                 raise DataError(
@@ -167,7 +166,8 @@ def _json_records(
                 raise DataError(f"{path}, {where}: there is no {key!r}")
         text = record[text_column]
         if not isinstance(text, str):
-            raise DataError(f"{path}, {where}: {text_column!r} is {json.dumps(text)[:40]}, no text")
+            shown = json.dumps(text)[:40]
+            raise DataError(f"{path}, {where}: {text_column!r} is {shown}, not text")
         yield TextRecord(text, record[label_column], where, lines.done)
 
 

@@ -5,7 +5,7 @@ are ``2**bits`` columns whatever the texts hold. A vocabulary learnt from the re
 which words occur.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import BlockSource, RowBlock
-from dplasso.data.source_files import source_files
+from dplasso.data.source_files import Paths, source_files
 from dplasso.data.streams import Progress
 from dplasso.data.tables.hashing import check_hash_bits
 from dplasso.data.text.files import TextRecord, check_text_file, text_records
@@ -47,12 +47,12 @@ class TextHashing:
     lowercase: bool = True
 
     def describe(self) -> dict[str, Any]:
-        """Give everything that hashing another text the same way needs, JSON-safe."""
+        """Return everything that hashing another text the same way needs, JSON-safe."""
         return {"hashing": "MurmurHash3, signed 32 bits, seed 0", **asdict(self)}
 
 
 def text_source(
-    paths: str | Path | Iterable[str | Path],
+    paths: Paths,
     *,
     text_column: str,
     label_column: str,
@@ -63,7 +63,7 @@ def text_source(
     Parameters
     ----------
     paths : str, Path or iterable of these
-        Files that make one data set, in this order; see `text_records` for the kinds.
+        Files, or patterns, that make one data set, in this order; see `text_records` for the kinds.
     text_column, label_column : str
         Where text and label are.
     hashing : TextHashing
@@ -151,7 +151,7 @@ def _labels(path: Path, chunk: list[TextRecord], kind: str | None) -> tuple[str,
         label = _as_kind(record.label, kind)
         if label is None:
             raise DataError(
-                f"{path}, {record.where}: the label {record.label!r} is no {kind}, as the first "
+                f"{path}, {record.where}: the label {record.label!r} is not a {kind}, as the first "
                 "label is"
                 if kind != "label"
                 else f"{path}, {record.where}: {record.label!r} cannot be a label; give a finite "

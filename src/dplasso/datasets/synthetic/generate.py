@@ -1,9 +1,9 @@
-"""Generated twins of the data sets of arXiv 2310.19978: their shapes, not their contents.
+"""Synthetic data sets like those of arXiv 2310.19978: their shapes, not their contents.
 
-A twin has the rows, columns and non-zeros of its original, and labels that a sparse linear model
-explains (`dplasso.datasets.synthetic.plan` says how). Everything follows from the seed: the rows
-are the same in memory (`make_twin`), as a stream of blocks (`twin_source`) and from any number of
-threads.
+A synthetic data set has the rows, columns and non-zeros of its original, and labels that a sparse
+linear model explains (`dplasso.datasets.synthetic.plan` says how). Everything follows from the
+seed: the rows are the same in memory (`make_synthetic`), as a stream of blocks
+(`synthetic_source`) and from any number of threads.
 """
 
 import functools
@@ -30,14 +30,14 @@ from dplasso.datasets.synthetic.plan import (
     settle_labels,
 )
 
-__all__ = ["SHAPES", "Shape", "generate", "make_twin", "shape_source", "twin_source"]
+__all__ = ["SHAPES", "Shape", "generate", "make_synthetic", "shape_source", "synthetic_source"]
 
 _BYTES_PER_ENTRY = 8
 # A block is large enough to keep all threads busy, and small enough for a progress bar.
 _LARGEST_BLOCK = 64 << 20
 
 
-def make_twin(
+def make_synthetic(
     name: str,
     *,
     scale: float = 1.0,
@@ -46,7 +46,7 @@ def make_twin(
     n_columns: int | None = None,
     n_jobs: int = -1,
 ) -> Dataset:
-    """Generate a twin of one of the paper's data sets in memory.
+    """Generate a data set like one of the paper's in memory.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def generate(shape: Shape, *, seed: int = 0, n_jobs: int = -1) -> Dataset:
     Returns
     -------
     Dataset
-        As `make_twin` returns it.
+        As `make_synthetic` returns it.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def generate(shape: Shape, *, seed: int = 0, n_jobs: int = -1) -> Dataset:
     return Dataset(X, y, f"generated, {shape.n_rows} x {shape.n_columns}, seed {seed}")
 
 
-def twin_source(
+def synthetic_source(
     name: str,
     scale: float = 1.0,
     seed: int = 0,
@@ -121,15 +121,15 @@ def twin_source(
     n_columns: int | None = None,
     n_jobs: int = -1,
 ) -> BlockSource:
-    """Generate a twin of one of the paper's data sets as a stream of blocks of rows.
+    """Generate a data set like one of the paper's as a stream of blocks of rows.
 
-    The rows are those of `make_twin`, bit for bit. Memory is that of the blocks asked for and of
-    arrays of ``16 N + 4 D`` bytes, whatever the number of non-zeros.
+    The rows are those of `make_synthetic`, bit for bit. Memory is that of the blocks asked for and
+    of arrays of ``16 N + 4 D`` bytes, whatever the number of non-zeros.
 
     Parameters
     ----------
     name, scale, seed, n_rows, n_columns, n_jobs
-        As for `make_twin`.
+        As for `make_synthetic`.
 
     Returns
     -------

@@ -89,7 +89,7 @@ SHAPES = {
 
 
 def scaled_shape(name: str, scale: float, n_rows: int | None, n_columns: int | None) -> Shape:
-    """Give the shape of a twin; see `dplasso.datasets.synthetic.generate.make_twin`.
+    """Return the shape of a data set like the named one; see `make_synthetic`.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def scaled_shape(name: str, scale: float, n_rows: int | None, n_columns: int | N
         For an unknown name or a scale that is not positive.
     """
     if name not in SHAPES:
-        raise ValueError(f"there is no twin {name!r}; there are {', '.join(SHAPES)}")
+        raise ValueError(f"there is no synthetic {name!r}; there are {', '.join(SHAPES)}")
     if not 0 < scale < np.inf:
         raise ValueError(f"scale must be a positive number, got {scale!r}")
     full = SHAPES[name]
@@ -261,7 +261,7 @@ def settle_labels(plan: Plan, score: NDArray[np.float64]) -> Labelling:
 def label_rows(
     plan: Plan, labelling: Labelling, first: int, score: NDArray[np.float64]
 ) -> NDArray[np.int8]:
-    """Give the labels, -1 and 1, of the rows from ``first`` on, from their scores."""
+    """Return the labels, -1 and 1, of the rows from ``first`` on, from their scores."""
     noise = plan.noise[first : first + score.size]
     positive = score + labelling.noise_scale * noise > labelling.threshold
     return np.where(positive, 1, -1).astype(np.int8)

@@ -2,8 +2,8 @@
 
 A fit reserves its cost before anything private is computed; the entry stays, whatever becomes of
 the fit. ``composition.py`` adds up costs; ``store.py`` keeps them, in a file that ``creation.py``
-makes and ``opening.py``, ``schema.py`` and ``rows.py`` know; ``charging.py`` is what a fit does
-with all this. See docs/ledger.md.
+makes, ``image.py`` locks and replaces, and ``opening.py``, ``schema.py`` and ``rows.py`` know;
+``charging.py`` is what a fit does with all this. See docs/ledger.md.
 """
 
 from dplasso.privacy.ledger.charging import (
@@ -22,6 +22,7 @@ from dplasso.privacy.ledger.composition import (
     charge_of,
     epsilon_total,
     largest_epsilon,
+    rho_limit,
 )
 from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset
 from dplasso.privacy.ledger.rows import new_token
@@ -60,4 +61,5 @@ __all__ = [
     "read_budgets",
     "rejoin",
     "reserve",
+    "rho_limit",
 ]

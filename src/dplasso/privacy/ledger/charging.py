@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dplasso.errors import LedgerError, LedgerWarning
-from dplasso.privacy.ledger.composition import affords, charge_of
+from dplasso.privacy.ledger.composition import Accounted, affords, charge_of
 from dplasso.privacy.ledger.creation import check_name
+from dplasso.privacy.ledger.opening import LedgerPath
 from dplasso.privacy.ledger.refusal import refuse_overspending, refuse_relation
-from dplasso.privacy.ledger.rows import LedgerPath
 from dplasso.privacy.ledger.store import (
     Reservation,
     finish,
@@ -20,7 +20,6 @@ from dplasso.privacy.ledger.store import (
     read_budgets,
     reserve,
 )
-from dplasso.privacy.mechanisms import Mechanism
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
         raise TypeError(f"ledger must be None or a path, got {ledger!r}")
     if settings["random_state"] is not None:
         cause = "random_state"
-    elif settings["mechanism"] != "exponential":
+    elif settings["mechanism"] not in ("exponential", "gaussian"):
         cause = f"mechanism={settings['mechanism']!r}"
     elif math.isinf(settings["epsilon"]):
         cause = "infinite epsilon"
@@ -80,8 +79,8 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
     )
 
 
-def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Mechanism) -> None:
-    """Find out before the long work whether a fit could be charged; nothing is spent.
+def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Accounted) -> None:
+    """Refuse, before the long work, a fit that could not be charged; nothing is spent.
 
     Parameters
     ----------
@@ -110,7 +109,7 @@ def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: 
 def charged(
     ledger: LedgerPath | None,
     dataset: str | None,
-    mechanism: Mechanism,
+    mechanism: Accounted,
     *,
     payment: Payment | None = None,
 ) -> Iterator[Reservation | None]:
@@ -125,7 +124,7 @@ def charged(
     mechanism : Mechanism
         The private step of the fit inside the block.
     payment : Payment, optional
-        Of a fit that can be resumed. None charges anew.
+        Of a fit that can be resumed. None makes a new charge.
 
     Yields
     ------
@@ -145,7 +144,7 @@ def charged(
     Warns
     -----
     LedgerWarning
-        If the ledger cannot be told that the block ended; the charge is not affected.
+        If the end of the block cannot be noted in the ledger; the charge is not affected.
     """
     if ledger is None:
         yield None

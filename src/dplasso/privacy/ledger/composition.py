@@ -1,10 +1,24 @@
 """What several fits on one data set cost together, in integers.
 
-A fit of T steps, each eps0-bounded-range, is ``T eps0^2 / 8``-zCDP but for a part of delta that
-covers the inexactness of its draws (`dplasso.privacy.mechanisms`). Adaptively chosen fits add up in
-both numbers (arXiv 1605.02065, lemma 2.3 and section 8): with R the sum of the first and E the sum
-of the second, all of them together are (epsilon, delta)-differentially private with the epsilon
-that the accountant reports for R-zCDP at ``delta - E``. Epsilons are never added.
+A fit is charged with two numbers: its zCDP parameter rho, and the part of delta that covers what
+its draws lack of the distribution that has this rho. T steps that are each eps0-bounded-range have
+``rho = T eps0^2 / 8``; Gaussian noise gives rho itself. So a fit is delta_i-approximately
+rho_i-zCDP (arXiv 1605.02065, section 8). Epsilons are never added.
+
+The privacy filter
+------------------
+Whoever looks at one model before choosing the next fit also chooses how much the next one costs,
+and composition theorems for costs fixed in advance do not cover that. A *filter* does: for a limit
+of rho and a limit of delta that were fixed beforehand, adaptively chosen fits with adaptively
+chosen costs, stopped before either sum passes its limit, are together delta-approximately rho-zCDP
+with the two limits as parameters (Whitehouse, Ramdas, Rogers and Wu 2023, arXiv 2203.05481, the
+filter for approximate zCDP; for each single Renyi order Feldman and Zrnic 2021, arXiv 2008.11193,
+and Lecuyer 2021, arXiv 2103.01379). It costs nothing over fixed costs.
+
+So a budget (epsilon, delta) fixes both limits when it is created: `Budget.draw_delta_limit` of
+delta for the draws, and for rho the `capacity` of epsilon at the rest of delta. Neither depends on
+what is charged later. One exception, before anything was released: a first fit that is within
+(epsilon, delta) by itself may take the whole budget, and then nothing is left for another.
 
 Both numbers are held as whole numbers of 10^-30, rounded up when they are spent and down when they
 are granted. A double has 53 bits, so the rounding is far below its last one, and sums and
@@ -15,11 +29,11 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from dplasso.errors import LedgerError
 from dplasso.privacy.accounting import renyi_orders
-from dplasso.privacy.mechanisms import Mechanism, build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism
 
 # Units to 1: of rho, and of delta.
 UNITS = 10**30
@@ -45,8 +59,9 @@ class Charge:
         What was asked for.
     n_iter : int
         Number of steps T.
-    eps0 : float
-        Bounded-range parameter of a step as it was accounted.
+    eps0 : float or None
+        Bounded-range parameter of a step as it was accounted; None for a mechanism that is not
+        made of such steps.
     neighbors : {"add-remove", "replace-one"}
         The neighbour relation.
     mechanism : str
@@ -58,7 +73,7 @@ class Charge:
     epsilon: float
     delta: float
     n_iter: int
-    eps0: float
+    eps0: float | None
     neighbors: str
     mechanism: str
 
@@ -109,6 +124,10 @@ class Budget:
         The neighbour relation all of them must have.
     entries : tuple of Entry
         In the order of the reservations.
+    draw_delta_limit : int or None
+        The part of `delta` that all draws together may use, in units of 10^-30. None for a budget
+        made by dplasso 0.1.0: what its draws leave of delta sets the limit of rho, which so moves
+        with what is charged.
     """
 
     name: str | None
@@ -116,6 +135,7 @@ class Budget:
     delta: float
     neighbors: str
     entries: tuple[Entry, ...] = field(default=())
+    draw_delta_limit: int | None = None
 
     @property
     def rho(self) -> int:
@@ -128,13 +148,43 @@ class Budget:
         return sum(entry.charge.draw_delta for entry in self.entries)
 
 
-def charge_of(mechanism: Mechanism) -> Charge:
-    """Say what a fit with this mechanism costs.
+class Accounted(Protocol):
+    """What the ledger asks of a mechanism besides its cost (see `charge_of`)."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+
+    @property
+    def epsilon(self) -> float:
+        """What was asked for."""
+
+    @property
+    def delta(self) -> float:
+        """What was asked for."""
+
+    @property
+    def n_iter(self) -> int:
+        """Number of steps T."""
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbour relation."""
+
+    @property
+    def sampling_delta(self) -> float:
+        """The delta that its draws need."""
+
+
+def charge_of(mechanism: Accounted) -> Charge:
+    """Return what a fit with this mechanism costs.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        The private step of the fit.
+    mechanism : Accounted
+        The private step of the fit. Its cost is read off `eps0_accounted`, the bounded-range
+        parameter of each of `n_iter` steps, where it has one, and otherwise off `rho`, the zCDP
+        parameter of the whole fit; and off `sampling_delta`, the delta that its draws need.
 
     Returns
     -------
@@ -146,26 +196,30 @@ def charge_of(mechanism: Mechanism) -> Charge:
     LedgerError
         If the mechanism is not private: no budget can pay for it.
     """
-    if mechanism.name != "exponential":
+    known: Any = mechanism
+    eps0 = getattr(known, "eps0_accounted", None)
+    draws = mechanism.sampling_delta
+    cost = known.rho if eps0 is None else eps0
+    if not (math.isfinite(cost) and cost >= 0 and 0 <= draws < 1):
         raise LedgerError(
             f"a fit with mechanism {mechanism.name!r} is not private, so no ledger can account for "
             "it; leave the ledger out"
         )
-    rho = mechanism.n_iter * Fraction(mechanism.eps0_accounted) ** 2 / 8
+    rho = Fraction(cost) if eps0 is None else mechanism.n_iter * Fraction(eps0) ** 2 / 8
     return Charge(
         rho=math.ceil(rho * UNITS),
-        draw_delta=math.ceil(Fraction(mechanism.sampling_delta) * UNITS),
+        draw_delta=math.ceil(Fraction(draws) * UNITS),
         epsilon=mechanism.epsilon,
         delta=mechanism.delta,
         n_iter=mechanism.n_iter,
-        eps0=mechanism.eps0_accounted,
+        eps0=eps0,
         neighbors=mechanism.neighbors,
         mechanism=mechanism.name,
     )
 
 
 def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
-    """Give the epsilon of everything that was spent.
+    """Return the epsilon of everything that was spent.
 
     Parameters
     ----------
@@ -188,7 +242,7 @@ def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
 
 
 def capacity(epsilon: float, delta: float, draw_delta: int) -> int:
-    """Give the largest total rho within (epsilon, delta).
+    """Return the largest total rho within (epsilon, delta).
 
     Parameters
     ----------
@@ -236,8 +290,37 @@ def _capacity(epsilon: float, delta: float) -> int:
     return math.floor(Fraction(low) * UNITS)
 
 
+def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
+    """Return what the charges to a budget may come to in all.
+
+    Parameters
+    ----------
+    budget : Budget
+        With all that was charged to it.
+    draw_delta : int, default=0
+        What the draws of further fits would use of delta, in units of 10^-30.
+    count : int, default=0
+        The number of these fits.
+
+    Returns
+    -------
+    int
+        The largest sum of rho, with that of the further fits, in units of 10^-30; 0 if the draws
+        use up too much of delta.
+    """
+    draws = budget.draw_delta + draw_delta
+    if budget.draw_delta_limit is None:
+        return capacity(budget.epsilon, budget.delta, draws)
+    limit = 0
+    if draws <= budget.draw_delta_limit:
+        limit = capacity(budget.epsilon, budget.delta, budget.draw_delta_limit)
+    if count == 1 and not budget.entries:
+        limit = max(limit, capacity(budget.epsilon, budget.delta, draws))
+    return limit
+
+
 def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
-    """Say whether a budget has room for a charge.
+    """Return whether a budget has room for a charge.
 
     Parameters
     ----------
@@ -253,13 +336,12 @@ def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
     bool
         A comparison of integers.
     """
-    draw_delta = budget.draw_delta + count * charge.draw_delta
-    allowed = capacity(budget.epsilon, budget.delta, draw_delta)
+    allowed = rho_limit(budget, count * charge.draw_delta, count)
     return allowed > 0 and budget.rho + count * charge.rho <= allowed
 
 
 def largest_epsilon(budget: Budget, *, delta: float, n_iter: int, fits: int = 1) -> float:
-    """Give the epsilon with which a number of equal fits uses up what is left.
+    """Return the epsilon with which a number of equal fits uses up what is left.
 
     Parameters
     ----------
@@ -287,11 +369,11 @@ def largest_epsilon(budget: Budget, *, delta: float, n_iter: int, fits: int = 1)
     draws = 0.0
     eps0 = epsilon = 0.0
     for _ in range(2):
-        spent = budget.draw_delta + fits * math.ceil(Fraction(draws) * UNITS)
-        share = (capacity(budget.epsilon, budget.delta, spent) - budget.rho) // fits
-        if share <= 0:
+        needed = fits * math.ceil(Fraction(draws) * UNITS)
+        part = (rho_limit(budget, needed, fits) - budget.rho) // fits
+        if part <= 0:
             return 0.0
-        rho = float(Fraction(share, UNITS))
+        rho = float(Fraction(part, UNITS))
         eps0 = math.sqrt(8.0 * rho / n_iter)
         epsilon = _epsilon_of(rho, delta)
         if epsilon <= 0:
@@ -311,21 +393,21 @@ def largest_epsilon(budget: Budget, *, delta: float, n_iter: int, fits: int = 1)
 
 
 def _rest(delta: float, draw_delta: int) -> float:
-    """Give what the draws leave of delta, rounded down."""
+    """Return what the draws leave of delta, rounded down."""
     exact = Fraction(delta) - Fraction(draw_delta, UNITS)
     rest = float(exact)
     return math.nextafter(rest, -math.inf) if rest > exact else rest
 
 
 def _float_up(units: int) -> float:
-    """Give a number of units as a double, rounded up."""
+    """Return a number of units as a double, rounded up."""
     exact = Fraction(units, UNITS)
     value = float(exact)
     return math.nextafter(value, math.inf) if value < exact else value
 
 
 def _epsilon_of(rho: float, delta: float) -> float:
-    """Ask the accountant: the epsilon of rho-zCDP at delta."""
+    """Return the epsilon of rho-zCDP at delta, from the accountant."""
     # dp-accounting takes most of a second to import, so nothing imports it before it is needed.
     from dp_accounting import ZCDpEvent
     from dp_accounting.rdp import RdpAccountant

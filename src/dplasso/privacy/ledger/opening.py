@@ -1,36 +1,39 @@
-"""Opening a ledger's file: it is what it should be, or one sentence says why not."""
+"""Opening a ledger: it is what it should be, or one sentence says why not."""
 
+import errno
 import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from io import FileIO
 from pathlib import Path
 
 from dplasso.errors import LedgerError
-from dplasso.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION
+from dplasso.privacy.ledger import image as images
+from dplasso.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, UPGRADE
 
-# Seconds to wait for other processes; each holds the file for some milliseconds.
-BUSY_SECONDS = 60.0
+LedgerPath = str | os.PathLike[str]
 
 _MAGIC = b"SQLite format 3\x00"
-# Where SQLite's file header keeps the application's number.
-_APPLICATION = slice(68, 72)
-_HEADER_SIZE = 100
+# Where SQLite's file header keeps the number of the layout and the application's.
+_VERSION, _APPLICATION = slice(60, 64), slice(68, 72)
 
 
 @contextmanager
-def connect(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
-    """Open a ledger, close it at the end, and turn what SQLite complains of into one sentence.
+def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Connection]:
+    """Open a ledger for one transaction, which is undone if the block raises anything.
 
     Parameters
     ----------
     path : str or path-like
         The ledger; never created here, never changed if it is not one.
+    write : bool, default=True
+        Whether the block changes anything.
 
     Yields
     ------
     sqlite3.Connection
-        Without implicit transactions; a commit is on the disk when it returns.
+        To the database in memory. Its changes are on the disk when the block has been left.
 
     Raises
     ------
@@ -38,65 +41,111 @@ def connect(path: str | os.PathLike[str]) -> Iterator[sqlite3.Connection]:
         If the file is missing, no ledger, damaged, of a newer version, not writable, or locked by
         others for a minute.
     """
-    shown = os.fspath(path)
-    _check_header(Path(path), shown)
+    shown, target = os.fspath(path), Path(path)
     try:
-        uri = f"{Path(path).absolute().as_uri()}?mode=rw"
-        with closing(
-            sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
-        ) as db:
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if version > SCHEMA_VERSION:
-                raise LedgerError(
-                    f"{shown} has version {version} of the ledger's layout and this dplasso knows "
-                    f"version {SCHEMA_VERSION}; install a newer dplasso"
-                )
-            if version != SCHEMA_VERSION:
-                raise LedgerError(f"{shown} is damaged: it has no known version")
-            # In WAL mode anything less could lose the last commits in a power failure.
-            db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA foreign_keys = ON")
-            yield db
-    except (sqlite3.Error, UnicodeDecodeError) as error:
+        if not write:
+            with images.locked(target, shown, write=False) as file:
+                held = _checked(images.read_image(file), shown)
+            # An old ledger is brought to the present layout even by those that only read it.
+            write = _version(held) != SCHEMA_VERSION
+            if not write:
+                with closing(_in_memory(held)) as db:
+                    yield db
+                return
+        with images.locked(target, shown, write=True) as file:
+            held = _checked(images.read_image(file), shown)
+            if _version(held) != SCHEMA_VERSION:
+                held = _upgrade(file, target)
+            with closing(_in_memory(held)) as db:
+                db.execute("BEGIN")
+                yield db
+                db.execute("COMMIT")
+                changed = db.serialize()
+            if changed != held:
+                images.write_image(file, changed)
+    except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
         raise LedgerError(_sentence(error, shown)) from error
 
 
-def _check_header(path: Path, shown: str) -> None:
-    """Refuse what is no ledger before SQLite touches it."""
-    if path.is_dir():
-        raise LedgerError(f"{shown} is a directory, not a ledger")
-    try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER_SIZE)
-    except FileNotFoundError:
-        raise LedgerError(
-            f"there is no ledger {shown}; create it with dplasso ledger init"
-        ) from None
-    except OSError as error:
-        raise LedgerError(f"{shown} cannot be read: {error.strerror}") from error
-    number = int.from_bytes(header[_APPLICATION], "big")
-    if header[: len(_MAGIC)] != _MAGIC or number != APPLICATION_ID:
+def _in_memory(image: bytes) -> sqlite3.Connection:
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    db.deserialize(image)
+    db.execute("PRAGMA foreign_keys = ON")
+    return db
+
+
+def _version(image: bytes) -> int:
+    return int.from_bytes(image[_VERSION], "big")
+
+
+def _checked(image: bytes, shown: str) -> bytes:
+    """Return what is a ledger of a known version; refuse all else before SQLite sees it."""
+    number = int.from_bytes(image[_APPLICATION], "big")
+    if image[: len(_MAGIC)] != _MAGIC or number != APPLICATION_ID:
         raise LedgerError(f"{shown} is not a dplasso ledger")
+    version = _version(image)
+    if version > SCHEMA_VERSION:
+        raise LedgerError(
+            f"{shown} has version {version} of the ledger's layout and this dplasso knows "
+            f"version {SCHEMA_VERSION}; install a newer dplasso"
+        )
+    if version < 1:
+        raise LedgerError(f"{shown} is damaged: it has no known version")
+    return image
+
+
+def _upgrade(file: FileIO, path: Path) -> bytes:
+    """Bring a ledger of version 1, which SQLite kept in WAL mode, to the present layout.
+
+    What is still in its write-ahead log is found only under the name that the ledger was charged
+    by. SQLite's own lock keeps programs of version 0.1.0 out until the file is of a version that
+    they refuse.
+    """
+    uri = f"{path.resolve().as_uri()}?mode=rw"
+    timeout = images.BUSY_SECONDS
+    with closing(sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)) as old:
+        old.execute("PRAGMA locking_mode = EXCLUSIVE")
+        old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        old.execute("BEGIN EXCLUSIVE")
+        held = images.without_wal_mode(images.read_image(file))
+        with closing(_in_memory(held)) as db:
+            db.executescript(UPGRADE)
+            held = db.serialize()
+        images.write_image(file, held)
+        old.execute("ROLLBACK")
+    return held
 
 
 def _sentence(error: Exception, shown: str) -> str:
-    """Word what SQLite reports as a user needs it."""
+    """Return what the system or SQLite reports, in the words a user needs."""
+    if isinstance(error, OSError):
+        return _sentence_of_system(error, shown)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return (
-            f"{shown} was locked by other processes for more than {BUSY_SECONDS:g} seconds; "
+            f"{shown} was locked by other processes for more than {images.BUSY_SECONDS:g} seconds; "
             "nothing was spent, try again"
         )
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return (
-            f"{shown} cannot be written; the file and its directory must be writable, because "
-            "SQLite keeps two files beside it"
+            f"{shown} cannot be written; to bring a ledger of an older version up to date, the "
+            "file and its directory must be writable"
         )
-    if code == sqlite3.SQLITE_FULL:
-        return f"{shown} cannot be written: the disk is full"
     # SQLite quotes what it cannot read, which may be of several lines or no text at all.
     told = " ".join(str(error).split())
     damaged = isinstance(error, UnicodeDecodeError)
     if damaged or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return f"{shown} is damaged ({told}); restore it from a backup"
     return f"{shown} cannot be used: {told}"
+
+
+def _sentence_of_system(error: OSError, shown: str) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"there is no ledger {shown}; create it with dplasso ledger init"
+    if isinstance(error, IsADirectoryError):
+        return f"{shown} is a directory, not a ledger"
+    if error.errno == errno.ENOSPC:
+        return f"{shown} cannot be written: the disk is full"
+    if os.access(shown, os.R_OK):
+        return f"{shown} cannot be written: {error.strerror}"
+    return f"{shown} cannot be read: {error.strerror}"

@@ -12,12 +12,12 @@ from dplasso.privacy.ledger.composition import Charge
 
 
 def now() -> str:
-    """Give the time as ISO 8601 in UTC, to the second."""
+    """Return the time as ISO 8601 in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def user_host() -> tuple[str, str]:
-    """Give the names of the user and of the machine, as far as the system knows them."""
+    """Return the names of the user and of the machine, as far as the system knows them."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError, ImportError):  # a container whose user has no name
@@ -26,11 +26,12 @@ def user_host() -> tuple[str, str]:
 
 
 def program() -> str:
-    """Give the program's name and version."""
+    """Return the program's name and version."""
     return f"dplasso {version('dplasso')}"
 
 
 def described(charge: Charge) -> dict[str, Any]:
-    """Give a charge's values as a ledger's columns hold them."""
+    """Return a charge's values as a ledger's columns hold them."""
     values = asdict(charge)
-    return values | {name: str(values[name]) for name in ("rho", "draw_delta")}
+    digits = {name: str(values[name]) for name in ("rho", "draw_delta")}
+    return values | digits | {"eps0": values["eps0"] or 0.0}

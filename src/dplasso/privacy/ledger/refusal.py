@@ -4,7 +4,7 @@ from decimal import ROUND_DOWN, Context
 from typing import Any, NoReturn
 
 from dplasso.errors import BudgetError, LedgerError
-from dplasso.privacy.ledger.composition import Budget, Charge, largest_epsilon
+from dplasso.privacy.ledger.composition import UNITS, Budget, Charge, largest_epsilon, rho_limit
 
 _DIGITS = 6
 
@@ -32,8 +32,18 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     BudgetError
         Always.
     """
-    left = largest_epsilon(budget, delta=charge.delta, n_iter=charge.n_iter)
-    remains = "nothing is left" if left == 0 else f"at most epsilon {rounded_down(left)} is left"
+    if charge.eps0 is None:
+        left = max(0, rho_limit(budget, charge.draw_delta, 1) - budget.rho)
+        raise BudgetError(
+            f"{_named(budget, path)} cannot pay for this fit: it asks for epsilon "
+            f"{charge.epsilon:g} (delta {charge.delta:g}), which costs rho "
+            f"{charge.rho / UNITS:.6g} of zCDP, and rho {rounded_down(left / UNITS)} is left, of "
+            f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all"
+        )
+    epsilon = largest_epsilon(budget, delta=charge.delta, n_iter=charge.n_iter)
+    remains = "nothing is left"
+    if epsilon > 0:
+        remains = f"at most epsilon {rounded_down(epsilon)} is left"
     raise BudgetError(
         f"{_named(budget, path)} cannot pay for this fit: it asks for epsilon {charge.epsilon:g} "
         f"(delta {charge.delta:g}, {charge.n_iter} iterations) and {remains} for such a fit, of "
@@ -42,7 +52,7 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
 
 
 def rounded_down(value: float) -> str:
-    """Give six digits of an epsilon, never more than its value.
+    """Return six digits of an epsilon, never more than its value.
 
     Parameters
     ----------

@@ -5,63 +5,53 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
 from typing import Any
 
 from dplasso.errors import LedgerError
 from dplasso.privacy.ledger.composition import Budget, Charge, Entry
-from dplasso.privacy.ledger.opening import connect
+from dplasso.privacy.ledger.opening import LedgerPath
 from dplasso.privacy.ledger.provenance import described, now, program, user_host
 from dplasso.privacy.ledger.schema import DATASET_FIXED, ENTRY_FIXED, RESERVED
 
-LedgerPath = str | os.PathLike[str]
-
-
-@contextmanager
-def transaction(path: LedgerPath, kind: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-    """Open a ledger for one transaction, which is undone if the block raises anything."""
-    with connect(path) as db:
-        db.execute(f"BEGIN {kind}")
-        try:
-            yield db
-        except BaseException:
-            with suppress(sqlite3.Error):
-                db.execute("ROLLBACK")
-            raise
-        db.execute("COMMIT")
-
 
 def new_token() -> str:
-    """Draw what will tell one entry from all others, of this ledger or another."""
+    """Return a random token, which tells one entry from all others, of this ledger or another."""
     return secrets.token_hex(16)
 
 
-def insert_dataset(
-    db: sqlite3.Connection, name: str | None, epsilon: float, delta: float, neighbors: str
-) -> None:
-    """Append a data set."""
+def insert_dataset(db: sqlite3.Connection, budget: Budget) -> None:
+    """Append a data set, without entries."""
     user, host = user_host()
     key = db.execute("SELECT coalesce(max(id), 0) + 1 FROM dataset").fetchone()[0]
-    db.execute(
-        "INSERT INTO dataset VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            key,
-            name,
-            epsilon,
-            delta,
-            neighbors,
-            f"{user}@{host}",
-            now(),
-            _digest("dataset", [key, epsilon, delta, neighbors]),
-        ),
-    )
+    limit = budget.draw_delta_limit
+    values = {
+        "id": key,
+        "name": budget.name,
+        **{name: getattr(budget, name) for name in DATASET_FIXED},
+        "created_by": f"{user}@{host}",
+        "created_at": now(),
+        "draw_delta_limit": None if limit is None else str(limit),
+    }
+    values["digest"] = _dataset_digest(values)
+    _insert(db, "dataset", values)
+
+
+def _insert(db: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
+    names, marks = ", ".join(values), ", ".join("?" * len(values))
+    db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
+
+
+def _dataset_digest(row: Any) -> str:
+    limit = row["draw_delta_limit"]
+    values = [row["id"], *(row[name] for name in DATASET_FIXED)]
+    return _digest("dataset", values if limit is None else [*values, limit])
 
 
 def insert_entry(
     db: sqlite3.Connection, dataset: int, charge: Charge, token: str | None = None
 ) -> tuple[int, str]:
-    """Append a charge to a data set's key; gives its number and token."""
+    """Append a charge to a data set's key; return its number and token."""
     token = token or new_token()
     values = {
         "dataset": dataset,
@@ -76,9 +66,7 @@ def insert_entry(
     number, before = (0, "") if last is None else last
     values["digest"] = _digest(before, [values[name] for name in ENTRY_FIXED])
     values |= {"number": number + 1, "state": RESERVED}
-    names = ", ".join(values)
-    marks = ", ".join("?" * len(values))
-    db.execute(f"INSERT INTO entry ({names}) VALUES ({marks})", tuple(values.values()))
+    _insert(db, "entry", values)
     return number + 1, token
 
 
@@ -107,7 +95,7 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
     entries: dict[int, list[Entry]] = {}
     datasets: dict[int, sqlite3.Row] = {}
     for row in db.execute("SELECT * FROM dataset ORDER BY id"):
-        if row["digest"] != _digest("dataset", [row["id"], *(row[name] for name in DATASET_FIXED)]):
+        if row["digest"] != _dataset_digest(row):
             raise ValueError("a budget")
         datasets[row["id"]] = row
         entries[row["id"]] = []
@@ -126,7 +114,10 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
         raise ValueError("the number of entries")
     return {
         key: Budget(
-            row["name"], row["epsilon"], row["delta"], row["neighbors"], tuple(entries[key])
+            name=row["name"],
+            **{name: row[name] for name in DATASET_FIXED},
+            entries=tuple(entries[key]),
+            draw_delta_limit=None if (limit := row["draw_delta_limit"]) is None else int(limit),
         )
         for key, row in datasets.items()
     }
@@ -136,10 +127,8 @@ def _entry(row: sqlite3.Row) -> Entry:
     charge = Charge(
         rho=int(row["rho"]),
         draw_delta=int(row["draw_delta"]),
-        **{
-            name: row[name]
-            for name in ("epsilon", "delta", "n_iter", "eps0", "neighbors", "mechanism")
-        },
+        eps0=row["eps0"] or None,
+        **{name: row[name] for name in ("epsilon", "delta", "n_iter", "neighbors", "mechanism")},
     )
     facts = ("number", "state", "user", "host", "program", "process", "reserved_at", "ended_at")
     return Entry(charge=charge, **{name: row[name] for name in facts})

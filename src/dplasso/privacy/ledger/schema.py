@@ -1,14 +1,30 @@
-"""The layout of a ledger file, an SQLite database; version 1."""
+"""The layout of a ledger file, an SQLite database; version 2.
+
+Version 1 (dplasso 0.1.0) had no `draw_delta_limit`, and SQLite kept it in WAL mode. It is brought
+to version 2 when it is first opened; its budgets keep a null limit and with it their rule (see
+`Budget`).
+"""
 
 # In the header of the file, where SQLite keeps it for programs to recognise their own.
 APPLICATION_ID = 0x64704C31
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 RESERVED, FINISHED, FAILED = "reserved", "finished", "failed"
 
+_DIGITS = "CHECK (length({0}) > 0 AND {0} NOT GLOB '*[^0-9]*')"
+_LIMIT = f"draw_delta_limit TEXT {_DIGITS.format('draw_delta_limit')}"
+_DATASET_FIXED = """
+CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
+    WHEN old.name IS NOT NULL OR new.id IS NOT old.id OR new.epsilon IS NOT old.epsilon
+        OR new.delta IS NOT old.delta OR new.neighbors IS NOT old.neighbors
+        OR new.digest IS NOT old.digest OR new.draw_delta_limit IS NOT old.draw_delta_limit
+    BEGIN SELECT RAISE (ABORT, 'a budget cannot be changed'); END;
+"""
+
 # `release` is a digest of the transcript that an entry paid for, where its fit can be resumed.
-# Sums of rho and delta pass 64 bits, so they are text of decimal digits. Triggers keep what was
-# charged from being changed or removed, by this program or another.
+# Sums of rho and delta pass 64 bits, so they are text of decimal digits. `eps0` is 0 where a charge
+# has no bounded-range parameter. Triggers keep what was charged from being changed or removed, by
+# this program or another.
 SCHEMA = f"""
 CREATE TABLE dataset (
     id INTEGER PRIMARY KEY,
@@ -18,14 +34,15 @@ CREATE TABLE dataset (
     neighbors TEXT NOT NULL,
     created_by TEXT NOT NULL,
     created_at TEXT NOT NULL,
-    digest TEXT NOT NULL
+    digest TEXT NOT NULL,
+    {_LIMIT}
 );
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     dataset INTEGER NOT NULL REFERENCES dataset (id),
     token TEXT NOT NULL UNIQUE,
-    rho TEXT NOT NULL CHECK (length(rho) > 0 AND rho NOT GLOB '*[^0-9]*'),
-    draw_delta TEXT NOT NULL CHECK (length(draw_delta) > 0 AND draw_delta NOT GLOB '*[^0-9]*'),
+    rho TEXT NOT NULL {_DIGITS.format("rho")},
+    draw_delta TEXT NOT NULL {_DIGITS.format("draw_delta")},
     epsilon REAL NOT NULL,
     delta REAL NOT NULL,
     n_iter INTEGER NOT NULL,
@@ -44,11 +61,7 @@ CREATE TABLE entry (
 );
 CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
     BEGIN SELECT RAISE (ABORT, 'a data set cannot leave a ledger'); END;
-CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
-    WHEN old.name IS NOT NULL OR new.id IS NOT old.id OR new.epsilon IS NOT old.epsilon
-        OR new.delta IS NOT old.delta OR new.neighbors IS NOT old.neighbors
-        OR new.digest IS NOT old.digest
-    BEGIN SELECT RAISE (ABORT, 'a budget cannot be changed'); END;
+{_DATASET_FIXED}
 CREATE TRIGGER entry_stays BEFORE DELETE ON entry
     BEGIN SELECT RAISE (ABORT, 'an entry cannot leave a ledger'); END;
 CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry
@@ -59,9 +72,17 @@ CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry
     BEGIN SELECT RAISE (ABORT, 'an entry cannot be changed'); END;
 """
 
+UPGRADE = f"""
+DROP TRIGGER dataset_fixed;
+ALTER TABLE dataset ADD COLUMN {_LIMIT};
+{_DATASET_FIXED}
+PRAGMA user_version = {SCHEMA_VERSION};
+"""
+
 # Columns of an entry that its digest covers, in this order.
 ENTRY_FIXED = (
     *("dataset", "token", "rho", "draw_delta", "epsilon", "delta", "n_iter", "eps0"),
     *("neighbors", "mechanism", "user", "host", "program", "process", "reserved_at"),
 )
+# The same for a budget, with its limit where it has one.
 DATASET_FIXED = ("epsilon", "delta", "neighbors")

@@ -1,8 +1,8 @@
 """The ledger's file: who charged what to which data set, safe among processes and crashes.
 
-Every operation opens the file, does one transaction and closes it, so nothing is held while a fit
-runs and nothing is inherited by a fork. A charge reads the budget and writes its entry inside one
-``BEGIN IMMEDIATE``: two processes can never both take the last of a budget.
+Every operation locks the file, does one transaction and closes it, so nothing is held while a fit
+runs and nothing is inherited by a fork. A charge reads the budget and writes its entry under one
+lock: two processes can never both take the last of a budget, whatever name they know the file by.
 """
 
 import os
@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from dplasso.errors import LedgerError
-from dplasso.privacy.ledger.composition import Budget, Charge, affords, capacity
+from dplasso.privacy.ledger.composition import Budget, Charge, affords
 from dplasso.privacy.ledger.creation import check_name
+from dplasso.privacy.ledger.opening import LedgerPath, transaction
 from dplasso.privacy.ledger.provenance import now
 from dplasso.privacy.ledger.refusal import refuse_overspending, refuse_relation
-from dplasso.privacy.ledger.rows import LedgerPath, insert_entry, read_rows, transaction
+from dplasso.privacy.ledger.rows import insert_entry, read_rows
 from dplasso.privacy.ledger.schema import FAILED, FINISHED
 
 
@@ -56,7 +57,7 @@ def read_budgets(path: LedgerPath) -> tuple[Budget, ...]:
     LedgerError
         If there is no such ledger, or it is damaged, foreign or of a newer version.
     """
-    with transaction(path, "DEFERRED") as db:
+    with transaction(path, write=False) as db:
         return tuple(read_rows(db, path).values())
 
 
@@ -91,12 +92,12 @@ def reserve(
         If the ledger cannot be used, does not know the data set, or keeps its budget for another
         neighbour relation.
     """
-    # The slow part of the comparison, done and remembered before the file is locked.
     if token is not None and (made := find(path, token)) is not None:
         return rejoin(path, made, token, charge, dataset=dataset)
     budget = pick(read_budgets(path), dataset, path)
     refuse_relation(budget, charge, path)
-    capacity(budget.epsilon, budget.delta, budget.draw_delta + charge.draw_delta)
+    # The slow part of the comparison, done and remembered before the file is locked.
+    affords(budget, charge)
     with transaction(path) as db:
         budgets = read_rows(db, path)
         budget = pick(budgets.values(), dataset, path)
@@ -110,7 +111,7 @@ def reserve(
 
 
 def find(path: LedgerPath, token: str) -> int | None:
-    """Give the number of the entry with a token, or None.
+    """Return the number of the entry with a token, or None.
 
     Parameters
     ----------
@@ -128,7 +129,7 @@ def find(path: LedgerPath, token: str) -> int | None:
     LedgerError
         If the ledger cannot be used.
     """
-    with transaction(path, "DEFERRED") as db:
+    with transaction(path, write=False) as db:
         read_rows(db, path)
         row = db.execute("SELECT number FROM entry WHERE token = ?", (token,)).fetchone()
     return None if row is None else int(row[0])
@@ -188,7 +189,7 @@ def rejoin(
     dataset: str | None = None,
     release: str | None = None,
 ) -> Reservation:
-    """Take up the reservation of an interrupted fit that is resumed, so that it is not paid twice.
+    """Return the reservation of an interrupted fit that is resumed, so that it is not paid twice.
 
     Parameters
     ----------
@@ -215,7 +216,7 @@ def rejoin(
         If the ledger cannot be used, has no entry of that number, token and cost, charged it to
         another data set, or has noted that it paid for another model.
     """
-    with transaction(path, "DEFERRED") as db:
+    with transaction(path, write=False) as db:
         read_rows(db, path)
         row = db.execute(
             "SELECT rho, draw_delta, state, release, name FROM entry "
@@ -236,13 +237,13 @@ def rejoin(
     if state == FINISHED and (release is None or release != released):
         raise LedgerError(
             f"entry {number} of {path} has paid for a model already, and this fit would end in "
-            "another one: begin it anew, at its own cost"
+            "another one: start it again, at its own cost"
         )
     return Reservation(os.fspath(path), number, token)
 
 
 def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
-    """Find the budget that a fit is to be charged to.
+    """Return the budget that a fit is to be charged to.
 
     Parameters
     ----------

@@ -46,6 +46,8 @@ class Mechanism(Protocol):
         Bounded-range parameter of a step, natural logarithm units; infinite if not private.
     epsilon_spent : float
         What the accountant reports, at most `epsilon`; infinite if not private.
+    rho : float
+        The zCDP of the whole run; infinite if not private.
     sampling_delta : float
         The part of `delta` set aside for the inexactness of T draws.
     """
@@ -70,6 +72,8 @@ class Mechanism(Protocol):
     def eps0(self) -> float: ...
     @property
     def epsilon_spent(self) -> float: ...
+    @property
+    def rho(self) -> float: ...
     @property
     def sampling_delta(self) -> float: ...
 

@@ -22,6 +22,7 @@ class ExactStep:
     eps0 = math.inf
     epsilon_spent = math.inf
     sampling_delta = 0.0
+    rho = math.inf
 
     @property
     def sensitivity(self) -> float:

@@ -35,6 +35,7 @@ class PaperStep:
     eps0 = math.inf
     epsilon_spent = math.inf
     sampling_delta = 0.0
+    rho = math.inf
 
     @property
     def sensitivity(self) -> float:

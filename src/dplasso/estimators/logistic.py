@@ -1,0 +1,284 @@
+"""Logistic regression by noisy gradient descent, after the rules of scikit-learn."""
+
+import math
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.prediction import predicted_labels, predicted_probabilities
+from dplasso.gradient_descent.run import CONSTANT
+from dplasso.model import write_model
+from dplasso.runtime.compilation import announce_compilation
+from dplasso.runtime.progress import progress_bar, say
+from dplasso.training.inputs import unit_margins
+from dplasso.training.train import Hooks
+
+
+class DPLogisticRegression(ClassifierMixin, BaseEstimator):
+    r"""Differentially private logistic regression for sparse, wide data; nothing to tune.
+
+    Full-batch gradient descent with exact integer gradients and Gaussian noise (DESIGN.md, sections
+    4, 5 and 8). Every row is scaled to unit length by its own entries, in fitting and in
+    prediction, so any finite values will do: counts, tf-idf, 0 and 1. The noise is the same in
+    every coordinate, so each weight comes with a known standard error.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Total privacy loss, > 0, in natural-logarithm units. ``float("inf")`` is gradient descent
+        without noise. No more than 60 is spent.
+    delta : float, default=1e-6
+        Probability with which the epsilon guarantee may fail, in (0, 1). Choose it well below one
+        over the number of people; it is never derived from the data.
+    max_weights : int, "significant" or None, default=None
+        None gives every column a weight. A number k keeps k columns, chosen by a first run and
+        refitted by a second; "significant" keeps the weights beyond three standard errors.
+    row_norm : "unit" or float, default="unit"
+        "unit" scales every row to L2 norm 1. A number R scales longer rows down to R, leaves
+        shorter ones as they are, and divides all by R. Public.
+    residual_bound : float or "auto", default="auto"
+        Bound C in [1/2, 1] on the size of a record's residual; the noise is proportional to it.
+        "auto" is 1/2 in private fits and 1 without privacy. Public.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        Which data sets are neighbours: one record added or removed, or one replaced by another
+        (which doubles the noise).
+    fit_intercept : bool, default=True
+        Give every row a constant entry, 0.1 of its length.
+    classes : sequence of two labels, default=None
+        The label set, declared in advance, the negative class first. None takes it from y, and
+        `privacy_` says that it was treated as public.
+    n_iter : int or "auto", default="auto"
+        Number of gradients T, 300 for "auto". It only discretises the path.
+    n_records : int, default=None
+        The number of rows, where it is public. None counts them privately for 1 % of the budget.
+        It limits the step size.
+    rows_per_person : int, default=1
+        Rows of one person, at most: the guarantee then covers a person, and the noise grows in
+        proportion. With `groups` in `fit`, further rows are left out.
+    random_state : None, int, Generator or RandomState, default=None
+        None draws from the operating system. Anything else makes the run repeatable, for
+        experiments, and the statement says that such a model is not private.
+    n_jobs : int, default=None
+        Threads; -1 uses all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+    ledger : path, default=None
+        A budget ledger (docs/ledger.md) that every fit of this estimator, of its clones and of
+        their copies in other processes is charged to before it begins. Private fits only.
+    dataset : str, default=None
+        Whose budget in the ledger; None where it keeps only one.
+
+    Attributes
+    ----------
+    coef_ : ndarray or scipy.sparse.csr_array, shape (1, D)
+        Weights of unit rows; sparse with `max_weights`.
+    intercept_ : ndarray, shape (1,)
+        Intercept.
+    coef_standard_error_ : float
+        Standard deviation of every weight by the noise alone, known and public; 0 without privacy.
+        It bounds the spread of a weight over repeated fits from above: strong signal bends the path
+        and narrows it. A weight over it is a z-score.
+    classes_ : ndarray, shape (2,)
+        The two labels, negative first.
+    n_iter_ : int
+        Gradients taken.
+    n_features_in_ : int
+        D.
+    feature_names_in_ : ndarray of str, shape (D,)
+        Only where X has column names.
+    privacy_ : PrivacyStatement
+        What this fit guarantees, in words and as JSON.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import random_array
+    >>> from dplasso import DPLogisticRegression
+    >>> X = random_array((200, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    >>> y = np.asarray(X.sum(axis=1) > 2.4).ravel()
+    >>> model = DPLogisticRegression(epsilon=1.0).fit(X, y)
+    >>> model.coef_.shape
+    (1, 50)
+    >>> model.privacy_.is_private
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        max_weights: int | str | None = None,
+        row_norm: float | str = "unit",
+        residual_bound: float | str = "auto",
+        neighbors: str = "add-remove",
+        fit_intercept: bool = True,
+        classes: ArrayLike | None = None,
+        n_iter: int | str = "auto",
+        n_records: int | None = None,
+        rows_per_person: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        ledger: str | PathLike[str] | None = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.max_weights = max_weights
+        self.row_norm = row_norm
+        self.residual_bound = residual_bound
+        self.neighbors = neighbors
+        self.fit_intercept = fit_intercept
+        self.classes = classes
+        self.n_iter = n_iter
+        self.n_records = n_records
+        self.rows_per_person = rows_per_person
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
+        """Train a model.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            One record a row, float32 or float64; never written to and never copied to float64. A
+            store (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
+        y : array-like, shape (N,), default=None
+            Two labels. Only a store may go without: it has its own.
+        groups : array-like, shape (N,), default=None
+            Whose row each is: of each, the first `rows_per_person` rows enter.
+
+        Returns
+        -------
+        DPLogisticRegression
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            For a parameter out of range, NaN or infinity in X, a third label, or fewer than two
+            labels without `classes`. All of these are found before anything private is computed.
+        TypeError
+            For a parameter of the wrong kind.
+        BudgetError
+            If the ledger has too little left; nothing is spent.
+        LedgerError
+            If the ledger cannot be used; nothing is spent.
+
+        Warns
+        -----
+        LedgerWarning
+            If the ledger could not note that the fit, already charged, has ended.
+        """
+        if not self.verbose:
+            fit_estimator(self, X, y, groups=groups)
+            return self
+        with progress_bar("training") as progress, announce_compilation(say):
+            fit_estimator(self, X, y, Hooks(progress=progress), groups=groups)
+        return self
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Compute the margins of unit rows.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            Scaled by each row's own entries, as in training.
+
+        Returns
+        -------
+        ndarray of float64, shape (N,)
+            Positive where the second class is the likelier.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If X has another number of columns than the training data, or NaN or infinity.
+        """
+        check_is_fitted(self, "coef_")
+        params = self.model_.params
+        dense = self.coef_ if isinstance(self.coef_, np.ndarray) else self.coef_.toarray()
+        return unit_margins(
+            self,
+            X,
+            dense.ravel(),
+            float(self.intercept_[0]),
+            CONSTANT if params["fit_intercept"] else 0.0,
+            None if params["row_norm"] == "unit" else float(params["row_norm"]),
+            effective_n_jobs(self.n_jobs),
+        )
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the label of each row.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows.
+
+        Returns
+        -------
+        ndarray, shape (N,)
+            Entries of `classes_`.
+        """
+        return predicted_labels(self, X)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of each label, by the inverse link (DESIGN.md, section 4).
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (N, 2)
+            Columns in the order of `classes_`.
+        """
+        return predicted_probabilities(self, X)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the logarithm of the probability of each label, as `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file (docs/model-file.md); no pickle in it.
+
+        Parameters
+        ----------
+        path : path
+            Replaced at once when everything is written, never left half-written.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        OSError
+            If the file cannot be written.
+        ValueError
+            If a label or parameter is of a kind that the file cannot hold.
+        """
+        check_is_fitted(self, "coef_")
+        write_model(self.model_, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.classifier_tags.multi_class = False
+        # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
+        tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
+        return tags

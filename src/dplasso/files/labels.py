@@ -1,0 +1,115 @@
+"""Class labels as plain arrays, of fixed size and without pickle."""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+_KINDS = "biufU"
+# Types of labels that ``.npy`` cannot hold; their values go by a plain type.
+LabelsType = Literal["plain", "object", "string"]
+
+
+def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
+    """Return labels as an array that ``.npy`` holds without pickle.
+
+    Parameters
+    ----------
+    labels : array-like
+        Flat; booleans, finite numbers or strings, or objects that are such, all of one kind.
+
+    Returns
+    -------
+    array : ndarray
+        Strings in the shortest type that holds them, since a longer one tells of other labels.
+    kind : {"plain", "object", "string"}
+        What `labels_from_array` needs to return the type there was.
+
+    Raises
+    ------
+    ValueError
+        If a label is of another kind, or not finite.
+    """
+    given = np.asarray(labels)
+    if given.ndim != 1:
+        raise ValueError(f"Labels must be a flat list, got an array of shape {given.shape}.")
+    kinds: dict[str, LabelsType] = {"O": "object", "T": "string"}
+    kind = kinds.get(given.dtype.kind, "plain")
+    array = given
+    if kind != "plain" or given.dtype.kind == "U":
+        array = np.array(given.tolist(), dtype=None if given.size else np.str_)
+    if array.dtype.kind not in _KINDS or array.tolist() != given.tolist():
+        raise ValueError(
+            f"Labels of type {given.dtype} cannot be written to a model file; use numbers, strings "
+            "or booleans, all of one kind."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("A label that is NaN or infinite cannot be written to a model file.")
+    return array, kind
+
+
+def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
+    """Return the labels that `labels_to_array` was given.
+
+    Parameters
+    ----------
+    array : ndarray
+    kind : {"plain", "object", "string"}
+
+    Returns
+    -------
+    ndarray
+        Same values, same type, but for the length of strings.
+
+    Raises
+    ------
+    ValueError
+        If these are no labels.
+    """
+    if array.ndim != 1 or array.dtype.kind not in _KINDS:
+        raise ValueError(f"labels cannot be an array of type {array.dtype}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError("a label is not finite")
+    if kind == "plain":
+        return array
+    if kind == "object":
+        return array.astype(object)
+    if kind == "string" and array.dtype.kind == "U":
+        return array.astype(np.dtypes.StringDType())
+    raise ValueError(f"labels cannot be of type {kind!r}")
+
+
+def labels_of_version_1(entry: Any) -> NDArray[Any]:
+    """Read labels as version 1 of a header had them: ``{"dtype": ..., "values": [...]}``.
+
+    Parameters
+    ----------
+    entry : dict
+        Of a header of version 1.
+
+    Returns
+    -------
+    ndarray
+
+    Raises
+    ------
+    ValueError
+        If the entry is not of that form.
+    """
+    if not isinstance(entry, dict) or set(entry) != {"dtype", "values"}:
+        raise ValueError("labels need a dtype and values")
+    name, values = entry["dtype"], entry["values"]
+    if not isinstance(values, list) or not all(
+        isinstance(value, bool | int | float | str) for value in values
+    ):
+        raise ValueError("labels must be numbers, strings or booleans")
+    if name in ("object", "string"):
+        dtype: Any = np.dtypes.StringDType() if name == "string" else object
+    else:
+        dtype = np.dtype(name) if isinstance(name, str) else None
+    if dtype is None or (dtype is not object and dtype.kind not in _KINDS + "T"):
+        raise ValueError(f"labels cannot be of type {name!r}")
+    labels: NDArray[Any] = np.array(values, dtype=dtype)
+    if labels.tolist() != values:
+        raise ValueError(f"the labels are not of type {name}")
+    return labels

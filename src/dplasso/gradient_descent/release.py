@@ -1,0 +1,108 @@
+"""What noisy gradient descent releases: weights with a known standard error."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class NoisyWeights:
+    """Weights of unit rows; a `dplasso.model.release.Release`.
+
+    Attributes
+    ----------
+    n_steps : int
+        Gradients they were made from.
+    n_features : int
+        D.
+    columns : ndarray of int64, shape (k,)
+        The columns with a weight, ascending; empty if every column has one.
+    weights : ndarray of float64, shape (k,) or (D,)
+        Their weights.
+    intercept : float
+        The constant term of the margin.
+    standard_error : float
+        Standard deviation of each weight by the noise alone; 0 without privacy.
+    intercept_error : float
+        That of the intercept.
+    """
+
+    kind: ClassVar[str] = "weights"
+
+    n_steps: int
+    n_features: int
+    columns: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    intercept: float
+    standard_error: float
+    intercept_error: float
+
+    def __post_init__(self) -> None:
+        columns, expected = self.columns, self.n_features
+        if columns.size:
+            if columns[0] < 0 or columns[-1] >= self.n_features or (np.diff(columns) <= 0).any():
+                raise ValueError(f"its columns are not ascending numbers below {self.n_features}")
+            expected = columns.size
+        if self.weights.shape not in {(expected,), (0,)}:
+            raise ValueError(f"{self.weights.size} weights do not fit {expected} columns")
+        numbers = (self.intercept, self.standard_error, self.intercept_error)
+        if not (np.isfinite(self.weights).all() and np.isfinite(numbers).all()):
+            raise ValueError("a weight is not a finite number")
+
+    def __len__(self) -> int:
+        return self.n_steps
+
+    def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
+        """Return the linear model of unit rows.
+
+        Returns
+        -------
+        coefficients : csr_array or ndarray, shape (1, D)
+            Sparse where columns were selected.
+        intercept : ndarray, shape (1,)
+            The constant term of the margin.
+        """
+        intercept = np.array([self.intercept])
+        if self.weights.size == self.n_features and not self.columns.size:
+            return self.weights[np.newaxis, :], intercept
+        kind = np.int32 if self.n_features < 2**31 else np.int64
+        pointers = np.array([0, self.columns.size], dtype=kind)
+        shape = (1, self.n_features)
+        return csr_array(
+            (self.weights, self.columns.astype(kind), pointers), shape=shape
+        ), intercept
+
+    def agrees_with(self, other: Any) -> bool:
+        """Return whether two runs came to the same weights."""
+        return isinstance(other, NoisyWeights) and all(
+            np.array_equal(mine, others)
+            for mine, others in zip(self.arrays().values(), other.arrays().values(), strict=True)
+        )
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what a file has to hold of it."""
+        return {
+            "weights": self.weights.astype("<f8", copy=False),
+            "columns": self.columns.astype("<i8", copy=False),
+            "numbers": np.array(
+                [self.n_steps, self.intercept, self.standard_error, self.intercept_error],
+                dtype="<f8",
+            ),
+        }
+
+
+def noisy_weights_from(arrays: dict[str, NDArray[Any]], n_features: int) -> NoisyWeights:
+    """Rebuild a release from what a file holds."""
+    n_steps, intercept, standard_error, intercept_error = arrays["numbers"].tolist()
+    return NoisyWeights(
+        n_steps=int(n_steps),
+        n_features=n_features,
+        columns=arrays["columns"].astype(np.int64, copy=False),
+        weights=arrays["weights"].astype(np.float64, copy=False),
+        intercept=intercept,
+        standard_error=standard_error,
+        intercept_error=intercept_error,
+    )

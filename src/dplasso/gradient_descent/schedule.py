@@ -1,0 +1,96 @@
+"""The public schedule of noisy gradient descent, and the standard error that follows from it.
+
+Nothing here looks at data. Training stops when its own noise has moved the margin of a unit row by
+a standard deviation of `KAPPA` (DESIGN.md, section 8).
+"""
+
+import math
+from dataclasses import dataclass
+
+KAPPA = 0.5
+MOMENTUM = 0.8
+STEPS = 300
+# The curvature of the loss is at most 1/4 a record, so h <= 8 / N is stable at any momentum.
+_STABLE = 8.0
+# Part of the iterates, the last, that is averaged.
+AVERAGED = 0.5
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Steps of noisy gradient descent.
+
+    Attributes
+    ----------
+    n_steps : int
+        T.
+    step_size : float
+        h, for gradients summed over records.
+    momentum : float
+        beta.
+    first_averaged : int
+        The first step, from 1, whose iterate is averaged.
+    noise_scale : float
+        Standard deviation of the noise in every coordinate of every gradient; 0 without privacy.
+    """
+
+    n_steps: int
+    step_size: float
+    momentum: float
+    first_averaged: int
+    noise_scale: float
+
+    @property
+    def standard_error(self) -> float:
+        """Standard deviation of every released weight by the noise alone."""
+        return self.noise_scale * self.step_size * math.sqrt(sum(self._paths()))
+
+    def _paths(self) -> list[float]:
+        """Return the squared weight of each step's noise in the average, over h^2."""
+        count = self.n_steps - self.first_averaged + 1
+        later, reach, squares = 0.0, 0.0, []
+        for step in range(self.n_steps, 0, -1):
+            # Iterates from this step on that are averaged feel its noise, and through the momentum
+            # so do those of the next.
+            later += step >= self.first_averaged
+            reach = later / count + self.momentum * reach
+            squares.append(reach * reach)
+        return squares
+
+
+def schedule_for(
+    n_rows: float,
+    mu: float,
+    sensitivity: float,
+    n_steps: int = STEPS,
+    kappa: float = KAPPA,
+    momentum: float = MOMENTUM,
+) -> Schedule:
+    """Choose the steps from public numbers.
+
+    Parameters
+    ----------
+    n_rows : float
+        N, given as public or counted privately; only an upper limit of the step size.
+    mu : float
+        Gaussian differential privacy of all steps together; infinity for no privacy.
+    sensitivity : float
+        How far the gradient can move between neighbours, in L2.
+    n_steps : int, default=300
+        T, which only discretises.
+    kappa : float, default=0.5
+        How far noise may move the margin of a unit row.
+    momentum : float, default=0.8
+        beta.
+
+    Returns
+    -------
+    Schedule
+    """
+    noise_scale = sensitivity * math.sqrt(n_steps) / mu
+    largest = _STABLE / max(1.0, n_rows)
+    step_size = largest
+    if math.isfinite(mu):
+        step_size = min(largest, (1.0 - momentum) * kappa * mu / (sensitivity * n_steps))
+    first = n_steps - max(1, round(AVERAGED * n_steps)) + 1
+    return Schedule(n_steps, step_size, momentum, first, noise_scale)

@@ -1,0 +1,147 @@
+"""Noisy gradient descent as a solver that takes its steps in chunks."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.gradient_descent.schedule import Schedule
+from dplasso.gradient_descent.steps import column_gradients, row_gradients, update
+from dplasso.matrix.unit_rows import UnitRows
+from dplasso.privacy.gaussian_noise import LARGEST_SCALE, NoiseTable, noise_table, noisy
+from dplasso.privacy.randomness import RandomStream, WordBuffer, word_buffers
+from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
+
+# Coordinates that share a stream of noise. A stream belongs to its coordinates, not to a thread:
+# the bits do not depend on the number of threads.
+BLOCK = 2**15
+# |q z S| <= 2^32 for every record: sums of fewer than 2^31 of them fit 64 bits.
+_CONTRIBUTION_BITS = 32
+
+
+def gradient_unit(residual_bound: float, noise_scale: float) -> float:
+    """Return S, the fixed-point units per unit of gradient, from public numbers.
+
+    Fewer than ``2^32 / C`` where the noise is so large that its words would not reach.
+    """
+    unit = 2.0**_CONTRIBUTION_BITS / residual_bound
+    if noise_scale * unit > LARGEST_SCALE:
+        unit *= 2.0 ** -math.ceil(math.log2(noise_scale * unit / LARGEST_SCALE))
+    return unit
+
+
+class NoisyGradientDescent:
+    """T steps of full-batch gradient descent with Gaussian noise, taken when `advance` is called.
+
+    Parameters
+    ----------
+    data : UnitRows
+        The records.
+    loss : Logistic
+        The loss; its `residual_bound` is what the sensitivity rests on.
+    labels : ndarray of int8, shape (N,)
+        0 or 1.
+    schedule : Schedule
+        The steps, public.
+    stream : RandomStream
+        Keys the noise.
+    threads : Threads
+        Of the run; the bits do not depend on them.
+    start : ndarray of float64, shape (D,) or (D + 1,), optional
+        Weights to start from, already released; zero otherwise.
+
+    Attributes
+    ----------
+    n_steps : int
+        T.
+    done : int
+        Steps taken.
+    weights, velocity, averaged : ndarray of float64, shape (D,) or (D + 1,)
+        The iterate, the momentum and the sum of the averaged iterates: functions of the noisy
+        gradients, so released by composition.
+    """
+
+    def __init__(
+        self,
+        data: UnitRows,
+        loss: Any,
+        labels: NDArray[np.int8],
+        schedule: Schedule,
+        stream: RandomStream,
+        *,
+        threads: Threads = ONE_THREAD,
+        start: NDArray[np.float64] | None = None,
+    ) -> None:
+        size = data.n_coordinates
+        self.n_steps, self.done = schedule.n_steps, 0
+        self.schedule = schedule
+        self.weights = np.zeros(size) if start is None else start.astype(np.float64)
+        self.velocity, self.averaged = np.zeros(size), np.zeros(size)
+        self._data, self._loss, self._labels, self._threads = data, loss, labels, threads
+        self._unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
+        self._scaled = np.empty(labels.size)
+        self._row_edges = even_parts(data.rows.indptr, threads.count)
+        self._blocks = range(0, size, BLOCK)
+        self._table: NoiseTable | None = None
+        self._buffers: list[WordBuffer] = []
+        if schedule.noise_scale:
+            self._table = noise_table(schedule.noise_scale * self._unit)
+            self._buffers = word_buffers(stream, len(self._blocks))
+
+    def advance(self, first: int, last: int) -> None:
+        """Take steps `first` to `last`, counted from 1, both included."""
+        for step in range(first, last + 1):
+            self._step(step)
+            self.done = step
+
+    def _step(self, step: int) -> None:
+        data, unit = self._data, self._unit
+
+        def residuals(t: int) -> int:
+            return int(
+                row_gradients(
+                    data,
+                    self._loss,
+                    self._labels,
+                    self.weights,
+                    unit,
+                    self._row_edges[t],
+                    self._row_edges[t + 1],
+                    self._scaled,
+                )
+            )
+
+        constant_total = sum(self._threads.run(residuals))
+        schedule = self.schedule
+        averaging = step >= schedule.first_averaged
+
+        def columns(t: int) -> None:
+            for number in range(t, len(self._blocks), self._threads.count):
+                begin = self._blocks[number]
+                end = min(begin + BLOCK, self.weights.size)
+                totals = np.empty(end - begin, dtype=np.int64)
+                column_gradients(
+                    data.columns, self._scaled, begin, min(end, data.n_columns), totals
+                )
+                if end > data.n_columns:
+                    totals[-1] = constant_total
+                if self._table is not None:
+                    noisy(self._table, self._buffers[number], totals)
+                update(
+                    totals,
+                    unit,
+                    schedule.momentum,
+                    schedule.step_size,
+                    self.velocity[begin:end],
+                    self.weights[begin:end],
+                    self.averaged[begin:end],
+                    averaging,
+                )
+
+        self._threads.run(columns)
+
+    def average(self) -> NDArray[np.float64]:
+        """Return the average of the iterates that count, once all steps are taken."""
+        count: float = self.n_steps - self.schedule.first_averaged + 1
+        return self.averaged / count

@@ -1,0 +1,95 @@
+"""The kernels of a step: residuals by rows, exact integer gradients by columns, the update.
+
+A record's contribution to column j is ``trunc(q_i z_ij S)`` with z its unit row. Truncation makes
+no entry larger, so the contribution lies in the ball of radius ``C S`` by the arithmetic of its own
+row, and the sum is one of integers: the same bits for any order, layout and number of threads.
+"""
+
+import numpy as np
+from numba import njit
+
+from dplasso.losses.contract import gradient
+from dplasso.matrix.unit_rows import row_margin
+
+
+@njit(cache=True, nogil=True)
+def row_gradients(data, loss, labels, weights, unit, first, last, scaled):
+    """Compute residuals, scaled as the columns want them.
+
+    Parameters
+    ----------
+    data : UnitRows
+        The records.
+    loss : Logistic
+        The loss.
+    labels : ndarray of int8, shape (N,)
+        0 or 1.
+    weights : ndarray of float64, shape (D,) or (D + 1,)
+        The model so far.
+    unit : float
+        Fixed-point units per unit of gradient, S.
+    first, last : int
+        Rows.
+    scaled : ndarray of float64, shape (N,)
+        Filled with ``q_i factor_i S``; where all entries of X are one value, with the integer
+        contribution itself.
+
+    Returns
+    -------
+    int
+        The rows' contribution to the constant column.
+    """
+    rows = data.rows
+    offset = 0.0
+    if data.constant != 0.0:
+        offset = data.constant * weights[data.n_columns]
+    total = np.int64(0)
+    for i in range(first, last):
+        margin = row_margin(rows, i, weights) * data.factor[i] + offset
+        q = gradient(loss, margin, np.float64(labels[i]))
+        share = q * data.factor[i] * unit
+        scaled[i] = share if rows.values.size else np.trunc(share * np.float64(rows.constant))
+        if data.constant != 0.0:
+            total += np.int64(q * data.constant * unit)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def column_gradients(columns, scaled, first, last, totals):
+    """Set ``totals[c - first]`` to the sum of the contributions to column c, exactly."""
+    values, indices = columns.values, columns.indices
+    for c in range(first, last):
+        begin, end = np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])
+        total = np.int64(0)
+        if values.size:
+            for p in range(begin, end):
+                total += np.int64(scaled[np.uint64(indices[p])] * np.float64(values[p]))
+        else:
+            for p in range(begin, end):
+                total += np.int64(scaled[np.uint64(indices[p])])
+        totals[c - first] = total
+
+
+@njit(cache=True, nogil=True)
+def update(totals, unit, momentum, step_size, velocity, weights, averaged, averaging):
+    """Take a step along some coordinates, whose noisy gradients are `totals` in units.
+
+    Parameters
+    ----------
+    totals : ndarray of int64, shape (B,)
+        Noisy gradients.
+    unit : float
+        Units per unit of gradient.
+    momentum, step_size : float
+        beta and h.
+    velocity, weights, averaged : ndarray of float64, shape (B,)
+        Changed in place: ``m <- beta m + g``, ``w <- w - h m``, and the sum of the iterates.
+    averaging : bool
+        Whether this iterate counts.
+    """
+    inverse = 1.0 / unit
+    for k in range(totals.size):
+        velocity[k] = momentum * velocity[k] + np.float64(totals[k]) * inverse
+        weights[k] -= step_size * velocity[k]
+        if averaging:
+            averaged[k] += weights[k]

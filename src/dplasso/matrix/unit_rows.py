@@ -1,0 +1,218 @@
+"""Rows scaled to unit length, each by its own entries, with a constant entry.
+
+A record's gradient is its residual times its row, so the length of the row bounds it in L2. The
+scaling is a factor kept beside the matrix: no entry is copied.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.matrix.compressed import Compressed, compress
+from dplasso.matrix.transpose import transpose
+from dplasso.runtime.threads import Threads, even_parts
+
+# Rows stay this much shorter than 1, so that no rounding makes one longer.
+_SLACK = 2.0**-30
+# Rows whose largest entry is smaller count as empty: their factor would not be finite.
+_SMALLEST_ENTRY = 1e-290
+
+
+class UnitRows(NamedTuple):
+    """A matrix whose rows are read as unit rows.
+
+    Attributes
+    ----------
+    rows, columns : Compressed
+        X by rows and by columns, both in the same column numbers.
+    factor : ndarray of float64, shape (N,)
+        What each row's entries are multiplied by.
+    n_columns : int
+        D.
+    constant : float
+        The constant entry of every row, column D; 0 without an intercept.
+    """
+
+    rows: Compressed
+    columns: Compressed
+    factor: NDArray[np.float64]
+    n_columns: int
+    constant: float
+
+    @property
+    def n_coordinates(self) -> int:
+        """D, plus one for an intercept."""
+        return self.n_columns + int(self.constant != 0.0)
+
+
+def row_factors(
+    rows: Compressed, constant: float, norm_bound: float | None, threads: Threads
+) -> NDArray[np.float64]:
+    """Compute what each row's entries are multiplied by.
+
+    Parameters
+    ----------
+    rows : Compressed
+        X by rows.
+    constant : float
+        The constant entry, in [0, 1); the others share the rest of the unit length.
+    norm_bound : float or None
+        None scales every row to unit length. A number R scales longer rows down to R, leaves the
+        others as they are, and then divides all by R.
+    threads : Threads
+        Share the rows.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+        0 for empty rows. Each depends on its own row alone.
+    """
+    factor = np.empty(rows.indptr.size - 1)
+    longest = np.sqrt(1.0 - constant * constant) * (1.0 - _SLACK)
+    edges = even_parts(rows.indptr, threads.count)
+
+    def part(t: int) -> None:
+        _row_factors(rows, edges[t], edges[t + 1], longest, norm_bound or 0.0, factor)
+
+    threads.run(part)
+    return factor
+
+
+@njit(cache=True, nogil=True)
+def _row_factors(rows, first, last, longest, norm_bound, factor):
+    values = rows.values
+    for i in range(first, last):
+        begin, end = np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])
+        largest = abs(np.float64(rows.constant)) if end > begin else 0.0
+        if values.size:
+            for p in range(begin, end):
+                largest = max(largest, abs(np.float64(values[p])))
+        factor[i] = 0.0
+        # Not "smaller": a value that is not a number makes an empty row, not a gradient.
+        if not largest >= _SMALLEST_ENTRY or np.isinf(largest):
+            continue
+        # Relative to the largest, squares neither overflow nor vanish.
+        total = np.float64(end - begin)
+        if values.size:
+            total = 0.0
+            for p in range(begin, end):
+                part = np.float64(values[p]) / largest
+                total += part * part
+        root = np.sqrt(total)
+        if norm_bound == 0.0:
+            factor[i] = longest / root / largest
+        else:
+            factor[i] = longest / max(norm_bound, root * largest)
+
+
+def constant_entry(constant: float) -> float:
+    """Return the constant entry as it is used: as much too short as the rows are."""
+    return constant * (1.0 - _SLACK)
+
+
+@njit(cache=True, nogil=True)
+def row_margin(rows, i, weights):
+    """Return the product of a row as given with some weights, added up in the order given."""
+    total = 0.0
+    values = rows.values
+    if values.size:
+        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+            total += np.float64(values[p]) * weights[np.uint64(rows.indices[p])]
+        return total
+    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        total += weights[np.uint64(rows.indices[p])]
+    return total * np.float64(rows.constant)
+
+
+def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:
+    """Return a matrix in memory by rows and by columns; one of them is the caller's.
+
+    Parameters
+    ----------
+    X : csr or csc matrix or array, or ndarray, shape (N, D)
+        float32 or float64, finite. Never written to.
+    n_threads : int
+        Threads for the copy.
+
+    Raises
+    ------
+    DataError
+        See `dplasso.matrix.compressed.compress`.
+    """
+    matrix, by_rows = compress(X)
+    if by_rows:
+        return matrix, transpose(matrix, X.shape[1], n_threads)
+    return transpose(matrix, X.shape[0], n_threads), matrix
+
+
+def select_columns(
+    columns: Compressed, kept: NDArray[np.integer], n_rows: int, n_threads: int
+) -> tuple[Compressed, Compressed]:
+    """Return the matrix of some columns, by rows and by columns.
+
+    Parameters
+    ----------
+    columns : Compressed
+        X by columns.
+    kept : ndarray of int, shape (k,)
+        Columns, in the order that they are to have.
+    n_rows : int
+        N.
+    n_threads : int
+        Threads for the transpose.
+    """
+    spans = [slice(int(columns.indptr[j]), int(columns.indptr[j + 1])) for j in kept]
+    lengths = [span.stop - span.start for span in spans]
+    taken = Compressed(
+        np.concatenate([[0], np.cumsum(lengths)]).astype(columns.indptr.dtype),
+        np.concatenate([columns.indices[span] for span in spans]),
+        np.concatenate([columns.values[span] for span in spans])
+        if columns.values.size
+        else columns.values,
+        columns.constant,
+    )
+    return transpose(taken, n_rows, n_threads), taken
+
+
+def unit_row_margins(
+    rows: Compressed,
+    weights: NDArray[np.float64],
+    factor: NDArray[np.float64],
+    offset: float,
+    threads: Threads,
+) -> NDArray[np.float64]:
+    """Compute the margins of unit rows.
+
+    Parameters
+    ----------
+    rows : Compressed
+        X by rows; its column numbers must be known to lie inside the matrix.
+    weights : ndarray of float64, shape (D,)
+        Weights of unit rows.
+    factor : ndarray of float64, shape (N,)
+        Of `row_factors`.
+    offset : float
+        The intercept.
+    threads : Threads
+        Share the rows.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+    """
+    margins = np.empty(factor.size)
+    edges = even_parts(rows.indptr, threads.count)
+
+    def part(t: int) -> None:
+        _margins(rows, edges[t], edges[t + 1], weights, factor, offset, margins)
+
+    threads.run(part)
+    return margins
+
+
+@njit(cache=True, nogil=True)
+def _margins(rows, first, last, weights, factor, offset, margins):
+    for i in range(first, last):
+        margins[i] = row_margin(rows, i, weights) * factor[i] + offset

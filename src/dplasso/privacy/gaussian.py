@@ -1,0 +1,140 @@
+"""What Gaussian noise costs: the exact trade-off of epsilon and delta.
+
+Noise of standard deviation sigma on what one record moves by at most ``mu sigma`` (in the Euclidean
+norm) is mu-Gaussian differentially private, and so are adaptive steps whose mu_i have
+``mu^2 = sum mu_i^2``. Its curve (arXiv 1805.06530, theorem 8) is exact:
+
+    delta(epsilon) = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)
+
+It is mu^2/2-zCDP. All results lie on the private side of the exact ones: delta and epsilon are
+never too small, mu is never too large.
+"""
+
+import math
+from collections.abc import Callable
+
+from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
+
+# Relative width at which a bisection stops.
+_TOLERANCE = 1e-13
+# Relative error of the special functions used, with room to spare.
+_ERROR = 2.0**-43
+# Below this the terms lose digits; no delta is reported or met that is smaller.
+_SMALLEST = 1e-300
+
+
+def gaussian_delta(mu: float, epsilon: float) -> float:
+    """Return the delta of mu-Gaussian differential privacy at an epsilon.
+
+    Parameters
+    ----------
+    mu : float
+        Positive and finite.
+    epsilon : float
+        At least 0, finite.
+
+    Returns
+    -------
+    float
+        In (0, 1], above the exact value by some 1e-13 of the curve's first term; at least 1e-300.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range.
+    """
+    if epsilon != 0:
+        epsilon = check_positive("epsilon", epsilon)
+    return _delta(check_positive("mu", mu), float(epsilon))
+
+
+def _delta(mu: float, epsilon: float) -> float:
+    from scipy.special import erfcx
+
+    # e^epsilon Phi(-v) = phi(u) Phi(-v) / phi(v), and erfcx is that ratio without underflow.
+    half, ratio = mu / 2.0, epsilon / mu
+    u, v = ratio - half, ratio + half
+    density = math.exp(-min(u * u, 3000.0) / 2.0)
+    second = 0.5 * density * float(erfcx(v / math.sqrt(2.0)))
+    tail = 0.5 * density * float(erfcx(abs(u) / math.sqrt(2.0)))
+    first = tail if u >= 0 else 1.0 - tail
+    if first < _SMALLEST:
+        return _SMALLEST
+    # The rounding of u and v moves both terms by a factor; what is subtracted is taken smaller.
+    slack = _ERROR + 2.0**-50 * (1.0 + abs(u)) * (1.0 + v)
+    delta = first * (1.0 + slack) - second * max(0.0, 1.0 - slack)
+    return min(1.0, max(delta, _SMALLEST))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Return the epsilon of mu-Gaussian differential privacy at a delta.
+
+    Parameters
+    ----------
+    mu : float
+        Positive and finite.
+    delta : float
+        In [1e-300, 1).
+
+    Returns
+    -------
+    float
+        With ``gaussian_delta(mu, epsilon) <= delta``, to a relative 1e-13 the smallest; 0 where
+        that is enough.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range.
+    """
+    mu, delta = check_positive("mu", mu), _check_delta(delta)
+    if _delta(mu, 0.0) <= delta:
+        return 0.0
+    _, enough = _bracket(lambda epsilon: _delta(mu, epsilon) > delta, mu)
+    return enough
+
+
+def calibrate_mu(epsilon: float, delta: float) -> float:
+    """Return the largest mu that stays within (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon : float
+        The total to stay within, positive and finite.
+    delta : float
+        In [1e-300, 1).
+
+    Returns
+    -------
+    float
+        mu with ``gaussian_delta(mu, epsilon) <= delta``, to a relative 1e-13 the largest.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range.
+    """
+    epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), _check_delta(delta)
+    private, _ = _bracket(lambda mu: _delta(mu, epsilon) <= delta, min(epsilon, 1.0))
+    return private
+
+
+def _check_delta(delta: float) -> float:
+    if check_delta(delta) < _SMALLEST:
+        raise ValueError(f"delta must be at least {_SMALLEST:g}, got {delta!r}.")
+    return float(delta)
+
+
+def _bracket(holds: Callable[[float], bool], start: float) -> tuple[float, float]:
+    """Return the last value for which something holds and the first for which it does not."""
+    low = high = start
+    while not holds(low):
+        low, high = low / 2.0, low
+    while holds(high):
+        low, high = high, high * 2.0
+    while high - low > _TOLERANCE * high:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high

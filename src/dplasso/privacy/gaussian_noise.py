@@ -1,0 +1,311 @@
+"""Integer Gaussian noise: floored real Gaussian variates, drawn without floating-point bias.
+
+``floor(n + g) = n + floor(g)`` for an integer n, so adding ``floor(g)`` to an exact integer sum is
+a function of the real Gaussian mechanism's output and inherits its guarantee (DESIGN.md, section
+5).
+
+A variate is drawn by an integer ziggurat. Under the curve ``f(x) = exp(-(x + 1/2)^2 / (2 s^2))``
+lie 256 rectangles of exactly the same area: rectangle i is `widths[i]` integers wide and reaches
+from height `heights[i]` to ``heights[i + 1]``, with heights that follow from area and widths, so
+that no rounding enters. One 64-bit word chooses rectangle, sign and integer, exactly uniformly (a
+word that would bias the choice is thrown away). An integer that lies under the curve over the whole
+height of the rectangle is taken at once; for the others a second word is compared with f, and where
+double precision cannot settle the comparison, it is settled with more words and `decimal`.
+
+What remains is the difference between f and the mass of a unit cell, a relative
+``|x^2 / s^2 - 1| / (24 s^2)``, and the tail beyond `TAIL` standard deviations: `noise_error`.
+"""
+
+import math
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.privacy.randomness import WordBuffer, refill
+
+LAYERS = 256
+# Standard deviations beyond which no mass is drawn.
+TAIL = 16
+# A standard deviation spans at least 2^10 of the blocks of integers that a rectangle is made of.
+_BLOCKS_BITS = 10
+# Comparisons nearer than this are settled exactly.
+AMBIGUOUS = 2.0**-44
+# In units: below, the noise is too coarse for its error to be small; above, words are too short.
+SMALLEST_SCALE, LARGEST_SCALE = 2.0**24, 2.0**46
+
+
+class NoiseTable(NamedTuple):
+    """The ziggurat of one standard deviation.
+
+    Attributes
+    ----------
+    scale : float
+        Standard deviation s, in units.
+    low_bits : int
+        The low bits of an integer that are uniform by themselves.
+    blocks : ndarray of uint64, shape (256,)
+        Widths of the rectangles, in blocks of ``2**low_bits`` integers.
+    whole : ndarray of int64, shape (256,)
+        Integers below are under the curve over the whole height of the rectangle.
+    heights : ndarray of float64, shape (257,)
+        Where the rectangles begin and end, rounded; the exact ones follow from `area`.
+    area : float
+        Area of every rectangle, exact as a double.
+    """
+
+    scale: float
+    low_bits: int
+    blocks: NDArray[np.uint64]
+    whole: NDArray[np.int64]
+    heights: NDArray[np.float64]
+    area: float
+
+
+def noise_table(scale: float) -> NoiseTable:
+    """Build the ziggurat of a standard deviation.
+
+    Parameters
+    ----------
+    scale : float
+        In units, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
+
+    Returns
+    -------
+    NoiseTable
+
+    Raises
+    ------
+    ValueError
+        If it is out of range.
+    """
+    if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
+        raise ValueError(
+            f"a standard deviation must be {SMALLEST_SCALE:g} to {LARGEST_SCALE:g} units, "
+            f"got {scale!r}"
+        )
+    low_bits = math.floor(math.log2(scale)) - _BLOCKS_BITS
+    # The least area whose rectangles reach the top of the curve, to a few digits.
+    low, high = 0.9 * _area_of_curve(scale) / LAYERS, 1.2 * _area_of_curve(scale) / LAYERS
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        if _widths(scale, low_bits, middle) is None:
+            low = middle
+        else:
+            high = middle
+    blocks = _widths(scale, low_bits, high)
+    assert blocks is not None
+    heights = _exact_heights(blocks, low_bits, high)
+    whole = np.zeros(LAYERS, dtype=np.int64)
+    for i in range(LAYERS):
+        top = float(heights[i + 1]) * (1.0 + 1e-12)
+        if top < 1.0:
+            # Below: f at the far end of the cell is above the top, by more than any rounding.
+            whole[i] = max(0, math.floor(scale * math.sqrt(-2.0 * math.log(top))) - 2)
+    return NoiseTable(
+        float(scale),
+        low_bits,
+        np.array(blocks, dtype=np.uint64),
+        whole,
+        np.array([float(height) for height in heights]),
+        float(high),
+    )
+
+
+def _area_of_curve(scale: float) -> float:
+    return scale * math.sqrt(math.pi / 2.0)
+
+
+def _widths(scale: float, low_bits: int, area: float) -> list[int] | None:
+    """Return the widths of rectangles of this area in blocks; None if they end below the top."""
+    width = math.ceil(TAIL * scale / 2**low_bits)
+    blocks, height = [], 0.0
+    for _ in range(LAYERS):
+        blocks.append(width)
+        height += area / (width * 2.0**low_bits)
+        # Where the curve is this high, and a little beyond: every point under it is covered.
+        edge = scale * math.sqrt(max(0.0, -2.0 * math.log(min(1.0, height * (1.0 - 1e-12)))))
+        width = math.floor(edge / 2**low_bits) + 1
+    return blocks if height >= 1.0 + 1e-9 else None
+
+
+def _exact_heights(blocks: list[int], low_bits: int, area: float) -> list[Fraction]:
+    heights = [Fraction(0)]
+    for width in blocks:
+        heights.append(heights[-1] + Fraction(area) / (width << low_bits))
+    return heights
+
+
+def noise_error(scale: float) -> float:
+    """Bound the total variation between a draw and a floored real Gaussian variate.
+
+    Parameters
+    ----------
+    scale : float
+        Standard deviation in units.
+
+    Returns
+    -------
+    float
+        Cells: half of ``E|g^2 - 1| / (24 s^2)``, with ``E|g^2 - 1| < 1``; and twice the tail.
+    """
+    return 1.0 / (24.0 * scale * scale) + 2.0 * math.erfc(TAIL / math.sqrt(2.0))
+
+
+@njit(cache=True, nogil=True)
+def add_noise(table, buffer, totals, ambiguous, unsettled):
+    """Add a variate to each of some integers.
+
+    Parameters
+    ----------
+    table : NoiseTable
+        The ziggurat.
+    buffer : WordBuffer
+        Random words.
+    totals : ndarray of int64
+        Changed in place.
+    ambiguous : float
+        `AMBIGUOUS`; a test may force more.
+    unsettled : ndarray of int64, shape (U, 4)
+        Filled with comparisons left open: place in `totals`, rectangle, candidate, and the word
+        that was compared. Nothing is added there.
+
+    Returns
+    -------
+    int
+        How many were left open; more than U, if there was no room for all.
+    """
+    low_bits = np.uint64(table.low_bits)
+    low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
+    high_bits = np.uint64(64 - 9) - low_bits
+    high_mask = (np.uint64(1) << high_bits) - np.uint64(1)
+    blocks, whole, heights = table.blocks, table.whole, table.heights
+    inverse = 1.0 / table.scale
+    words = buffer.words
+    position = buffer.position[0]
+    count = 0
+    k = 0
+    while k < totals.size:
+        # Before the candidate is known: a word is never thrown away for what it chose.
+        if position + 2 > words.size:
+            refill(buffer)
+            position = 0
+        word = words[position]
+        position += 1
+        layer = np.int64(word & np.uint64(255))
+        width = blocks[layer]
+        low = (word >> np.uint64(9)) & low_mask
+        product = (word >> (np.uint64(9) + low_bits)) * width
+        # Lemire, arXiv 1805.10941: each block has equally many multiples once these are left out.
+        if (product & high_mask) < width and (
+            (product & high_mask) < (high_mask + np.uint64(1)) % width
+        ):
+            continue
+        magnitude = np.int64(((product >> high_bits) << low_bits) | low)
+        value = -magnitude - 1 if (word >> np.uint64(8)) & np.uint64(1) else magnitude
+        if magnitude >= whole[layer]:
+            part = np.float64(words[position]) * 5.421010862427522e-20
+            position += 1
+            bottom = heights[layer]
+            height = bottom + part * (heights[layer + 1] - bottom)
+            x = (np.float64(magnitude) + 0.5) * inverse
+            above_curve = height - np.exp(-0.5 * x * x)
+            if abs(above_curve) < ambiguous:
+                if count < unsettled.shape[0]:
+                    unsettled[count, 0] = k
+                    unsettled[count, 1] = layer
+                    unsettled[count, 2] = value
+                    unsettled[count, 3] = np.int64(words[position - 1])
+                count += 1
+                k += 1
+                continue
+            if above_curve > 0.0:
+                continue
+        totals[k] += value
+        k += 1
+    buffer.position[0] = position
+    return count
+
+
+@njit(cache=True, nogil=True)
+def next_word(buffer):
+    """Draw one word from a buffer."""
+    if buffer.position[0] == buffer.words.size:
+        refill(buffer)
+    buffer.position[0] += 1
+    return buffer.words[buffer.position[0] - 1]
+
+
+def noisy(
+    table: NoiseTable,
+    buffer: WordBuffer,
+    totals: NDArray[np.int64],
+    ambiguous: float = AMBIGUOUS,
+) -> None:
+    """Add a variate to each of some integers, every comparison settled.
+
+    Parameters
+    ----------
+    table : NoiseTable
+        The ziggurat.
+    buffer : WordBuffer
+        Random words.
+    totals : ndarray of int64
+        Changed in place.
+    ambiguous : float, default=AMBIGUOUS
+        Comparisons nearer than this are settled exactly; a test may force more.
+    """
+    unsettled = np.zeros((16 + (totals.size if ambiguous > AMBIGUOUS else 0), 4), dtype=np.int64)
+    count = add_noise(table, buffer, totals, ambiguous, unsettled)
+    assert count <= unsettled.shape[0], "a comparison is left open once in 2^40"
+    for place, layer, value, word in unsettled[:count].tolist():
+        words = [word % 2**64, int(next_word(buffer)), int(next_word(buffer))]
+        if settle(table, value, layer, words):
+            totals[place] += value
+        else:
+            noisy(table, buffer, totals[place : place + 1], ambiguous)
+
+
+def settle(table: NoiseTable, value: int, layer: int, words: list[int]) -> bool:
+    """Decide a comparison that double precision left open.
+
+    Parameters
+    ----------
+    table : NoiseTable
+        The ziggurat.
+    value, layer : int
+        The candidate and its rectangle.
+    words : list of int
+        The 64-bit words of its height, most significant first: the one that was compared, and
+        fresh ones.
+
+    Returns
+    -------
+    bool
+        Whether the candidate lies under the curve.
+
+    Raises
+    ------
+    ValueError
+        If the words do not settle it either (with two fresh ones: never in practice).
+    """
+    magnitude = value if value >= 0 else -value - 1
+    heights = _exact_heights([int(b) for b in table.blocks], table.low_bits, table.area)
+    step = heights[layer + 1] - heights[layer]
+    read = sum(word << (64 * (len(words) - 1 - k)) for k, word in enumerate(words))
+    lowest = heights[layer] + step * Fraction(read, 1 << (64 * len(words)))
+    highest = heights[layer] + step * Fraction(read + 1, 1 << (64 * len(words)))
+    exponent = Fraction(2 * magnitude + 1, 2) ** 2 / (2 * Fraction(table.scale) ** 2)
+    with localcontext() as context:
+        context.prec = 90
+        curve = (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+        slack = Decimal(10) ** -80
+        below, above = Fraction(curve - slack), Fraction(curve + slack)
+    if highest <= below:
+        return True
+    if lowest >= above:
+        return False
+    raise ValueError("the words of a comparison do not settle it")

@@ -1,0 +1,185 @@
+"""Gaussian noise on gradients bounded in L2: what a whole run costs, exactly.
+
+T gradients with noise of standard deviation ``sensitivity * sqrt(T) / mu`` are mu-GDP together,
+whatever was chosen between them (arXiv 1905.02383); runs with shares of ``mu^2`` add up to it. The
+curve of `dplasso.privacy.gaussian` turns mu into (epsilon, delta).
+
+Rounding
+--------
+The noise is a floored real Gaussian but for two things (`dplasso.privacy.gaussian_noise`). The mass
+of every integer is off by a factor of at most ``1 + z``, ``z = TAIL^2 / (24 s^2)``, with s the
+standard deviation in units: over n draws, on both data sets, log-ratios of probabilities move by at
+most ``2 n z``, which is withheld from epsilon. And no mass lies beyond `TAIL` standard deviations:
+that much total variation, times ``1 + exp(epsilon)``, is charged to delta for every draw, as for
+the vertices.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
+from dplasso.privacy.gaussian_noise import TAIL
+from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
+
+# Relative part of mu withheld, so that the last drop of a ledger's budget can be spent.
+_MU_MARGIN = 2.0**-40
+# The tail's charge grows with exp(epsilon): no fit spends more than this.
+LARGEST_EPSILON = 60.0
+# Standard deviations in units are larger: one gradient at the largest epsilon has 2^29.1.
+LEAST_SCALE = 2.0**29
+
+
+@dataclass(frozen=True)
+class GaussianSteps:
+    """Full-batch gradients with Gaussian noise; made of public parameters alone.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee asked for.
+    n_iter : int
+        Number of gradients T, over all runs of the fit.
+    neighbors : {"add-remove", "replace-one"}
+        The neighbour relation.
+    residual_bound : float
+        Bound C on the magnitude of a residual; rows have L2 norm at most 1.
+    rows_per_person : int
+        Rows of one person, at most, that may change between neighbours.
+    mu : float
+        Gaussian differential privacy of everything together; infinite without privacy.
+    epsilon_spent : float
+        What the curve gives for `mu`, with what rounding may use up; at most `epsilon`.
+    sampling_delta : float
+        The part of `delta` set aside for the tails that are not drawn.
+    ratio_error : float
+        What rounding can add to a log-ratio of probabilities.
+    """
+
+    epsilon: float
+    delta: float
+    n_iter: int
+    neighbors: str
+    residual_bound: float
+    rows_per_person: int
+    mu: float
+    epsilon_spent: float
+    sampling_delta: float
+    ratio_error: float
+
+    eps0 = 0.0
+    feature_bound = 1.0
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name: "gaussian", or "none" without privacy."""
+        return "gaussian" if math.isfinite(self.mu) else "none"
+
+    @property
+    def sensitivity(self) -> float:
+        """How far the summed gradient can move between neighbours, in L2."""
+        return l2_sensitivity(self.residual_bound, self.neighbors, self.rows_per_person)
+
+    @property
+    def count_sensitivity(self) -> int:
+        """How far the number of records can move between neighbours."""
+        return self.rows_per_person if self.neighbors == "add-remove" else 0
+
+    @property
+    def rho(self) -> float:
+        """The zCDP of the whole fit, with room for `ratio_error` at every Renyi order from 1.01."""
+        return self.mu * self.mu / 2.0 + 200.0 * self.ratio_error
+
+    def event(self) -> Any:
+        """Return the whole fit as an event of ``dp-accounting``."""
+        from dp_accounting import GaussianDpEvent
+
+        return GaussianDpEvent(noise_multiplier=1.0 / self.mu)
+
+
+def l2_sensitivity(residual_bound: float, neighbors: str, rows_per_person: int = 1) -> float:
+    """Return how far the summed gradient can move between neighbours, in L2.
+
+    A record's share is its residual, at most C in size, times its row, at most 1 long.
+
+    Parameters
+    ----------
+    residual_bound : float
+        Bound C on the magnitude of a residual.
+    neighbors : {"add-remove", "replace-one"}
+        The neighbour relation.
+    rows_per_person : int, default=1
+        Rows that may change together.
+
+    Returns
+    -------
+    float
+        m C or 2 m C.
+    """
+    moved = residual_bound * rows_per_person
+    return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved
+
+
+def build_gaussian(
+    *,
+    epsilon: float,
+    delta: float,
+    n_iter: int,
+    n_coordinates: int,
+    neighbors: str = "add-remove",
+    residual_bound: float = 0.5,
+    rows_per_person: int = 1,
+) -> GaussianSteps:
+    """Choose mu from public parameters.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total privacy loss to stay within; infinity for no noise. No more than `LARGEST_EPSILON` is
+        spent.
+    delta : float
+        In (0, 1).
+    n_iter : int
+        Number of gradients T.
+    n_coordinates : int
+        Coordinates of a gradient: they say how many variates are drawn.
+    neighbors, residual_bound, rows_per_person
+        As in `GaussianSteps`.
+
+    Returns
+    -------
+    GaussianSteps
+        With ``epsilon_spent <= epsilon``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range, or `delta` too small for the draws.
+    """
+    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
+    mu = spent = math.inf
+    sampling = ratio = 0.0
+    if math.isfinite(epsilon):
+        aim = min(epsilon, LARGEST_EPSILON)
+        draws = float(n_iter) * float(n_coordinates)
+        ratio = 2.0 * draws * TAIL * TAIL / (24.0 * LEAST_SCALE * LEAST_SCALE)
+        sampling = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(aim))
+        if not (sampling < delta / 2.0 and ratio < aim / 100.0):
+            raise ValueError(
+                f"epsilon={epsilon:g} or delta={delta:g} is too small to cover the rounding of "
+                f"{draws:.3g} random draws"
+            )
+        mu = calibrate_mu(aim - ratio, delta - sampling) * (1.0 - _MU_MARGIN)
+        spent = min(aim, gaussian_epsilon(mu, delta - sampling) + ratio)
+    return GaussianSteps(
+        epsilon=epsilon,
+        delta=delta,
+        n_iter=n_iter,
+        neighbors=check_neighbors(neighbors),
+        residual_bound=residual_bound,
+        rows_per_person=rows_per_person,
+        mu=mu,
+        epsilon_spent=spent,
+        sampling_delta=sampling,
+        ratio_error=ratio,
+    )

@@ -1,0 +1,131 @@
+"""A privacy statement in plain words."""
+
+import math
+from decimal import ROUND_UP, Context
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dplasso.privacy.statement import PrivacyStatement
+
+FROM_SYSTEM = "operating system"
+SEEDED = "seeded"
+NOT_RANDOM = "none"
+CLASSES_DECLARED = "declared"
+CLASSES_FROM_Y = "taken from y, treated as public"
+COUNT_UNUSED = "not used"
+COUNT_PUBLIC = "given as public"
+COUNT_PRIVATE = "counted privately"
+
+
+def rounded_up(value: float, digits: int = 4) -> str:
+    """Write a privacy loss or a delta in a few digits, never as less than it is.
+
+    Parameters
+    ----------
+    value : float
+        At least 0; may be infinite.
+    digits : int, default=4
+        Significant digits.
+
+    Returns
+    -------
+    str
+        As the format ``g`` writes it. A part in 10^12 is forgiven, so that 0.1 stays 0.1.
+    """
+    if math.isinf(value):
+        return "inf"
+    # Values that print exactly, 0.1 say, must not be pushed up by their own rounding, and what
+    # the accountant misses of the epsilon asked for by a billionth is not worth five digits.
+    up = Context(prec=digits, rounding=ROUND_UP).create_decimal(value * (1 - 1e-12))
+    return f"{float(up):.{digits}g}"
+
+
+def _unit(statement: "PrivacyStatement") -> str:
+    what, verb = "any one record", "were"
+    if statement.rows_per_person > 1:
+        what = f"any {statement.rows_per_person} records of one person"
+    if statement.neighbors == "add-remove":
+        return f"{what} {verb} added or removed"
+    return (
+        f"{what} {verb} replaced by any others"
+        if statement.rows_per_person > 1
+        else (f"{what} {verb} replaced by any other")
+    )
+
+
+def _protected(statement: "PrivacyStatement") -> str:
+    if statement.rows_per_person == 1:
+        return "each single record (one row of the training data)."
+    return (
+        f"each person, with up to {statement.rows_per_person:,} rows of the training data, "
+        "provided that nobody has more."
+    )
+
+
+def _several_rows(statement: "PrivacyStatement") -> str:
+    if statement.rows_per_person == 1:
+        return "A person with several rows is protected less than a person with one."
+    return "A person with more rows is protected less."
+
+
+def guarantee(statement: "PrivacyStatement") -> list[str]:
+    """Word the first paragraphs: what is protected and how strongly, or why nothing is."""
+    if not statement.is_private:
+        return [
+            "NOT differentially private: " + "; and ".join(statement.reasons) + ".",
+            "Treat this model like the records it was trained on.",
+        ]
+    epsilon, delta = rounded_up(statement.epsilon), rounded_up(statement.delta)
+    factor = ""
+    if statement.epsilon < 20:
+        factor = f" = {rounded_up(math.exp(statement.epsilon))}"
+    return [
+        f"Differentially private with epsilon = {epsilon} and delta = {delta}.",
+        f"What is protected: {_protected(statement)} "
+        f"If {_unit(statement)}, the probability of any outcome, and so of anything anyone could "
+        f"conclude from the model, would be at most e^epsilon{factor} times as large, plus "
+        f"delta = {delta}; and the same the other way round. This holds whatever else is known "
+        f"about the other records. {_several_rows(statement)}",
+        f"How: {_steps(statement)}. Added up by: "
+        f"{statement.accountant}. Of delta, {statement.sampling_delta:.2g} covers the rounding of "
+        "the random draws. Random numbers: a cryptographic generator keyed by the operating "
+        "system.",
+    ]
+
+
+def _steps(statement: "PrivacyStatement") -> str:
+    if statement.mechanism == "gaussian":
+        counted = ""
+        if statement.records == COUNT_PRIVATE:
+            counted = ", and a noisy count of the records"
+        return (
+            f"{statement.steps:,} gradients over all records, each with Gaussian noise{counted} "
+            f"(together {rounded_up(statement.mu)}-GDP)"
+        )
+    return (
+        f"{statement.steps:,} steps, each a random choice by the exponential mechanism (a step is "
+        f"bounded range with eps0 = {statement.eps0:.4g})"
+    )
+
+
+def assumptions(statement: "PrivacyStatement") -> str:
+    """Word the last paragraph: what the statement takes as known to everybody."""
+    labels = "the two class labels"
+    if statement.classes == CLASSES_FROM_Y:
+        labels += " (they were taken from the data)"
+    if not statement.is_private:
+        return (
+            f"Settings: {statement.steps:,} steps, mechanism {statement.mechanism!r}, "
+            f"randomness {statement.randomness!r}, feature_bound {statement.feature_bound:g}."
+        )
+    bound = f"feature_bound ({statement.feature_bound:g}; larger entries were clipped to it), "
+    if statement.mechanism == "gaussian":
+        bound = ""
+    if statement.records == COUNT_PUBLIC:
+        bound += "the number of records, "
+    return (
+        "Taken as public, and not protected: the number and meaning of the columns, "
+        f"{labels}, {bound}and all other settings. Settings tuned on the same records, and "
+        "other releases from them, cost privacy that is not counted here. Covered is the model "
+        "with this statement, not logs, error messages, running times or test scores."
+    )

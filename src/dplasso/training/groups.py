@@ -1,0 +1,78 @@
+"""Several rows of one person: at most so many of them enter a fit."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dplasso.data.store import Store
+from dplasso.errors import DataError
+from dplasso.training.inputs import Inputs
+
+
+def limit_rows(inputs: Inputs, groups: ArrayLike, rows_per_person: int) -> Inputs:
+    """Leave out of the records all but the first rows of each person.
+
+    Parameters
+    ----------
+    inputs : Inputs
+        Records in memory.
+    groups : array-like, shape (N,)
+        Whose row each is.
+    rows_per_person : int
+        The limit.
+
+    Returns
+    -------
+    Inputs
+
+    Raises
+    ------
+    DataError
+        If there is not one group for each row, or the records are a store.
+    """
+    if isinstance(inputs.X, Store):
+        raise DataError(
+            "a store takes no groups: leave out rows beyond the limit when it is converted"
+        )
+    within = rows_within_limit(groups, inputs.y.size, rows_per_person)
+    return replace(inputs, X=inputs.X[within], y=inputs.y[within])
+
+
+def rows_within_limit(groups: ArrayLike, n_rows: int, rows_per_person: int) -> NDArray[np.bool_]:
+    """Choose the rows that enter: of each person, the first `rows_per_person`.
+
+    Which rows of a person enter depends on that person's rows alone.
+
+    Parameters
+    ----------
+    groups : array-like, shape (N,)
+        Whose row each is; any values that can be compared for equality.
+    n_rows : int
+        N.
+    rows_per_person : int
+        The limit.
+
+    Returns
+    -------
+    ndarray of bool, shape (N,)
+
+    Raises
+    ------
+    DataError
+        If there is not one entry for each row.
+    """
+    people: NDArray[Any] = np.asarray(groups)
+    if people.shape != (n_rows,):
+        raise DataError(
+            f"groups has the shape {people.shape}; one entry for each of {n_rows:,} rows is needed"
+        )
+    _, number = np.unique(people, return_inverse=True)
+    order = np.argsort(number, kind="stable")
+    ordered = number[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    place = np.arange(n_rows) - np.repeat(first, np.diff(np.append(first, n_rows)))
+    within = np.zeros(n_rows, dtype=bool)
+    within[order] = place < rows_per_person
+    return within
