@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.release import NoisyWeights
+from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
 from dplasso.gradient_descent.schedule import KAPPA, Schedule, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent
 from dplasso.matrix.compressed import Compressed
@@ -98,6 +98,14 @@ class GradientState:
     columns: NDArray[np.int64]
     numbers: NDArray[np.float64]
 
+    def __post_init__(self) -> None:
+        check_ascending(self.columns, self.n_features)
+        sizes = (self.weights.shape, self.velocity.shape, self.averaged.shape)
+        if len(set(sizes)) > 1 or self.numbers.shape != (3,) or self.done < 0:
+            raise ValueError("the arrays of its state do not fit together")
+        if not all(np.isfinite(array).all() for array in self.arrays().values()):
+            raise ValueError("a number of its state is not finite")
+
     def __len__(self) -> int:
         return self.done
 
@@ -109,10 +117,7 @@ class GradientState:
         """Return whether two runs can be one: the same state where they are as far."""
         if not isinstance(other, GradientState) or self.done != other.done:
             return True
-        return all(
-            np.array_equal(mine, others)
-            for mine, others in zip(self.arrays().values(), other.arrays().values(), strict=True)
-        )
+        return same_arrays(self.arrays(), other.arrays())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
@@ -339,12 +344,24 @@ class GradientRun:
         self._solver = self._run(restricted, self._refit_schedule(), start)
 
     def _go_on(self, state: GradientState) -> None:
-        """Take up an interrupted fit where it was."""
+        """Take up an interrupted fit where it was.
+
+        Raises
+        ------
+        ValueError
+            If the state is not one of this plan: going on would take more than was paid for.
+        """
+        n_kept = int(self._plan.max_weights or 0) if state.done > self._plan.n_choice else 0
         self.skipped, self._kept, self._numbers = state.done, state.columns, state.numbers.copy()
         if self._kept.size:
             self._solver = self._run(self._restricted(), self._refit_schedule(), None)
         else:
             self._solver = self._run(self._data, self._choice_schedule(), None)
+        if self._kept.size != n_kept or self._solver.weights.shape != state.weights.shape:
+            raise ValueError(
+                f"a state after {state.done} gradients with {self._kept.size} columns of "
+                f"{state.weights.size} weights is not one of this fit"
+            )
         self._solver.weights[:] = state.weights
         self._solver.velocity[:] = state.velocity
         self._solver.averaged[:] = state.averaged
