@@ -14,6 +14,7 @@ from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same
 from dplasso.gradient_descent.schedule import KAPPA, Schedule, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent
 from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors, select_columns
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps
@@ -81,7 +82,7 @@ class GradientState:
     n_features : int
         D.
     weights, velocity, averaged : ndarray of float64
-        Of the run that is under way, in internal order.
+        Of the run that is under way.
     columns : ndarray of int64
         Columns of a refit; empty before.
     numbers : ndarray of float64, shape (3,)
@@ -192,8 +193,8 @@ class GradientRun:
         The budget.
     rows, columns : Compressed
         X both ways, in the same column numbers.
-    original : ndarray of int or None
-        Original numbers of the columns; None if they are as given.
+    numbering : Numbering
+        Of the columns.
     loss : Logistic
         The loss.
     labels : ndarray of int8, shape (N,)
@@ -220,7 +221,7 @@ class GradientRun:
         mechanism: GaussianSteps,
         rows: Compressed,
         columns: Compressed,
-        original: NDArray[np.integer] | None,
+        numbering: Numbering,
         loss: Any,
         labels: NDArray[np.int8],
         stream: RandomStream,
@@ -230,7 +231,7 @@ class GradientRun:
     ) -> None:
         self.n_steps, self.skipped = plan.n_steps, 0
         self._plan, self._mechanism, self._columns = plan, mechanism, columns
-        self._original, self._loss, self._labels = original, loss, labels
+        self._numbering, self._loss, self._labels = numbering, loss, labels
         self._stream, self._threads = stream, threads
         constant = CONSTANT if plan.fit_intercept else 0.0
         self._data = UnitRows(
@@ -318,12 +319,15 @@ class GradientRun:
             self._stream,
             threads=self._threads,
             start=start,
+            numbering=AS_GIVEN if data is not self._data else self._numbering,
         )
 
     def _restricted(self) -> UnitRows:
         """Return the rows of the kept columns, made unit rows again."""
         plan, data, threads = self._plan, self._data, self._threads
-        rows, columns = select_columns(self._columns, self._kept, self._labels.size, threads.count)
+        internal = self._numbering.internal
+        chosen = internal[self._kept] if internal.size else self._kept
+        rows, columns = select_columns(self._columns, chosen, self._labels.size, threads.count)
         constant = CONSTANT if plan.fit_intercept else 0.0
         factor = row_factors(rows, constant, plan.norm_bound, threads)
         return UnitRows(rows, columns, factor, self._kept.size, data.constant)
@@ -376,14 +380,6 @@ class GradientRun:
         if self._plan.max_weights == "significant":
             columns = np.flatnonzero(np.abs(weights) > SIGNIFICANT * weight_error)
             weights = weights[columns]
-        if self._original is not None:
-            original = self._original[: data.n_columns].astype(np.int64)
-            if self._plan.max_weights is None and not columns.size:
-                weights = weights[np.argsort(original)]
-            else:
-                columns = original[columns]
-                order = np.argsort(columns)
-                weights, columns = weights[order], columns[order]
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=data.n_columns,
