@@ -177,7 +177,8 @@ def noisy_sum(total: int, sensitivity: float, mu: float, stream: RandomStream) -
     scale, coarser = sensitivity / mu * 2.0**32, 0
     while scale > LARGEST_SCALE:
         scale, coarser = scale / 2.0, coarser + 1
-    value = np.array([total >> coarser], dtype=np.int64)
+    # Beyond 2^32 nobody makes up a unit, and a sum that were rounded could still move by one.
+    value = np.array([total >> coarser if coarser <= 32 else 0], dtype=np.int64)
     noisy(noise_table(scale), word_buffers(stream, 1)[0], value)
     return float(value[0]) * 2.0 ** (coarser - 32)
 
@@ -376,7 +377,10 @@ class GradientRun:
         n_columns = self._kept.size or data.n_columns
         weights, columns = averaged[:n_columns], self._kept
         constant = averaged[n_columns] if data.constant else 0.0
-        weight_error = math.hypot(error, self._numbers[2])
+        weight_error, constant_error = math.hypot(error, self._numbers[2]), error
+        if self._kept.size:
+            # The refit began with the whole constant of the first run.
+            constant_error = math.hypot(error, self._choice_schedule().standard_error)
         if self._plan.max_weights == "significant":
             columns = np.flatnonzero(np.abs(weights) > SIGNIFICANT * weight_error)
             weights = weights[columns]
@@ -387,7 +391,7 @@ class GradientRun:
             weights=np.ascontiguousarray(weights),
             intercept=float(constant * data.constant),
             standard_error=weight_error,
-            intercept_error=error * data.constant,
+            intercept_error=constant_error * data.constant,
         )
 
 
