@@ -6,14 +6,15 @@ The budget is divided by shares of ``mu^2``, which add up exactly (DESIGN.md, se
 import math
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
+from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent
+from dplasso.gradient_descent.state import GradientState
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors, select_columns
@@ -118,87 +119,6 @@ def plan_stages(n_steps: int | None, max_weights: int | None, n_features: int) -
         Stage(length, share / total, kappa, _CUT_MOMENTUM, size)
         for length, (_, share, kappa), size in zip(lengths, cuts, columns, strict=True)
     )
-
-
-@dataclass(frozen=True)
-class GradientState:
-    """A fit between two gradients: functions of the noisy gradients so far, so released with them.
-
-    Attributes
-    ----------
-    done : int
-        Gradients so far.
-    n_features : int
-        D.
-    weights, velocity, averaged : ndarray of float64
-        Of the run that is under way.
-    columns : ndarray of int64
-        Columns of a later run; empty in the first.
-    numbers : ndarray of float64, shape (2,)
-        The count, and the standard error of the starting weights.
-    """
-
-    kind: ClassVar[str] = "gradient state"
-
-    done: int
-    n_features: int
-    weights: NDArray[np.float64]
-    velocity: NDArray[np.float64]
-    averaged: NDArray[np.float64]
-    columns: NDArray[np.int64]
-    numbers: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        check_ascending(self.columns, self.n_features)
-        sizes = (self.weights.shape, self.velocity.shape, self.averaged.shape)
-        if len(set(sizes)) > 1 or self.numbers.shape != (2,) or self.done < 0:
-            raise ValueError("the arrays of its state do not fit together")
-        if not all(np.isfinite(array).all() for array in self.arrays().values()):
-            raise ValueError("a number of its state is not finite")
-
-    def __len__(self) -> int:
-        return self.done
-
-    def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
-        """Raise: a fit that is not complete has no model."""
-        raise ValueError("a fit that is not complete has no model")
-
-    def agrees_with(self, other: Any) -> bool:
-        """Return whether two runs can be one: the same state where they are as far."""
-        if not isinstance(other, GradientState) or self.done != other.done:
-            return True
-        return same_arrays(self.arrays(), other.arrays())
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a file has to hold of it."""
-        return {
-            "weights": self.weights,
-            "velocity": self.velocity,
-            "averaged": self.averaged,
-            "columns": self.columns,
-            "numbers": np.concatenate([[float(self.done)], self.numbers]),
-        }
-
-
-def gradient_state_from(arrays: dict[str, NDArray[Any]], n_features: int) -> GradientState:
-    """Rebuild a state from what a file holds."""
-    numbers = arrays["numbers"].astype(np.float64)
-    return GradientState(
-        done=int(numbers[0]),
-        n_features=n_features,
-        weights=arrays["weights"].astype(np.float64),
-        velocity=arrays["velocity"].astype(np.float64),
-        averaged=arrays["averaged"].astype(np.float64),
-        columns=arrays["columns"].astype(np.int64),
-        numbers=numbers[1:],
-    )
-
-
-def empty_state(n_features: int) -> GradientState:
-    """Return the state of a fit before its first gradient."""
-    nothing = np.zeros(0)
-    no_columns = np.zeros(0, dtype=np.int64)
-    return GradientState(0, n_features, nothing, nothing, nothing, no_columns, np.zeros(2))
 
 
 def noisy_count(count: int, sensitivity: int, mu: float, stream: RandomStream) -> float:
