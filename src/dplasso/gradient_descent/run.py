@@ -11,10 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.release import NoisyWeights
+from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent
 from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors, select_columns
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps
@@ -130,7 +131,7 @@ class GradientState:
     n_features : int
         D.
     weights, velocity, averaged : ndarray of float64
-        Of the run that is under way, in internal order.
+        Of the run that is under way.
     columns : ndarray of int64
         Columns of a later run; empty in the first.
     numbers : ndarray of float64, shape (2,)
@@ -147,6 +148,14 @@ class GradientState:
     columns: NDArray[np.int64]
     numbers: NDArray[np.float64]
 
+    def __post_init__(self) -> None:
+        check_ascending(self.columns, self.n_features)
+        sizes = (self.weights.shape, self.velocity.shape, self.averaged.shape)
+        if len(set(sizes)) > 1 or self.numbers.shape != (2,) or self.done < 0:
+            raise ValueError("the arrays of its state do not fit together")
+        if not all(np.isfinite(array).all() for array in self.arrays().values()):
+            raise ValueError("a number of its state is not finite")
+
     def __len__(self) -> int:
         return self.done
 
@@ -158,10 +167,7 @@ class GradientState:
         """Return whether two runs can be one: the same state where they are as far."""
         if not isinstance(other, GradientState) or self.done != other.done:
             return True
-        return all(
-            np.array_equal(mine, others)
-            for mine, others in zip(self.arrays().values(), other.arrays().values(), strict=True)
-        )
+        return same_arrays(self.arrays(), other.arrays())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
@@ -220,7 +226,8 @@ def noisy_count(count: int, sensitivity: int, mu: float, stream: RandomStream) -
     scale, bits = sensitivity / mu * 2.0**32, 32
     while scale > LARGEST_SCALE:
         scale, bits = scale / 2.0, bits - 1
-    value = np.array([count << max(bits, 0)], dtype=np.int64)
+    # Beyond 2^32 nobody makes up a unit, and a count that were rounded could still move by one.
+    value = np.array([count << bits if bits >= 0 else 0], dtype=np.int64)
     noisy(noise_table(scale), word_buffers(stream, 1)[0], value)
     return max(1.0, float(value[0]) / 2.0**bits)
 
@@ -236,8 +243,8 @@ class GradientRun:
         The budget.
     rows, columns : Compressed
         X both ways, in the same column numbers.
-    original : ndarray of int or None
-        Original numbers of the columns; None if they are as given.
+    numbering : Numbering
+        Of the columns.
     loss : Logistic
         The loss.
     labels : ndarray of int8, shape (N,)
@@ -264,7 +271,7 @@ class GradientRun:
         mechanism: GaussianSteps,
         rows: Compressed,
         columns: Compressed,
-        original: NDArray[np.integer] | None,
+        numbering: Numbering,
         loss: Any,
         labels: NDArray[np.int8],
         stream: RandomStream,
@@ -274,7 +281,7 @@ class GradientRun:
     ) -> None:
         self.n_steps, self.skipped = plan.ends[-1], 0
         self._plan, self._mechanism, self._columns = plan, mechanism, columns
-        self._original, self._loss, self._labels = original, loss, labels
+        self._numbering, self._loss, self._labels = numbering, loss, labels
         self._stream, self._threads = stream, threads
         constant = CONSTANT if plan.fit_intercept else 0.0
         self._whole = UnitRows(
@@ -339,11 +346,11 @@ class GradientRun:
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
         plan, stage, threads = self._plan, self._plan.stages[self._stage], self._threads
-        data = self._whole
+        data, numbering = self._whole, self._numbering
         if self._kept.size:
-            rows, columns = select_columns(
-                self._columns, self._kept, self._labels.size, threads.count
-            )
+            internal, numbering = numbering.internal, AS_GIVEN
+            chosen = internal[self._kept] if internal.size else self._kept
+            rows, columns = select_columns(self._columns, chosen, self._labels.size, threads.count)
             constant = CONSTANT if plan.fit_intercept else 0.0
             factor = row_factors(rows, constant, plan.norm_bound, threads)
             data = UnitRows(rows, columns, factor, self._kept.size, data.constant)
@@ -356,7 +363,14 @@ class GradientRun:
             stage.momentum,
         )
         return NoisyGradientDescent(
-            data, self._loss, self._labels, schedule, self._stream, threads=threads, start=start
+            data,
+            self._loss,
+            self._labels,
+            schedule,
+            self._stream,
+            threads=threads,
+            start=start,
+            numbering=numbering,
         )
 
     def _begin_next(self) -> None:
@@ -372,16 +386,30 @@ class GradientRun:
         self._solver = self._run(start)
 
     def _go_on(self, state: GradientState) -> None:
-        """Take up an interrupted fit where it was."""
+        """Take up an interrupted fit where it was.
+
+        Raises
+        ------
+        ValueError
+            If the state is not one of this plan: going on would take more than was paid for.
+        """
         self.skipped, self._kept, self._numbers = state.done, state.columns, state.numbers.copy()
-        self._stage = int(np.searchsorted(self._plan.ends, state.done))
+        self._stage = min(
+            int(np.searchsorted(self._plan.ends, state.done)), len(self._plan.stages) - 1
+        )
         self._solver = self._run(None)
+        n_kept = self._plan.stages[self._stage].n_columns if self._stage else 0
+        if self._kept.size != n_kept or self._solver.weights.shape != state.weights.shape:
+            raise ValueError(
+                f"a state after {state.done} gradients with {self._kept.size} columns of "
+                f"{state.weights.size} weights is not one of this fit"
+            )
         self._solver.weights[:] = state.weights
         self._solver.velocity[:] = state.velocity
         self._solver.averaged[:] = state.averaged
 
     def _final(self) -> NoisyWeights:
-        """Return the model in the columns' own order."""
+        """Return the model."""
         whole, solver = self._whole, self._solver
         averaged, columns = solver.average(), self._kept
         n_columns = columns.size or whole.n_columns
@@ -390,16 +418,10 @@ class GradientRun:
         if self._plan.significant:
             columns = np.flatnonzero(np.abs(weights) > SIGNIFICANT * error)
             weights = weights[columns]
-        dense = not (columns.size or self._plan.significant)
-        if self._original is not None:
-            original = self._original[: whole.n_columns].astype(np.int64)
-            columns = original if dense else original[columns]
-            order = np.argsort(columns)
-            weights, columns = weights[order], columns[order]
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=whole.n_columns,
-            columns=columns[:0] if dense else columns,
+            columns=columns,
             weights=np.ascontiguousarray(weights),
             intercept=float(constant[0] * whole.constant) if constant.size else 0.0,
             standard_error=error,

@@ -10,6 +10,7 @@ from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import CompletedRun, GradientRun, RunPlan, plan_stages
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.design import check_row_count
+from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import both_orientations
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.randomness import RandomStream
@@ -76,9 +77,10 @@ def logistic_solver(
     if isinstance(prefix, NoisyWeights):
         return CompletedRun(len(prefix), prefix)
     check_row_count(X.shape[0])
-    original = None
+    numbering = AS_GIVEN
     if isinstance(X, Store):
-        rows, columns, original = X.rows, X.columns, X.original_column
+        rows, columns = X.rows, X.columns
+        numbering = Numbering(X.internal_column, X.original_column)
     else:
         rows, columns = both_orientations(X, threads.count)
     return GradientRun(
@@ -86,7 +88,7 @@ def logistic_solver(
         mechanism,
         rows,
         columns,
-        original,
+        numbering,
         Logistic(settings.residual_bound),
         labels,
         stream,
