@@ -24,7 +24,8 @@ from dplasso.runtime.threads import Threads
 CONSTANT = 0.1
 # Shares of mu^2: of the count of the records, and, where a short list is asked for, of the part of
 # a row that it keeps and of the run that chooses it.
-_COUNT_SHARE, _KEPT_SHARE, _CHOICE_SHARE = 0.01, 0.01, 0.7
+COUNT_SHARE = 0.01
+_KEPT_SHARE, _CHOICE_SHARE = 0.01, 0.7
 # A run that is to rank the columns stops early: each |w| is then largest beside its noise.
 _CHOICE_KAPPA = 0.1
 # Weights beyond so many standard errors are significant.
@@ -274,7 +275,7 @@ class GradientRun:
     def _share(self, share: float) -> float:
         """Return the mu of a share of the budget that the count leaves."""
         counted = self._plan.n_records is None and self._mechanism.count_sensitivity > 0
-        left = 1.0 - _COUNT_SHARE if counted else 1.0
+        left = 1.0 - COUNT_SHARE if counted else 1.0
         return self._mechanism.mu * math.sqrt(left * share)
 
     def _count(self) -> float:
@@ -282,7 +283,7 @@ class GradientRun:
         if self._plan.n_records is not None:
             return float(self._plan.n_records)
         mechanism, n_rows = self._mechanism, self._labels.size
-        mu = mechanism.mu * math.sqrt(_COUNT_SHARE)
+        mu = mechanism.mu * math.sqrt(COUNT_SHARE)
         counted = noisy_sum(n_rows << 32, float(mechanism.count_sensitivity), mu, self._stream)
         return max(1.0, counted)
 
