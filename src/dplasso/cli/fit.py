@@ -5,8 +5,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from dplasso.cli import options
 from dplasso.cli.checkpoints import kept_checkpoint
 from dplasso.cli.files import check_outputs, naming, write_file
@@ -188,7 +186,7 @@ def fit(
     print_facts(_facts(estimator, report, output))
     print_text()
     if training.method == LOGISTIC:
-        print_weights(report["heaviest"])
+        print_weights(report["heaviest"], "The heaviest weights, of rows of length 1")
     print_promise(estimator.privacy_, explain=explain)
     note = None if privacy.features is not None else _columns_note(train)
     for sentence in (note, better_method(training, estimator)):

@@ -209,7 +209,7 @@ def better_method(training: ModelOptions, estimator: "Estimator") -> str | None:
     Unless a number of weights was asked for: then the LASSO may be what is wanted.
     """
     asked = training.n_iter is not None or training.l1_radius is not None
-    if training.method != LASSO or asked or not estimator.privacy_.mechanism == "exponential":
+    if training.method != LASSO or asked or estimator.privacy_.mechanism != "exponential":
         return None
     if math.isinf(estimator.epsilon) or estimator.n_features_in_ > _MOST_COLUMNS:
         return None

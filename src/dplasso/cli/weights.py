@@ -21,18 +21,18 @@ def stored_weights(estimator: "Estimator") -> tuple[NDArray[Any], NDArray[np.flo
 
 
 def heaviest_weights(estimator: "Estimator", count: int) -> list[dict[str, Any]]:
-    """List the heaviest weights of a fit by noisy gradient descent, for JSON.
+    """List the heaviest weights of a fit, for JSON.
 
     Returns
     -------
     list of dict
         ``column`` (from 0), ``name`` (of the column, or None), ``weight``, ``standard_error`` and
-        ``z``, which is None without privacy.
+        ``z``, which are None for the LASSO and without privacy.
     """
     columns, weights = stored_weights(estimator)
     order = np.argsort(-np.abs(weights), kind="stable")[:count]
     names = getattr(estimator, "feature_names_in_", None)
-    error = estimator.coef_standard_error_
+    error = getattr(estimator, "coef_standard_error_", None) or None
     return [
         {
             "column": column,
@@ -54,7 +54,7 @@ def count_significant(estimator: "Estimator") -> int | None:
     return int((np.abs(weights) > SIGNIFICANT * error).sum()) if error else None
 
 
-def print_weights(heaviest: list[dict[str, Any]]) -> None:
+def print_weights(heaviest: list[dict[str, Any]], title: str) -> None:
     """Print what `heaviest_weights` returns."""
     if not heaviest:
         return
@@ -64,4 +64,4 @@ def print_weights(heaviest: list[dict[str, Any]]) -> None:
         headings += [">standard error", ">z"]
         for row, one in zip(rows, heaviest, strict=True):
             row += [f"{one['standard_error']:.3f}", f"{one['z']:+.1f}"]
-    print_table(headings, rows, title="The heaviest weights, of rows of length 1")
+    print_table(headings, rows, title=title)
