@@ -25,7 +25,7 @@ from dplasso.runtime.threads import Threads
 # The constant entry of every row; larger ones cost accuracy.
 CONSTANT = 0.1
 # Share of mu^2 of the count of the records.
-_COUNT_SHARE = 0.01
+COUNT_SHARE = 0.01
 # Weights beyond so many standard errors are significant.
 SIGNIFICANT = 3.0
 # A short list of k weights is reached by cuts: each stage runs on the columns that the one before
@@ -333,14 +333,14 @@ class GradientRun:
     def _share(self, share: float) -> float:
         """Return the mu of a share of the budget that the count leaves."""
         counted = self._plan.n_records is None and self._mechanism.count_sensitivity > 0
-        left = 1.0 - _COUNT_SHARE if counted else 1.0
+        left = 1.0 - COUNT_SHARE if counted else 1.0
         return self._mechanism.mu * math.sqrt(left * share)
 
     def _count(self) -> float:
         """Return N: as given, or counted privately."""
         if self._plan.n_records is not None:
             return float(self._plan.n_records)
-        mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(_COUNT_SHARE)
+        mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
         return noisy_count(self._labels.size, mechanism.count_sensitivity, mu, self._stream)
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:

@@ -175,13 +175,13 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     """
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({**params, "mechanism": "gaussian"})
-    n_iter, row_norm = params["n_iter"], params["row_norm"]
+    n_iter = params["n_iter"]
     return LogisticSettings(
         params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
         max_weights=_checked_max_weights(params["max_weights"]),
-        norm_bound=(None if _is_word(row_norm, "unit") else check_positive("row_norm", row_norm)),
+        norm_bound=_checked_row_norm(params["row_norm"]),
         residual_bound=checked_residual_bound(
             params["residual_bound"], private=not math.isinf(epsilon)
         ),
@@ -230,6 +230,14 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_word(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
+
+
+def _checked_row_norm(row_norm: Any) -> float | None:
+    if _is_word(row_norm, "unit"):
+        return None
+    if isinstance(row_norm, str):
+        raise ValueError(f"row_norm must be 'unit' or a number > 0, got {row_norm!r}")
+    return check_positive("row_norm", row_norm)
 
 
 def _checked_max_weights(max_weights: Any) -> int | str | None:
