@@ -14,10 +14,12 @@ import scipy.sparse as sp
 from numba.core.dispatcher import Dispatcher
 
 import dplasso.frank_wolfe
+import dplasso.gradient_descent
+import dplasso.losses
 import dplasso.selection
 from dplasso.errors import DataError
 from dplasso.matrix import transpose as transpose_module
-from dplasso.privacy import randomness
+from dplasso.privacy import gaussian_noise, randomness
 from dplasso.training import lasso as lasso_module
 from dplasso.training import train as train_module
 from neighbours import INPUT_KINDS, common_records
@@ -28,8 +30,13 @@ STORES = [name for name in FORMS if "store" in name]
 
 def kernels():
     """Yield module and name of every compiled function a fit may enter from Python."""
-    names = [randomness.__name__, transpose_module.__name__, train_module.__name__]
-    for package in (dplasso.frank_wolfe, dplasso.selection):
+    names = [randomness.__name__, gaussian_noise.__name__, transpose_module.__name__]
+    for package in (
+        dplasso.frank_wolfe,
+        dplasso.gradient_descent,
+        dplasso.losses,
+        dplasso.selection,
+    ):
         names += [
             f"{package.__name__}.{found.name}" for found in pkgutil.iter_modules(package.__path__)
         ]
