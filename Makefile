@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test bench assurance assurance-quick lint types format clean
+.PHONY: help demo test bench evidence assurance assurance-quick lint types format clean
 help:
 	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
 	@echo "make test    run all tests (under 10 minutes)"
 	@echo "make bench   time it against other methods, side by side (about 5 minutes)"
 	@echo "make assurance  evidence that fits are private, as docs/assurance.md (about 20 minutes)"
 	@echo "make assurance-quick  a small version of it (under 3 minutes)"
+	@echo "make evidence   all of it, the paper's tables and the benchmarks (a night)"
 	@echo "make lint    ruff: format and lint       make types   mypy --strict"
 	@echo "make format  rewrite the code's layout   make clean   remove everything built"
 
@@ -38,13 +39,18 @@ $(VENV)/.bench-installed: pyproject.toml | $(BIN)/python
 	@touch $@ $(VENV)/.run-installed
 
 bench: $(VENV)/.bench-installed
-	$(BIN)/python -m evidence.benchmarks.run --quick
+	$(BIN)/python -m evidence benchmarks --quick --again
 
 assurance: $(VENV)/.dev-installed
-	$(BIN)/python -m evidence.assurance.report
+	$(BIN)/python -m evidence assurance --again --at-once 2
 
 assurance-quick: $(VENV)/.dev-installed
-	$(BIN)/python -m evidence.assurance.report --quick --out build/assurance
+	$(BIN)/python -m evidence assurance --quick --again --at-once 2
+
+# All published figures that one machine makes in a night; what is finished is not measured again.
+evidence: $(VENV)/.bench-installed $(VENV)/.dev-installed
+	$(BIN)/python -m evidence assurance benchmarks --at-once 1
+	$(BIN)/python -m evidence paper --twin
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff format --check .

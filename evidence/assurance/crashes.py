@@ -1,6 +1,6 @@
 """Kill fits with SIGKILL at random moments and at every step of a write, and resume them.
 
-    python -m evidence.assurance.crashes --kills 200 --json
+    python -m evidence assurance/crashes --kills 200
 
 A trial begins a fit with a checkpoint at every step in a process of its own, kills it, looks at
 what is on the disk, and resumes, killing again and again; the last process is left to finish. It
@@ -15,12 +15,9 @@ has survived when
   the end one, finished, that names the transcript of the model.
 """
 
-import argparse
-import json
 import os
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -73,26 +70,8 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 class Outcome:
     """What a series of trials came to.
 
-    Attributes
-    ----------
-    seed : int
-        Of the kills' moments and of the data.
-    kills : int
-        Processes killed while they were running.
-    during_writes : int
-        Those of them killed at a chosen point of a write.
-    trials, survived : int
-        Fits begun, and fits that ended as they should.
-    at_charges : int
-        Those of them killed at a chosen point of a charge to a ledger.
-    charged : int
-        Fits among the trials that were charged to a ledger.
-    steps_kept : int
-        Steps found in checkpoints after kills, added up.
-    failures : list of str
-        What went wrong.
-    seconds : float
-        Wall clock.
+    `during_writes` and `at_charges` count the kills at a chosen point of a write or of a charge to
+    a ledger, `steps_kept` the steps found in checkpoints after kills.
     """
 
     seed: int
@@ -258,7 +237,7 @@ def trial(
 
 
 def miscounted(folder: Path) -> Iterator[str]:
-    """Say what is wrong with the ledger of a fit that was killed, or has ended."""
+    """List what is wrong with the ledger of a fit that was killed, or has ended."""
     if not (folder / "ledger").exists():
         return
     entries = [entry for budget in read_budgets(folder / "ledger") for entry in budget.entries]
@@ -286,7 +265,7 @@ def _load(path: Path) -> Any:
 def differences(
     options: dict[str, Any], folder: Path, reference: Path, prefixes: list[Any]
 ) -> Iterator[str]:
-    """Say what is wrong with a fit that was killed and finished."""
+    """List what is wrong with a fit that was killed and finished."""
     model, whole = _load(folder / "model.npz"), _load(reference / "model.npz")
     final = model.transcript_
     for shorter, longer in zip(prefixes, [*prefixes[1:], final], strict=True):
@@ -317,22 +296,7 @@ def differences(
 
 
 def crash(kills: int, seed: int, fit: str | None = None) -> Outcome:
-    """Run trials until that many processes were killed.
-
-    Parameters
-    ----------
-    kills : int
-        At least as many.
-    seed : int
-        Of the data and the moments.
-    fit : str, optional
-        Only fits of this name.
-
-    Returns
-    -------
-    Outcome
-        Counts and failures.
-    """
+    """Run trials until at least that many processes were killed, of all kinds of fits or one."""
     began = time.perf_counter()
     outcome = Outcome(seed)
     rng = np.random.default_rng(seed)
@@ -370,38 +334,28 @@ def crash(kills: int, seed: int, fit: str | None = None) -> Outcome:
     return outcome
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command; the exit code is 1 if a fit did not survive."""
-    parser = argparse.ArgumentParser(
-        prog="python -m evidence.assurance.crashes",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+TITLE = "fits that are killed"
+QUICK = {"kills": 5}
+WEIGHTS = {"crashes": 3.0, "ledger-crashes": 3.0}
+LEDGER = "charged to a ledger"
+
+
+def measure(*, kills: int = 200, seed: int = 0, fit: str | None = None) -> dict[str, Any]:
+    """Kill that many processes."""
+    outcome = crash(kills, seed, fit)
+    return {"passed": not outcome.failures, **asdict(outcome)}
+
+
+def section(results: list[dict[str, Any]]) -> list[str]:
+    """Return the counts, in words."""
+    (found,) = results
+    ledger = (
+        f", {found['at_charges']} at a charge; {found['charged']} fits charged, each once"
+        if found["at_charges"]
+        else ""
     )
-    parser.add_argument("--kills", type=int, default=200, help="processes to kill")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--fit", choices=list(_SETTINGS), help="only this kind; default: all")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    given = parser.parse_args(arguments)
-    outcome = crash(given.kills, given.seed, given.fit)
-    command = f"python -m evidence.assurance.crashes --kills {given.kills} --seed {given.seed}"
-    report = {
-        "command": command + (f" --fit '{given.fit}'" if given.fit else ""),
-        "passed": not outcome.failures,
-        **asdict(outcome),
-    }
-    if given.json:
-        print(json.dumps(report))
-    else:
-        print(
-            f"{outcome.kills} processes killed ({outcome.during_writes} inside a write, "
-            f"{outcome.at_charges} at a charge), "
-            f"{outcome.survived} of {outcome.trials} fits ended as they should, "
-            f"{outcome.seconds:.0f} s"
-        )
-        for failure in outcome.failures:
-            print(f"  {failure}")
-    return 0 if report["passed"] else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return [
+        f"{found['kills']} processes killed, {found['during_writes']} at a step of a write or "
+        f"charge{ledger}; {found['survived']} of {found['trials']} fits ended as they should",
+        *found["failures"],
+    ]

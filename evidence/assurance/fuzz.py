@@ -1,15 +1,14 @@
-"""Feed spoilt inputs to everything that reads files or arguments, and judge what comes back.
+"""Feed corrupted inputs to everything that reads files or arguments, and judge what comes back.
 
-    python -m evidence.assurance.fuzz --inputs 100000 --json
+    python -m evidence assurance/fuzz --inputs 100000
 
 Every target runs in a process of its own, watched: a signal (a crash of compiled code) or an input
 that takes too long is a failure like an unexpected exception or a misreading. Half the inputs are
-made by spoiling valid ones by number, so that any of them can be made again from seed and number;
+made by corrupting valid ones by number, so that any of them can be made again from seed and number;
 the other half by atheris, guided by the branches they reach, where it is installed
 (``pip install dplasso[fuzz]``). Failing inputs are kept in a folder with ``--keep``.
 """
 
-import argparse
 import contextlib
 import importlib.util
 import json
@@ -23,14 +22,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from evidence.assurance.fuzz_modules import COVERED
+from evidence.assurance.fuzz_coverage import COVERED
 from evidence.assurance.fuzz_targets import Target, input_of, targets
 
 _PATIENCE = 120.0  # seconds for one input, which may have to compile on a busy machine
@@ -41,21 +39,7 @@ _ENOUGH_FAILURES = 50
 
 @dataclass
 class Tally:
-    """What became of a target's inputs.
-
-    Attributes
-    ----------
-    inputs, accepted, refused, failed : int
-        Inputs read, and their outcomes.
-    by_coverage : int
-        Those of them that the coverage-guided fuzzer made.
-    failures : dict of str to int
-        Kinds of failure and how often.
-    examples : list of dict
-        The first inputs that failed: number (or none) and what happened.
-    seconds : float
-        Wall clock.
-    """
+    """What became of a target's inputs, `by_coverage` of them made by the guided fuzzer."""
 
     inputs: int = 0
     accepted: int = 0
@@ -158,7 +142,7 @@ def by_coverage(target: Target, seed: int, count: int, scratch: Path) -> Tally:
     """Run the coverage-guided fuzzer in a process of its own."""
     began = time.perf_counter()
     folder = scratch / f"{target.name.replace(' ', '-')}-coverage"
-    command = [sys.executable, "-m", "assurance.fuzz_coverage", target.name]
+    command = [sys.executable, "-m", "evidence.assurance.fuzz_coverage", target.name]
     done = subprocess.run(
         [*command, str(count), str(seed), str(folder)], capture_output=True, text=True, check=False
     )
@@ -190,127 +174,64 @@ def _together(one: Tally, other: Tally) -> Tally:
     )
 
 
-def fuzz(
-    inputs: int, seed: int, names: list[str], *, coverage: bool, keep: Path | None = None
-) -> dict[str, Tally]:
-    """Fuzz targets.
+TITLE = "everything that reads files or arguments"
+QUICK = {"inputs": 300, "coverage": False}
+# The slowest first: commands, and those with the most inputs.
+WEIGHTS = {"command line": 50.0, "svmlight": 40.0, "npz": 20.0}
 
-    Parameters
-    ----------
-    inputs : int
-        Of all targets together, dealt by their shares.
-    seed : int
-        Of the inputs.
-    names : list of str
-        Targets.
-    coverage : bool
-        Whether half the inputs of targets with modules to cover are made by atheris.
-    keep : Path, optional
-        Folder for the inputs that failed.
 
-    Returns
-    -------
-    dict of str to Tally
-    """
-    chosen = [target for name, target in targets().items() if name in names]
-    shares = sum(target.share for target in chosen)
-    tallies = {}
+def split(
+    *,
+    inputs: int = 100_000,
+    seed: int = 0,
+    target: list[str] | None = None,
+    coverage: bool = True,
+    keep: Path | None = None,
+) -> dict[str, dict[str, Any]]:
+    """Return the targets, all or some; `inputs` of all together are dealt by their shares."""
+    chosen = [one for name, one in targets().items() if target is None or name in target]
+    shares = sum(one.share for one in chosen)
+    given = {"seed": seed, "coverage": coverage, "keep": keep}
+    return {
+        one.name: {"target": one.name, "inputs": -(-inputs * one.share // shares), **given}
+        for one in chosen
+    }
+
+
+def measure(
+    *, target: str, inputs: int, seed: int, coverage: bool, keep: Path | None
+) -> dict[str, Any]:
+    """Fuzz a target; inputs that failed go to the folder `keep`."""
+    chosen = targets()[target]
+    coverage = coverage and importlib.util.find_spec("atheris") is not None
+    guided = inputs // 2 if coverage and target in COVERED else 0
     home = Path("/dev/shm")
     scratch = Path(tempfile.mkdtemp(dir=home if os.access(home, os.W_OK) else None))
+    stem = target.replace(" ", "-")
     try:
-        for target in chosen:
-            count = -(-inputs * target.share // shares)
-            guided = count // 2 if coverage and target.name in COVERED else 0
-            tally = by_number(target, seed, count - guided, scratch)
-            if keep is not None:
-                keep.mkdir(parents=True, exist_ok=True)
-                for example in tally.examples:
-                    name = f"{target.name.replace(' ', '-')}-{seed}-{example['input']}"
-                    (keep / name).write_bytes(input_of(target, seed, example["input"]))
-            if guided:
-                tally = _together(tally, by_coverage(target, seed, guided, scratch))
-                if keep is not None:
-                    for path in scratch.glob("*-coverage/failed-*"):
-                        shutil.copy(path, keep / f"{target.name.replace(' ', '-')}-{path.name}")
-            tallies[target.name] = tally
+        tally = by_number(chosen, seed, inputs - guided, scratch)
+        numbers = [example["input"] for example in tally.examples]
+        if guided:
+            tally = _together(tally, by_coverage(chosen, seed, guided, scratch))
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            for number in numbers:
+                (keep / f"{stem}-{seed}-{number}").write_bytes(input_of(chosen, seed, number))
+            for path in scratch.glob("*-coverage/failed-*"):
+                shutil.copy(path, keep / f"{stem}-{path.name}")
     finally:
         shutil.rmtree(scratch)
-    return tallies
+    return {"passed": tally.failed == 0, "target": target, **asdict(tally)}
 
 
-def side_by_side(
-    inputs: int, seed: int, names: list[str], jobs: int, *, coverage: bool, keep: Path | None
-) -> dict[str, Tally]:
-    """Fuzz as `fuzz` does, several targets at a time, each by a command of its own."""
-    chosen = [target for name, target in targets().items() if name in names]
-    shares = sum(target.share for target in chosen)
-
-    def run(target: Target) -> Tally:
-        count = -(-inputs * target.share // shares)
-        command = [sys.executable, "-m", "assurance.fuzz", "--json", "--target", target.name]
-        command += ["--inputs", str(count), "--seed", str(seed), "--jobs", "1"]
-        command += [] if coverage else ["--no-coverage"]
-        command += [] if keep is None else ["--keep", str(keep)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if not done.stdout:
-            return Tally(inputs=1, failed=1, examples=[{"input": None, "failure": done.stderr}])
-        return Tally(**json.loads(done.stdout)["targets"][target.name])
-
-    # The slowest first: those with the most inputs, and commands.
-    order = sorted(chosen, key=lambda target: (target.name != "command line", -target.share))
-    with ThreadPoolExecutor(jobs) as pool:
-        tallies = dict(zip([t.name for t in order], pool.map(run, order), strict=True))
-    return {target.name: tallies[target.name] for target in chosen}
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command; the exit code is 1 if an input failed."""
-    parser = argparse.ArgumentParser(
-        prog="python -m evidence.assurance.fuzz",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def section(results: list[dict[str, Any]]) -> list[str]:
+    """Return the counts, in words, and the first failures."""
+    inputs, coverage, failed, refused = (
+        sum(one[key] for one in results) for key in ("inputs", "by_coverage", "failed", "refused")
     )
-    known = list(targets())
-    parser.add_argument("--inputs", type=int, default=100_000, help="of all targets together")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--target", action="append", choices=known, help="default: all")
-    parser.add_argument("--jobs", type=int, default=2, help="targets at a time")
-    parser.add_argument("--no-coverage", action="store_true", help="leave atheris out")
-    parser.add_argument("--keep", type=Path, metavar="DIR", help="folder for inputs that failed")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    given = parser.parse_args(arguments)
-    coverage = not given.no_coverage and importlib.util.find_spec("atheris") is not None
-    began = time.perf_counter()
-    names = given.target or known
-    if given.jobs > 1 and len(names) > 1:
-        tallies = side_by_side(
-            given.inputs, given.seed, names, given.jobs, coverage=coverage, keep=given.keep
-        )
-    else:
-        tallies = fuzz(given.inputs, given.seed, names, coverage=coverage, keep=given.keep)
-    failed = sum(tally.failed for tally in tallies.values())
-    report = {
-        "command": f"python -m evidence.assurance.fuzz --inputs {given.inputs} --seed {given.seed}",
-        "seed": given.seed,
-        "inputs": sum(tally.inputs for tally in tallies.values()),
-        "by_coverage": sum(tally.by_coverage for tally in tallies.values()),
-        "failed": failed,
-        "passed": failed == 0,
-        "targets": {name: asdict(tally) for name, tally in tallies.items()},
-        "seconds": round(time.perf_counter() - began, 1),
-    }
-    if given.json:
-        print(json.dumps(report))
-    else:
-        for name, tally in tallies.items():
-            print(
-                f"{name:13} {tally.inputs:7,} inputs: {tally.accepted:,} accepted, "
-                f"{tally.refused:,} refused, {tally.failed:,} failed, {tally.seconds:.0f} s"
-            )
-            for example in tally.examples:
-                print(f"    input {example['input']}: {example['failure']}")
-    return 0 if report["passed"] else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    each = ", ".join(f"{one['target']} {one['inputs']:,}" for one in results)
+    return [
+        f"{inputs:,} corrupted inputs ({coverage:,} by coverage), {failed} failures, {refused:,} "
+        f"refused in one sentence, the others read rightly: {each}",
+        *(f"{one['target']}: {example}" for one in results for example in one["examples"]),
+    ]

@@ -1,9 +1,9 @@
-"""The coverage-guided half of `assurance.fuzz`: one target, in a process that atheris owns.
+"""The coverage-guided half of the fuzzer: one target, in a process that atheris owns.
 
     python -m evidence.assurance.fuzz_coverage TARGET INPUTS SEED FOLDER
 
 The modules a target names are compiled with counters on their branches; numba's kernels cannot be,
-so none of those modules holds any. What atheris mutates is spoilt as in `assurance.fuzz` half the
+so none of those modules holds any. What atheris mutates is corrupted as by number half the
 time, so that checksums fit.
 """
 
@@ -13,13 +13,30 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-import atheris
-
-from evidence.assurance.fuzz_modules import COVERED, KERNELS
+_ARCHIVE = (
+    *("dplasso.files.archive", "dplasso.model", "dplasso.checkpoint.format"),
+    *("dplasso.files.label_json", "dplasso.privacy.statement", "dplasso.privacy.parameters"),
+)
+COVERED = {
+    "svmlight": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),
+    "compressed": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),
+    "npz": ("dplasso.data.npz",),
+    "text": ("dplasso.data.text.reader", "dplasso.data.text.files"),
+    "model": _ARCHIVE,
+    "checkpoint": _ARCHIVE,
+}
+# Between them these import every module with kernels that a target needs, and none of the above.
+KERNELS = (
+    *("dplasso.data.svmlight.kernel", "dplasso.matrix.compressed", "dplasso.matrix.transpose"),
+    *("dplasso.frank_wolfe.solve", "dplasso.matrix.margins"),
+    *("dplasso.selection.registry", "dplasso.selection.replay"),
+)
 
 
 def main() -> None:
     """Run; atheris ends the process."""
+    import atheris
+
     name, count, seed, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
     # What holds kernels must be there before: numba cannot compile counters.
     for module in KERNELS:
@@ -58,7 +75,7 @@ def main() -> None:
         if rng.random() < 0.5:
             return atheris.Mutate(data, most)[:most]
         try:
-            return target.spoil(data, rng)[:most]
+            return target.corrupt(data, rng)[:most]
         except Exception:
             return atheris.Mutate(data, most)[:most]
 

@@ -1,4 +1,4 @@
-"""How the fuzzer spoils a valid input: bytes, text tokens, members of a zip, command lines."""
+"""How the fuzzer corrupts a valid input: bytes, text tokens, members of a zip, command lines."""
 
 import io
 import json
@@ -24,27 +24,10 @@ TOKENS = (
     *(b"\xe2\x80\xa8", b"\xd9\xa1", b"\xc2\xb2", b"\t", b" ", b"PK\x03\x04", b"\x1f\x8b"),
 )
 _HOSTILE: tuple[Any, ...] = (
-    *(
-        None,
-        True,
-        False,
-        0,
-        -1,
-        1,
-        2,
-        10**18,
-        2**63,
-        -(2**63),
-        10**400,
-        0.5,
-        -0.0,
-        1e308,
-        "",
-        "inf",
-    ),
-    *("nan", "\x00", "é", "a" * 300, [], {}, [[]], {"float": "nan"}, {"labels": {}}, [1, 2, 3]),
-    *({"float": "inf"}, {"labels": {"dtype": "O", "values": [0, 1]}}, {"dtype": "<i8"}, "<V8"),
-    *({"dtype": "|O", "values": [0, 1]}, {"dtype": "<f8", "values": [0, 1]}, 1e-320, 3),
+    *(None, True, False, 0, -1, 1, 2, 10**18, 2**63, -(2**63), 10**400, 0.5, -0.0, 1e308, ""),
+    *("inf", "nan", "\x00", "é", "a" * 300, [], {}, [[]], {"float": "nan"}, {"labels": {}}),
+    *([1, 2, 3], {"float": "inf"}, {"labels": {"dtype": "O", "values": [0, 1]}}, "<V8", 1e-320, 3),
+    *({"dtype": "<i8"}, {"dtype": "|O", "values": [0, 1]}, {"dtype": "<f8", "values": [0, 1]}),
 )
 _ARRAYS: tuple[np.ndarray, ...] = (
     np.zeros(0, np.int64),
@@ -67,7 +50,7 @@ _ARRAYS: tuple[np.ndarray, ...] = (
 )
 
 
-def spoil_bytes(data: bytes, rng: random.Random) -> bytes:
+def corrupt_bytes(data: bytes, rng: random.Random) -> bytes:
     """Flip, set, drop, repeat, move or insert bytes, one to four times."""
     content = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 4))):
@@ -95,10 +78,10 @@ def spoil_bytes(data: bytes, rng: random.Random) -> bytes:
     return bytes(content)
 
 
-def spoil_text(data: bytes, rng: random.Random) -> bytes:
+def corrupt_text(data: bytes, rng: random.Random) -> bytes:
     """Replace, drop, repeat or swap words of text; sometimes bytes."""
     if rng.random() < 0.3:
-        return spoil_bytes(data, rng)
+        return corrupt_bytes(data, rng)
     lines = [line.split(b" ") for line in data.split(b"\n")]
     for _ in range(rng.choice((1, 1, 2, 3))):
         line = rng.choice(lines)
@@ -137,12 +120,12 @@ def packed(members: dict[str, bytes], compression: int = zipfile.ZIP_STORED) -> 
     return buffer.getvalue()
 
 
-def spoil_json(text: bytes, rng: random.Random) -> bytes:
+def corrupt_json(text: bytes, rng: random.Random) -> bytes:
     """Replace, drop or add a value somewhere in a JSON text."""
     try:
         document = json.loads(text)
     except ValueError:
-        return spoil_bytes(text, rng)
+        return corrupt_bytes(text, rng)
     holder: Any = {"": document}
     place: Any = ""
     while isinstance(holder[place], dict | list) and holder[place] and rng.random() < 0.75:
@@ -158,7 +141,7 @@ def spoil_json(text: bytes, rng: random.Random) -> bytes:
     return json.dumps(document if place != "" else holder[""]).encode()
 
 
-def spoil_array(content: bytes, rng: random.Random) -> bytes:
+def corrupt_array(content: bytes, rng: random.Random) -> bytes:
     """Change a .npy member: its numbers, its type, or bytes of it."""
     kind = rng.randrange(4)
     if kind == 0:
@@ -166,7 +149,7 @@ def spoil_array(content: bytes, rng: random.Random) -> bytes:
     try:
         array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     except Exception:
-        return spoil_bytes(content, rng)
+        return corrupt_bytes(content, rng)
     if kind == 1 and array.size and array.dtype.kind in "iuf":
         array = array.copy()
         at = rng.randrange(array.size)
@@ -176,13 +159,13 @@ def spoil_array(content: bytes, rng: random.Random) -> bytes:
         return npy(array)
     if kind == 2 and array.ndim == 1:
         return npy(rng.choice((array[:-1], np.concatenate([array, array]), array[::-1].copy())))
-    return spoil_bytes(content, rng)
+    return corrupt_bytes(content, rng)
 
 
-def spoil_npz(data: bytes, rng: random.Random) -> bytes:
+def corrupt_npz(data: bytes, rng: random.Random) -> bytes:
     """Change a member and pack anew, so that no CRC tells; sometimes bytes of the zip itself."""
     if rng.random() < 0.25:
-        return spoil_bytes(data, rng)
+        return corrupt_bytes(data, rng)
     members = members_of(data)
     for _ in range(rng.choice((1, 1, 2))):
         name = rng.choice(list(members))
@@ -196,24 +179,24 @@ def spoil_npz(data: bytes, rng: random.Random) -> bytes:
         elif kind == 2:
             members[name] = members[rng.choice(list(members))]
         else:
-            members[name] = spoil_array(members[name], rng)
+            members[name] = corrupt_array(members[name], rng)
         if not members:
             break
     return packed(members, rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
 
 
-def spoil_archive(data: bytes, rng: random.Random) -> bytes:
+def corrupt_archive(data: bytes, rng: random.Random) -> bytes:
     """Change the header's JSON or an array of a file of ours; half the time mend the checksum."""
     if rng.random() < 0.2:
-        return spoil_npz(data, rng)
+        return corrupt_npz(data, rng)
     members = members_of(data)
     for _ in range(rng.choice((1, 1, 2))):
         name = rng.choice(("header.npy", "header.npy", *members))
         if name == "header.npy":
             text = np.lib.format.read_array(io.BytesIO(members[name])).tobytes()
-            members[name] = npy(np.frombuffer(spoil_json(text, rng), np.uint8))
+            members[name] = npy(np.frombuffer(corrupt_json(text, rng), np.uint8))
         else:
-            members[name] = spoil_array(members[name], rng)
+            members[name] = corrupt_array(members[name], rng)
     if rng.random() < 0.7:
         plain = {name.removesuffix(".npy"): part for name, part in members.items()}
         plain.pop("sha256", None)
@@ -221,7 +204,7 @@ def spoil_archive(data: bytes, rng: random.Random) -> bytes:
     return packed(members)
 
 
-def spoil_folder(data: bytes, rng: random.Random) -> bytes:
+def corrupt_folder(data: bytes, rng: random.Random) -> bytes:
     """Change a file of a folder, packed as a zip for the fuzzer's sake."""
     members = members_of(data)
     name = rng.choice(list(members))
@@ -229,76 +212,55 @@ def spoil_folder(data: bytes, rng: random.Random) -> bytes:
     if kind == 0:
         del members[name]
     elif name.endswith(".json") and kind < 7:
-        members[name] = spoil_json(members[name], rng)
+        members[name] = corrupt_json(members[name], rng)
     else:
-        members[name] = rng.choice((spoil_array, spoil_bytes))(members[name], rng)
+        members[name] = rng.choice((corrupt_array, corrupt_bytes))(members[name], rng)
     return packed(members)
 
 
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 _NUMBERS = (
-    *("0", "-1", "1", "2", "0.5", "1e-9", "nan", "inf", "-inf", "1e309", "1e-320", "abc", "", " "),
-    *("0x10", "１", "1_000", "99999999999999999999", "-0", "+3", "1e-300", "1,2", "none", "7"),
+    *_split(
+        "0 -1 1 2 0.5 1e-9 nan inf -inf 1e309 1e-320 abc 0x10 １ 1_000 99999999999999999999 -0 "
+        "+3 1e-300 1,2 none 7"
+    ),
+    *("", " "),
 )
 _FILES = (
-    *("train.svm", "test.svm", "data.npz", "model.npz", "kept", "missing.svm", ".", "", "-"),
-    *(
-        "team.ledger",
-        "data.store",
-        "/dev/null",
-        "new.npz",
-        "new.json",
-        "none/x.npz",
-        "train.svm.gz",
-        "a\nb",
-        "ü.svm",
-        "empty",
+    *_split(
+        "train.svm test.svm data.npz model.npz kept missing.svm . - team.ledger data.store "
+        "/dev/null new.npz new.json none/x.npz train.svm.gz ü.svm empty"
     ),
+    *("", "a\nb"),
 )
 _WORDS = (
-    *("sparse", "standard", "bucket", "heap", "argmax", "noisy-max", "big-little", "paper"),
-    *(
-        "exponential",
-        "add-remove",
-        "replace-one",
-        "0,1",
-        "-1,1",
-        "1,-1",
-        "a,b",
-        "1",
-        ",",
-        "--",
-        "é",
+    *_split(
+        "sparse standard bucket heap argmax noisy-max big-little paper exponential add-remove "
+        "replace-one 0,1 -1,1 1,-1 a,b 1 , -- é"
     ),
 )
 _OPTIONS = {
-    "number": (
-        *("--epsilon", "--delta", "--feature-bound", "--features", "--seed", "--l1-radius"),
-        *("--drift-tol", "--checkpoint-seconds"),
+    "number": _split(
+        "--epsilon --delta --feature-bound --features --seed --l1-radius --drift-tol "
+        "--checkpoint-seconds"
     ),
-    "count": ("--n-iter", "--jobs"),
-    "file": (
-        *("--labels", "--test", "--test-labels", "--model", "--statement", "--checkpoint"),
-        *("--out", "--output", "--ledger"),
+    "count": _split("--n-iter --jobs"),
+    "file": _split(
+        "--labels --test --test-labels --model --statement --checkpoint --out --output --ledger"
     ),
-    "word": (
-        "--dataset",
-        "--solver",
-        "--selector",
-        "--mechanism",
-        "--neighbors",
-        "--classes",
-        "--bogus",
-    ),
-    "flag": (
-        *("--binarize", "--zero-based", "--no-intercept", "--force", "--json", "--resume"),
-        *("--help", "-h", "--proba", "--verify"),
+    "word": _split("--dataset --solver --selector --mechanism --neighbors --classes --bogus"),
+    "flag": _split(
+        "--binarize --zero-based --no-intercept --force --json --resume --help -h --proba --verify"
     ),
 }
 # No counts that would honestly keep the machine busy for minutes.
 _COUNTS = ("0", "-1", "1", "3", "40", "1e3", "nan", "", "5000", "1000000000000", "9" * 30, "2.5")
 
 
-def spoil_command(data: bytes, rng: random.Random) -> bytes:
+def corrupt_command(data: bytes, rng: random.Random) -> bytes:
     """Add, drop, repeat or change arguments of a command line (a JSON list)."""
     arguments = json.loads(data)
     for _ in range(rng.choice((1, 1, 2, 3))):

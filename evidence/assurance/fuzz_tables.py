@@ -18,7 +18,7 @@ from typing import Any
 from dplasso.data.tables.arrow import HashedCategories, ListColumns, arrow_source
 from dplasso.data.text.reader import TextHashing, text_source
 from dplasso.errors import DataError, LedgerError
-from evidence.assurance import fuzz_mutations as spoil
+from evidence.assurance import fuzz_mutations as corrupt
 
 _MEMORY = 1 << 20
 _ROWS = ([3, 0], [], [7], [1, 2, 9], [])
@@ -26,8 +26,16 @@ _VALUES = ([0.5, -2.0], [], [0.25], [1.0, 3.0, 4.0], [])
 _WORDS = ("good", "bad", None, "good", "très beau")
 
 
-class MisreadTable(Exception):  # noqa: N818
-    """A table, text or ledger was taken for something it is not."""
+class Misread(Exception):  # noqa: N818
+    """An input was taken for something it is not, or refused without saying why."""
+
+
+def refused(error: Exception, path: Path) -> str:
+    """Return "refused" if an error is one sentence that names the file."""
+    text = str(error)
+    if "\n" in text or not text or path.name not in text:
+        raise Misread(f"refused with {text!r}")
+    return "refused"
 
 
 def _named(data: bytes) -> tuple[str, bytes]:
@@ -37,10 +45,10 @@ def _named(data: bytes) -> tuple[str, bytes]:
     return (name, rest) if bar else ("", data)
 
 
-def spoil_named(data: bytes, rng: random.Random) -> bytes:
-    """Spoil the bytes behind the suffix."""
+def corrupt_named(data: bytes, rng: random.Random) -> bytes:
+    """Corrupt the bytes behind the suffix."""
     name, rest = _named(data)
-    change = spoil.spoil_text if name in (".csv", ".tsv", ".jsonl") else spoil.spoil_bytes
+    change = corrupt.corrupt_text if name in (".csv", ".tsv", ".jsonl") else corrupt.corrupt_bytes
     return name.encode() + b"|" + change(rest, rng)
 
 
@@ -49,7 +57,7 @@ def spoil_named(data: bytes, rng: random.Random) -> bytes:
 
 @cache
 def table_seeds() -> list[bytes]:
-    """Give one table in both formats, compressed or not."""
+    """Return one table in both formats, compressed or not."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -86,18 +94,18 @@ def check_table(data: bytes, folder: Path) -> str:
             for encoding in encodings
         ]
     except DataError as error:
-        return _refused(error, path)
+        return refused(error, path)
     rows = _plain_table(path)
     labels = [label for blocks in read[:1] for block in blocks for label in block.labels.tolist()]
     if labels != [row["y"] for row in rows]:
-        raise MisreadTable("pyarrow alone reads other labels")
+        raise Misread("pyarrow alone reads other labels")
     found = [
         dict(zip(indices.tolist(), values.tolist(), strict=True))
         for block in read[0]
         for indices, values in _rows_of(block)
     ]
     if found != [dict(zip(row["x"], row["v"], strict=True)) for row in rows]:
-        raise MisreadTable("pyarrow alone reads other entries")
+        raise Misread("pyarrow alone reads other entries")
     return "accepted"
 
 
@@ -122,7 +130,7 @@ def _rows_of(block: Any) -> list[tuple[Any, Any]]:
 
 
 def text_seeds() -> list[bytes]:
-    """Give small files of texts in each of the formats."""
+    """Return small files of texts in each of the formats."""
     lines = [("1", 'The film was good, "very" good'), ("0", "bad\nfilm"), ("1", "")]
     seeds = []
     for suffix, delimiter in ((".csv", ","), (".tsv", "\t")):
@@ -146,17 +154,17 @@ def check_text(data: bytes, folder: Path) -> str:
     try:
         blocks = list(source.blocks(_MEMORY, None))
     except DataError as error:
-        return _refused(error, path)
+        return refused(error, path)
     labels = [str(label) for block in blocks for label in block.labels.tolist()]
     expected = [str(label) for label in _plain_labels(rest, suffix)]
     if not (labels == expected or _numbers(labels) == _numbers(expected)):
-        raise MisreadTable(f"it has the labels {expected[:5]}, read were {labels[:5]}")
+        raise Misread(f"it has the labels {expected[:5]}, read were {labels[:5]}")
     for block in blocks:
         if (
             block.indices.size
             and not 0 <= int(block.indices.min()) <= int(block.indices.max()) < 256
         ):
-            raise MisreadTable("a column is out of range")
+            raise Misread("a column is out of range")
     return "accepted"
 
 
@@ -181,7 +189,7 @@ def _numbers(labels: list[str]) -> list[float] | None:
 
 @cache
 def ledger_seeds() -> list[bytes]:
-    """Give two ledgers as the bytes of their files: one new, one with charges of all states."""
+    """Return two ledgers as the bytes of their files: one new, one with charges of all states."""
     import tempfile
 
     from dplasso.privacy.ledger import add_dataset, charge_of, create_ledger, finish, reserve
@@ -214,10 +222,10 @@ def check_ledger(data: bytes, folder: Path) -> str:
     try:
         budgets = read_budgets(path)
     except LedgerError as error:
-        return _refused(error, path)
+        return refused(error, path)
     told = _told(budgets)
     if told not in _known_ledgers():
-        raise MisreadTable(f"a damaged ledger says {told}")
+        raise Misread(f"a damaged ledger says {told}")
     return "accepted"
 
 
@@ -241,10 +249,3 @@ def _known_ledgers() -> list[Any]:
             path.write_bytes(seed)
             known.append(_told(read_budgets(path)))
     return known
-
-
-def _refused(error: Exception, path: Path) -> str:
-    text = str(error)
-    if "\n" in text or not text or path.name not in text:
-        raise MisreadTable(f"refused with {text!r}")
-    return "refused"

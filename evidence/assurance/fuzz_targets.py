@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import zstandard
-from tests.reference import BadLineError, svmlight_records
 
 from dplasso import DPLassoClassifier
 from dplasso.checkpoint.format import read_checkpoint, write_checkpoint
@@ -32,44 +31,34 @@ from dplasso.data.npz import read_npz, write_npz
 from dplasso.data.svmlight.reader import read_svmlight
 from dplasso.errors import CheckpointError, DataError, ModelFileError
 from dplasso.model import read_parts, write_parts
-from evidence.assurance import fuzz_mutations as spoil
+from evidence.assurance import fuzz_mutations as corrupt
 from evidence.assurance.fuzz_tables import (
+    Misread,
     check_ledger,
     check_table,
     check_text,
+    corrupt_named,
     ledger_seeds,
-    spoil_named,
+    refused,
     table_seeds,
     text_seeds,
 )
-
-
-class Misread(Exception):  # noqa: N818
-    """An input was taken for something it is not, or refused without saying why."""
+from evidence.reference.svmlight import BadLineError, svmlight_records
 
 
 @dataclass(frozen=True)
 class Target:
     """One thing to fuzz.
 
-    Attributes
-    ----------
-    name : str
-        In reports.
-    share : int
-        Of the inputs, relative to the other targets.
-    seeds : callable
-        Gives the valid inputs that are spoilt.
-    spoil : callable
-        Spoils one.
-    check : callable
-        Takes an input and an empty folder; returns "accepted" or "refused".
+    `share` is that of the inputs, relative to the other targets; `seeds` are the valid inputs,
+    `corrupt` changes one, and `check` takes an input and an empty folder and returns "accepted" or
+    "refused".
     """
 
     name: str
     share: int
     seeds: Callable[[], list[bytes]]
-    spoil: spoil.Mutate
+    corrupt: corrupt.Mutate
     check: Callable[[bytes, Path], str]
 
 
@@ -79,18 +68,11 @@ def input_of(target: Target, seed: int, index: int) -> bytes:
     data = rng.choice(target.seeds())
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         try:
-            data = target.spoil(data, rng)
+            data = target.corrupt(data, rng)
         except Exception:
-            # What is no zip or JSON any more is spoilt as bytes.
-            data = spoil.spoil_bytes(data, rng)
+            # What is no zip or JSON any more is corrupted as bytes.
+            data = corrupt.corrupt_bytes(data, rng)
     return data
-
-
-def _refused(error: Exception, path: Path) -> str:
-    text = str(error)
-    if "\n" in text or not text or path.name not in text:
-        raise Misread(f"refused with {text!r}")
-    return "refused"
 
 
 # --- svmlight ----------------------------------------------------------------------------
@@ -139,7 +121,7 @@ def _svmlight(data: bytes, path: Path, text: bytes | None) -> str:
                 raise Misread(f"a good file was refused: {error}") from error
         elif line and f"line {line}:" not in str(error) and "the content is" not in str(error):
             raise Misread(f"line {line} is the bad one: {error}") from error
-        return _refused(error, path)
+        return refused(error, path)
     if records is None:
         raise Misread("a bad file was read")
     _same_records(X, y, records, path)
@@ -168,9 +150,9 @@ def _compressed_seeds() -> list[bytes]:
     ] + [b".gz|" + gzip.compress(texts[0], mtime=0) + gzip.compress(texts[1], mtime=0)]
 
 
-def _spoil_compressed(data: bytes, rng: random.Random) -> bytes:
+def _corrupt_compressed(data: bytes, rng: random.Random) -> bytes:
     suffix, _, rest = data.partition(b"|")
-    return suffix + b"|" + spoil.spoil_bytes(rest, rng)
+    return suffix + b"|" + corrupt.corrupt_bytes(rest, rng)
 
 
 def _check_compressed(data: bytes, folder: Path) -> str:
@@ -193,7 +175,7 @@ def _check_compressed(data: bytes, folder: Path) -> str:
     try:
         read_svmlight(path)
     except DataError as error:
-        return _refused(error, path)
+        return refused(error, path)
     raise Misread("a damaged stream was read")
 
 
@@ -231,9 +213,9 @@ def _npz_seeds() -> list[bytes]:
     for layout in ("csr", "csc", "coo"):
         buffer = io.BytesIO()
         sp.save_npz(buffer, X.asformat(layout), compressed=False)
-        members = spoil.members_of(buffer.getvalue())
-        members["y.npy"] = spoil.npy(np.arange(6) % 2)
-        seeds.append(spoil.packed(members))
+        members = corrupt.members_of(buffer.getvalue())
+        members["y.npy"] = corrupt.npy(np.arange(6) % 2)
+        seeds.append(corrupt.packed(members))
     return seeds
 
 
@@ -243,7 +225,7 @@ def _check_npz(data: bytes, folder: Path) -> str:
     try:
         X, y = read_npz(path)
     except DataError as error:
-        return _refused(error, path)
+        return refused(error, path)
     if X.indices.size and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
         raise Misread("a column is out of range")
     if X.shape[0] != y.size or X.indptr[-1] != X.data.size or not np.isfinite(X.data).all():
@@ -336,7 +318,7 @@ def _check_archive(
     try:
         parts = read(path)
     except error_class as error:
-        return _refused(error, path)
+        return refused(error, path)
     taken = parts.transcript
     last = parts.n_features + int(bool(parts.params.get("fit_intercept")))
     if len(taken) and not (taken.vertex.min() >= 0 and taken.vertex.max() < last):
@@ -358,7 +340,7 @@ def _check_model(data: bytes, folder: Path) -> str:
         try:
             model = load(path)
         except ModelFileError as error:
-            return _refused(error, path)
+            return refused(error, path)
         if not np.isfinite(model.coef_.data).all():
             raise Misread("the weights are not finite")
     return outcome
@@ -391,7 +373,7 @@ def _store_seeds() -> list[bytes]:
             path = Path(folder) / "seed.store"
             write_store(source, path)
             seeds.append(
-                spoil.packed({file.name: file.read_bytes() for file in sorted(path.iterdir())})
+                corrupt.packed({file.name: file.read_bytes() for file in sorted(path.iterdir())})
             )
     return seeds
 
@@ -400,9 +382,9 @@ def _check_store(data: bytes, folder: Path) -> str:
     from dplasso.data.store import open_store
 
     try:
-        members = spoil.members_of(data)
+        members = corrupt.members_of(data)
     except Exception:
-        return "refused"  # spoilt as bytes: no folder at all
+        return "refused"  # corrupted as bytes: no folder at all
     path = folder / "input.store"
     path.mkdir()
     for name, content in members.items():
@@ -411,12 +393,12 @@ def _check_store(data: bytes, folder: Path) -> str:
         store = open_store(path, verify=True)
         X = store.X.tocsr()
     except DataError as error:
-        return _refused(error, path)
+        return refused(error, path)
     for seed in _store_seeds():
         whole = folder / "whole.store"
         shutil.rmtree(whole, ignore_errors=True)
         whole.mkdir()
-        for name, content in spoil.members_of(seed).items():
+        for name, content in corrupt.members_of(seed).items():
             (whole / name).write_bytes(content)
         original = open_store(whole)
         same = (original.X.tocsr() != X).nnz == 0 if original.shape == X.shape else False
@@ -473,7 +455,7 @@ def _check_command(data: bytes, folder: Path) -> str:
     for name, content in files.items():
         (folder / name).write_bytes(content)
     (folder / "data.store").mkdir()
-    for name, content in spoil.members_of(_store_seeds()[0]).items():
+    for name, content in corrupt.members_of(_store_seeds()[0]).items():
         (folder / "data.store" / name).write_bytes(content)
     with chdir(folder):
         result = CliRunner().invoke(app, arguments)
@@ -498,20 +480,20 @@ def _check_command(data: bytes, folder: Path) -> str:
 # --- all of them -------------------------------------------------------------------------
 
 _ALL = (
-    Target("svmlight", 40, _svmlight_seeds, spoil.spoil_text, _check_svmlight),
-    Target("compressed", 8, _compressed_seeds, _spoil_compressed, _check_compressed),
-    Target("npz", 20, _npz_seeds, spoil.spoil_npz, _check_npz),
-    Target("model", 14, _model_seeds, spoil.spoil_archive, _check_model),
-    Target("checkpoint", 14, _checkpoint_seeds, spoil.spoil_archive, _check_checkpoint),
-    Target("store", 10, _store_seeds, spoil.spoil_folder, _check_store),
-    Target("table", 8, table_seeds, spoil_named, check_table),
-    Target("text", 8, text_seeds, spoil_named, check_text),
-    Target("ledger", 6, ledger_seeds, spoil.spoil_bytes, check_ledger),
-    Target("command line", 4, _command_seeds, spoil.spoil_command, _check_command),
+    Target("svmlight", 40, _svmlight_seeds, corrupt.corrupt_text, _check_svmlight),
+    Target("compressed", 8, _compressed_seeds, _corrupt_compressed, _check_compressed),
+    Target("npz", 20, _npz_seeds, corrupt.corrupt_npz, _check_npz),
+    Target("model", 14, _model_seeds, corrupt.corrupt_archive, _check_model),
+    Target("checkpoint", 14, _checkpoint_seeds, corrupt.corrupt_archive, _check_checkpoint),
+    Target("store", 10, _store_seeds, corrupt.corrupt_folder, _check_store),
+    Target("table", 8, table_seeds, corrupt_named, check_table),
+    Target("text", 8, text_seeds, corrupt_named, check_text),
+    Target("ledger", 6, ledger_seeds, corrupt.corrupt_bytes, check_ledger),
+    Target("command line", 4, _command_seeds, corrupt.corrupt_command, _check_command),
 )
 
 
 def targets() -> dict[str, Target]:
-    """Give the targets that this build has, by name."""
+    """Return the targets that this build has, by name."""
     has_store = importlib.util.find_spec("dplasso.data.store") is not None
     return {target.name: target for target in _ALL if has_store or target.name != "store"}

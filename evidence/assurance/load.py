@@ -1,23 +1,22 @@
 """The longest run and the widest one, to the end, in stated memory.
 
-    python -m evidence.assurance.load --json
-
 Each case runs in a process of its own, whose peak resident memory the system reports. The bounds
 are what the documentation promises: a small base for Python, numba and the accountant, the matrix
 in both orientations, and 32 bytes a column.
 """
 
-import argparse
-import json
 import resource
-import subprocess
-import sys
+import tempfile
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+
+from evidence.cells import in_own_process
 
 _MIB = 1 << 20
 # What a fit of nothing takes: interpreter, numba, scikit-learn and the accountant.
@@ -26,21 +25,7 @@ BASE_MIB = 400.0
 
 @dataclass(frozen=True)
 class Case:
-    """One run.
-
-    Attributes
-    ----------
-    about : str
-        In words.
-    n_rows, n_columns, row_length : int
-        Of the data.
-    n_iter : int
-        Steps.
-    checkpoints : bool
-        Whether a checkpoint is kept.
-    bytes_a_column, bytes_an_entry, bytes_a_row, bytes_a_step : float
-        Of the promised memory, beyond the base.
-    """
+    """One run, and the memory that is promised for it beyond the base."""
 
     about: str
     n_rows: int
@@ -91,9 +76,6 @@ def make_data(case: Case, seed: int) -> tuple[Any, Any]:
 
 def run_case(case: Case, seed: int) -> dict[str, Any]:
     """Run a case in this process and measure it."""
-    import tempfile
-    from pathlib import Path
-
     from dplasso import DPLassoClassifier, load
     from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint
 
@@ -115,6 +97,8 @@ def run_case(case: Case, seed: int) -> dict[str, Any]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     whole = again.transcript_ == model.transcript_ and len(model.transcript_) == case.n_iter
     return {
+        "about": case.about,
+        "n_rows": case.n_rows,
         "seconds": round(seconds, 1),
         "peak_mib": round(peak),
         "promised_mib": round(case.promised_mib),
@@ -125,51 +109,28 @@ def run_case(case: Case, seed: int) -> dict[str, Any]:
     }
 
 
-def in_process(name: str, seed: int) -> dict[str, Any]:
-    """Run a case in a process of its own."""
-    command = [sys.executable, "-m", "assurance.load", "--inside", name, "--seed", str(seed)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1) or not done.stdout:
-        return {"passed": False, "failure": done.stderr[-500:]}
-    return json.loads(done.stdout)
+TITLE = "to the end, in stated memory"
+QUICK = {"case": ["longest"]}
+WEIGHTS = {"longest": 3.0, "widest": 3.0}
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command; the exit code is 1 if a case failed."""
-    parser = argparse.ArgumentParser(
-        prog="python -m evidence.assurance.load",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+def split(*, case: list[str] = [*CASES], seed: int = 0) -> dict[str, dict[str, Any]]:  # noqa: B006
+    """Return the cases of these names."""
+    return {name: {"case": name, "seed": seed} for name in case}
+
+
+def measure(*, case: str, seed: int) -> dict[str, Any]:
+    """Run a case in this process and measure it; what has to be compiled is, in another one."""
+    small = replace(CASES[case], n_rows=50, n_columns=300, n_iter=40)
+    in_own_process(partial(run_case, small, seed))
+    return run_case(CASES[case], seed)
+
+
+def section(results: list[dict[str, Any]]) -> list[str]:
+    """Return the peaks, in words."""
+    told = (
+        f"{one['about']}, {one['n_rows']:,} rows, {one['entries']:,} entries: peak "
+        f"{one['peak_mib']:,} MiB of {one['promised_mib']:,} promised"
+        for one in results
     )
-    parser.add_argument("--case", action="append", choices=list(CASES), help="default: all")
-    parser.add_argument("--seed", type=int, default=0, help="of the data")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--inside", choices=list(CASES), help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    if given.inside:
-        print(json.dumps(run_case(CASES[given.inside], given.seed)))
-        return 0
-    began = time.perf_counter()
-    results = {
-        name: asdict(CASES[name]) | in_process(name, given.seed) for name in given.case or CASES
-    }
-    report = {
-        "command": "python -m evidence.assurance.load",
-        "passed": all(result["passed"] for result in results.values()),
-        "cases": results,
-        "seconds": round(time.perf_counter() - began, 1),
-    }
-    if given.json:
-        print(json.dumps(report))
-    else:
-        for name, result in results.items():
-            print(
-                f"{name}: {result['about']}: {result.get('seconds')} s, peak "
-                f"{result.get('peak_mib')} MiB of {result.get('promised_mib')} promised, "
-                f"{'passed' if result['passed'] else 'FAILED'} {result.get('failure', '')}"
-            )
-    return 0 if report["passed"] else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return ["; ".join(told)]

@@ -1,38 +1,39 @@
 """Plant bugs in a copy of the package, and see that the named tests catch them.
 
-    python -m evidence.assurance.mutants                 # all of them
-    python -m evidence.assurance.mutants --fast --json   # those that take seconds together
-    python -m evidence.assurance.mutants --list
+    python -m evidence assurance/mutants                 # all of them
+    python -m evidence assurance/mutants --fast          # those that take seconds together
+    python -m evidence assurance/mutants --only WORDS    # those whose name contains WORDS
 
-Each mutant is a piece of source text and what replaces it (`assurance.mutant_list`). The package is
+Each mutant is a piece of source text and what replaces it (``planted.toml``). The package is
 copied to a temporary folder, the text is replaced there (it must occur exactly once), and the named
 test runs against the copy in a process of its own. The mutant is *caught* if the test fails by an
 assertion, *missed* if it passes, and *broken* if anything else happens: a mutant that merely stops
 the program proves nothing about the test. The same tests must pass on an unchanged copy.
 
-The broken implementations of `assurance.audit_mutants` are in the same count: each is audited, and
-caught if the audit refutes its claim.
+The broken implementations of ``tests/audit/mutants.py`` are in the same count: each is audited, and
+caught if its test sees the audit refute the claim.
 """
 
-import argparse
 import contextlib
-import json
 import multiprocessing
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from evidence.items import ROOT
+
 SOURCE = ROOT / "src" / "dplasso"
+TITLE = "caught out of planted"
+QUICK = {"fast": True}
+_PLANTED = tomllib.loads(Path(__file__).with_name("planted.toml").read_text())
 LIMIT_SECONDS = 300.0
 # Imported before processes fork off, since they take most of a second each.
 _HEAVY = ("numba", "scipy.stats", "scipy.sparse", "sklearn.utils.validation", "pytest")
@@ -41,27 +42,7 @@ _HEAVY += ("joblib", "dp_accounting.rdp")
 
 @dataclass(frozen=True)
 class Mutant:
-    """A bug to plant.
-
-    Attributes
-    ----------
-    name : str
-        In a few words.
-    area : {"step", "leak", "accounting", "randomness", "selection", "integrity"}
-        What it breaks.
-    planted : str
-        What the code then does.
-    file : str
-        Below `src/dplasso`.
-    find, replace : str
-        Source text, which occurs exactly once, and what stands there instead.
-    test : str
-        The pytest node that has to fail.
-    compiled : bool
-        Run the test with compiled kernels: slow, for tests of very many draws.
-    fast : bool
-        Belongs to the selection that every run of the test suite makes.
-    """
+    """A bug to plant; planted.toml says what the fields are."""
 
     name: str
     area: str
@@ -74,26 +55,23 @@ class Mutant:
     fast: bool = False
 
 
+MUTANTS = tuple(Mutant(**entry) for entry in _PLANTED["mutant"])
+AUDITED: tuple[dict[str, Any], ...] = tuple(_PLANTED["audited"])
+SOUND: tuple[str, ...] = tuple(_PLANTED["sound"])
+# What takes longest begins first.
+WEIGHTS = {"step": 4.0, "leak": 3.0, "audit": 2.0}
+
+
 @dataclass
 class Outcome:
-    """How the named test ended on one copy of the package.
-
-    Attributes
-    ----------
-    verdict : {"caught", "missed", "broken"}
-        See the module's text; on an unchanged copy "missed" is what should come out.
-    seconds : float
-        Wall-clock time.
-    words : str
-        The first error.
-    """
+    """How the named test ended on one copy of the package: caught, missed or broken, and why."""
 
     verdict: str
     seconds: float = 0.0
     words: str = ""
 
 
-@dataclass
+@dataclass(eq=False)  # pytest hashes plugins
 class _Watch:
     """A pytest plugin that notes how tests fail."""
 
@@ -124,13 +102,7 @@ class _Watch:
 
 
 def mutate(text: str, mutant: Mutant) -> str:
-    """Return the source text with the bug in it.
-
-    Raises
-    ------
-    ValueError
-        If what the mutant replaces does not occur exactly once.
-    """
+    """Return the source text with the bug in it; ValueError if it does not fit exactly once."""
     found = text.count(mutant.find)
     if found != 1:
         raise ValueError(
@@ -151,16 +123,16 @@ def copied_package(mutant: Mutant | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-def _run_tests(folder: str, tests: list[str], compiled: bool, answer: Any) -> None:
+def _run_tests(folder: Path, scratch: Path, tests: list[str], compiled: bool, answer: Any) -> None:
     """Run tests against the package in `folder`; the body of a forked process."""
-    log = os.open(Path(folder) / "log.txt", os.O_WRONLY | os.O_CREAT)
+    log = os.open(scratch / "log.txt", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.chdir(ROOT)
-    sys.path.insert(0, folder)
-    os.environ["PYTHONPATH"] = folder
+    sys.path.insert(0, str(folder))
+    os.environ["PYTHONPATH"] = str(folder)
     # Failing examples found in a mutant are not worth keeping.
-    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(Path(folder) / "hypothesis")
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(scratch / "hypothesis")
     for name in ("PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "NUMBA_CACHE_DIR"):
         os.environ.pop(name, None)
     import pytest
@@ -185,40 +157,36 @@ def _run_tests(folder: str, tests: list[str], compiled: bool, answer: Any) -> No
 
 
 def run_tests(mutant: Mutant | None, tests: Iterable[str], compiled: bool) -> Outcome:
-    """Run tests on a copy of the package, with a bug or without.
+    """Run tests on a copy of the package, with a bug or without; kernels as plain Python or not."""
+    with copied_package(mutant) as folder:
+        return _in_fork(folder, folder, list(tests), compiled)
 
-    Parameters
-    ----------
-    mutant : Mutant or None
-        The bug; None for an unchanged copy.
-    tests : iterable of str
-        Pytest nodes.
-    compiled : bool
-        With compiled kernels, or as plain Python.
 
-    Returns
-    -------
-    Outcome
-    """
+def _in_fork(folder: Path, scratch: Path, tests: list[str], compiled: bool) -> Outcome:
     for name in _HEAVY:
         import_module(name)
     began = time.perf_counter()
     context = multiprocessing.get_context("fork")
-    with copied_package(mutant) as folder:
-        receiver, sender = context.Pipe(duplex=False)
-        given = (str(folder), list(tests), compiled, sender)
-        process = context.Process(target=_run_tests, args=given)
-        process.start()
-        sender.close()
-        verdict, words = "broken", f"no answer in {LIMIT_SECONDS:.0f} seconds"
-        if receiver.poll(LIMIT_SECONDS):
-            with contextlib.suppress(EOFError):
-                verdict, words = receiver.recv()
-        process.join(5.0)
-        if process.is_alive():
-            process.kill()
-            process.join()
+    receiver, sender = context.Pipe(duplex=False)
+    given = (folder, scratch, tests, compiled, sender)
+    process = context.Process(target=_run_tests, args=given)
+    process.start()
+    sender.close()
+    verdict, words = "broken", f"no answer in {LIMIT_SECONDS:.0f} seconds"
+    if receiver.poll(LIMIT_SECONDS):
+        with contextlib.suppress(EOFError):
+            verdict, words = receiver.recv()
+    process.join(5.0)
+    if process.is_alive():
+        process.kill()
+        process.join()
     return Outcome(verdict, round(time.perf_counter() - began, 2), words)
+
+
+def run_audit(test: str) -> Outcome:
+    """Run a test of an audit on the package as it is: "missed" if it passes."""
+    with tempfile.TemporaryDirectory() as scratch:
+        return _in_fork(SOURCE.parent, Path(scratch), [test], compiled=True)
 
 
 def run_controls(mutants: Iterable[Mutant]) -> dict[str, Outcome]:
@@ -232,135 +200,69 @@ def run_controls(mutants: Iterable[Mutant]) -> dict[str, Outcome]:
     return outcomes
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Plant the mutants and report; the exit code is 1 unless every one is caught."""
-    from evidence.assurance.mutant_list import MUTANTS
+def split(*, fast: bool = False, only: str = "", area: str = "") -> dict[str, dict[str, Any]]:
+    """Return one cell for each area, or one for a selection."""
+    if fast or only or area:
+        return {"selection": {"fast": fast, "only": only, "area": area}}
+    areas = [*dict.fromkeys(mutant.area for mutant in MUTANTS), "audit"]
+    return {area: {"fast": False, "only": "", "area": area} for area in areas}
 
-    parser = argparse.ArgumentParser(
-        prog="python -m evidence.assurance.mutants", description=__doc__
-    )
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--fast", action="store_true", help="only those that take seconds")
-    parser.add_argument("--list", action="store_true", help="only say what would be planted")
-    parser.add_argument("--area", metavar="NAME", help="those of this area, or audit")
-    parser.add_argument("--jobs", type=int, default=1, help="areas at a time")
-    parser.add_argument("--only", metavar="WORDS", help="those whose name contains WORDS")
-    given = parser.parse_args(arguments)
 
-    def wanted(mutant: Any) -> bool:
-        return (
-            (mutant.fast or not given.fast)
-            and (not given.only or given.only in mutant.name)
-            and (not given.area or given.area == getattr(mutant, "area", "audit"))
-        )
-
-    chosen = list(filter(wanted, MUTANTS))
-    if given.list:
-        from evidence.assurance.audit_mutants import AUDIT_MUTANTS
-
-        for mutant in chosen:
-            print(f"{mutant.name} [{mutant.area}]\n    {mutant.planted}\n    {mutant.test}")
-        for other in filter(wanted, AUDIT_MUTANTS):
-            print(f"{other.name} [audit]\n    {other.planted}\n    {other.test}")
-        return 0
+def measure(*, fast: bool, only: str, area: str) -> dict[str, Any]:
+    """Plant mutants of an area, or all, and run their tests."""
     began = time.perf_counter()
-    if given.jobs > 1:
-        passed_on = ["--fast"] if given.fast else []
-        passed_on += ["--only", given.only] if given.only else []
-        areas = [given.area] if given.area else [*dict.fromkeys(m.area for m in MUTANTS), "audit"]
-        return _tell_all(
-            side_by_side(areas, passed_on, given.jobs), began, fast=given.fast, as_json=given.json
-        )
+    chosen = [
+        mutant
+        for mutant in MUTANTS
+        if (mutant.fast or not fast) and only in mutant.name and area in ("", mutant.area)
+    ]
+    audited = [
+        entry
+        for entry in AUDITED
+        if (entry.get("fast") or not fast) and only in entry["name"] and area in ("", "audit")
+    ]
     controls = run_controls(chosen)
-    entries: list[dict[str, Any]] = []
-
-    def tell(entry: dict[str, Any]) -> None:
-        entries.append(entry)
-        if given.json:
-            return
-        print(f"{entry['verdict']:7} {entry['seconds']:6.1f} s  {entry['name']}", flush=True)
-        if entry["verdict"] != "caught":
-            print(f"        {entry['test']}\n        {entry['words']}")
-
+    entries = []
     for mutant in chosen:
         outcome = run_tests(mutant, [mutant.test], mutant.compiled)
-        tell(
-            {
-                "name": mutant.name,
-                "area": mutant.area,
-                "planted": mutant.planted,
-                "test": mutant.test,
-                "verdict": outcome.verdict,
-                "seconds": outcome.seconds,
-                "words": outcome.words,
-            }
-        )
-    # After the forks: a process that has imported the package cannot import a copy of it.
-    from evidence.assurance.audit_mutants import AUDIT_MUTANTS, run_audit, run_audit_controls
-
-    audited = list(filter(wanted, AUDIT_MUTANTS))
-    if audited:
-        start = time.perf_counter()
-        verdict, words = run_audit_controls(audited)
-        spent = round(time.perf_counter() - start, 2)
-        controls["audits of the sound implementation"] = Outcome(verdict, spent, words)
-    for other in audited:
-        tell(run_audit(other))
-    told = {name: vars(outcome) for name, outcome in controls.items()}
-    found = {"controls": told, "mutants": entries}
-    return _tell_all([found], began, fast=given.fast, as_json=given.json)
-
-
-def side_by_side(areas: list[str], options: list[str], jobs: int) -> list[dict[str, Any]]:
-    """Try the mutants of several areas at a time, each area by a command of its own."""
-
-    def run(area: str) -> dict[str, Any]:
-        command = [sys.executable, "-m", "assurance.mutants", "--json", "--area", area, *options]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        try:
-            report: dict[str, Any] = json.loads(done.stdout)
-        except ValueError:
-            words = done.stderr[-500:]
-            report = {"controls": {"command": vars(Outcome("broken", 0.0, words))}, "mutants": []}
-        named = {f"{area}, {name}": told for name, told in report["controls"].items()}
-        return {"controls": named, "mutants": report["mutants"]}
-
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(run, areas))
-
-
-def _tell_all(found: list[dict[str, Any]], began: float, *, fast: bool, as_json: bool) -> int:
-    """Report on all mutants; the exit code is 1 unless every one is caught."""
-    controls = {name: told for part in found for name, told in part["controls"].items()}
-    entries = [entry for part in found for entry in part["mutants"]]
-    clean = all(told["verdict"] == "missed" for told in controls.values())
-    verdicts = [entry["verdict"] for entry in entries]
-    report = {
-        "command": "python -m evidence.assurance.mutants" + (" --fast" if fast else ""),
+        about = {key: getattr(mutant, key) for key in ("name", "area", "planted", "test")}
+        entries.append(about | vars(outcome))
+    # A broken thing is caught where the test passes that sees it refuted.
+    turned = {"missed": "caught", "caught": "missed"}
+    for entry in audited:
+        about = {key: entry[key] for key in ("name", "planted", "test")} | {"area": "audit"}
+        outcome = run_audit(entry["test"])
+        entries.append(about | vars(outcome) | {"verdict": turned.get(outcome.verdict, "broken")})
+    if audited and not fast:
+        controls |= {test: run_audit(test) for test in SOUND}
+    clean = all(outcome.verdict == "missed" for outcome in controls.values())
+    caught = [entry["verdict"] for entry in entries].count("caught")
+    return {
         "planted": len(entries),
-        "caught": verdicts.count("caught"),
-        "missed": verdicts.count("missed"),
-        "broken": verdicts.count("broken"),
+        "caught": caught,
         "unchanged_copy_passes": clean,
-        "controls": controls,
-        "passed": clean and bool(entries) and verdicts.count("caught") == len(entries),
+        "controls": {name: vars(outcome) for name, outcome in controls.items()},
+        "passed": clean and caught == len(entries) > 0,
         "seconds": round(time.perf_counter() - began, 1),
         "mutants": entries,
     }
-    if as_json:
-        print(json.dumps(report, indent=2))
-    else:
-        for name, told in controls.items():
+
+
+def section(results: list[dict[str, Any]]) -> list[str]:
+    """Return the counts, and what was not caught."""
+    clean = "passes" if all(one["unchanged_copy_passes"] for one in results) else "FAILS"
+    parts = [
+        f"{sum(one['caught'] for one in results)} of {sum(one['planted'] for one in results)} "
+        "caught, each by its named test or audit; "
+        f"the unchanged code {clean} all of them"
+    ]
+    for one in results:
+        for name, told in one["controls"].items():
             if told["verdict"] != "missed":
-                print(f"unchanged, {name}: {told['verdict']} {told['words']}")
-        if len(found) > 1:
-            for entry in entries:
-                if entry["verdict"] != "caught":
-                    print(f"{entry['verdict']}: {entry['name']}\n        {entry['words']}")
-        print(f"{report['caught']} of {report['planted']} caught in {report['seconds']} s")
-    return 0 if report["passed"] else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+                parts.append(f"unchanged, {name}: {told['verdict']} {told['words']}")
+        parts += [
+            f"{entry['verdict']}: {entry['name']}: {entry['words']}"
+            for entry in one["mutants"]
+            if entry["verdict"] != "caught"
+        ]
+    return parts

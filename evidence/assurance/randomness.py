@@ -1,6 +1,4 @@
-"""Statistical smoke tests of the random words, as functions and as a command.
-
-    python -m evidence.assurance.randomness --json
+"""Statistical smoke tests of the random words, against fresh entropy.
 
 They would find a generator that is broken; they cannot show that one is good. That the words are
 ChaCha20's is shown by its published vectors (`tests/privacy/test_randomness.py`), and that nobody
@@ -9,10 +7,6 @@ can tell ChaCha20's words from chance is an assumption (`docs/threat-model.md`).
 Every test gives a two-sided p-value, uniform on [0, 1] for a perfect generator.
 """
 
-import argparse
-import json
-import sys
-import time
 from typing import Any
 
 import numpy as np
@@ -42,17 +36,7 @@ def draw_words(stream: RandomStream, count: int) -> Words:
 
 
 def first_words(n_streams: int, each: int, seeds: bool = False) -> Words:
-    """Return the first words of many streams, one after the other.
-
-    Parameters
-    ----------
-    n_streams : int
-        How many.
-    each : int
-        Words of each.
-    seeds : bool
-        Of the seeds 0, 1, 2, ... rather than of the operating system.
-    """
+    """Return the first words of many streams, of the seeds 0, 1, 2 ... or of the system's."""
     parts = [draw_words(random_stream(i if seeds else None), each) for i in range(n_streams)]
     return np.concatenate(parts)
 
@@ -102,22 +86,12 @@ def _collisions(words: Words, bits: int) -> float:
 
 
 def word_tests(words: Words) -> dict[str, float]:
-    """Test words for uniformity and independence.
-
-    Parameters
-    ----------
-    words : ndarray of uint64, shape (n,)
-        At least 2^15.
-
-    Returns
-    -------
-    dict of str to float
-        Two-sided p-values by the name of the test.
+    """Return two-sided p-values of words, shape (n,), by the name of the test.
 
     Raises
     ------
     ValueError
-        For fewer words: the approximations would not hold.
+        For fewer than 2^15 words: the approximations would not hold.
     """
     if words.size < 2**15:
         raise ValueError(f"the tests need at least {2**15} words, got {words.size}")
@@ -140,40 +114,31 @@ def word_tests(words: Words) -> dict[str, float]:
     }
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the tests on fresh entropy and report them; the exit code is 1 if one fails."""
-    parser = argparse.ArgumentParser(
-        prog="python -m evidence.assurance.randomness", description=__doc__
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--words", type=int, default=2**22, help="words of one stream")
-    parser.add_argument("--streams", type=int, default=2**15, help="streams, two words of each")
-    given = parser.parse_args(arguments)
-    began = time.perf_counter()
+TITLE = "random words"
+QUICK = {"words": 2**16, "streams": 2**14}
+
+
+def measure(*, words: int = 2**22, streams: int = 2**15) -> dict[str, Any]:
+    """Test so many words of one stream, and the first two of many streams."""
     results = {
-        "one stream": word_tests(draw_words(random_stream(None), given.words)),
-        "first words of streams": word_tests(first_words(given.streams, 2)),
+        "one stream": word_tests(draw_words(random_stream(None), words)),
+        "first words of streams": word_tests(first_words(streams, 2)),
     }
     smallest = min(value for tests in results.values() for value in tests.values())
-    report = {
-        "command": "python -m evidence.assurance.randomness",
-        "words": given.words + 2 * given.streams,
+    return {
+        "words": words + 2 * streams,
         "tests": sum(len(tests) for tests in results.values()),
         "smallest_p_value": smallest,
         "alarm": ALARM,
         "passed": smallest > ALARM,
         "p_values": results,
-        "seconds": round(time.perf_counter() - began, 2),
     }
-    if given.json:
-        print(json.dumps(report, indent=2))
-    else:
-        for source, tests in results.items():
-            for name, value in tests.items():
-                print(f"{source:24} {name:26} p = {value:.4f}")
-        print("passed" if report["passed"] else "FAILED")
-    return 0 if report["passed"] else 1
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def section(results: list[dict[str, Any]]) -> list[str]:
+    """Return the counts and the smallest p-value, in words."""
+    (found,) = results
+    return [
+        f"{found['words']:,} words from the system's entropy, {found['tests']} tests; "
+        f"smallest p-value {found['smallest_p_value']:.2g} (alarm below {found['alarm']:g})"
+    ]

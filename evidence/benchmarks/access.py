@@ -22,14 +22,12 @@ from dplasso.matrix.numbering import AS_GIVEN, by_frequency
 from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.registry import SelectionRule, make_selector
-from evidence.benchmarks.config import Access
-from evidence.benchmarks.datasets import Context, describe, load, sizes
-from evidence.benchmarks.tables import seconds_text, table
-from evidence.benchmarks.timing import interleave, seconds
+from evidence.datasets import Spec, describe, load_spec, sizes
+from evidence.items import Settings, Table
+from evidence.report import bars, seconds_text
+from evidence.timing import interleave, seconds
 
-
-def cases(settings: Access) -> list[str]:
-    return [spec.name for spec in settings.data]
+TITLE = "Random accesses"
 
 
 @njit(cache=True, nogil=True)
@@ -46,15 +44,14 @@ def touch_only(row_starts, row_indices, column_starts, column_indices, vertex, a
     return touched
 
 
-def measure(case: str, settings: Access, context: Context) -> dict[str, Any]:
+def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Time the bare accesses and the loops of one run, in turns, in both numberings."""
-    spec = next(spec for spec in settings.data if spec.name == case)
-    data = load(spec, context)
+    data = load_spec(spec, settings.data, settings.n_jobs)
     labels = (np.asarray(data.y) > 0).astype(np.int8)
-    options = {"epsilon": settings.epsilon, "delta": settings.delta, "n_iter": settings.n_iter}
+    options = {"epsilon": config.epsilon, "delta": config.delta, "n_iter": config.n_iter}
     exponent = build_mechanism(**options).exponent_scale
     transcript = (
-        DPLassoClassifier(**options, l1_radius=settings.radius, fit_intercept=False, random_state=0)
+        DPLassoClassifier(**options, l1_radius=config.radius, fit_intercept=False, random_state=0)
         .fit(data.X, data.y)
         .transcript_
     )
@@ -62,17 +59,17 @@ def measure(case: str, settings: Access, context: Context) -> dict[str, Any]:
         data.X,
         labels,
         bound=1.0,
-        radius=settings.radius,
-        n_steps=settings.n_iter,
+        radius=config.radius,
+        n_steps=config.n_iter,
         intercept=False,
         by_columns=True,
-        n_threads=context.n_jobs,
+        n_threads=settings.n_jobs,
     )._replace(numbering=AS_GIVEN)
     if given.rows.indices is not data.X.indices:
         given = given._replace(rows=given.rows._replace(indices=data.X.indices))
     numbering = by_frequency(np.diff(given.columns.indptr), False)
     by_rank = given._replace(
-        rows=relabel(given.rows, numbering, context.n_jobs), numbering=numbering
+        rows=relabel(given.rows, numbering, settings.n_jobs), numbering=numbering
     )
 
     def bare(problem: Problem) -> float:
@@ -109,13 +106,13 @@ def measure(case: str, settings: Access, context: Context) -> dict[str, Any]:
         np.zeros(given.n_columns, dtype=np.int64),
     )
     runs: dict[str, Callable[[], float]] = {}
-    for layout, problem in (("as given", given), ("by popularity", by_rank)):
+    for layout, problem in (("as given", given), ("by frequency", by_rank)):
         runs[f"bare accesses, {layout}"] = lambda p=problem: bare(p)
         runs[f"drift_tol=None, {layout}"] = lambda p=problem: loop(p, None)
         runs[f"default drift_tol, {layout}"] = lambda p=problem: loop(p, PRIVATE_TOLERANCE)
     for run in runs.values():
         run()
-    timed = interleave(runs, spec.repeats or settings.repeats)
+    timed = interleave(runs, spec.repeats or config.repeats)
     return {
         "data": describe(data),
         "touched": int(touched),
@@ -124,13 +121,13 @@ def measure(case: str, settings: Access, context: Context) -> dict[str, Any]:
     }
 
 
-def section(results: dict[str, dict[str, Any]]) -> str:
-    """Write the comparison's part of the report."""
+def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
+    """Lay out the results."""
     rows = []
     for case, found in results.items():
         bare = {
             layout: found["seconds"][f"bare accesses, {layout}"]
-            for layout in ("as given", "by popularity")
+            for layout in ("as given", "by frequency")
         }
         for name, spent in found["seconds"].items():
             layout = name.split(", ")[1]
@@ -145,23 +142,18 @@ def section(results: dict[str, dict[str, Any]]) -> str:
                 ]
             )
     head = ["data set", "rows x columns, non-zeros", "what", "time", "ns per entry", "bare / time"]
-    return "\n\n".join(
-        [
-            "## Random accesses",
-            "The same vertices in every row; ns per entry of the rows that hold a chosen column. "
-            "One thread.",
-            table(head, rows),
-        ]
-    )
+    return [
+        "The same vertices in every row; ns per entry of the rows that hold a chosen column. "
+        "One thread.",
+        Table(head, rows),
+    ]
 
 
 def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
     """Draw nanoseconds per entry as bars."""
-    axis = figure.subplots()
-    for case, found in results.items():
-        names = list(found["seconds"])
-        spent = [found["seconds"][name] / found["touched"] * 1e9 for name in names]
-        axis.barh([f"{case}\n{name}" for name in names], spent)
-    axis.set_xlabel("ns per entry of the touched rows")
-    axis.invert_yaxis()
-    axis.tick_params(axis="y", labelsize=6)
+    spent = {
+        f"{case}\n{name}": one / found["touched"] * 1e9
+        for case, found in results.items()
+        for name, one in found["seconds"].items()
+    }
+    bars(figure.subplots(), list(spent), list(spent.values()), "ns per entry of the touched rows")

@@ -17,31 +17,30 @@ from sklearn.utils.fixes import parse_version
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.transpose import transpose
 from dplasso.privacy.mechanisms import build_mechanism
-from evidence.benchmarks.datasets import UnavailableError
-from evidence.benchmarks.machine import installed
-from evidence.benchmarks.timing import LoopTime, seconds, time_fit, time_steps
+from evidence.datasets import UnavailableError
+from evidence.items import Settings
+from evidence.machine import installed
+from evidence.timing import LoopTime, seconds, time_fit, time_steps
 
 
 @dataclass(frozen=True)
 class Training:
-    """Public parameters of a training run.
+    """Public parameters of a training run."""
 
-    Attributes
-    ----------
-    radius, n_iter, epsilon, delta
-        As in `DPLassoClassifier`.
-    limit : float
-        Seconds of steps after which a run is stopped and scaled.
-    n_jobs : int
-        Threads of the set-up passes.
-    """
-
+    # radius, n_iter, epsilon, delta: as in `DPLassoClassifier`.
     radius: float
     n_iter: int
     epsilon: float
     delta: float
-    limit: float
-    n_jobs: int
+    limit: float  # Seconds of steps after which a run is stopped and scaled
+    n_jobs: int  # Threads of the set-up passes
+
+    @classmethod
+    def of(cls, config: Any, settings: Settings, epsilon: float) -> "Training":
+        """Take the parameters from a comparison's configuration."""
+        limit = getattr(config, "limit", np.inf)
+        given = config.radius, config.n_iter, epsilon, config.delta
+        return cls(*given, limit, settings.n_jobs)
 
 
 # What of `DPLassoClassifier` runs under which name. No intercept: the paper has none.
@@ -137,9 +136,7 @@ def scipy_loop(X: Any, y: Any, training: Training) -> LoopTime:
     if cost(X.T) <= cost(gathering):
         product, gathering, setup = X.T, None, 0.0
     measured, _ = time_steps(
-        training.n_iter,
-        training.limit,
-        lambda clock: frank_wolfe(product, X, y, training, clock),
+        training.n_iter, training.limit, lambda clock: frank_wolfe(product, X, y, training, clock)
     )
     return replace(measured, setup=setup)
 

@@ -9,35 +9,24 @@ import numpy as np
 
 from dplasso import DPLassoClassifier
 from evidence.benchmarks.competitors import Training, fit_seconds, own_parameters, product_seconds
-from evidence.benchmarks.config import EndToEnd
-from evidence.benchmarks.datasets import Context, UnavailableError, describe, load, sizes
-from evidence.benchmarks.tables import ratio, seconds_text, table
-from evidence.benchmarks.timing import interleave, seconds
+from evidence.datasets import Spec, UnavailableError, describe, load_spec, sizes
+from evidence.items import Settings, Table
+from evidence.report import plain, ratio, seconds_text
+from evidence.timing import interleave, seconds
 
+TITLE = "End to end"
 # Figures asked for: at most so many products, at least so many times faster than liblinear.
 PRODUCTS, LIBLINEAR = 10.0, 10.0
 
 
-def cases(settings: EndToEnd) -> list[str]:
-    return [spec.name for spec in settings.data]
-
-
-def measure(case: str, settings: EndToEnd, context: Context) -> dict[str, Any]:
+def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Time whole fits on one data set."""
-    spec = next(spec for spec in settings.data if spec.name == case)
-    data = load(spec, context)
-    training = Training(
-        settings.radius,
-        settings.n_iter,
-        settings.epsilon,
-        settings.delta,
-        np.inf,
-        context.n_jobs,
-    )
+    data = load_spec(spec, settings.data, settings.n_jobs)
+    training = Training.of(config, settings, config.epsilon)
     absent: dict[str, str] = {}
     runs: dict[str, Callable[[], float]] = {}
-    for name in settings.competitors:
-        run = partial(_run, name, settings, training)
+    for name in config.competitors:
+        run = partial(_run, name, config, training)
         try:
             few = data.X[: min(data.X.shape[0], 50)]
             # Compiles, where there is something to compile.
@@ -46,19 +35,19 @@ def measure(case: str, settings: EndToEnd, context: Context) -> dict[str, Any]:
             absent[name] = str(error)
             continue
         runs[name] = partial(run, data.X, data.y)
-    timed = interleave(runs, spec.repeats or settings.repeats)
+    timed = interleave(runs, spec.repeats or config.repeats)
     return {
         "data": describe(data),
-        "n_iter": settings.n_iter,
-        "epsilon": settings.epsilon,
-        "passes": settings.passes,
+        "n_iter": config.n_iter,
+        "epsilon": config.epsilon,
+        "passes": config.passes,
         "absent": absent,
         "seconds": {name: median(times) for name, times in timed.items()},
         "runs": timed,
     }
 
 
-def _run(name: str, settings: EndToEnd, training: Training, X: Any, y: Any) -> float:
+def _run(name: str, config: Any, training: Training, X: Any, y: Any) -> float:
     if name == "product":
         return product_seconds(X)
     if name == "product32":
@@ -66,11 +55,11 @@ def _run(name: str, settings: EndToEnd, training: Training, X: Any, y: Any) -> f
     if name == "dplasso":
         model = DPLassoClassifier(**own_parameters("dplasso", training))
         return seconds(lambda: model.fit(X, y))
-    return fit_seconds(name, X, y, settings.inverse_penalty, settings.passes)
+    return fit_seconds(name, X, y, config.inverse_penalty, config.passes)
 
 
-def section(results: dict[str, dict[str, Any]]) -> str:
-    """Write the comparison's part of the report."""
+def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
+    """Lay out the results."""
     rows, notes = [], []
     for case, found in results.items():
         times = found["seconds"]
@@ -103,16 +92,13 @@ def section(results: dict[str, dict[str, Any]]) -> str:
     shapes = [
         [case, found["data"]["source"], sizes(found["data"])] for case, found in results.items()
     ]
-    return "\n\n".join(
-        [
-            "## End to end",
-            "From a CSR in memory to a fitted model; the others fit without privacy and without "
-            "intercept, at the same penalty.",
-            table(["data set", "what", "rows x columns, non-zeros"], shapes),
-            table(["data set", "what", "time", "over dplasso's"], rows),
-            "\n".join(f"- {note}" for note in notes),
-        ]
-    )
+    return [
+        "From a CSR in memory to a fitted model; the others fit without privacy and without "
+        "intercept, at the same penalty.",
+        Table(["data set", "what", "rows x columns, non-zeros"], shapes),
+        Table(["data set", "what", "time", "over dplasso's"], rows),
+        "\n".join(f"- {note}" for note in notes),
+    ]
 
 
 def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
@@ -126,4 +112,4 @@ def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
     axis.set_yscale("log")
     axis.set_ylabel("seconds")
     axis.set_xticks(np.arange(len(names)) + width * (len(results) - 1) / 2, names)
-    axis.legend(frameon=False)
+    plain(axis, legend={})

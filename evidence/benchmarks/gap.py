@@ -6,23 +6,17 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from dplasso import DPLassoClassifier
-from evidence.benchmarks.config import Gap
-from evidence.benchmarks.datasets import Context, describe, load, sizes
-from evidence.benchmarks.tables import seconds_text, table
-from evidence.benchmarks.timing import time_fit
-from evidence.paper.gap import true_gap, true_gaps
+from evidence.datasets import Spec, describe, load_spec, sizes
+from evidence.items import Settings, Table
+from evidence.report import plain, seconds_text
+from evidence.timing import time_fit
+from evidence.true_gap import true_gap, true_gaps
 
+TITLE = "Drift tolerance"
 # Steps whose true gap is averaged.
 _MARKS = 11
 # Every fifth row is for testing.
 _TEST_EVERY = 5
-
-
-__all__ = ["cases", "draw", "measure", "section", "true_gap"]
-
-
-def cases(settings: Gap) -> list[str]:
-    return [spec.name for spec in settings.data]
 
 
 def mean_gap(X: Any, y: Any, model: DPLassoClassifier, radius: float) -> float:
@@ -37,24 +31,23 @@ def _tolerance(value: float | str) -> float | str | None:
     return None if value == "none" else value
 
 
-def measure(case: str, settings: Gap, context: Context) -> dict[str, Any]:
+def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Run each tolerance on one data set."""
-    spec = next(spec for spec in settings.data if spec.name == case)
-    data = load(spec, context)
+    data = load_spec(spec, settings.data, settings.n_jobs)
     test = np.arange(data.X.shape[0]) % _TEST_EVERY == 0
     X, y = data.X[~test], data.y[~test].astype(np.int64)
     X_test, y_test = data.X[test], data.y[test]
     default = DPLassoClassifier().drift_tol
-    tolerances = [default, *(_tolerance(value) for value in settings.tolerances)]
+    tolerances = [default, *(_tolerance(value) for value in config.tolerances)]
     plain = {
         "epsilon": np.inf,
-        "l1_radius": settings.radius,
-        "n_iter": settings.n_iter,
+        "l1_radius": config.radius,
+        "n_iter": config.n_iter,
         "fit_intercept": False,
-        "n_jobs": context.n_jobs,
+        "n_jobs": settings.n_jobs,
     }
     variants = {_name(t, default): {"drift_tol": t} for t in tolerances}
-    if settings.algorithm_1:
+    if config.algorithm_1:
         variants["algorithm-1"] = {"solver": "standard", "selector": "argmax"}
     runs = {}
     reference = None
@@ -62,10 +55,10 @@ def measure(case: str, settings: Gap, context: Context) -> dict[str, Any]:
         times, model = time_fit(X, y, np.inf, **plain, **parameters)
         assert model is not None
         weights = model.coef_.toarray().ravel()
-        objective, last_gap = true_gap(X, y, weights, settings.radius)
+        objective, last_gap = true_gap(X, y, weights, config.radius)
         runs[name] = {
             "objective": objective,
-            "gap": mean_gap(X, y, model, settings.radius),
+            "gap": mean_gap(X, y, model, config.radius),
             "gap_last": last_gap,
             "gap_reported": float(model.history_.gap[-1]),
             "auc": float(roc_auc_score(y_test, X_test @ weights)),
@@ -81,17 +74,19 @@ def measure(case: str, settings: Gap, context: Context) -> dict[str, Any]:
             same = vertices == reference
             run["same_choices"] = int(same.size if same.all() else same.argmin())
     private = {}
-    for epsilon in settings.epsilons:
+    for epsilon in config.epsilons:
         private[f"{epsilon:g}"] = {
-            _name(t, default): _private_auc(X, y, X_test, y_test, epsilon, t, settings, context)
+            _name(t, default): _private_auc(
+                X, y, X_test, y_test, epsilon, t, config, settings.n_jobs
+            )
             for t in tolerances
         }
     return {
         "data": describe(data),
-        "radius": settings.radius,
-        "n_iter": settings.n_iter,
-        "private_iter": settings.private_iter,
-        "private_radius": settings.private_radius,
+        "radius": config.radius,
+        "n_iter": config.n_iter,
+        "private_iter": config.private_iter,
+        "private_radius": config.private_radius,
         "runs": runs,
         "private": private,
     }
@@ -110,28 +105,28 @@ def _private_auc(
     y_test: Any,
     epsilon: float,
     tolerance: float | str | None,
-    settings: Gap,
-    context: Context,
+    config: Any,
+    n_jobs: int,
 ) -> list[float]:
-    """Give the test AUC of each seed; the same seeds for every tolerance."""
+    """Return the test AUC of each seed; the same seeds for every tolerance."""
     found = []
-    for seed in range(settings.seeds):
+    for seed in range(config.seeds):
         model = DPLassoClassifier(
             epsilon,
-            settings.delta,
-            l1_radius=settings.private_radius,
-            n_iter=settings.private_iter,
+            config.delta,
+            l1_radius=config.private_radius,
+            n_iter=config.private_iter,
             fit_intercept=False,
             drift_tol=tolerance,
             random_state=seed,
-            n_jobs=context.n_jobs,
+            n_jobs=n_jobs,
         ).fit(X, y)
         found.append(float(roc_auc_score(y_test, X_test @ model.coef_.toarray().ravel())))
     return found
 
 
-def section(results: dict[str, dict[str, Any]]) -> str:
-    """Write the comparison's part of the report."""
+def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
+    """Lay out the results."""
     rows, private = [], []
     for case, found in results.items():
         for name, run in found["runs"].items():
@@ -169,46 +164,41 @@ def section(results: dict[str, dict[str, Any]]) -> str:
         ]
         for case, found in results.items()
     ]
-    return "\n\n".join(
-        [
-            "## Drift tolerance",
-            "Trained on four rows of five; AUC is that of the fifth. Objective and gap are "
-            "recomputed from the weights; the gap is the mean of 11 steps in the last fifth of the "
-            "run, beside it that of the last step and what the run itself reported there. "
-            "Tolerance 0 makes Algorithm 1's steps, `none` the paper's; `auto` is 0.0001 without "
-            "privacy and 0.0025 with it.",
-            table(
-                [
-                    "data set",
-                    "what",
-                    "rows x columns, non-zeros",
-                    "radius, steps",
-                    "private radius, steps",
-                ],
-                shapes,
-            ),
-            "Without privacy:",
-            table(
-                [
-                    "data set",
-                    "tolerance",
-                    "objective",
-                    "true gap",
-                    "over Algorithm 1's",
-                    "last",
-                    "reported last",
-                    "test AUC",
-                    "first choices like 0's",
-                    "time",
-                ],
-                rows,
-            ),
-            "With privacy, mean over seeds (the same ones for every tolerance):",
-            table(
-                ["data set", "epsilon", "tolerance", "test AUC", "standard error", "seeds"], private
-            ),
-        ]
-    )
+    return [
+        "Trained on four rows of five; AUC is that of the fifth. Objective and gap are "
+        "recomputed from the weights; the gap is the mean of 11 steps in the last fifth of the "
+        "run, beside it that of the last step and what the run itself reported there. "
+        "Tolerance 0 makes Algorithm 1's steps, `none` the paper's; `auto` is 0.0001 without "
+        "privacy and 0.0025 with it.",
+        Table(
+            [
+                "data set",
+                "what",
+                "rows x columns, non-zeros",
+                "radius, steps",
+                "private radius, steps",
+            ],
+            shapes,
+        ),
+        "Without privacy:",
+        Table(
+            [
+                "data set",
+                "tolerance",
+                "objective",
+                "true gap",
+                "over Algorithm 1's",
+                "last",
+                "reported last",
+                "test AUC",
+                "first choices like 0's",
+                "time",
+            ],
+            rows,
+        ),
+        "With privacy, mean over seeds (the same ones for every tolerance):",
+        Table(["data set", "epsilon", "tolerance", "test AUC", "standard error", "seeds"], private),
+    ]
 
 
 def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
@@ -219,5 +209,4 @@ def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
         axis.semilogy(names, [found["runs"][name]["gap"] for name in names], "o-", label=case)
     axis.set_xlabel("drift tolerance")
     axis.set_ylabel("true gap, mean of the last fifth")
-    axis.legend(frameon=False)
-    axis.grid(alpha=0.3)
+    plain(axis, grid=True, legend={})

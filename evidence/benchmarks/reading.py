@@ -1,15 +1,12 @@
 """svmlight text to a matrix: our reader against scikit-learn's, on the same file, side by side.
 
-    python -m evidence.benchmarks.reading FILE.svm [FILE.svm.gz ...] [--out reading.json]
+    python -m evidence benchmarks/reading --files FILE.svm FILE.svm.gz
 
 Each file is read by both in turn; the matrices are compared entry by entry. Processor time is
 given beside time on the clock, because our reader uses several threads and a busy machine has
 none to spare.
 """
 
-import argparse
-import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,12 +18,23 @@ from sklearn.datasets import load_svmlight_file
 
 from dplasso.data.streams import COMPRESSED_SUFFIXES
 from dplasso.data.svmlight.reader import read_svmlight
-from evidence.benchmarks.machine import describe_machine, machine_line, usable_cores
-from evidence.benchmarks.tables import ratio, seconds_text, table
-from evidence.benchmarks.timing import interleave
+from evidence.items import Table
+from evidence.machine import usable_cores
+from evidence.report import ratio, seconds_text
+from evidence.timing import interleave
 
 TARGET = 8.0
 PEER = "scikit-learn"
+TITLE = "Reading svmlight text"
+QUICK = {"repeats": 2}
+
+
+def split(
+    files: list[Path], threads: list[int] | None = None, repeats: int = 5
+) -> dict[str, dict[str, Any]]:
+    """Return the readings: one for each file, with one thread and all cores if not said."""
+    counts = threads or sorted({1, usable_cores()})
+    return {path.name: {"path": path, "threads": counts, "repeats": repeats} for path in files}
 
 
 def measure(path: Path, threads: list[int], repeats: int) -> dict[str, Any]:
@@ -75,8 +83,8 @@ def _clocks(work: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - wall, time.process_time() - used
 
 
-def section(results: list[dict[str, Any]]) -> str:
-    """Write the comparison as Markdown."""
+def section(results: list[dict[str, Any]]) -> list[str | Table]:
+    """Lay out the comparison."""
     rows, notes = [], []
     for found in results:
         data, base = found["data"], found["seconds"][PEER]
@@ -103,28 +111,4 @@ def section(results: list[dict[str, Any]]) -> str:
             f"{'agree entry by entry' if found['agree'] else 'DO NOT AGREE'}."
         )
     head = ["file", "reader", "time", "faster", "processor time", "less"]
-    return "\n\n".join(["## Reading svmlight text", table(head, rows), "\n".join(notes)])
-
-
-def main(arguments: list[str]) -> int:
-    """Measure the files; return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="python -m evidence.benchmarks.reading", description=__doc__
-    )
-    parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="svmlight text")
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each reader (5)")
-    parser.add_argument("--out", type=Path, metavar="JSON", help="write all figures here")
-    parser.add_argument("--threads", type=int, nargs="+", help="threads (1, and all cores)")
-    chosen = parser.parse_args(arguments)
-    threads = chosen.threads or sorted({1, usable_cores()})
-    machine = describe_machine()
-    results = [measure(path, threads, chosen.repeats) for path in chosen.files]
-    if chosen.out is not None:
-        chosen.out.write_text(json.dumps({"machine": machine, "files": results}, indent=1) + "\n")
-    print(section(results))
-    print(f"\nMeasured on: {machine_line(machine)}; medians of {chosen.repeats} runs.")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return [Table(head, rows), "\n".join(notes)]

@@ -1,6 +1,6 @@
 """Draw and update costs of every selection structure, side by side in one run.
 
-    python -m evidence.benchmarks.selection [--json] [--quick] [--max-columns N] [--picture PATH]
+    python -m evidence benchmarks/selection --max-columns 1000000
 
 An iteration is one draw and then the changes of 10 or 500 gradients; the structures take turns in
 small batches, and the figures are medians over the batches. Gradients have power-law magnitudes,
@@ -8,14 +8,8 @@ changes are a fraction of one record's share at columns drawn by the same power 
 loop does to them on text.
 """
 
-import argparse
-import json
-import platform
-import resource
-import sys
-import time
-from importlib.metadata import version
-from pathlib import Path
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -28,7 +22,9 @@ from dplasso.selection.contract import granularity, rebuild, select, update_many
 from dplasso.selection.counters import MOVES, TRIES, VARIATES, new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState
-from evidence.benchmarks.heap import heap_pops
+from evidence.items import Table
+from evidence.report import plain, seconds_text
+from evidence.timing import seconds
 
 SHARE = 2**32
 # Weights by name: the exponential mechanism's eps0 for T = 1,000 and delta = 1e-6, and how many
@@ -40,6 +36,8 @@ WEIGHTS = {
 }
 # Entries of a row: its columns are distinct, as the contract asks of changes told together.
 ROW = 10
+TITLE = "Selection structures"
+QUICK = {"rounds": 3, "max_columns": 10**6}
 PICTURED = "epsilon 1, 20,000 records"
 NO_DRAWS = random_stream(0)
 # O(D) structures, and the heap's 26 bytes a column, end here.
@@ -146,17 +144,11 @@ def structures(n_columns, exponent):
     return {name: make() for name, make in made.items()}
 
 
-def seconds(function, *arguments):
-    start = time.perf_counter()
-    function(*arguments)
-    return time.perf_counter() - start
-
-
-def iterations_per_batch(name, n_columns, quick):
+def iterations_per_batch(name, n_columns, rounds):
     if name in ("noisy-max", "argmax"):
         cost = n_columns * (6e-8 if name == "noisy-max" else 1e-9)
         return max(1, min(100, int(0.1 / cost)))
-    return 100 if quick else 500
+    return 100 if rounds < 7 else 500
 
 
 def median_times(selectors, alpha, rounds, batch, work):
@@ -168,7 +160,7 @@ def median_times(selectors, alpha, rounds, batch, work):
     for _ in range(rounds):
         for name, selector in selectors.items():
             columns, changes, units = batch(name)
-            times[name].append(seconds(work, selector, columns, changes, units) / units)
+            times[name].append(seconds(partial(work, selector, columns, changes, units)) / units)
             if selector is None:
                 bare(alpha, columns, -changes)
             else:
@@ -176,29 +168,28 @@ def median_times(selectors, alpha, rounds, batch, work):
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
-def compare(n_columns, weights, quick, rng):
+def compare(n_columns, weights, rounds, rng):
     """Return the figures of all structures at one D and kind of weights, seconds each."""
     eps0, n_records = WEIGHTS[weights]
     alpha = power_law_gradients(n_columns, n_records, rng)
     selectors = structures(n_columns, eps0 / (2 * SHARE))
     stream = random_stream(1)
-    rounds = 3 if quick else 7
     found = {}
     for name, selector in selectors.items():
-        found[name] = {"rebuild": seconds(fill, selector, alpha)}
+        found[name] = {"rebuild": seconds(partial(fill, selector, alpha))}
         draw_only(selector, alpha, stream, 1)
         selector.counters[:] = 0
 
     def no_changes(name):
         nothing = np.zeros(0, dtype=np.int64)
-        return nothing, nothing, iterations_per_batch(name, n_columns, quick)
+        return nothing, nothing, iterations_per_batch(name, n_columns, rounds)
 
-    def draw(selector, columns, changes, units):  # noqa: ARG001
+    def draw(selector, columns, changes, units):
         draw_only(selector, alpha, stream, units)
 
     for name, value in median_times(selectors, alpha, rounds, no_changes, draw).items():
         counters = selectors[name].counters
-        draws = rounds * iterations_per_batch(name, n_columns, quick)
+        draws = rounds * iterations_per_batch(name, n_columns, rounds)
         found[name]["draw"] = value
         for label, counter in (("tries", TRIES), ("variates", VARIATES)):
             found[name][f"{label}_per_draw"] = int(counters[counter]) / draws
@@ -206,11 +197,11 @@ def compare(n_columns, weights, quick, rng):
     for touched in (10, 500):
 
         def changes_of_iterations(name, touched=touched):
-            units = iterations_per_batch(name, n_columns, quick)
+            units = iterations_per_batch(name, n_columns, rounds)
             columns = touched_columns(n_columns, units * touched, rng)
             return columns, small_changes(columns.size, rng), units
 
-        def run(selector, columns, changes, units, touched=touched):  # noqa: ARG001
+        def run(selector, columns, changes, units, touched=touched):
             iterate(selector, alpha, stream, columns, changes, touched)
 
         times = median_times(selectors, alpha, rounds, changes_of_iterations, run)
@@ -218,12 +209,12 @@ def compare(n_columns, weights, quick, rng):
             found[name][f"iteration_{touched}"] = value
 
     for kind, columns_of in (("update", touched_columns), ("update_uniform", uniform_columns)):
-        count = 20_000 if quick else 200_000
+        count = 20_000 if rounds < 7 else 200_000
 
         def changes_alone(_, columns_of=columns_of, count=count):
             return columns_of(n_columns, count, rng), small_changes(count, rng), count
 
-        def change(selector, columns, changes, units):  # noqa: ARG001
+        def change(selector, columns, changes, units):
             if selector is None:
                 bare(alpha, columns, changes)
             else:
@@ -253,132 +244,67 @@ def fitted_exponent(runs, name, figure):
     return float(np.polyfit(sizes, times, 1)[0])
 
 
-def ratios(runs):
-    """Return the figures asked of the default structure, from the runs at hand."""
-    found = {}
-    for weights in WEIGHTS:
-        by_size = {run["columns"]: run["structures"] for run in runs if run["weights"] == weights}
-        smallest, largest = min(by_size), max(by_size)
-        first, last = by_size[smallest], by_size[largest]
-        found[weights] = one = {
-            f"bucket draw, {largest} over {smallest} columns": (
-                last["bucket"]["draw"] / first["bucket"]["draw"]
-            ),
+def measure(*, rounds: int = 7, max_columns: int = 10**8) -> dict[str, Any]:
+    """Compare the structures at every D from 10^4 on, all weights."""
+    sizes = [10**power for power in range(4, 9) if 10**power <= max_columns]
+    rng = np.random.default_rng(1)
+    # Compile before the clock runs.
+    compare(sizes[0], PICTURED, 3, rng)
+    runs = [
+        {
+            "columns": columns,
+            "weights": weights,
+            "structures": compare(columns, weights, rounds, rng),
         }
-        for columns, structures_at in by_size.items():
-            bucket = structures_at["bucket"]
-            for kind in ("update", "update_uniform"):
-                one[f"bucket {kind} over bare, {columns} columns"] = (
-                    bucket[kind] / structures_at["bare"][kind]
-                )
-            for other in ("big-little", "noisy-max"):
-                if other in structures_at:
-                    one[f"{other} over bucket, 10 touched, {columns} columns"] = (
-                        structures_at[other]["iteration_10"] / bucket["iteration_10"]
-                    )
-    return found
+        for columns in sizes
+        for weights in WEIGHTS
+    ]
+    grows = {name: fitted_exponent(runs, name, "draw") for name in ("bucket", "big-little")}
+    return {"runs": runs, "exponents": grows}
 
 
-def picture(report, path):
-    """Draw cost per draw and per update against D."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    colours = {
-        "bucket": "C0",
-        "big-little": "C1",
-        "heap": "C2",
-        "noisy-max": "C3",
-        "argmax": "C4",
-        "bare": "0.5",
+def section(results: list[dict[str, Any]]) -> list[str | Table]:
+    """Lay out the costs."""
+    (report,) = results
+    columns = {
+        "draw": "draw",
+        "iteration, 10 touched": "iteration_10",
+        "500 touched": "iteration_500",
+        "update": "update",
+        "update at random": "update_uniform",
     }
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    rows = [
+        [
+            f"{run['columns']:,}, {run['weights']}",
+            name,
+            *(seconds_text(row[key]) if key in row else "-" for key in columns.values()),
+        ]
+        for run in report["runs"]
+        for name, row in run["structures"].items()
+    ]
+    told = f"A draw of big-little grows like D^{report['exponents']['big-little']}."
+    return [Table(["columns, weights", "structure", *columns], rows), told]
+
+
+def draw(results: list[dict[str, Any]], figure: Any) -> None:
+    """Draw cost per draw and per update against D."""
+    runs = [run for run in results[0]["runs"] if run["weights"] == PICTURED]
+    axes = figure.subplots(1, 2)
     for axis, what, title in (
         (axes[0], "draw", "one draw"),
         (axes[1], "update_uniform", "one update, columns at random"),
     ):
-        for name, colour in colours.items():
-            points = [
-                (run["columns"], run["structures"][name][what])
-                for run in report["runs"]
-                if run["weights"] == PICTURED and what in run["structures"].get(name, {})
-            ]
-            if points:
-                label = "alpha[k] += d alone" if name == "bare" else name
-                axis.loglog(*zip(*points, strict=True), "o-", color=colour, label=label)
+        names = dict.fromkeys(name for run in runs for name in run["structures"])
+        for k, name in enumerate(name for name in names if name != "bare"):
+            own = [run for run in runs if what in run["structures"].get(name, {})]
+            x = [run["columns"] for run in own]
+            costs = [run["structures"][name][what] for run in own]
+            axis.loglog(x, costs, "o-", color=f"C{k}", label=name)
+        if what != "draw":
+            x = [run["columns"] for run in runs]
+            bare_costs = [run["structures"]["bare"][what] for run in runs]
+            axis.loglog(x, bare_costs, "o-", color="0.5", label="alpha[k] += d alone")
         axis.set_xlabel("columns D")
         axis.set_ylabel("seconds")
-        axis.set_title(title)
-        axis.grid(alpha=0.3)
+        plain(axis, title, grid=True)
     figure.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=6)
-    Path(path).parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-
-
-def show(report):
-    for run in report["runs"]:
-        print(f"D = {run['columns']:,}, {run['weights']}")
-        for name, row in run["structures"].items():
-            cells = [
-                f"{label} {row[key] * scale:10.3f} {unit}"
-                for label, key, scale, unit in (
-                    ("draw", "draw", 1e6, "us"),
-                    ("iteration, 10 touched", "iteration_10", 1e6, "us"),
-                    ("500 touched", "iteration_500", 1e6, "us"),
-                    ("update", "update", 1e9, "ns"),
-                    ("at random", "update_uniform", 1e9, "ns"),
-                )
-                if key in row
-            ]
-            print(f"  {name:10s} {'  '.join(cells)}")
-    for group, values in report["ratios"].items():
-        for what, value in values.items():
-            print(f"{group}: {what}: {value:.2f}")
-    print(f"draw of big-little grows like D^{report['exponents']['big-little']}")
-    print(f"heap: {report['heap']}")
-
-
-def main(arguments):
-    parser = argparse.ArgumentParser(
-        prog="python -m evidence.benchmarks.selection", description=__doc__
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.add_argument("--quick", action="store_true", help="fewer rounds, at most 10^6 columns")
-    parser.add_argument("--max-columns", type=int, default=10**8, help="largest D (10^8)")
-    parser.add_argument("--picture", help="write the picture of cost against D here (PNG)")
-    chosen = parser.parse_args(arguments)
-    largest = min(chosen.max_columns, 10**6) if chosen.quick else chosen.max_columns
-    sizes = [10**power for power in range(4, 9) if 10**power <= largest]
-    rng = np.random.default_rng(1)
-    # Compile before the clock runs.
-    compare(sizes[0], PICTURED, True, rng)
-    runs = []
-    for columns in sizes:
-        for weights in WEIGHTS:
-            if not chosen.json:
-                print(f"{columns:,} columns, {weights} ...", file=sys.stderr)
-            found = compare(columns, weights, chosen.quick, rng)
-            runs.append({"columns": columns, "weights": weights, "structures": found})
-    report = {
-        "machine": platform.processor() or platform.machine(),
-        "versions": {name: version(name) for name in ("dplasso", "numba", "numpy")},
-        "runs": runs,
-        "ratios": ratios(runs),
-        "exponents": {
-            name: fitted_exponent(runs, name, "draw") for name in ("bucket", "big-little")
-        },
-        "heap": heap_pops(chosen.quick),
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-    }
-    if chosen.picture:
-        picture(report, chosen.picture)
-    if chosen.json:
-        print(json.dumps(report, indent=1))
-    else:
-        show(report)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,6 +1,6 @@
 """Converting to a store: its rate against the disk's own, and the memory it takes.
 
-    python -m evidence.benchmarks.store --entries 300e6 --columns 5e6 --memory 1e9
+    python -m evidence benchmarks/store --entries 300e6 --columns 5e6 --memory 1e9
 
 Raw writes and conversions take turns. The raw rate is that of 16 MiB writes to a new file of the
 store's size, up to the end of its fsync; the rate of a conversion is the size of the finished store
@@ -8,27 +8,26 @@ over the time from the first record to the moment the store is on the disk, with
 memory beforehand.
 """
 
-import argparse
-import json
 import os
 import resource
-import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
-from evidence.benchmarks.machine import describe_machine, machine_line, usable_cores
+from evidence.cells import in_own_process
+from evidence.machine import status
 
 _WRITE_BYTES = 1 << 24
 _BLOCK_ENTRIES = 2_000_000
 _DISTINCT_BLOCKS = 8
+TITLE = "Converting to a store"
+QUICK = {"entries": 2e6, "columns": 1e5, "memory": 2e8, "repeats": 1}
 
 
 def raw_write(directory: Path, n_bytes: int) -> float:
@@ -46,7 +45,7 @@ def raw_write(directory: Path, n_bytes: int) -> float:
 
 
 def records(n_entries: int, n_columns: int, row_length: int, *, binary: bool) -> Any:
-    """Give records with columns of power-law popularity, scattered over all column numbers."""
+    """Return records with columns of power-law popularity, scattered over all column numbers."""
     from dplasso.data.blocks import BlockSource, RowBlock
 
     rng = np.random.default_rng(0)
@@ -81,14 +80,14 @@ class AnonymousPeak:
     """Watches the process's anonymous memory from a thread."""
 
     def __init__(self) -> None:
-        self.start = self.peak = _anonymous()
+        self.start = self.peak = status("self", "RssAnon")["RssAnon"]
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def _watch(self) -> None:
         while not self._stop.wait(0.005):
-            self.peak = max(self.peak, _anonymous())
+            self.peak = max(self.peak, status("self", "RssAnon")["RssAnon"])
 
     def stop(self) -> int:
         """Return the most bytes seen."""
@@ -97,21 +96,15 @@ class AnonymousPeak:
         return self.peak
 
 
-def _anonymous() -> int:
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon:"):
-            return int(line.split()[1]) * 1024
-    raise OSError("this system does not tell anonymous memory")
-
-
-def convert_once(arguments: argparse.Namespace) -> None:
-    """Convert in this process, and print what was measured."""
+def convert(
+    target: Path, entries: float, columns: float, row_length: int, memory: float, **more: Any
+) -> dict[str, Any]:
+    """Convert in this process, and return what was measured."""
     from dplasso.data.store import write_store
 
-    shape = int(arguments.columns), arguments.row_length
-    target = Path(arguments.convert_into)
-    for name, few in (("few", 1_000_000), ("store", int(arguments.entries))):
-        source = records(few, *shape, binary=arguments.binary)
+    shape = int(columns), row_length
+    for name, few in (("few", 1_000_000), ("store", int(entries))):
+        source = records(few, *shape, binary=more["binary"])
         stages: dict[str, float] = {}
         peak = AnonymousPeak()
         began = time.perf_counter()
@@ -120,17 +113,13 @@ def convert_once(arguments: argparse.Namespace) -> None:
             stages[stage] = time.perf_counter() - began
 
         store = write_store(
-            source,
-            target / name,
-            memory=int(arguments.memory),
-            n_threads=arguments.threads,
-            progress=note,
+            source, target / name, memory=int(memory), n_threads=more["n_jobs"], progress=note
         )
         spent = time.perf_counter() - began
         anonymous = peak.stop()
     size = sum(file.stat().st_size for file in (target / "store").iterdir())
     usage = resource.getrusage(resource.RUSAGE_SELF)
-    report = {
+    return {
         "nnz": store.nnz,
         "bytes": size,
         "seconds": spent,
@@ -142,52 +131,47 @@ def convert_once(arguments: argparse.Namespace) -> None:
         "disk_written": usage.ru_oublock * 512,
         "disk_read": usage.ru_inblock * 512,
     }
-    sys.stdout.write(json.dumps(report) + "\n")
 
 
-def main() -> None:
-    """Run raw writes and conversions in turn and print the medians of their rates."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--entries", type=float, default=100e6)
-    parser.add_argument("--columns", type=float, default=5e6)
-    parser.add_argument("--row-length", type=int, default=200)
-    parser.add_argument("--memory", type=float, default=1e9, help="bytes")
-    parser.add_argument("--binary", action="store_true", help="all values 1")
-    parser.add_argument("--threads", type=int, default=usable_cores())
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--directory", type=Path, default=None, help="on the disk to measure")
-    parser.add_argument("--convert-into", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.convert_into:
-        convert_once(arguments)
-        return
-    found: list[dict[str, Any]] = []
-    for _ in range(arguments.repeats):
-        with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
-            # Fresh blocks of a disk may be slower than used ones: measure it on both sides.
-            size = int(arguments.entries) * (8 if arguments.binary else 16)
-            raw_before = raw_write(Path(folder), size)
-            command = [sys.executable, "-m", "benchmarks.store", *sys.argv[1:]]
-            run = subprocess.run(
-                [*command, "--convert-into", folder], check=True, capture_output=True, text=True
-            )
-            found.append(json.loads(run.stdout))
-            shutil.rmtree(folder)
-            Path(folder).mkdir()
-            found[-1]["raw_rate"] = (raw_before + raw_write(Path(folder), size)) / 2
-        sys.stderr.write(json.dumps(found[-1]) + "\n")
-    sys.stdout.write(machine_line(describe_machine()) + "\n")
-    rate = median(run["rate"] for run in found)
-    raw = median(run["raw_rate"] for run in found)
-    peak = max(run["anonymous_peak"] for run in found)
-    sys.stdout.write(
-        f"store of {found[0]['bytes'] / 1e9:.2f} GB, {found[0]['nnz']:,} entries: "
-        f"{median(run['seconds'] for run in found):.1f} s, {rate / 1e6:.0f} MB/s; "
-        f"disk alone {raw / 1e6:.0f} MB/s; ratio {rate / raw:.2f} (asked: 0.33)\n"
-        f"anonymous memory at most {peak / 1e6:.0f} MB, {peak / arguments.memory:.2f} of --memory "
-        "(asked: at most 1.2)\n"
-    )
+def measure(
+    *,
+    entries: float = 100e6,
+    columns: float = 5e6,
+    row_length: int = 200,
+    memory: float = 1e9,
+    binary: bool = False,
+    n_jobs: int = 1,
+    repeats: int = 3,
+    directory: Path | None = None,
+) -> dict[str, Any]:
+    """Run raw writes and conversions in turn, on the disk of a folder."""
+    runs = []
+    # Fresh blocks of a disk may be slower than used ones: measure it on both sides.
+    size = int(entries) * (8 if binary else 16)
+    shape = {"entries": entries, "columns": columns, "row_length": row_length, "memory": memory}
+    for _ in range(repeats):
+        with tempfile.TemporaryDirectory(dir=directory) as folder:
+            before = raw_write(Path(folder), size)
+        with tempfile.TemporaryDirectory(dir=directory) as folder:
+            work = partial(convert, Path(folder), **shape, binary=binary, n_jobs=n_jobs)
+            found, _ = in_own_process(work)
+        if "failure" in found:
+            return found
+        with tempfile.TemporaryDirectory(dir=directory) as folder:
+            runs.append(found | {"raw_rate": (before + raw_write(Path(folder), size)) / 2})
+    return {"memory": memory, "runs": runs}
 
 
-if __name__ == "__main__":
-    main()
+def section(results: list[dict[str, Any]]) -> list[str]:
+    """Return the medians of the rates, in words."""
+    (found,) = results
+    runs = found["runs"]
+    rate, raw = (median(run[name] for run in runs) for name in ("rate", "raw_rate"))
+    peak = max(run["anonymous_peak"] for run in runs)
+    return [
+        f"store of {runs[0]['bytes'] / 1e9:.2f} GB, {runs[0]['nnz']:,} entries: "
+        f"{median(run['seconds'] for run in runs):.1f} s, {rate / 1e6:.0f} MB/s; "
+        f"disk alone {raw / 1e6:.0f} MB/s; ratio {rate / raw:.2f} (asked: 0.33)",
+        f"anonymous memory at most {peak / 1e6:.0f} MB, {peak / found['memory']:.2f} of --memory "
+        "(asked: at most 1.2)",
+    ]

@@ -8,51 +8,33 @@ from typing import Any
 import numpy as np
 
 from evidence.benchmarks.competitors import MEANING, OWN, Training, training_loop
-from evidence.benchmarks.config import Table3
-from evidence.benchmarks.datasets import Context, UnavailableError, describe, load, sizes
-from evidence.benchmarks.tables import ratio, seconds_text, table
-from evidence.benchmarks.timing import LoopTime, interleave, middle
+from evidence.datasets import Spec, UnavailableError, describe, load_spec, sizes
+from evidence.items import Settings, Table
+from evidence.published import TABLE3
+from evidence.report import COLOURS, plain, ratio, seconds_text
+from evidence.timing import LoopTime, interleave, middle
 
-# Speed-up of Algorithms 2 + 4 over Algorithm 1 in arXiv 2310.19978, table 3, by epsilon.
-PAPER = {
-    "news20": {"1": 81.69, "0.1": 93.51},
-    "url": {"1": 9.99, "0.1": 2451.80},
-    "rcv1": {"1": 19.44, "0.1": 20.37},
-    "web": {"1": 581.25, "0.1": 537.65},
-    "kdda": {"1": 1239.64, "0.1": 2245.56},
-}
+TITLE = "Training loop: the paper's table 3"
 TARGET = 10.0
 BASES = ("algorithm-1", "scipy")
 # Early steps cost more than late ones, so these are let through where there is time.
 FAST = ("dplasso", "paper-system")
 
 
-def cases(settings: Table3) -> list[str]:
-    return [spec.name for spec in settings.data]
-
-
-def measure(case: str, settings: Table3, context: Context) -> dict[str, Any]:
+def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Time all competitors on one data set, at each epsilon."""
-    spec = next(spec for spec in settings.data if spec.name == case)
-    data = load(spec, context)
-    names = [name for name in settings.competitors if name not in spec.without]
+    data = load_spec(spec, settings.data, settings.n_jobs)
+    names = [name for name in config.competitors if name not in spec.without]
     found: dict[str, Any] = {
         "data": describe(data),
         "paper": spec.paper,
         "scale": spec.scale,
-        "n_iter": settings.n_iter,
+        "n_iter": config.n_iter,
         "absent": {},
         "epsilons": {},
     }
-    for epsilon in settings.epsilons:
-        training = Training(
-            settings.radius,
-            settings.n_iter,
-            epsilon,
-            settings.delta,
-            settings.limit,
-            context.n_jobs,
-        )
+    for epsilon in config.epsilons:
+        training = Training.of(config, settings, epsilon)
         runs: dict[str, Callable[[], LoopTime]] = {}
         for name in names:
             try:
@@ -60,11 +42,11 @@ def measure(case: str, settings: Table3, context: Context) -> dict[str, Any]:
             except UnavailableError as error:
                 found["absent"][name] = str(error)
                 continue
-            limit = settings.limit_fast if name in FAST else settings.limit
+            limit = config.limit_fast if name in FAST else config.limit
             runs[name] = partial(
                 training_loop, name, data.X, data.y, replace(training, limit=limit)
             )
-        timed = interleave(runs, spec.repeats or settings.repeats)
+        timed = interleave(runs, spec.repeats or config.repeats)
         found["epsilons"][f"{epsilon:g}"] = {name: middle(times) for name, times in timed.items()}
     return found
 
@@ -77,8 +59,14 @@ def warm_up(name: str, X: Any, training: Training) -> None:
 
 
 def fastest_base(row: dict[str, Any], what: Callable[[dict[str, Any]], float]) -> float | None:
-    """Give the time of the fastest Algorithm 1 there is."""
+    """Return the time of the fastest Algorithm 1 there is."""
     return min((what(row[name]) for name in BASES if name in row), default=None)
+
+
+def _published(found: dict[str, Any], epsilon: str) -> float | None:
+    """Return the paper's speed-up of Algorithms 2 + 4 on the data set."""
+    cell = TABLE3.get(found["paper"] or "", {}).get(epsilon)
+    return None if cell is None else cell.sampler
 
 
 def loop(times: dict[str, Any]) -> float:
@@ -89,8 +77,8 @@ def whole(times: dict[str, Any]) -> float:
     return float(times["setup"] + times["loop"])
 
 
-def section(results: dict[str, dict[str, Any]]) -> str:
-    """Write the comparison's part of the report."""
+def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
+    """Lay out the results."""
     ratios, times, notes = [], [], []
     for case, found in results.items():
         for epsilon, row in found["epsilons"].items():
@@ -113,39 +101,35 @@ def section(results: dict[str, dict[str, Any]]) -> str:
     shapes = [
         [case, found["data"]["source"], sizes(found["data"])] for case, found in results.items()
     ]
-    return "\n\n".join(
-        [
-            "## Training loop: the paper's table 3",
-            "Seconds of the steps alone, and with set-up from a CSR in memory. The base of the "
-            "speed-ups is the faster of our own Algorithm 1 and the one by scipy. A loop that was "
-            "not through at its time limit is scaled from the steps that were timed (second "
-            "table). The paper's cells are for the whole data sets.",
-            table(["data set", "what", "rows x columns, non-zeros"], shapes),
-            table(
-                [
-                    "data set",
-                    "epsilon",
-                    "dplasso loop",
-                    "a step",
-                    "over Alg. 1",
-                    "with set-up",
-                    "over own Alg. 1",
-                    "over scipy's",
-                    "over Alg. 2 + noisy-max",
-                    "over paper's system",
-                    "paper's cell",
-                    f"{TARGET:g}x paper's",
-                ],
-                ratios,
-            ),
-            table(
-                ["data set", "epsilon", "competitor", "set-up", "loop", "a step", "steps timed"],
-                times,
-            ),
-            "\n".join(f"- {name}: {MEANING[name]}" for name in (*OWN, "scipy", "copt")),
-            *notes,
-        ]
-    )
+    return [
+        "Seconds of the steps alone, and with set-up from a CSR in memory. The base of the "
+        "speed-ups is the faster of our own Algorithm 1 and the one by scipy. A loop that was "
+        "not through at its time limit is scaled from the steps that were timed (second "
+        "table). The paper's cells are for the whole data sets.",
+        Table(["data set", "what", "rows x columns, non-zeros"], shapes),
+        Table(
+            [
+                "data set",
+                "epsilon",
+                "dplasso loop",
+                "a step",
+                "over Alg. 1",
+                "with set-up",
+                "over own Alg. 1",
+                "over scipy's",
+                "over Alg. 2 + noisy-max",
+                "over paper's system",
+                "paper's cell",
+                f"{TARGET:g}x paper's",
+            ],
+            ratios,
+        ),
+        Table(
+            ["data set", "epsilon", "competitor", "set-up", "loop", "a step", "steps timed"], times
+        ),
+        "\n".join(f"- {name}: {MEANING[name]}" for name in (*OWN, "scipy", "copt")),
+        *notes,
+    ]
 
 
 def _ratio_row(case: str, epsilon: str, found: dict[str, Any], row: dict[str, Any]) -> list[str]:
@@ -156,7 +140,7 @@ def _ratio_row(case: str, epsilon: str, found: dict[str, Any], row: dict[str, An
     def over(name: str) -> str:
         return ratio(loop(row[name]), loop(ours)) if name in row else "-"
 
-    cell = PAPER.get(found["paper"] or "", {}).get(epsilon)
+    cell = _published(found, epsilon)
     base, whole_base = fastest_base(row, loop), fastest_base(row, whole)
     verdict = "-"
     if cell is not None and base is not None:
@@ -178,7 +162,7 @@ def _ratio_row(case: str, epsilon: str, found: dict[str, Any], row: dict[str, An
 
 
 def _verdict(row: dict[str, Any], reached: float, asked: float) -> str:
-    """Say whether the speed-up asked for is reached, and over which Algorithm 1."""
+    """Return whether the speed-up asked for is reached, and over which Algorithm 1."""
     own = loop(row["algorithm-1"]) / loop(row["dplasso"]) if "algorithm-1" in row else 0.0
     if reached >= asked:
         return "reached"
@@ -201,9 +185,9 @@ def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
                 continue
             labels.append(f"{label(case, found)}\nepsilon {epsilon}")
             ours.append(base / loop(row["dplasso"]))
-            papers.append(PAPER.get(found["paper"] or "", {}).get(epsilon, np.nan))
+            papers.append(_published(found, epsilon) or np.nan)
     place = np.arange(len(labels))
-    axis.bar(place - 0.2, ours, 0.4, color="#0072B2", label="dplasso, this machine")
+    axis.bar(place - 0.2, ours, 0.4, color=COLOURS["dplasso"], label="dplasso, this machine")
     axis.bar(place + 0.2, papers, 0.4, color="#E69F00", label="the paper's system, as published")
     axis.plot(
         place, TARGET * np.array(papers), "k_", markersize=18, label=f"{TARGET:g} times the paper's"
@@ -211,4 +195,4 @@ def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
     axis.set_yscale("log")
     axis.set_ylabel("times faster than Algorithm 1")
     axis.set_xticks(place, labels, fontsize=7)
-    axis.legend(frameon=False)
+    plain(axis, legend={})

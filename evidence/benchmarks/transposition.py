@@ -9,22 +9,18 @@ import numpy as np
 
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.transpose import transpose
-from evidence.benchmarks.config import Transposition
-from evidence.benchmarks.datasets import Context, describe, load, sizes
-from evidence.benchmarks.tables import ratio, seconds_text, table
-from evidence.benchmarks.timing import interleave, seconds
+from evidence.datasets import Spec, describe, load_spec, sizes
+from evidence.items import Settings, Table
+from evidence.report import bars, ratio, seconds_text
+from evidence.timing import interleave, seconds
 
+TITLE = "Transpose"
 TARGET = 4.0
 
 
-def cases(settings: Transposition) -> list[str]:
-    return [spec.name for spec in settings.data]
-
-
-def measure(case: str, settings: Transposition, context: Context) -> dict[str, Any]:
+def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Time the transposes of one matrix, and see that they agree."""
-    spec = next(spec for spec in settings.data if spec.name == case)
-    data = load(spec, context)
+    data = load_spec(spec, settings.data, settings.n_jobs)
     X = data.X
     rows, _ = compress(X)
     few, _ = compress(X[: min(X.shape[0], 50)])
@@ -36,11 +32,11 @@ def measure(case: str, settings: Transposition, context: Context) -> dict[str, A
         return seconds(lambda: transpose(rows, X.shape[1], threads))
 
     runs: dict[str, Callable[[], float]] = {"scipy tocsc": tocsc}
-    for threads in settings.threads:
+    for threads in config.threads:
         transpose(few, X.shape[1], threads)
         runs[f"dplasso, {threads} thread{'s' if threads > 1 else ''}"] = partial(ours, threads)
     agree = _agree(X, rows)
-    timed = interleave(runs, spec.repeats or settings.repeats)
+    timed = interleave(runs, spec.repeats or config.repeats)
     return {
         "data": describe(data),
         "agree": agree,
@@ -60,8 +56,8 @@ def _agree(X: Any, rows: Any) -> bool:
     )
 
 
-def section(results: dict[str, dict[str, Any]]) -> str:
-    """Write the comparison's part of the report."""
+def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
+    """Lay out the results."""
     rows, notes = [], []
     for case, found in results.items():
         base = found["seconds"]["scipy tocsc"]
@@ -73,22 +69,13 @@ def section(results: dict[str, dict[str, Any]]) -> str:
             f"{'reached' if best >= TARGET else 'not reached'}; the results "
             f"{'agree entry by entry' if found['agree'] else 'DO NOT AGREE'}."
         )
-    return "\n\n".join(
-        [
-            "## Transpose",
-            table(
-                ["data set", "rows x columns, non-zeros", "what", "time", "faster than scipy"], rows
-            ),
-            "\n".join(notes),
-        ]
-    )
+    return [
+        Table(["data set", "rows x columns, non-zeros", "what", "time", "faster than scipy"], rows),
+        "\n".join(notes),
+    ]
 
 
 def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
     """Draw the times as bars."""
-    axis = figure.subplots()
-    for case, found in results.items():
-        names = list(found["seconds"])
-        axis.barh([f"{case}\n{name}" for name in names], [found["seconds"][name] for name in names])
-    axis.set_xlabel("seconds")
-    axis.invert_yaxis()
+    times = {f"{c}\n{name}": t for c, f in results.items() for name, t in f["seconds"].items()}
+    bars(figure.subplots(), list(times), list(times.values()), "seconds")

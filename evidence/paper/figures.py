@@ -5,77 +5,89 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evidence.paper.courses import (
+from evidence.items import Item, Settings, Table
+from evidence.paper.trajectories import (
     ITERATIONS,
     MEANING,
     METHODS,
     RADIUS,
-    Course,
-    course_cells,
-    courses,
+    Trajectory,
+    trajectories,
+    trajectory_cells,
 )
-from evidence.paper.items import Item, Settings
-from evidence.paper.published import FIGURES
+from evidence.published import FIGURES
+from evidence.report import COLOURS, plain
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {"algorithm-1": "#000000", "algorithm-2+3": "#D55E00", "dplasso": "#0072B2"}
 # Algorithm 1 lies beneath what agrees with it.
 _LINES = {"algorithm-1": 3.0, "algorithm-2+3": 0.8, "dplasso": 0.9}
 _FAINT = {"algorithm-1": 0.35}
-cells = course_cells
+cells = trajectory_cells
 
 
-def _by_source(found: Sequence[Course]) -> dict[str, dict[str, Course]]:
-    """Sort the courses by data set and method."""
-    sorted_: dict[str, dict[str, Course]] = {}
-    for course in found:
-        sorted_.setdefault(course.source.label, {})[course.method] = course
+_Group = dict[str, Trajectory]
+_Groups = dict[str, _Group]
+
+
+def _by_source(found: Sequence[Trajectory]) -> _Groups:
+    """Sort the trajectories by data set and method."""
+    sorted_: _Groups = {}
+    for run in found:
+        sorted_.setdefault(run.source.label, {})[run.method] = run
     return sorted_
 
 
-def _about(settings: Settings) -> str:
+def _item(settings: Settings, name: str, title: str, about: str, table: Table, **more: Any) -> Item:
+    """Put what the paper says, and how it was measured, before the table."""
     n_iter = settings.iterations or ITERATIONS
-    methods = "; ".join(f"`{name}`: {MEANING[name]}" for name in METHODS)
-    return f"No privacy, radius {RADIUS:g}, T {n_iter:,}, no intercept. {methods}."
-
-
-def _says(name: str) -> str:
-    return f"The paper: {FIGURES[name]} (The data of its figure are not published.)"
-
-
-def _panels(
-    figure: "Figure", groups: dict[str, dict[str, Course]], fill: Callable[["Axes", Any], None]
-) -> None:
-    """Draw one panel for each data set."""
-    axes = figure.subplots(1, max(1, len(groups)), squeeze=False)[0]
-    for axis, (label, group) in zip(axes, groups.items(), strict=False):
-        fill(axis, group)
-        axis.set_title(label, fontsize=9, loc="left")
-        axis.spines[["top", "right"]].set_visible(False)
-        axis.grid(alpha=0.25)
-
-
-def _line(axis: "Axes", x: Any, course: Course) -> None:
-    """Draw the gap that a method reports."""
-    axis.loglog(
-        x,
-        course.gap,
-        color=COLOURS[course.method],
-        linewidth=_LINES[course.method],
-        alpha=_FAINT.get(course.method, 1.0),
-        label=course.method,
+    methods = "; ".join(f"`{method}`: {MEANING[method]}" for method in METHODS)
+    parts = (
+        f"The paper: {FIGURES[name]} (The data of its figure are not published.)",
+        f"No privacy, radius {RADIUS:g}, T {n_iter:,}, no intercept. {methods}.",
+        about,
+        table,
     )
+    return Item(name, title, parts, **more)
 
 
-def _width(groups: dict[str, Any]) -> tuple[float, float]:
-    return (max(4.5, 3.2 * len(groups)), 3.6)
+def _panels(groups: _Groups, ylabel: str, fill: Callable[["Axes", _Group], None]) -> dict[str, Any]:
+    """Return the picture, and its size, of one panel for each data set."""
+
+    def draw(figure: "Figure") -> None:
+        axes = figure.subplots(1, max(1, len(groups)), squeeze=False)[0]
+        for axis, (label, group) in zip(axes, groups.items(), strict=False):
+            fill(axis, group)
+            plain(axis, label, grid=True)
+        axes[0].set_ylabel(ylabel)
+        axes[0].legend(frameon=False, fontsize=7)
+
+    return {"draw": draw, "size": (max(4.5, 3.2 * len(groups)), 3.6)}
 
 
-def parting(group: dict[str, Course], method: str) -> int | None:
-    """Give the first step whose vertex is not Algorithm 1's; None if all are the same."""
+def _gaps(groups: _Groups, xlabel: str, x: Callable[[Trajectory], Any]) -> dict[str, Any]:
+    """Draw reported and true gaps over `x` of the steps kept."""
+
+    def fill(axis: "Axes", group: _Group) -> None:
+        for method, run in group.items():
+            colour, width = COLOURS[method], _LINES[method]
+            faint = _FAINT.get(method, 1.0)
+            axis.loglog(x(run), run.gap, color=colour, linewidth=width, alpha=faint, label=method)
+            at = x(run)[np.isin(run.steps, run.marks)]
+            axis.loglog(at, run.marked_gap, "o", color=colour, markersize=3)
+        axis.set_xlabel(xlabel)
+
+    return _panels(groups, "gap (line: reported, dots: true)", fill)
+
+
+def _marked(run: Trajectory) -> dict[int, float]:
+    return dict(zip(run.marks.tolist(), run.marked_gap.tolist(), strict=True))
+
+
+def parting(group: dict[str, Trajectory], method: str) -> int | None:
+    """Return the first step whose vertex is not Algorithm 1's; None if all are the same."""
     ours, standard = group[method], group["algorithm-1"]
     differs = (ours.vertex != standard.vertex) | (ours.sign != standard.sign)
     return int(differs.argmax()) + 1 if differs.any() else None
@@ -83,179 +95,106 @@ def parting(group: dict[str, Course], method: str) -> int | None:
 
 def figure1(settings: Settings, results: list[dict[str, Any]]) -> Item:
     """Lay out the gap against the iterations."""
-    groups = _by_source(courses(settings, results))
-    rows: list[tuple[str, ...]] = []
-    data: list[tuple[Any, ...]] = []
+    groups = _by_source(trajectories(settings, results))
+    rows, data = [], []
     for label, group in groups.items():
-        for method, course in group.items():
-            marked = dict(zip(course.marks.tolist(), course.marked_gap.tolist(), strict=True))
-            last = int(course.marks[-1])
+        for method, run in group.items():
+            marked, last = _marked(run), int(run.marks[-1])
             parted = None if method == "algorithm-1" else parting(group, method)
-            rows.append(
-                (
-                    label,
-                    method,
-                    f"{course.gap[-1]:.2e}",
-                    f"{marked[last]:.2e}",
-                    f"{marked[last] / course.gap[-1]:.3g}",
-                    "-" if method == "algorithm-1" else "none" if parted is None else f"{parted:,}",
-                    f"{np.unique(course.vertex).size:,}",
-                )
-            )
+            gaps = f"{run.gap[-1]:.2e}", f"{marked[last]:.2e}", f"{marked[last] / run.gap[-1]:.3g}"
+            other = "-" if method == "algorithm-1" else "none" if parted is None else f"{parted:,}"
+            rows.append((label, method, *gaps, other, f"{np.unique(run.vertex).size:,}"))
             data.extend(
                 (label, method, step, gap, marked.get(step))
-                for step, gap in zip(course.steps.tolist(), course.gap.tolist(), strict=True)
+                for step, gap in zip(run.steps.tolist(), run.gap.tolist(), strict=True)
             )
-
-    def fill(axis: "Axes", group: dict[str, Course]) -> None:
-        for method, course in group.items():
-            colour = COLOURS[method]
-            _line(axis, course.steps, course)
-            axis.loglog(course.marks, course.marked_gap, "o", color=colour, markersize=3)
-        axis.set_xlabel("iteration")
-
-    def draw(figure: "Figure") -> None:
-        _panels(figure, groups, fill)
-        figure.axes[0].set_ylabel("gap (line: reported, dots: true)")
-        figure.axes[0].legend(frameon=False, fontsize=7)
-
-    return Item(
-        name="figure1",
-        title="Figure 1: gap against iterations",
-        paragraphs=(
-            _says("figure1"),
-            _about(settings),
-            "Reported: by the gradients the method works with. True: recomputed from the weights "
-            "in float64, at the dots. Other choice: the first step that is not Algorithm 1's.",
-        ),
-        head=(
-            "data set",
-            "method",
-            "last gap, reported",
-            "last gap, true",
-            "true / reported",
-            "other choice at",
-            "weights",
-        ),
-        rows=tuple(rows),
+    head = ("data set", "method", "last gap, reported", "last gap, true", "true / reported")
+    return _item(
+        settings,
+        "figure1",
+        "Figure 1: gap against iterations",
+        "Reported: by the gradients the method works with. True: recomputed from the weights "
+        "in float64, at the dots. Other choice: the first step that is not Algorithm 1's.",
+        Table((*head, "other choice at", "weights"), rows),
         data_head=("data", "method", "iteration", "gap_reported", "gap_true"),
         data_rows=tuple(data),
-        draw=draw,
-        size=_width(groups),
+        **_gaps(groups, "iteration", lambda run: run.steps),
     )
 
 
 def figure2(settings: Settings, results: list[dict[str, Any]]) -> Item:
     """Lay out the ratio of operations against the iterations."""
-    groups = _by_source(courses(settings, results))
-    rows: list[tuple[str, ...]] = []
-    data: list[tuple[Any, ...]] = []
+    groups = _by_source(trajectories(settings, results))
+    rows, data = [], []
     fast = [method for method in METHODS if method != "algorithm-1"]
     for label, group in groups.items():
-        standard = group["algorithm-1"]
+        above = group["algorithm-1"].operations
         for method in fast:
-            course = group[method]
-            total = standard.operations / course.operations
-            rows.append(
-                (
-                    label,
-                    method,
-                    f"{standard.operations[-1]:.2e}",
-                    f"{course.operations[-1]:.2e}",
-                    *(f"{total[np.searchsorted(course.steps, s)]:.3g}" for s in _tenths(course)),
-                )
-            )
+            run = group[method]
+            total, last = above / run.operations, int(run.steps[-1])
+            kept = (np.searchsorted(run.steps, max(1, last // part)) for part in (100, 10, 1))
+            ratios = (f"{total[place]:.3g}" for place in kept)
+            rows.append((label, method, f"{above[-1]:.2e}", f"{run.operations[-1]:.2e}", *ratios))
+            counts = zip(above.tolist(), run.operations.tolist(), total.tolist(), strict=True)
             data.extend(
-                (label, method, step, float(above), float(below), float(above / below))
-                for step, above, below in zip(
-                    course.steps.tolist(), standard.operations, course.operations, strict=True
-                )
+                (label, method, step, *count)
+                for step, count in zip(run.steps.tolist(), counts, strict=True)
             )
 
-    def fill(axis: "Axes", group: dict[str, Course]) -> None:
+    def fill(axis: "Axes", group: _Group) -> None:
         for method in fast:
             ratio = group["algorithm-1"].operations / group[method].operations
             axis.loglog(group[method].steps, ratio, color=COLOURS[method], label=method)
         axis.axhline(1.0, color="black", linewidth=0.6)
         axis.set_xlabel("iteration")
 
-    def draw(figure: "Figure") -> None:
-        _panels(figure, groups, fill)
-        figure.axes[0].set_ylabel("operations of Alg. 1 / of the method")
-        figure.axes[0].legend(frameon=False, fontsize=7)
-
-    return Item(
-        name="figure2",
-        title="Figure 2: how many times fewer operations",
-        paragraphs=(
-            _says("figure2"),
-            _about(settings),
-            "Operations up to and with an iteration, counted as the algorithms are written: set-up,"
-            " updates, and the selection's own. Ratio of running totals, as the paper's.",
-        ),
-        head=("data set", "method", "Alg. 1, all", "method, all", "ratio at T/100", "T/10", "T"),
-        rows=tuple(rows),
+    head = ("data set", "method", "Alg. 1, all", "method, all", "ratio at T/100", "T/10", "T")
+    return _item(
+        settings,
+        "figure2",
+        "Figure 2: how many times fewer operations",
+        "Operations up to and with an iteration, counted as the algorithms are written: set-up,"
+        " updates, and the selection's own. Ratio of running totals, as the paper's.",
+        Table(head, rows),
         data_head=("data", "method", "iteration", "algorithm_1", "operations", "ratio"),
         data_rows=tuple(data),
-        draw=draw,
-        size=_width(groups),
+        **_panels(groups, "operations of Alg. 1 / of the method", fill),
     )
-
-
-def _tenths(course: Course) -> list[int]:
-    """Give the kept steps next to T/100, T/10 and T."""
-    last = int(course.steps[-1])
-    places = [int(np.searchsorted(course.steps, max(1, last // part))) for part in (100, 10, 1)]
-    return [int(course.steps[place]) for place in places]
 
 
 def figure3(settings: Settings, results: list[dict[str, Any]]) -> Item:
     """Lay out the heap's pops over the number of non-zero weights."""
-    groups = _by_source(courses(settings, results))
-    rows: list[tuple[str, ...]] = []
-    data: list[tuple[Any, ...]] = []
+    groups = _by_source(trajectories(settings, results))
+    rows, data, lines = [], [], {}
     for label, group in groups.items():
-        course = group["algorithm-2+3"]
-        nonzeros = np.unique(course.vertex).size
-        ratio = course.pops / nonzeros
-        rows.append(
-            (
-                label,
-                f"{nonzeros:,}",
-                f"{course.pops.mean():.2f}",
-                f"{course.pops.max():,}",
-                f"{ratio.max():.3g}",
-                "yes" if ratio.max() <= 3 else "no",
-            )
-        )
+        run = group["algorithm-2+3"]
+        nonzeros = np.unique(run.vertex).size
+        ratio = run.pops / nonzeros
+        lines[label] = run.steps, ratio
+        most = f"{run.pops.max():,}", f"{ratio.max():.3g}", "yes" if ratio.max() <= 3 else "no"
+        rows.append((label, f"{nonzeros:,}", f"{run.pops.mean():.2f}", *most))
         data.extend(
             (label, step, pops, nonzeros, pops / nonzeros)
-            for step, pops in zip(course.steps.tolist(), course.pops.tolist(), strict=True)
+            for step, pops in zip(run.steps.tolist(), run.pops.tolist(), strict=True)
         )
 
     def draw(figure: "Figure") -> None:
         axis = figure.subplots()
-        for label, group in groups.items():
-            course = group["algorithm-2+3"]
-            ratio = course.pops / np.unique(course.vertex).size
-            axis.loglog(course.steps, ratio, linewidth=0.9, label=label)
+        for label, line in lines.items():
+            axis.loglog(*line, linewidth=0.9, label=label)
         axis.axhline(3.0, color="black", linewidth=0.8, linestyle=":", label="the paper's bound")
         axis.set_xlabel("iteration")
         axis.set_ylabel("pops of the iteration / non-zero weights")
-        axis.legend(frameon=False, fontsize=7, loc="center right")
-        axis.spines[["top", "right"]].set_visible(False)
+        plain(axis, legend={"loc": "center right"})
 
-    return Item(
-        name="figure3",
-        title="Figure 3 (appendix): pops of the heap over non-zero weights",
-        paragraphs=(
-            _says("figure3"),
-            _about(settings),
-            "Pops of one iteration over the number of columns that the whole run chose, as in the "
-            "paper's appendix. Mean and most are over the iterations kept in the CSV file.",
-        ),
-        head=("data set", "non-zero weights", "pops, mean", "pops, most", "ratio, most", "<= 3"),
-        rows=tuple(rows),
+    head = ("data set", "non-zero weights", "pops, mean", "pops, most", "ratio, most", "<= 3")
+    return _item(
+        settings,
+        "figure3",
+        "Figure 3 (appendix): pops of the heap over non-zero weights",
+        "Pops of one iteration over the number of columns that the whole run chose, as in the "
+        "paper's appendix. Mean and most are over the iterations kept in the CSV file.",
+        Table(head, rows),
         data_head=("data", "iteration", "pops", "nonzero_weights", "ratio"),
         data_rows=tuple(data),
         draw=draw,
@@ -265,53 +204,30 @@ def figure3(settings: Settings, results: list[dict[str, Any]]) -> Item:
 
 def figure4(settings: Settings, results: list[dict[str, Any]]) -> Item:
     """Lay out the gap against the operations spent."""
-    groups = _by_source(courses(settings, results))
-    rows: list[tuple[str, ...]] = []
-    data: list[tuple[Any, ...]] = []
+    groups = _by_source(trajectories(settings, results))
+    rows, data = [], []
     for label, group in groups.items():
         # A gap that all of them truly reach.
-        goal = max(float(course.marked_gap.min()) for course in group.values())
-        for method, course in group.items():
-            reported = _first(course.operations, course.gap <= goal)
-            spent = course.operations[np.isin(course.steps, course.marks)]
-            true = _first(spent, course.marked_gap <= goal)
+        goal = max(float(run.marked_gap.min()) for run in group.values())
+        for method, run in group.items():
+            marked = _marked(run)
+            reported = _first(run.operations, run.gap <= goal)
+            spent = run.operations[np.isin(run.steps, run.marks)]
+            true = _first(spent, run.marked_gap <= goal)
             rows.append((label, method, f"{goal:.2e}", reported, true))
-            marked = dict(zip(course.marks.tolist(), course.marked_gap.tolist(), strict=True))
-            data.extend(
-                (label, method, step, float(operations), float(gap), marked.get(step))
-                for step, operations, gap in zip(
-                    course.steps.tolist(), course.operations, course.gap, strict=True
-                )
-            )
-
-    def fill(axis: "Axes", group: dict[str, Course]) -> None:
-        for method, course in group.items():
-            colour = COLOURS[method]
-            _line(axis, course.operations, course)
-            spent = course.operations[np.isin(course.steps, course.marks)]
-            axis.loglog(spent, course.marked_gap, "o", color=colour, markersize=3)
-        axis.set_xlabel("operations")
-
-    def draw(figure: "Figure") -> None:
-        _panels(figure, groups, fill)
-        figure.axes[0].set_ylabel("gap (line: reported, dots: true)")
-        figure.axes[0].legend(frameon=False, fontsize=7)
-
-    return Item(
-        name="figure4",
-        title="Figure 4 (appendix): gap against operations",
-        paragraphs=(
-            _says("figure4"),
-            _about(settings),
-            "Goal: the largest of the methods' smallest true gaps, so that all of them reach it. "
-            "Operations until the reported gap, and until the true gap at a mark, is at the goal.",
-        ),
-        head=("data set", "method", "goal", "operations, reported", "operations, true"),
-        rows=tuple(rows),
+            kept = zip(run.steps.tolist(), run.operations.tolist(), run.gap.tolist(), strict=True)
+            data.extend((label, method, *one, marked.get(one[0])) for one in kept)
+    head = ("data set", "method", "goal", "operations, reported", "operations, true")
+    return _item(
+        settings,
+        "figure4",
+        "Figure 4 (appendix): gap against operations",
+        "Goal: the largest of the methods' smallest true gaps, so that all of them reach it. "
+        "Operations until the reported gap, and until the true gap at a mark, is at the goal.",
+        Table(head, rows),
         data_head=("data", "method", "iteration", "operations", "gap_reported", "gap_true"),
         data_rows=tuple(data),
-        draw=draw,
-        size=_width(groups),
+        **_gaps(groups, "operations", lambda run: run.operations),
     )
 
 

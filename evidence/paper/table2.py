@@ -4,17 +4,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evidence.paper.cells import Advance, Cell
-from evidence.paper.datasets import find_real
-from evidence.paper.items import Item, Settings
-from evidence.paper.published import NAMES, TABLE2, TITLES
+from evidence.cells import Advance, Cell
+from evidence.datasets import find_real
+from evidence.items import Item, Settings, Table
+from evidence.published import NAMES, TABLE2, TITLES
+from evidence.report import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def measure(X: Any, y: Any, _advance: Advance) -> dict[str, Any]:
-    """Count a data set."""
+    """Return the sizes of a data set."""
     held = np.bincount(X.indices, minlength=X.shape[1])
     return {
         "rows": int(X.shape[0]),
@@ -30,7 +31,7 @@ def measure(X: Any, y: Any, _advance: Advance) -> dict[str, Any]:
 def cells(settings: Settings) -> list[Cell]:
     """List the data sets to count."""
     return [
-        Cell("table2", "counts", source, {}, 2.0 * source.entries, measure)
+        Cell("table2", "counts", measure, source=source, weight=2.0 * source.entries)
         for source in settings.sources
     ]
 
@@ -60,62 +61,37 @@ def present(settings: Settings, results: list[dict[str, Any]]) -> Item:
     for cell, counted in zip(cells(settings), results, strict=True):
         source = cell.source
         assert source is not None
+        made = source.kind == "synthetic"
+        sizes = counted["rows"], counted["columns"], counted["nonzeros"]
         rows.append(
             (
                 source.label,
-                f"{counted['rows']:,}",
-                f"{counted['columns']:,}",
-                f"{counted['nonzeros']:,}",
-                "generated" if source.kind == "twin" else source.kind,
-                source.title if source.kind == "twin" else "yes",
+                *(f"{size:,}" for size in sizes),
+                "generated" if made else source.kind,
+                source.title if made else "yes",
                 f"{100 * counted['positive']:.1f} %",
                 f"{100 * counted['longest_column'] / counted['rows']:.1f} %",
             )
         )
-        data.append(
-            (
-                source.label,
-                source.kind,
-                counted["rows"],
-                counted["columns"],
-                counted["nonzeros"],
-                counted["positive"],
-                counted["longest_column"],
-                counted["largest"],
-            )
-        )
+        others = counted["positive"], counted["longest_column"], counted["largest"]
+        data.append((source.label, source.kind, *sizes, *others))
+    head = ("data set", "N", "D", "non-zeros", "source", "present", "positive")
     return Item(
-        name="table2",
-        title="Table 2: the data sets",
-        paragraphs=(
+        "table2",
+        "Table 2: the data sets",
+        (
             "Rows and columns as the paper gives them, non-zeros as LIBSVM's page does; then the "
             "data sets of this report, counted. A twin has the rows, columns, non-zeros and column "
             "popularity of its original, not its contents.",
+            Table((*head, "longest column, of rows"), rows),
         ),
-        head=(
-            "data set",
-            "N",
-            "D",
-            "non-zeros",
-            "source",
-            "present",
-            "positive",
-            "longest column, of rows",
+        (
+            *("data", "kind", "rows", "columns", "nonzeros"),
+            *("positive", "longest_column", "largest_value"),
         ),
-        rows=tuple(rows),
-        data_head=(
-            "data",
-            "kind",
-            "rows",
-            "columns",
-            "nonzeros",
-            "positive",
-            "longest_column",
-            "largest_value",
-        ),
-        data_rows=tuple(data),
-        draw=lambda figure: _draw(figure, data),
-        size=(8.0, 3.6),
+        tuple(data),
+        lambda figure: _draw(figure, data),
+        (8.0, 3.6),
     )
 
 
@@ -127,5 +103,4 @@ def _draw(figure: "Figure", data: list[tuple[Any, ...]]) -> None:
     axis.set_yscale("log")
     labels = [f"{row[0]}, {row[1]}" for row in data]
     axis.set_xticks(place, labels, fontsize=7, rotation=25, ha="right")
-    axis.legend(frameon=False)
-    axis.spines[["top", "right"]].set_visible(False)
+    plain(axis, legend={})

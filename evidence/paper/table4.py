@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.errors import PrivacyLeakWarning
-from evidence.paper.cells import Advance, Cell
-from evidence.paper.datasets import held_out
-from evidence.paper.items import Item, Settings
-from evidence.paper.published import TABLE4
+from evidence.cells import Advance, Cell
+from evidence.datasets import held_out
+from evidence.items import Item, Settings, Table
+from evidence.published import TABLE4
+from evidence.report import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,9 +68,7 @@ class _Fit:
             def part(share: float, k: int = k) -> None:
                 advance((k + share) / self.n_fits)
 
-            if self.recommended:
-                runs.append(self._recommended(*data, seed))
-            elif self.variant in ("uniform", "signed"):
+            if self.variant in ("uniform", "signed"):
                 runs.append(self._internal(*data, seed, part))
             else:
                 runs.append(self._public(*data, seed, part))
@@ -85,27 +84,26 @@ class _Fit:
         self, X: Any, y: Any, X_test: Any, y_test: Any, seed: int, advance: Advance
     ) -> tuple[float, float, float]:
         from dplasso import DPLassoClassifier
+        from dplasso.estimators.fitting import fit_estimator
 
-        # The published variant runs on the stale Algorithm 2 with the paper's own sampler.
-        published: dict[str, Any] = {
-            "mechanism": "paper",
-            "selector": "big-little",
-            "drift_tol": None,
+        chosen: dict[str, Any] = self.recommended or {
+            "epsilon": EPSILON,
+            "l1_radius": RADIUS,
+            "n_iter": self.n_iter,
+            "fit_intercept": False,
         }
+        if self.recommended:
+            X, X_test = _ones(X), _ones(X_test)
+        if self.variant == "paper":
+            # The stale Algorithm 2 with the paper's own sampler.
+            chosen |= {"mechanism": "paper", "selector": "big-little", "drift_tol": None}
+        common = {"classes": (0, 1), "random_state": seed, "n_jobs": self.n_jobs}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyLeakWarning)
-            model = DPLassoClassifier(
-                EPSILON,
-                DELTA,
-                l1_radius=RADIUS,
-                n_iter=self.n_iter,
-                fit_intercept=False,
-                classes=(0, 1),
-                random_state=seed,
-                n_jobs=self.n_jobs,
-                **(published if self.variant == "paper" else {}),
-            )._fit(X, y, progress=lambda done, total: advance(done / total))
-        return scores(model.coef_.toarray().ravel(), 0.0, X_test, y_test)
+            model = DPLassoClassifier(delta=DELTA, **common, **chosen)
+            fit_estimator(model, X, y, progress=lambda done, total: advance(done / total))
+        intercept = float(np.ravel(model.intercept_)[0])
+        return scores(model.coef_.toarray().ravel(), intercept, X_test, y_test)
 
     def _internal(
         self, X: Any, y: Any, X_test: Any, y_test: Any, seed: int, advance: Advance
@@ -153,22 +151,6 @@ class _Fit:
         coefficients, _ = coefficients_of(solution.transcript, X.shape[1], RADIUS, 1.0)
         return scores(coefficients.toarray().ravel(), 0.0, X_test, y_test)
 
-    def _recommended(
-        self, X: Any, y: Any, X_test: Any, y_test: Any, seed: int
-    ) -> tuple[float, float, float]:
-        from dplasso import DPLassoClassifier
-
-        model = DPLassoClassifier(
-            delta=DELTA,
-            classes=(0, 1),
-            random_state=seed,
-            n_jobs=self.n_jobs,
-            **self.recommended,
-        ).fit(_ones(X), y)
-        return scores(
-            model.coef_.toarray().ravel(), float(model.intercept_[0]), _ones(X_test), y_test
-        )
-
 
 def _ones(X: Any) -> Any:
     binary = X.copy()
@@ -179,22 +161,7 @@ def _ones(X: Any) -> Any:
 def scores(
     dense: NDArray[np.float64], intercept: float, X: Any, y: NDArray[Any]
 ) -> tuple[float, float, float]:
-    """Score weights on held-out rows.
-
-    Parameters
-    ----------
-    dense : ndarray, shape (D,)
-        Weights.
-    intercept : float
-        Added to the margins.
-    X, y
-        Held-out rows and their labels 0 or 1.
-
-    Returns
-    -------
-    accuracy, auc, zeros : float
-        Fractions; `zeros` is the share of weights that are exactly zero.
-    """
+    """Return accuracy, AUC and the share of weights that are exactly zero, on held-out rows."""
     from sklearn.metrics import roc_auc_score
 
     margin = X @ dense + intercept
@@ -225,24 +192,15 @@ def cells(settings: Settings) -> list[Cell]:
                 parameters["fits"] = n_fits
             fit = _Fit(variant, n_iter, settings.seed, settings.n_jobs, n_fits, recommended)
             weight *= n_fits
-            found.append(Cell("table4", variant, source, parameters, weight, fit))
+            found.append(Cell("table4", variant, fit, parameters, source, weight))
     return found
 
 
 def signed_epsilon(n_rows: int, n_iter: int) -> float:
-    """Give the epsilon that the signed mechanism has at the paper's noise scale, N taken as public.
+    """Return the epsilon that the signed mechanism has at the paper's noise scale.
 
-    Parameters
-    ----------
-    n_rows : int
-        N, which the paper's scale is proportional to.
-    n_iter : int
-        T.
-
-    Returns
-    -------
-    float
-        At `DELTA`, for data sets that differ by one record added or removed.
+    At `DELTA`, for data sets that differ by one record added or removed. The scale is proportional
+    to N, which is taken as public.
     """
     from dplasso.privacy.mechanisms import account, build_mechanism
 
@@ -283,44 +241,27 @@ def present(settings: Settings, results: list[dict[str, Any]]) -> Item:
             private = PRIVATE[cell.name]
         rows.append((source.label, VARIANTS[cell.name], private, *text))
         means = tuple(mean(values) for values in measured.values())
-        data.append(
-            (
-                source.label,
-                cell.name,
-                len(result["runs"]),
-                *means,
-                100.0 * result["majority"],
-                result["training_rows"],
-                result["test_rows"],
-            )
-        )
+        others = 100.0 * result["majority"], result["training_rows"], result["test_rows"]
+        data.append((source.label, cell.name, len(result["runs"]), *means, *others))
     return Item(
-        name="table4",
-        title=f"Table 4: utility at epsilon {EPSILON:g}, radius {RADIUS:,.0f}, T {n_iter:,}",
-        paragraphs=(
+        "table4",
+        f"Table 4: utility at epsilon {EPSILON:g}, radius {RADIUS:,.0f}, T {n_iter:,}",
+        (
             "Per cent of held-out rows (a fifth, drawn at random). Zeros: share of all D weights. "
             "The first three variants differ in nothing but how a step chooses its vertex (on the "
             "stale Algorithm 2); the fourth is private, with the defaults. The paper's noise scale "
             "is proportional to N; the epsilon that it gives the signed mechanism takes N as "
             "public. Where there is a plus-minus, mean and standard deviation of "
             f"{_FITS} fits. The recommended settings were chosen on UCI Adult with its crosses.",
+            Table(("data set", "variant", "private", "accuracy", "AUC", "zeros"), rows),
         ),
-        head=("data set", "variant", "private", "accuracy", "AUC", "zeros"),
-        rows=tuple(rows),
-        data_head=(
-            "data",
-            "variant",
-            "fits",
-            "accuracy",
-            "auc",
-            "zeros",
-            "majority",
-            "training_rows",
-            "test_rows",
+        (
+            *("data", "variant", "fits", "accuracy", "auc", "zeros"),
+            *("majority", "training_rows", "test_rows"),
         ),
-        data_rows=tuple(data),
-        draw=lambda figure: _draw(figure, data),
-        size=(9.0, 0.9 + 2.6 * max(1, len(settings.sources))),
+        tuple(data),
+        lambda figure: _draw(figure, data),
+        (9.0, 0.9 + 2.6 * max(1, len(settings.sources))),
     )
 
 
@@ -370,7 +311,6 @@ def _draw(figure: "Figure", data: list[tuple[Any, ...]]) -> None:
             )
             axis.invert_yaxis()
             axis.set_xlim(0, 112)
-            axis.set_title(f"{label}: {what} (%)", fontsize=9, loc="left")
-            axis.spines[["top", "right"]].set_visible(False)
+            plain(axis, f"{label}: {what} (%)")
     axes[-1, 0].set_xlabel("dotted: always the larger class")
     axes[-1, 1].set_xlabel("dotted: guessing")

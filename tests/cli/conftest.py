@@ -60,9 +60,8 @@ def model(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make any attempt to train fail the test."""
-    from dplasso.estimators.lasso import DPLassoClassifier
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("training started")
 
-    monkeypatch.setattr(DPLassoClassifier, "_fit", refuse)
+    monkeypatch.setattr("dplasso.estimators.fitting.fit_estimator", refuse)

@@ -121,4 +121,4 @@ def test_other_options_are_refused(train, kept, run):
     assert run("fit", train, *quick("--checkpoint", kept)).exit_code == 0
     result = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
     assert result.exit_code == 1
-    assert "l1_radius=10.0, not 3.0" in result.stderr
+    assert "--l1-radius 10.0, not 3.0" in result.stderr

@@ -95,7 +95,7 @@ def test_an_amount_of_memory_that_is_none(run, train, tmp_path, memory):
 
 
 def test_amounts_of_memory():
-    from dplasso.cli.memory import parse_memory
+    from dplasso.cli.stores import parse_memory
 
     assert parse_memory("2GB") == 2 * 10**9
     assert parse_memory(" 1.5 gib ") == 3 * 2**29

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 import dplasso
-from dplasso.cli.metrics import is_positive, score
+from dplasso.cli.metrics import check_known, score
 from dplasso.data.files import read_data
 from dplasso.errors import DataError
 
@@ -69,6 +69,6 @@ def test_log_loss_stays_finite_at_certain_mistakes():
 
 def test_string_labels():
     labels = np.array(["no", "yes", "no"])
-    assert is_positive(labels, np.array(["no", "yes"]), "here").tolist() == [False, True, False]
+    check_known(labels, np.array(["no", "yes"]), "here")
     with pytest.raises(DataError, match="row 2 has the label yes"):
-        is_positive(labels, np.array(["no", "ja"]), "here")
+        check_known(labels, np.array(["no", "ja"]), "here")

@@ -26,9 +26,10 @@ def test_json_has_exactly_the_documented_keys(run, train, held_out, tmp_path):
     assert result.stdout.count("\n") == 1
     report = json.loads(result.stdout)
     assert set(report) == {
-        *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model", "test"),
+        *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model"),
+        *("statement", "test"),
     }
-    assert set(report["seconds"]) == {"read", "prepare", "train"}
+    assert set(report["seconds"]) == {"read", "prepare", "train", "compile"}
     assert set(report["privacy"]) == PRIVACY_KEYS
     assert set(report["test"]) == {"auc", "accuracy", "n_samples"}
     assert (report["n_samples"], report["n_features"]) == (800, 30)
@@ -37,6 +38,7 @@ def test_json_has_exactly_the_documented_keys(run, train, held_out, tmp_path):
     assert all(spent >= 0 for spent in report["seconds"].values())
     assert 0.99 < report["privacy"]["epsilon"] <= 1.0
     assert report["privacy"]["is_private"] is True
+    assert report["privacy"]["classes"] == "taken from y, treated as public"
 
 
 def test_without_test_and_model_there_is_no_test_and_no_file(run, train, tmp_path, monkeypatch):
@@ -57,43 +59,43 @@ def test_test_scores_are_those_of_the_written_model(run, train, held_out, tmp_pa
     assert reported == {key: evaluated[key] for key in ("auc", "accuracy", "n_samples")}
 
 
-def test_the_text_says_what_a_person_needs(run, train, held_out):
-    result = run("fit", train, "--epsilon", "1", *FAST, "--test", held_out)
+def test_the_text_says_what_a_person_needs(run, train, held_out, tmp_path):
+    statement = tmp_path / "s.json"
+    written = ("--statement", statement)
+    result = run("fit", train, "--epsilon", "1", *FAST, "--test", held_out, *written)
 
     assert result.exit_code == 0
+    assert f"{statement}, but no model (give --model" in result.stdout
     text = " ".join(result.stdout.split())
     assert "800 rows, 30 columns" in text
     assert "AUC" in text
-    assert "nothing (give --model" in text
     assert "Differentially private with epsilon = 1" in text
     assert "taken from the file and is treated as public" in text
-
-
-def test_declared_columns_are_not_called_taken_from_the_file(run, train):
-    result = run("fit", train, "--epsilon", "1", *FAST, "--features", "64", "--json")
-    assert json.loads(result.stdout)["n_features"] == 64
-    text = run("fit", train, "--epsilon", "1", *FAST, "--features", "64").stdout
-    assert "taken from the file" not in " ".join(text.split())
+    # Two lines of the statement, the rest on demand.
+    assert "Settings tuned on the same records" not in text
+    whole = run("fit", train, "--epsilon", "1", *FAST, "--features", "64", "--explain").stdout
+    whole = " ".join(whole.split())
+    assert "Settings tuned on the same records" in whole
+    assert "--l1-radius, --n-iter and all other settings" in whole
+    assert "taken from the file" not in whole
 
 
 def test_model_and_statement_are_written(run, train, tmp_path):
     model, statement = tmp_path / "model.npz", tmp_path / "statement.json"
     result = run(
         *("fit", train, "--epsilon", "1", *FAST, "--classes", "-1,1"),
-        *("--model", model, "--statement", statement, "--json"),
+        *("--features", "64", "--model", model, "--statement", statement, "--json"),
     )
 
     assert result.exit_code == 0, result.output
     assert sorted(tmp_path.iterdir()) == [model, statement]
-    assert json.loads(statement.read_text()) == json.loads(result.stdout)["privacy"]
+    report = json.loads(result.stdout)
+    assert json.loads(statement.read_text()) == report["privacy"]
+    assert (report["model"], report["statement"]) == (str(model), str(statement))
+    assert report["n_features"] == 64
     loaded = dplasso.load(model)
     assert loaded.privacy_.classes == "declared"
     assert loaded.classes_.tolist() == [-1, 1]
-
-
-def test_statement_tells_where_the_classes_came_from(run, train):
-    report = json.loads(run("fit", train, "--epsilon", "1", *FAST, "--json").stdout)
-    assert report["privacy"]["classes"] == "taken from y, treated as public"
 
 
 def test_options_reach_the_estimator(run, train, tmp_path):

@@ -7,7 +7,8 @@ from cli.test_checkpoint import start, stop
 from cli.test_errors import check_refused
 from dplasso import DPLassoClassifier, load
 from dplasso.checkpoint.format import ChargeNote, Checkpoint, write_checkpoint
-from dplasso.checkpoint.session import _stored_params
+from dplasso.checkpoint.session import _stored
+from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.ledger import create_ledger, read_budgets
 from dplasso.privacy.mechanisms import build_mechanism
@@ -91,6 +92,13 @@ def test_plan_in_words_can_be_typed_in(run, train, ledger):
     assert run("ledger", "show", ledger, "--epsilon", "1").stdout.count("would be refused") == 1
 
 
+def test_spent_and_delta_are_never_shown_as_less(run, tmp_path):
+    path = tmp_path / "l"
+    create_ledger(path, 3.0000001, 1.00000001e-5, dataset="visits")
+    shown = run("ledger", "show", path).stdout
+    assert "epsilon 3.00001 at delta 1.00001e-05" in shown
+
+
 def test_two_data_sets(run, train, ledger):
     added = run("ledger", "add", ledger, "referrals", "--epsilon", "1", "--delta", "1e-6")
     assert added.exit_code == 0
@@ -123,9 +131,9 @@ def test_spend_is_what_a_fit_would_have_spent(run, train, ledger, tmp_path):
 
 
 REFUSED = {
-    "seed": (("--seed", "1"), ("random_state", "not private")),
-    "paper": (("--mechanism", "paper"), ("'paper'", "not private")),
-    "relation": (("--neighbors", "replace-one"), ("'replace-one'", "add up")),
+    "seed": (("--seed", "1"), ("--seed", "not private")),
+    "paper": (("--mechanism", "paper"), ("--mechanism paper", "not private")),
+    "relation": (("--neighbors", "replace-one"), ("--neighbors replace-one", "add up")),
     "unknown": (("--dataset", "vistis"), ("'vistis'", "'visits'")),
     "too much": (("--n-iter", "6", "--delta", "1e-9", "--epsilon", "8"), ("epsilon 8", "left")),
 }
@@ -208,8 +216,8 @@ def test_a_resumed_fit_names_its_own_ledger(run, train, ledger, tmp_path, no_tra
     create_ledger(other, 3.0, 1e-5)
     missing = train.parent / "missing.svm"
     stored = Checkpoint(
-        _stored_params(DPLassoClassifier(1.0, n_iter=5)),
-        Transcript(np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int8)),
+        _stored(DPLassoClassifier(1.0, n_iter=5).get_params(deep=False)),
+        VertexRelease(Transcript(np.zeros(1, np.int64), np.ones(1, np.int8)), 3, 10.0, 1.0),
         make_statement(
             build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5),
             seeded=False,

@@ -4,13 +4,13 @@ import csv
 import json
 
 import pytest
-from evidence.paper.published import NAMES, TITLES
+from evidence.published import NAMES, TITLES
 
 from datasets.file_server import serving
 from dplasso.cli.paper import time_left
 from dplasso.data.files import read_data
 from dplasso.datasets import catalog
-from evidence.paper import cells
+from evidence import cells
 
 QUICK = ("--iterations", 20, "--repeats", 1, "--limit", 0, "--jobs", 1)
 
@@ -50,7 +50,7 @@ def test_text_for_people(run):
     assert result.exit_code == 0
     for words in ("Figure 3", "at most 3", "rcv1-twin", "Written to made/here"):
         assert words in result.stdout
-    assert "course on rcv1-twin: algorithm-1" in result.stderr
+    assert "trajectory on rcv1-twin: algorithm-1" in result.stderr
 
 
 def test_finished_cells_are_not_run_again(run, monkeypatch):

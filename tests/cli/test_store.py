@@ -55,6 +55,20 @@ def test_the_same_model_as_from_the_file(run, stores, train, held_out, tmp_path)
     assert json.loads(scores[0].stdout) == json.loads(scores[1].stdout)
 
 
+def test_where_the_columns_came_from_is_said_as_the_store_knows_it(run, stores, monkeypatch):
+    from dplasso.data.store import Store
+
+    def said(declared):
+        monkeypatch.setattr(Store, "columns_declared", declared, raising=False)
+        result = run("fit", stores[0], "--epsilon", 1, "--n-iter", 2)
+        assert result.exit_code == 0, result.output
+        return " ".join(result.stdout.split())
+
+    assert "The number of columns" not in said(True)
+    assert "taken from the data when the store was made" in said(False)
+    assert "is that of the store and is treated as public" in said(None)
+
+
 def test_binarized_values_are_not_stored(stores):
     assert open_store(stores[0]).header.constant == 1.0
 
@@ -99,7 +113,7 @@ def test_what_does_not_go_with_a_store(run, stores, train, model, tmp_path):
     given = [["--binarize"], ["--zero-based"], ["--label-map", "a=0,b=1"]]
     for options in given:
         message = one_sentence(run("fit", data, "--epsilon", 1, *options))
-        assert f"{options[0]} does not go with a store; give it to convert" in message
+        assert f"{options[0]} does not go with a store; give it to the conversion" in message
     assert "--labels does not go" in one_sentence(
         run("fit", data, "--epsilon", 1, "--labels", tmp_path / "y.npy")
     )

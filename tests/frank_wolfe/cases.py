@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import scipy.sparse as sp
+from evidence.reference.draws import fill
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.gradient import margin_scale
@@ -24,7 +25,6 @@ from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.counters import new_counters
 from dplasso.selection.replay import replay_state
-from selection.drivers import fill
 
 
 def dense_rows(n_rows, n_columns, seed, *, density=0.3, spread=1.5):
@@ -104,9 +104,7 @@ def empty_outputs(problem, *, record=False):
 def renumbered(problem):
     """Store frequent columns' gradients first; X by columns keeps its order."""
     numbering = by_frequency(np.diff(problem.design.columns.indptr), problem.design.intercept)
-    return with_design(
-        problem, rows=relabel(problem.design.rows, numbering), numbering=numbering
-    )
+    return with_design(problem, rows=relabel(problem.design.rows, numbering), numbering=numbering)
 
 
 def stored(problem):

@@ -92,7 +92,9 @@ def test_margins_in_fixed_point_are_the_margins():
 @pytest.mark.parametrize("constant", [False, True])
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("report_shift", [0, 28, 32, 63])
-def test_replacing_contributions_keeps_the_sum_and_reports_changes(constant, intercept, report_shift):
+def test_replacing_contributions_keeps_the_sum_and_reports_changes(
+    constant, intercept, report_shift
+):
     X = dense_rows(15, 40, seed=4)
     if constant:
         X = np.where(X != 0, np.float32(0.75), np.float32(0.0))
@@ -107,7 +109,9 @@ def test_replacing_contributions_keeps_the_sum_and_reports_changes(constant, int
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
-        count = replace_contributions(problem, alpha, i, gradient[i], new, report_shift, changed, before)
+        count = replace_contributions(
+            problem, alpha, i, gradient[i], new, report_shift, changed, before
+        )
         gradient[i] = new
         crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))
         if report_shift == 63:

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from evidence.reference.gradients import EXPONENT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.large_step import large_rows
+from dplasso.frank_wolfe.solve import solve
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import column_of
 from dplasso.privacy.randomness import random_stream
@@ -30,7 +31,6 @@ from frank_wolfe.cases import (
     with_design,
 )
 from frank_wolfe.reference import column_gradients
-from selection.cases import EXPONENT
 
 seeds = st.integers(0, 10**6)
 SELECTORS = {
@@ -145,7 +145,12 @@ def test_a_draw_does_not_depend_on_the_threads(name, way):
 def test_structures_without_an_order_of_their_own_take_every_way_alike(name):
     problem = problems(6)
     runs = [
-        run(problem, SELECTORS[name](problem.design.n_coordinates, problem.design.numbering), 0.003, way=way)
+        run(
+            problem,
+            SELECTORS[name](problem.design.n_coordinates, problem.design.numbering),
+            0.003,
+            way=way,
+        )
         for way in WAYS.values()
     ]
     for other in runs[1:]:

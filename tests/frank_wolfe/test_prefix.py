@@ -19,7 +19,9 @@ DETERMINISTIC = ("heap", "argmax")
 def selector_of(name, problem):
     mechanism = "none" if name in DETERMINISTIC else "exponential"
     exponent = np.inf if name in DETERMINISTIC else EXPONENT
-    return make_selector(name, problem.design.n_coordinates, SelectionRule(mechanism, exponent, 0.0))
+    return make_selector(
+        name, problem.design.n_coordinates, SelectionRule(mechanism, exponent, 0.0)
+    )
 
 
 def first(transcript, count):

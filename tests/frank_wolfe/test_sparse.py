@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from evidence.reference.gradients import EXPONENT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,8 +30,13 @@ from frank_wolfe.cases import (
     watch_standard,
     with_design,
 )
-from frank_wolfe.reference import column_gradients, frank_wolfe, integer_margins, refreshed, weights_of
-from selection.cases import EXPONENT
+from frank_wolfe.reference import (
+    column_gradients,
+    frank_wolfe,
+    integer_margins,
+    refreshed,
+    weights_of,
+)
 from selection.invariants import BrokenInvariantError, check
 
 ROUNDING = 1e-14

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.privacy.mechanisms import build_mechanism
-from dplasso.privacy.statement import PrivacyStatement, _rounded_up, make_statement
+from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso.privacy.wording import rounded_up
 
 
 def state(*, seeded=False, classes_declared=True, **changes) -> PrivacyStatement:
@@ -127,7 +128,7 @@ def test_text_begins_with_the_bad_news(name):
 @settings(max_examples=300)
 @given(value=st.floats(1e-12, 1e6))
 def test_shown_figures_are_never_smaller_than_true_ones(value):
-    shown = float(_rounded_up(value))
+    shown = float(rounded_up(value))
     assert value * (1 - 1e-11) <= shown <= value * 1.0011
 
 
@@ -142,7 +143,7 @@ def test_shown_figures_are_never_smaller_than_true_ones(value):
     ],
 )
 def test_shown_figures(value, shown):
-    assert _rounded_up(value) == shown
+    assert rounded_up(value) == shown
 
 
 # --- Round trip and damage ---------------------------------------------------------------------

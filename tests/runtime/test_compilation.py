@@ -1,5 +1,7 @@
 """People are told when they wait for the compiler, and only then."""
 
+import time
+
 import pytest
 from numba import njit
 
@@ -18,10 +20,13 @@ def fresh_kernel():
 
 def test_compiling_is_announced_once():
     said = []
-    with announce_compilation(said.append):
+    began = time.perf_counter()
+    with announce_compilation(said.append) as spent:
         assert fresh_kernel()(2) == 4
+        first = spent.seconds
         assert fresh_kernel()(2.5) == 5.0
     assert said == [COMPILING]
+    assert 0 < first < spent.seconds < time.perf_counter() - began
 
 
 def test_it_is_announced_before_it_is_done():
@@ -40,9 +45,10 @@ def test_it_is_announced_before_it_is_done():
 def test_compiled_kernels_are_not_announced():
     said, kernel = [], fresh_kernel()
     kernel(1)
-    with announce_compilation(said.append):
+    with announce_compilation(said.append) as spent:
         assert kernel(3) == 6
     assert said == []
+    assert spent.seconds == 0
 
 
 def test_nothing_is_announced_afterwards():

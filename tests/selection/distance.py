@@ -2,10 +2,10 @@
 
 from decimal import Decimal, localcontext
 
+from evidence.reference.draws import draw, fill, vertex_weights
+
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.implied import chances_of_big_little, chances_of_bucket
-from reference import vertex_weights
-from selection.drivers import draw, fill
 
 
 def implied_by_bucket(selector, alpha):

@@ -5,7 +5,7 @@ import numpy as np
 from dplasso.selection.big_little import BigLittleState
 from dplasso.selection.bucket import BucketState
 from dplasso.selection.fibonacci_heap import HeapState
-from reference import level_of
+from selection.reference import level_of
 
 
 class BrokenInvariantError(AssertionError):

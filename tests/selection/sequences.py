@@ -1,8 +1,7 @@
 """Hypothesis strategies: gradients, and changes of them, that go where structures break."""
 
+from evidence.reference.gradients import LIMIT, SHARE
 from hypothesis import strategies as st
-
-from selection.cases import LIMIT, SHARE
 
 
 def magnitudes(shift):

@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
+from evidence.reference.draws import change, draw, fill
+from evidence.reference.gradients import HARD, LIMIT
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
-from reference import first_largest
-from selection.cases import HARD, LIMIT
-from selection.drivers import change, draw, fill
+from selection.reference import first_largest
 
 EXACT = {
     "argmax": lambda n_columns: ArgmaxState(new_counters()),

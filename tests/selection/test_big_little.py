@@ -1,5 +1,15 @@
 import numpy as np
 import pytest
+from evidence.reference.draws import (
+    ALARM,
+    change,
+    count_vertices,
+    draw,
+    fill,
+    p_value,
+    vertex_probabilities,
+)
+from evidence.reference.gradients import EXPONENT, HARD, SHARE, random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,11 +23,9 @@ from dplasso.selection.big_little import (
     weight_in_ticks,
 )
 from dplasso.selection.counters import VARIATES
-from reference import jump_walk, vertex_probabilities
-from selection.cases import EXPONENT, HARD, SHARE, random_gradients
 from selection.distance import implied_by_big_little, total_variation
-from selection.drivers import ALARM, change, count_vertices, draw, fill, p_value
 from selection.invariants import BrokenInvariantError, check
+from selection.reference import jump_walk
 from selection.sequences import histories
 
 WORDS = st.integers(0, 2**64 - 1)

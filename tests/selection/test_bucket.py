@@ -1,5 +1,15 @@
 import numpy as np
 import pytest
+from evidence.reference.draws import (
+    ALARM,
+    change,
+    count_vertices,
+    draw,
+    fill,
+    p_value,
+    vertex_probabilities,
+)
+from evidence.reference.gradients import EXPONENT, HARD, LIMIT, SHARE, random_gradients
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,12 +26,9 @@ from dplasso.selection.bucket import (
     upper_edge,
 )
 from dplasso.selection.counters import MOVES, TRIES
-from reference import level_of as slow_level_of
-from reference import vertex_probabilities
-from selection.cases import EXPONENT, HARD, LIMIT, SHARE, random_gradients
 from selection.distance import implied_by_bucket, total_variation
-from selection.drivers import ALARM, change, count_vertices, draw, fill, p_value
 from selection.invariants import BrokenInvariantError, check
+from selection.reference import level_of as slow_level_of
 from selection.sequences import histories
 
 WIDTHS = [(0, PRIVATE_BITS), (38, PRIVATE_BITS), (62, PRIVATE_BITS), (ARGMAX_SHIFT, ARGMAX_BITS)]

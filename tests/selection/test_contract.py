@@ -2,13 +2,20 @@
 
 import numpy as np
 import pytest
+from evidence.reference.draws import (
+    ALARM,
+    change,
+    count_vertices,
+    draw,
+    fill,
+    p_value,
+    vertex_probabilities,
+)
+from evidence.reference.gradients import EXPONENT, HARD, LIMIT, PRIVATE, SHARE, random_gradients
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import descent_sign
 from dplasso.selection.contract import granularity, rebuild, select, update, update_many
-from reference import vertex_probabilities
-from selection.cases import EXPONENT, HARD, LIMIT, PRIVATE, SHARE, random_gradients
-from selection.drivers import ALARM, change, count_vertices, draw, fill, p_value
 from selection.invariants import check
 
 

@@ -2,16 +2,18 @@
 
 import numpy as np
 import pytest
+from evidence.reference.draws import change, draw, fill
+from evidence.reference.gradients import SHARE
+from numba import njit
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
+from dplasso.selection.contract import granularity, update_many
 from dplasso.selection.counters import new_counters
 from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState, LaplaceState
-from selection.cases import SHARE
-from selection.drivers import change, change_together, draw, fill
 
 # At a thousand nats a share the steepest vertex wins.
 STEEP = 1000.0 / SHARE
@@ -26,6 +28,22 @@ STRUCTURES = {
     "big-little": lambda n: big_little_state(n, STEEP, True),
     "big-little, paper": lambda n: big_little_state(n, STEEP, False),
 }
+
+
+@njit
+def change_together(selector, alpha, coordinates, values):
+    """Set gradients, each coordinate once, and tell the structure of all together."""
+    report_shift = granularity(selector)
+    changed, before = np.empty_like(coordinates), np.empty_like(values)
+    count = 0
+    for i in range(coordinates.size):
+        k = coordinates[i]
+        old = alpha[k]
+        alpha[k] = values[i]
+        if (old ^ values[i]) >> report_shift:
+            changed[count], before[count] = k, old
+            count += 1
+    update_many(selector, alpha, changed, before, count)
 
 
 @pytest.mark.parametrize("gradient", [-4, 4])

@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from evidence.reference.draws import change, draw, fill
+from evidence.reference.gradients import SHARE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,10 +15,8 @@ from dplasso.selection.fibonacci_heap import (
     select_heap,
     update_heap,
 )
-from reference import first_largest
-from selection.cases import SHARE
-from selection.drivers import change, draw, fill
 from selection.invariants import BrokenInvariantError, check
+from selection.reference import first_largest
 from selection.sequences import histories
 
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from evidence.reference.draws import vertex_probabilities
+from evidence.reference.gradients import EXPONENT, PRIVATE, random_gradients
 
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.implied import implied_log_probabilities
 from dplasso.selection.noisy_max import LaplaceState
-from reference import vertex_probabilities
-from selection.cases import EXPONENT, PRIVATE, random_gradients
 
 
 @pytest.mark.parametrize("name", PRIVATE)

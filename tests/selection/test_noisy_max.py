@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
+from evidence.reference.draws import ALARM, count_vertices, draw, fill, p_value
+from evidence.reference.gradients import LIMIT
 from scipy.stats import laplace
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.counters import VARIATES, new_counters
 from dplasso.selection.noisy_max import GumbelState, LaplaceState, behind, largest_magnitude
-from selection.cases import LIMIT
-from selection.drivers import ALARM, count_vertices, draw, fill, p_value
 
 SCALE = 3e9
 

@@ -1,9 +1,9 @@
 import numpy as np
+from evidence.reference.draws import change, draw, fill
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.counters import new_counters
 from dplasso.selection.replay import ReplayState
-from selection.drivers import change, draw, fill
 
 
 def test_replays_the_transcript_whatever_the_gradients():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from evidence.reference.draws import change, draw, fill
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.transcript import Transcript
@@ -16,7 +17,6 @@ from frank_wolfe.cases import (
     small_problem,
     watch,
 )
-from selection.drivers import change, draw, fill
 from selection.invariants import check
 from selection.test_direction import STRUCTURES
 
@@ -42,7 +42,9 @@ def test_follows_a_forced_transcript(name):
 def test_a_run_is_replayed_bit_for_bit(name):
     _, _, problem = small_problem(3, n_steps=40)
     outputs = empty_outputs(problem)
-    own = last(watch(problem, STRUCTURES[name](problem.design.n_coordinates), 0.01, outputs=outputs))
+    own = last(
+        watch(problem, STRUCTURES[name](problem.design.n_coordinates), 0.01, outputs=outputs)
+    )
     again = last(watch(problem, forced(Transcript(outputs[0], outputs[1])), 0.01))
     np.testing.assert_array_equal(own.alpha, again.alpha)
     np.testing.assert_array_equal(own.margin, again.margin)

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
+from evidence.reference.draws import vertex_weights
 
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.weights import cosh_factor, draw_sign, relative_weight
-from reference import vertex_weights
 
 LIMIT = 2**63 - 1
 

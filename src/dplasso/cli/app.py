@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from dplasso.cli import audit, budget, convert, data, demo, evaluate, fit, ledger, paper, predict
-from dplasso.cli.output import GuardedGroup
+from dplasso.cli.commands import GuardedGroup, add_command
+from dplasso.cli.options import option
 
 app = typer.Typer(
     name="dplasso",
@@ -38,21 +39,16 @@ def _print_version(wanted: bool) -> None:
 def _options(
     _version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        option(
+            "--version", "Print the version and exit.", "", callback=_print_version, is_eager=True
         ),
     ] = False,
 ) -> None:
     """Hold the options that stand before the command's name."""
 
 
-app.command("fit", epilog=fit.EXAMPLES)(fit.fit)
-app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
-app.command("evaluate", epilog=evaluate.EXAMPLES)(evaluate.evaluate)
-app.command("budget", epilog=budget.EXAMPLES)(budget.budget)
-app.command("audit", epilog=audit.EXAMPLES)(audit.audit)
-app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
-app.command("paper", epilog=paper.EXAMPLES)(paper.paper)
-app.command("convert", epilog=convert.EXAMPLES)(convert.convert)
+for module in (fit, predict, evaluate, budget, audit, demo, paper, convert):
+    name = module.__name__.rpartition(".")[2]
+    add_command(app, name, getattr(module, name), module.EXAMPLES)
 app.add_typer(data.app)
-app.add_typer(ledger.app, name="ledger")
+app.add_typer(ledger.app)

@@ -3,11 +3,9 @@
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.table import Table
-
 from dplasso.cli import options
-from dplasso.cli.output import out, print_json
+from dplasso.cli.options import MODEL, option
+from dplasso.cli.output import print_json, print_promise, print_table, print_text
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
@@ -29,15 +27,15 @@ def budget(
     n_iter: options.Iterations = 100,
     features: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--features",
-            metavar="D",
+            "Also say how strong a column must be to be found among D.",
+            "D",
+            MODEL,
             min=1,
-            show_default=False,
-            help="Also say how strong a column must be to be found among D.",
-            rich_help_panel=options.MODEL,
         ),
     ] = None,
+    explain: options.Explain = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Say what a fit would cost and how much noise it would meet, without any data."""
@@ -53,36 +51,24 @@ def budget(
         mine = next(row for row in rows if row["n_iter"] == n_iter)
         print_json({"privacy": asked.to_dict(), "noise_scale": mine["noise_scale"], "table": rows})
         return
-    out.print("A fit with these settings would be:\n", markup=False, highlight=False)
-    out.print(asked.text(), markup=False, highlight=False)
-    out.print()
-    out.print(_table(rows, n_iter, features))
-    out.print(
+    print_text("A fit with these settings would be:\n")
+    print_promise(asked, explain=explain)
+    print_text()
+    _print_table(rows, n_iter, features)
+    print_text(
         "A column's gradient is a sum over records, each giving at most "
         f"{feature_bound:g}. At noise scale s, a column whose gradient is larger by s is about e "
-        "times as likely to be chosen.",
-        markup=False,
-        highlight=False,
+        "times as likely to be chosen."
     )
 
 
 def noise_scale(statement: "PrivacyStatement") -> float:
-    """Give the scale of the selection's noise on one coordinate of the summed gradient.
+    """Return the scale of the selection's noise on one coordinate of the summed gradient.
 
-    Parameters
-    ----------
-    statement : PrivacyStatement
-        What a fit would spend.
-
-    Returns
-    -------
-    float
-        1/c of the exponential mechanism exp(c alpha) (also the scale of its Gumbel noise), in units
-        of the gradient; 0 without privacy.
+    1/c of the exponential mechanism exp(c alpha), which is the scale of its Gumbel noise too; 0
+    without privacy.
     """
-    if math.isinf(statement.eps0):
-        return 0.0
-    return 2.0 * statement.sensitivity / statement.eps0
+    return 0.0 if math.isinf(statement.eps0) else 2.0 * statement.sensitivity / statement.eps0
 
 
 def _row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
@@ -94,16 +80,17 @@ def _row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
     return row
 
 
-def _table(rows: list[dict[str, Any]], n_iter: int, features: int | None) -> Table:
-    table = Table()
-    table.add_column("iterations", justify="right")
-    table.add_column("eps0 per iteration", justify="right")
-    table.add_column("noise scale on a gradient", justify="right")
+def _print_table(rows: list[dict[str, Any]], n_iter: int, features: int | None) -> None:
+    from dplasso.privacy.wording import rounded_up
+
+    headings = [">iterations", ">eps0 per iteration", ">noise scale on a gradient"]
+    cells = [
+        [f"{row['n_iter']:,}", rounded_up(row["eps0"], 5), f"{row['noise_scale']:,.1f}"]
+        for row in rows
+    ]
     if features is not None:
-        table.add_column(f"gradient that stands out\namong {features:,} columns", justify="right")
-    for row in rows:
-        cells = [f"{row['n_iter']:,}", f"{row['eps0']:.5g}", f"{row['noise_scale']:,.1f}"]
-        if features is not None:
-            cells.append(f"{row['findable_gradient']:,.0f}")
-        table.add_row(*cells, style="bold" if row["n_iter"] == n_iter else None)
-    return table
+        headings.append(f">gradient that stands out\namong {features:,} columns")
+        for line, row in zip(cells, rows, strict=True):
+            line.append(f"{row['findable_gradient']:,.0f}")
+    asked = next(i for i, row in enumerate(rows) if row["n_iter"] == n_iter)
+    print_table(headings, cells, strong={asked: "bold"})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from dplasso.cli.files import check_outputs
+from dplasso.cli.options import CheckpointOptions
 from dplasso.cli.output import print_note
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class CheckpointSession:
     steps : int or None
         Steps it held when the fit was resumed; None for a new fit.
     begin : callable or None
-        For `DPLassoClassifier._fit`.
+        For `train_with_bar`.
     """
 
     path: Path | None
@@ -44,10 +45,8 @@ class CheckpointSession:
 @contextmanager
 def kept_checkpoint(
     estimator: "DPLassoClassifier",
-    path: Path | None,
+    options: CheckpointOptions,
     *,
-    resume: bool,
-    seconds: float,
     others: list[Path],
     force: bool,
 ) -> Iterator[CheckpointSession]:
@@ -57,27 +56,14 @@ def kept_checkpoint(
     ----------
     estimator : DPLassoClassifier
         What will be fitted; its `classes` may still be missing.
-    path : pathlib.Path or None
-        ``--checkpoint``.
-    resume : bool
-        ``--resume``.
-    seconds : float
-        ``--checkpoint-seconds``.
+    options : CheckpointOptions
+        Where, how often, and whether to go on.
     others : list of pathlib.Path
         Files that the command reads or will write.
     force : bool
         Whether a new fit may overwrite a checkpoint.
-
-    Yields
-    ------
-    CheckpointSession
-        What the fit and the report need.
-
-    Raises
-    ------
-    CheckpointError, OSError, ValueError
-        In one sentence.
     """
+    path, resume = options.checkpoint, options.resume
     if path is None:
         if resume:
             raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
@@ -91,9 +77,10 @@ def kept_checkpoint(
     check_outputs([path], force=force or resume)
     with claim(path):
         stored = check_resumable(estimator, path) if resume else None
-        steps = None if stored is None else len(stored.transcript)
+        steps = None if stored is None else len(stored.release)
+        begin = keep_checkpoints(path, stored, options.checkpoint_seconds)
         try:
-            yield CheckpointSession(path, steps, keep_checkpoints(path, stored, seconds))
+            yield CheckpointSession(path, steps, begin)
         except KeyboardInterrupt:
             if path.exists():
                 print_note(f"{path} keeps what was done: go on with --resume", style="yellow")

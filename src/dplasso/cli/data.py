@@ -1,16 +1,12 @@
 """``dplasso data``: the group of commands about data sets and stores."""
 
-import typer
-
 from dplasso.cli import data_fetch, data_info, data_list, data_twin
+from dplasso.cli.commands import add_command, command_group
 
-app = typer.Typer(
-    name="data",
-    help="Data sets and stores: list, fetch and generate them, and see what is in them.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
+app = command_group(
+    "data", "Data sets and stores: list, fetch and generate them, and see what is in them."
 )
-app.command("info", epilog=data_info.EXAMPLES)(data_info.info)
-app.command("list", epilog=data_list.EXAMPLES)(data_list.list_sets)
-app.command("fetch", epilog=data_fetch.EXAMPLES)(data_fetch.fetch)
-app.command("twin", epilog=data_twin.EXAMPLES)(data_twin.twin)
+add_command(app, "info", data_info.info, data_info.EXAMPLES)
+add_command(app, "list", data_list.list_sets, data_list.EXAMPLES)
+add_command(app, "fetch", data_fetch.fetch, data_fetch.EXAMPLES)
+add_command(app, "twin", data_twin.twin, data_twin.EXAMPLES)

@@ -3,11 +3,9 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-from rich.table import Table
-
 from dplasso.cli import options
-from dplasso.cli.output import out, print_json, progress_bars
+from dplasso.cli.options import argument, flag
+from dplasso.cli.output import print_facts, print_json, progress_bars
 
 EXAMPLES = options.examples(
     "dplasso data info train.store",
@@ -17,12 +15,8 @@ EXAMPLES = options.examples(
 
 
 def info(
-    store: Annotated[
-        Path, typer.Argument(metavar="STORE", show_default=False, help="A store from convert.")
-    ],
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Read everything and compare all checksums.")
-    ] = False,
+    store: Annotated[Path, argument("STORE", "A store from convert.")],
+    verify: Annotated[bool, flag("--verify", "Read everything and compare all checksums.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Say what a store holds: for the curator, since some of it depends on the data."""
@@ -38,27 +32,25 @@ def info(
     if as_json:
         print_json(report)
     else:
-        _print_report(report)
+        print_facts(_facts(report))
 
 
-def _print_report(report: dict[str, Any]) -> None:
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
-    table.add_row("store", f"{report['path']} (format {report['version']}, {report['written_by']})")
-    table.add_row("source", str(report["source"]))
-    table.add_row("rows", f"{report['n_samples']:,}")
-    table.add_row("columns", f"{report['n_features']:,} ({report['columns_used']:,} with entries)")
-    table.add_row("non-zeros", f"{report['nnz']:,}, most in a column {report['longest_column']:,}")
+def _facts(report: dict[str, Any]) -> dict[str, str]:
     values = f"{report['dtype']}, largest |value| {report['largest_value']:g}"
     if report["constant"] is not None:
         values = f"all {report['constant']:g}, so not stored"
-    table.add_row("values", values)
-    labels = ", ".join(f"{label!r}: {count:,}" for label, count in report["labels"])
-    table.add_row("labels", labels)
-    table.add_row("size", f"{report['bytes']:,} bytes")
-    if report["origin"] is not None:
-        table.add_row("origin", ", ".join(f"{k}: {v}" for k, v in report["origin"].items()))
+    origin = report["origin"] or {}
     sums = "every checksum fits" if report["verified"] else "not compared (give --verify)"
-    table.add_row("checksums", sums)
-    out.print(table)
+    facts = {
+        "store": f"{report['path']} (format {report['version']}, {report['written_by']})",
+        "source": str(report["source"]),
+        "rows": f"{report['n_samples']:,}",
+        "columns": f"{report['n_features']:,} ({report['columns_used']:,} with entries)",
+        "non-zeros": f"{report['nnz']:,}, most in a column {report['longest_column']:,}",
+        "values": values,
+        "labels": ", ".join(f"{label!r}: {count:,}" for label, count in report["labels"]),
+        "size": f"{report['bytes']:,} bytes",
+        "origin": ", ".join(f"{key}: {value}" for key, value in origin.items()),
+        "checksums": sums,
+    }
+    return {name: fact for name, fact in facts.items() if fact or name != "origin"}

@@ -2,11 +2,9 @@
 
 from typing import Annotated, Any
 
-import typer
-from rich.table import Table
-
 from dplasso.cli import options
-from dplasso.cli.output import out, print_json
+from dplasso.cli.options import option
+from dplasso.cli.output import print_json, print_table, print_text
 
 EXAMPLES = options.examples(
     "dplasso data list",
@@ -16,11 +14,10 @@ EXAMPLES = options.examples(
 
 BaseUrl = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--base-url",
-        metavar="URL",
-        show_default=False,
-        help="Where the files are: a mirror. Default: $DPLASSO_DATA_URL, else LIBSVM's data page.",
+        "Where the files are: a mirror. Default: $DPLASSO_DATA_URL, else LIBSVM's data page.",
+        "URL",
     ),
 ]
 
@@ -50,25 +47,27 @@ def list_sets(base_url: BaseUrl = None, as_json: options.AsJson = False) -> None
     if as_json:
         print_json({"data_sets": rows, "base_url": base, "folder": folder})
         return
-    sizes = Table("name", box=None, pad_edge=False)
-    for heading in ("rows", "columns", "non-zeros", "store, about", "downloaded"):
-        sizes.add_column(heading, justify="right")
-    files = Table("name", "what", box=None, pad_edge=False)
-    files.add_column("file at the source", overflow="fold")
-    for row in rows:
-        sizes.add_row(
-            row["name"],
-            f"{row['n_samples']:,}",
-            f"{row['n_features']:,}",
-            f"{row['nnz']:,}",
-            _size(row["store_bytes"]),
-            _size(row["download_bytes"]) if row["downloaded"] else "no",
-        )
-        files.add_row(row["name"], row["title"], row["source"].rpartition("/")[2])
-    out.print(sizes)
-    out.print()
-    out.print(files)
-    out.print(f"\nsource: {base}\ndownloads: {folder}", markup=False, highlight=False)
+    plain: dict[str, Any] = {"box": None, "pad_edge": False}
+    print_table(
+        ["name", ">rows", ">columns", ">non-zeros", ">store, about", ">downloaded"],
+        (
+            (
+                row["name"],
+                *(f"{row[count]:,}" for count in ("n_samples", "n_features", "nnz")),
+                _size(row["store_bytes"]),
+                _size(row["download_bytes"]) if row["downloaded"] else "no",
+            )
+            for row in rows
+        ),
+        **plain,
+    )
+    print_text()
+    print_table(
+        ["name", "what", "file at the source"],
+        ((row["name"], row["title"], row["source"].rpartition("/")[2]) for row in rows),
+        **plain,
+    )
+    print_text(f"\nsource: {base}\ndownloads: {folder}")
 
 
 def _size(n_bytes: int) -> str:

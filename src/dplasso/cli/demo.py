@@ -7,14 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
-from rich.table import Table
 
 from dplasso.cli import options
-from dplasso.cli.files import check_directory, write_text
-from dplasso.cli.output import Bars, out, print_json, progress_bars, uninterrupted
+from dplasso.cli.files import check_directory, naming, write_file
+from dplasso.cli.options import OUTPUT, option
+from dplasso.cli.output import (
+    Bars,
+    print_json,
+    print_promise,
+    print_table,
+    print_text,
+    progress_bars,
+    uninterrupted,
+)
 from dplasso.cli.training import train_with_bar
-from dplasso.files.atomic import atomic_write
 
 if TYPE_CHECKING:
     from dplasso import DPLassoClassifier
@@ -42,7 +48,10 @@ FILES = {"model": "model.npz", "statement": "statement.json", "picture": "demo.p
 
 @dataclass(frozen=True)
 class Trained:
-    """One of the two models and what it reached on the test rows."""
+    """One of the two models, what it reached on the test rows, and how long it took.
+
+    The seconds are those of any later run: without the compiler's, which come once on a machine.
+    """
 
     model: "DPLassoClassifier"
     scores: "Scores"
@@ -52,26 +61,12 @@ class Trained:
 def demo(
     output: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Directory for the model, its statement and the picture.",
-            rich_help_panel=options.OUTPUT,
-        ),
+        option("--out", "Directory for the model, its statement and the picture.", "DIR", OUTPUT),
     ] = Path("dplasso-demo"),
     epsilon: options.Epsilon = 1.0,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            min=0,
-            show_default=False,
-            help="Make the run repeatable; it is then not private.",
-            rich_help_panel=options.PRIVACY,
-        ),
-    ] = None,
-    n_iter: Annotated[int, typer.Option("--n-iter", hidden=True)] = ITERATIONS,
+    seed: options.Seed = None,
+    explain: options.Explain = False,
+    n_iter: Annotated[int, option("--n-iter", "", hidden=True)] = ITERATIONS,
     as_json: options.AsJson = False,
 ) -> None:
     """Train on real data, privately and plainly, and look at the difference."""
@@ -103,11 +98,18 @@ def demo(
             picture = _picture(results, heaviest, test, epsilon)
     with uninterrupted():
         files = _write(output, results["private"].model, picture)
-    seconds = time.perf_counter() - started
+    seconds = {"seconds": time.perf_counter() - started, "compile_seconds": bars.compiled.seconds}
+    report = _report(results, heaviest[:HEAVIEST_PRINTED], train, test) | seconds
     if as_json:
-        print_json(_report(results, heaviest, train, test, files, seconds))
-    else:
-        _print_report(results, heaviest, train, test, files, epsilon, seconds)
+        print_json(report | {"files": files})
+        return
+    _print_report(report, epsilon)
+    print_promise(results["private"].model.privacy_, explain=explain)
+    compiling = f" ({report['compile_seconds']:.0f} of it compiling, once on this machine)"
+    print_text(
+        f"\nDone in {report['seconds']:.0f} s{compiling if report['compile_seconds'] > 1 else ''}. "
+        f"Written: {', '.join(map(str, files.values()))}"
+    )
 
 
 def _load(bars: Bars) -> tuple["Dataset", "Dataset"]:
@@ -129,7 +131,8 @@ def _train(
     from dplasso.cli.metrics import score
 
     seconds = train_with_bar(model, train.X, train.y, bars, label)
-    return Trained(model, score(model, test.X, test.y, test.source), sum(seconds.values()))
+    scores = score(model, test.X, test.y, test.source)
+    return Trained(model, scores, seconds["prepare"] + seconds["train"] - seconds["compile"])
 
 
 def _heaviest(results: Mapping[str, Trained], count: int) -> list[dict[str, Any]]:
@@ -186,10 +189,10 @@ def _picture(
 def _write(directory: Path, model: "DPLassoClassifier", picture: bytes) -> dict[str, Path]:
     directory.mkdir(parents=True, exist_ok=True)
     files = {kind: directory / name for kind, name in FILES.items()}
-    model.save(files["model"])
-    write_text(files["statement"], model.privacy_.to_json(indent=2) + "\n")
-    with atomic_write(files["picture"]) as file:
-        file.write(picture)
+    with naming(files["model"]):
+        model.save(files["model"])
+    write_file(files["statement"], model.privacy_.to_json(indent=2) + "\n")
+    write_file(files["picture"], picture)
     return files
 
 
@@ -198,8 +201,6 @@ def _report(
     heaviest: list[dict[str, Any]],
     train: "Dataset",
     test: "Dataset",
-    files: dict[str, Path],
-    seconds: float,
 ) -> dict[str, Any]:
     models = {
         name: {
@@ -217,73 +218,41 @@ def _report(
         "nnz": train.X.nnz,
         **models,
         "majority_accuracy": results["private"].scores.majority_accuracy,
-        "heaviest": heaviest[:HEAVIEST_PRINTED],
+        "heaviest": heaviest,
         "privacy": results["private"].model.privacy_.to_dict(),
-        "seconds": seconds,
-        "files": files,
     }
 
 
-def _print_report(
-    results: Mapping[str, Trained],
-    heaviest: list[dict[str, Any]],
-    train: "Dataset",
-    test: "Dataset",
-    files: dict[str, Path],
-    epsilon: float,
-    seconds: float,
-) -> None:
-    out.print(
-        f"UCI Adult: is a person's income above 50,000 dollars? {train.X.shape[0]:,} people to "
-        f"train on, {test.X.shape[0]:,} to test on, {train.X.shape[1]:,} columns: all crosses of "
-        "up to three attributes.",
-        markup=False,
-        highlight=False,
+def _print_report(report: Mapping[str, Any], epsilon: float) -> None:
+    print_text(
+        f"UCI Adult: is a person's income above 50,000 dollars? {report['n_samples']:,} people to "
+        f"train on, {report['n_test']:,} to test on, {report['n_features']:,} columns: all crosses "
+        "of up to three attributes.\n"
     )
-    out.print()
-    out.print(_score_table(results, epsilon))
-    out.print(_weight_table(heaviest[:HEAVIEST_PRINTED], epsilon))
-    out.print(
-        "A feature that only the model on the left uses may be the noise's choice, not the data's.",
-        style="dim",
-        markup=False,
-        highlight=False,
+    private, plain = report["private"], report["plain"]
+
+    def row(name: str, key: str, form: str, majority: str) -> tuple[str, ...]:
+        return name, format(private[key], form), format(plain[key], form), majority
+
+    both = [f">epsilon {epsilon:g}", ">without privacy"]
+    print_table(
+        ["", *both, ">majority class"],
+        [
+            row("AUC", "auc", ".3f", "0.500"),
+            row("accuracy", "accuracy", ".3f", f"{report['majority_accuracy']:.3f}"),
+            row("non-zero weights", "n_nonzero", ",", "0"),
+            row("seconds to train", "seconds", ".1f", ""),
+        ],
+        title="On the test rows",
     )
-    out.print()
-    out.print(results["private"].model.privacy_.text(), markup=False, highlight=False)
-    out.print()
-    written = ", ".join(str(path) for path in files.values())
-    out.print(f"Done in {seconds:.0f} s. Written: {written}", markup=False, highlight=False)
-
-
-def _score_table(results: Mapping[str, Trained], epsilon: float) -> Table:
-    private, plain = results["private"], results["plain"]
-    table = Table(title="On the test rows", title_justify="left")
-    table.add_column("")
-    table.add_column(f"epsilon {epsilon:g}", justify="right")
-    table.add_column("without privacy", justify="right")
-    table.add_column("majority class", justify="right")
-    table.add_row("AUC", f"{private.scores.auc:.3f}", f"{plain.scores.auc:.3f}", "0.500")
-    table.add_row(
-        "accuracy",
-        f"{private.scores.accuracy:.3f}",
-        f"{plain.scores.accuracy:.3f}",
-        f"{private.scores.majority_accuracy:.3f}",
+    heaviest = report["heaviest"]
+    print_table(
+        ["feature", *both],
+        ((one["name"], f"{one['weight']:+.3f}", f"{one['plain_weight']:+.3f}") for one in heaviest),
+        title=f"The {len(heaviest)} heaviest weights, by feature",
     )
-    table.add_row(
-        "non-zero weights", f"{private.model.coef_.nnz:,}", f"{plain.model.coef_.nnz:,}", "0"
+    print_text(
+        "A feature that only the model on the left uses may be the noise's choice, not the "
+        "data's.\n",
+        "dim",
     )
-    table.add_row("seconds to train", f"{private.seconds:.1f}", f"{plain.seconds:.1f}", "")
-    return table
-
-
-def _weight_table(heaviest: list[dict[str, Any]], epsilon: float) -> Table:
-    table = Table(title=f"The {len(heaviest)} heaviest weights, by feature", title_justify="left")
-    table.add_column("feature", overflow="fold")
-    table.add_column(f"epsilon {epsilon:g}", justify="right", no_wrap=True)
-    table.add_column("without privacy", justify="right", no_wrap=True)
-    for feature in heaviest:
-        table.add_row(
-            feature["name"], f"{feature['weight']:+.3f}", f"{feature['plain_weight']:+.3f}"
-        )
-    return table

@@ -2,20 +2,9 @@
 
 from dataclasses import asdict
 
-from rich.table import Table
-
 from dplasso.cli import options
-from dplasso.cli.output import out, print_json, progress_bars
-from dplasso.cli.reading import (
-    Binarize,
-    DataArgument,
-    LabelMapOption,
-    Labels,
-    ModelArgument,
-    ZeroBased,
-    meaning_of,
-    read,
-)
+from dplasso.cli.output import print_facts, print_json, progress_bars
+from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read
 
 EXAMPLES = options.examples(
     "dplasso evaluate model.npz test.svm.gz",
@@ -28,38 +17,26 @@ EXAMPLES = options.examples(
 def evaluate(
     model: ModelArgument,
     data: DataArgument,
-    binarize: Binarize = False,
-    zero_based: ZeroBased = False,
-    labels: Labels = None,
-    label_map: LabelMapOption = None,
+    reading: ReadingOptions,
     as_json: options.AsJson = False,
 ) -> None:
     """Score a model on labelled rows: accuracy, AUC, log-loss."""
     import dplasso
-    from dplasso.cli.metrics import score
+    from dplasso.cli.metrics import auc_text, score
+    from dplasso.data.source_files import expand
 
-    meaning = meaning_of(label_map)
-    fitted = dplasso.load(model)
+    files, fitted = expand(data), dplasso.load(model)
     with progress_bars() as bars:
-        rows = read(
-            data,
-            bars,
-            n_features=fitted.n_features_in_,
-            zero_based=zero_based,
-            labels=labels,
-            label_map=meaning,
-            binarize=binarize,
-        )
-    scores = score(fitted, rows.X, rows.y, rows.source)
+        rows = read(files, bars, reading, fitted.n_features_in_)
+        scores = score(fitted, rows.X, rows.y, rows.source)
     if as_json:
         print_json(asdict(scores))
         return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column(justify="right")
-    table.add_row("rows", f"{scores.n_samples:,}")
-    table.add_row("accuracy", f"{scores.accuracy:.4f}")
-    table.add_row("  of the majority class", f"{scores.majority_accuracy:.4f}")
-    table.add_row("AUC", "undefined (one class)" if scores.auc is None else f"{scores.auc:.4f}")
-    table.add_row("log-loss", f"{scores.log_loss:.4f}")
-    out.print(table)
+    facts = {
+        "rows": f"{scores.n_samples:,}",
+        "accuracy": f"{scores.accuracy:.4f}",
+        "  of the majority class": f"{scores.majority_accuracy:.4f}",
+        "AUC": auc_text(scores.auc),
+        "log-loss": f"{scores.log_loss:.4f}",
+    }
+    print_facts(facts, right=True)

@@ -1,30 +1,14 @@
 """Outputs: found unwritable before the work, put in place whole after it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dplasso.files.atomic import atomic_write, check_writable
 
 
 def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force: bool) -> None:
-    """Find out now whether the outputs can be written at the end.
-
-    Parameters
-    ----------
-    outputs : iterable of pathlib.Path
-        Files that the command will write.
-    inputs : iterable of pathlib.Path, default=()
-        Files that it reads: never overwritten, whatever `force` says.
-    force : bool
-        Whether existing files may be overwritten.
-
-    Raises
-    ------
-    ValueError
-        If an output exists and `force` is false, is an input, or is named twice.
-    OSError
-        If its directory does not exist or cannot be written to.
-    """
+    """Refuse outputs that exist (unless `force`), are inputs, are named twice or are unwritable."""
     read = {path.resolve() for path in inputs}
     seen: set[Path] = set()
     for path in outputs:
@@ -40,20 +24,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force
 
 
 def check_directory(directory: Path, names: Iterable[str]) -> None:
-    """Find out now whether files can be written into a directory at the end.
-
-    Parameters
-    ----------
-    directory : pathlib.Path
-        Where; it need not exist yet.
-    names : iterable of str
-        The files; existing ones will be replaced.
-
-    Raises
-    ------
-    OSError
-        If something else is in the way, or nothing can be written there.
-    """
+    """Refuse a directory, which need not exist yet, in which the files could not be written."""
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(f"{directory} exists and is no directory; choose another --out")
     if directory.is_dir():
@@ -66,20 +37,18 @@ def check_directory(directory: Path, names: Iterable[str]) -> None:
     check_writable(existing / directory.name)
 
 
-def write_text(path: Path, content: str) -> None:
-    """Write text as UTF-8, complete or not at all.
+@contextmanager
+def naming(place: str | Path) -> Iterator[None]:
+    """Name what was being written in a system error that does not, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(place)) from error
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Where; an existing file is replaced.
-    content : str
-        What.
 
-    Raises
-    ------
-    OSError
-        If it cannot be written; nothing is left behind.
-    """
-    with atomic_write(path) as file:
-        file.write(content.encode())
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file, text as UTF-8, complete or not at all; an existing one is replaced."""
+    with naming(path), atomic_write(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)

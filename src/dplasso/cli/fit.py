@@ -1,38 +1,36 @@
 """``dplasso fit``: train on a file, report, write the model and its statement."""
 
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from dplasso.cli import options
 from dplasso.cli.checkpoints import kept_checkpoint
-from dplasso.cli.files import check_outputs, write_text
+from dplasso.cli.files import check_outputs, naming, write_file
 from dplasso.cli.ledger import left_in, left_sentence
-from dplasso.cli.options import DATA, MODEL, OUTPUT, PRIVACY
+from dplasso.cli.options import DATA, MODEL, OUTPUT, PRIVACY, flag, option
 from dplasso.cli.output import (
-    out,
+    Bars,
+    print_facts,
     print_json,
+    print_promise,
+    print_text,
     progress_bars,
     uninterrupted,
 )
 from dplasso.cli.reading import (
-    Binarize,
     DataArgument,
-    LabelMapOption,
-    Labels,
-    ZeroBased,
-    check_known,
+    ReadingOptions,
     classes_like,
-    input_files,
     mapped_classes,
-    meaning_of,
     parse_classes,
     read,
 )
-from dplasso.cli.training import train_with_bar
+from dplasso.cli.stores import data_text
+from dplasso.cli.training import check_before_reading, train_with_bar
 
 if TYPE_CHECKING:
     from dplasso import DPLassoClassifier
@@ -54,243 +52,172 @@ EXAMPLES = options.examples(
 )
 
 
-def fit(
-    data: DataArgument,
-    epsilon: options.Epsilon,
-    delta: options.Delta = 1e-6,
-    neighbors: options.Neighbors = "add-remove",
-    feature_bound: options.FeatureBound = 1.0,
+@dataclass(frozen=True)
+class PrivacyOptions:
+    """What is promised to whom, and what is declared as public."""
+
+    epsilon: options.Epsilon
+    delta: options.Delta = 1e-6
+    neighbors: options.Neighbors = "add-remove"
+    feature_bound: options.FeatureBound = 1.0
     classes: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--classes",
-            metavar="NEG,POS",
-            show_default=False,
-            help="The two labels, as public knowledge. Default: the numbers of --label-map or, "
+            "The two labels, as public knowledge. Default: the numbers of --label-map or, "
             "without it, taken from the file, which the statement then says.",
-            rich_help_panel=PRIVACY,
+            "NEG,POS",
+            PRIVACY,
         ),
-    ] = None,
+    ] = None
     features: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--features",
-            metavar="D",
+            "Number of columns, as public knowledge. Default: taken from the file.",
+            "D",
+            PRIVACY,
             min=1,
-            show_default=False,
-            help="Number of columns, as public knowledge. Default: taken from the file.",
-            rich_help_panel=PRIVACY,
         ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            min=0,
-            show_default=False,
-            help="Make the run repeatable, for experiments: a seeded run is not private.",
-            rich_help_panel=PRIVACY,
-        ),
-    ] = None,
+    ] = None
+    seed: options.Seed = None
     mechanism: Annotated[
         str,
-        typer.Option(
+        option(
             "--mechanism",
-            help="exponential, or paper: the published algorithm, for reproduction only; "
+            "exponential, or paper: the published algorithm, for reproduction only; "
             "it is not differentially private.",
-            rich_help_panel=PRIVACY,
+            panel=PRIVACY,
         ),
-    ] = "exponential",
-    ledger: options.Ledger = None,
-    dataset: options.DatasetName = None,
-    l1_radius: Annotated[
-        float,
-        typer.Option(
-            "--l1-radius",
-            metavar="R",
-            help="Largest sum of |weight|.",
-            rich_help_panel=MODEL,
-        ),
-    ] = 10.0,
-    n_iter: options.Iterations = 100,
-    no_intercept: Annotated[
-        bool, typer.Option("--no-intercept", help="Leave the intercept out.", rich_help_panel=MODEL)
-    ] = False,
+    ] = "exponential"
+    ledger: options.Ledger = None
+    dataset: options.DatasetName = None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """What is trained and how; None keeps the estimator's own default."""
+
+    l1_radius: Annotated[float, option("--l1-radius", "Largest sum of |weight|.", "R", MODEL)] = (
+        10.0
+    )
+    n_iter: options.Iterations = 100
+    no_intercept: Annotated[bool, flag("--no-intercept", "Leave the intercept out.", MODEL)] = False
     solver: Annotated[
         str | None,
-        typer.Option(
-            "--solver",
-            show_default=False,
-            help="sparse (default) or standard: same model, other cost.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
+        option("--solver", "sparse (default) or standard: same model, other cost.", panel=MODEL),
+    ] = None
     selector: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--selector",
-            show_default=False,
-            help="How a column is drawn; every choice draws from the same distribution.",
-            rich_help_panel=MODEL,
+            "How a column is drawn; every choice draws from the same distribution.",
+            panel=MODEL,
         ),
-    ] = None,
+    ] = None
     drift_tol: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--drift-tol",
-            metavar="X",
-            show_default=False,
-            help="How stale a record's gradient may get in the sparse solver; 0: never, "
+            "How stale a record's gradient may get in the sparse solver; 0: never, "
             "none: without limit; default: auto.",
-            rich_help_panel=MODEL,
+            "X",
+            MODEL,
         ),
-    ] = None,
+    ] = None
     jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            show_default=False,
-            help="Threads; never changes the model.",
-            rich_help_panel=MODEL,
-        ),
-    ] = None,
-    binarize: Binarize = False,
-    zero_based: ZeroBased = False,
-    labels: Labels = None,
-    label_map: LabelMapOption = None,
+        int | None, option("--jobs", "Threads; never changes the model.", "N", MODEL)
+    ] = None
+
+
+@dataclass(frozen=True)
+class TestOptions:
+    """Rows to score the model on."""
+
     test: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--test",
-            metavar="DATA",
-            show_default=False,
-            help="Labelled rows to score the model on, for the curator: a file or a quoted "
+            "Labelled rows to score the model on, for the curator: a file or a quoted "
             "pattern; may be given again for more.",
-            rich_help_panel=DATA,
+            "DATA",
+            DATA,
         ),
-    ] = None,
+    ] = None
     test_labels: Annotated[
         Path | None,
-        typer.Option(
-            "--test-labels",
-            metavar="FILE",
-            show_default=False,
-            help="Labels of a --test .npz that holds none.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+        option("--test-labels", "Labels of a --test .npz that holds none.", "FILE", DATA),
+    ] = None
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is written."""
+
     model: Annotated[
         Path | None,
-        typer.Option(
-            "--model",
-            metavar="OUT",
-            show_default=False,
-            help="Write the model here (.npz). Default: nothing is written.",
-            rich_help_panel=OUTPUT,
+        option(
+            "--model", "Write the model here (.npz). Default: nothing is written.", "OUT", OUTPUT
         ),
-    ] = None,
+    ] = None
     statement: Annotated[
-        Path | None,
-        typer.Option(
-            "--statement",
-            metavar="OUT.json",
-            show_default=False,
-            help="Write the privacy statement here.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    checkpoint: options.CheckpointPath = None,
-    checkpoint_seconds: options.CheckpointSeconds = 5.0,
-    resume: options.Resume = False,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Overwrite existing outputs.", rich_help_panel=OUTPUT),
-    ] = False,
+        Path | None, option("--statement", "Write the privacy statement here.", "OUT.json", OUTPUT)
+    ] = None
+    force: Annotated[bool, flag("--force", "Overwrite existing outputs.", OUTPUT)] = False
+
+    def paths(self) -> list[Path]:
+        """List the files that will be written."""
+        return [path for path in (self.model, self.statement) if path is not None]
+
+
+def fit(
+    data: DataArgument,
+    privacy: PrivacyOptions,
+    training: ModelOptions,
+    reading: ReadingOptions,
+    testing: TestOptions,
+    output: OutputOptions,
+    interruptions: options.CheckpointOptions,
+    explain: options.Explain = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Train a private model on labelled sparse rows."""
-    from dplasso import DPLassoClassifier
+    from dplasso.data.source_files import expand
 
-    declared = None if classes is None else parse_classes(classes)
-    meaning = meaning_of(label_map)
-    mapped = None if meaning is None or declared is not None else mapped_classes(meaning)
-    test = test or []
-    # Options that were not given keep the estimator's own defaults.
-    chosen: dict[str, Any] = {"solver": solver, "selector": selector}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    if drift_tol is not None:
-        chosen["drift_tol"] = parse_drift_tol(drift_tol)
-    estimator = DPLassoClassifier(
-        epsilon,
-        delta,
-        l1_radius=l1_radius,
-        n_iter=n_iter,
-        feature_bound=feature_bound,
-        neighbors=neighbors,
-        fit_intercept=not no_intercept,
-        mechanism=mechanism,
-        random_state=seed,
-        n_jobs=jobs,
-        ledger=None if ledger is None else str(ledger),
-        dataset=dataset,
-        **chosen,
-    )
     # Everything that can be refused is refused before the long work starts.
-    _check_settings(estimator, resume=resume)
-    inputs = input_files(data, labels) + input_files(test, test_labels)
-    if ledger is not None:
-        inputs.append(ledger)
-    check_outputs([path for path in (model, statement) if path is not None], inputs, force=force)
+    declared = None if privacy.classes is None else parse_classes(privacy.classes)
+    meaning = reading.meaning()
+    mapped = None if meaning is None or declared is not None else mapped_classes(meaning)
+    estimator = _estimator(privacy, training)
+    check_before_reading(estimator, paid=interruptions.resume)
+    files, test_files = expand(data), expand(testing.test) if testing.test else []
+    beside = (reading.labels, testing.test_labels, privacy.ledger)
+    inputs = [*files, *test_files, *(path for path in beside if path is not None)]
+    check_outputs(output.paths(), inputs, force=output.force)
     kept = kept_checkpoint(
-        estimator,
-        checkpoint,
-        resume=resume,
-        seconds=checkpoint_seconds,
-        others=[*inputs, *(path for path in (model, statement) if path is not None)],
-        force=force,
+        estimator, interruptions, others=[*inputs, *output.paths()], force=output.force
     )
 
     with kept as kept_fit, progress_bars() as bars:
         started = time.perf_counter()
-        train = read(
-            data,
-            bars,
-            n_features=features,
-            zero_based=zero_based,
-            labels=labels,
-            label_map=meaning,
-            binarize=binarize,
-        )
+        train = read(files, bars, reading, privacy.features)
         seconds = {"read": time.perf_counter() - started}
         if declared is not None:
             estimator.set_params(classes=classes_like(declared, train.y))
         elif mapped is not None:
             # Whoever says what every label means has declared the labels.
             estimator.set_params(classes=mapped)
-        held_out = None
-        if test:
-            held_out = read(
-                test,
-                bars,
-                n_features=train.X.shape[1],
-                zero_based=zero_based,
-                labels=test_labels,
-                label_map=meaning,
-                binarize=binarize,
-            )
-            check_known(held_out, estimator.classes, train.y)
+        held_out, scores = None, None
+        if test_files:
+            held_out = _read_test(test_files, bars, reading, testing, train, estimator.classes)
         seconds |= train_with_bar(estimator, train.X, train.y, bars, "training", kept_fit.begin)
+        if held_out is not None:
+            from dplasso.cli.metrics import score
 
-    scores = None
-    if held_out is not None:
-        from dplasso.cli.metrics import score
-
-        scores = score(estimator, held_out.X, held_out.y, held_out.source)
+            scores = score(estimator, held_out.X, held_out.y, held_out.source)
     with uninterrupted():
-        _write(estimator, model, statement)
-        if model is not None:
+        _write(estimator, output)
+        if output.model is not None:
             kept_fit.finish()
     report = {
         "n_samples": train.X.shape[0],
@@ -299,31 +226,63 @@ def fit(
         "n_nonzero": estimator.coef_.nnz,
         "seconds": seconds,
         "privacy": estimator.privacy_.to_dict(),
-        "model": model,
+        "model": output.model,
+        "statement": output.statement,
     }
-    if checkpoint is not None:
-        report["checkpoint"] = {"path": checkpoint, "resumed_after": kept_fit.steps}
+    if interruptions.checkpoint is not None:
+        report["checkpoint"] = {
+            "path": interruptions.checkpoint,
+            "resumed_after": kept_fit.steps,
+        }
     if scores is not None:
         report["test"] = {
             "auc": scores.auc,
             "accuracy": scores.accuracy,
             "n_samples": scores.n_samples,
         }
-    if ledger is not None:
-        report["ledger"] = left_in(ledger, dataset, delta, n_iter)
+    if privacy.ledger is not None:
+        report["ledger"] = left_in(privacy.ledger, privacy.dataset, privacy.delta, training.n_iter)
     if as_json:
         print_json(report)
-    else:
-        _print_report(estimator, train, report, features_declared=features is not None)
+        return
+    print_facts(_facts(estimator, report, output))
+    print_text()
+    print_promise(estimator.privacy_, explain=explain)
+    note = None if privacy.features is not None else _columns_note(train)
+    if note is not None:
+        print_text(note)
+
+
+def _estimator(privacy: PrivacyOptions, training: ModelOptions) -> "DPLassoClassifier":
+    """Make the estimator; options that were not given keep its own defaults."""
+    from dplasso import DPLassoClassifier
+
+    chosen: dict[str, Any] = {"solver": training.solver, "selector": training.selector}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    if training.drift_tol is not None:
+        chosen["drift_tol"] = parse_drift_tol(training.drift_tol)
+    return DPLassoClassifier(
+        privacy.epsilon,
+        privacy.delta,
+        l1_radius=training.l1_radius,
+        n_iter=training.n_iter,
+        feature_bound=privacy.feature_bound,
+        neighbors=privacy.neighbors,
+        fit_intercept=not training.no_intercept,
+        mechanism=privacy.mechanism,
+        random_state=privacy.seed,
+        n_jobs=training.jobs,
+        ledger=None if privacy.ledger is None else str(privacy.ledger),
+        dataset=privacy.dataset,
+        **chosen,
+    )
 
 
 def parse_drift_tol(text: str) -> float | str | None:
     """Read ``--drift-tol``: a number, or the word none or auto."""
     word = text.strip().lower()
-    if word == "none":
-        return None
-    if word == "auto":
-        return word
+    if word in ("none", "auto"):
+        return None if word == "none" else word
     try:
         return float(text)
     except ValueError:
@@ -332,71 +291,88 @@ def parse_drift_tol(text: str) -> float | str | None:
         ) from None
 
 
-def _check_settings(estimator: "DPLassoClassifier", *, resume: bool) -> None:
-    """Refuse settings that no data can make right."""
-    estimator._check_parameters()
-    from dplasso.privacy.ledger import check_affordable
+def _read_test(
+    files: list[Path],
+    bars: Bars,
+    reading: ReadingOptions,
+    testing: TestOptions,
+    train: "Dataset",
+    classes: Any,
+) -> "Dataset":
+    """Read the test rows as the training rows were; refuse labels that the model will not know."""
+    import numpy as np
 
-    # Finds a delta too small for n_iter; the number of rows does not matter for that.
-    mechanism = estimator._mechanism(n_samples=1)
-    # A resumed fit has paid, as its checkpoint knows.
-    if not resume:
-        check_affordable(estimator.ledger, estimator.dataset, mechanism)
+    from dplasso.cli.metrics import check_known
+
+    same = replace(reading, labels=testing.test_labels)
+    rows = read(files, bars, same, train.X.shape[1])
+    check_known(rows.y, np.unique(train.y) if classes is None else classes, rows.source)
+    return rows
 
 
-def _write(estimator: "DPLassoClassifier", model: Path | None, statement: Path | None) -> None:
+def _write(estimator: "DPLassoClassifier", output: OutputOptions) -> None:
     """Put the outputs in place: all of them or, where one fails, none."""
-    if statement is not None:
-        write_text(statement, estimator.privacy_.to_json() + "\n")
-    if model is not None:
+    if output.statement is not None:
+        write_file(output.statement, estimator.privacy_.to_json() + "\n")
+    if output.model is not None:
         try:
-            estimator.save(model)
+            with naming(output.model):
+                estimator.save(output.model)
         except BaseException:
-            if statement is not None:
-                statement.unlink(missing_ok=True)
+            if output.statement is not None:
+                output.statement.unlink(missing_ok=True)
             raise
 
 
-def _print_report(
-    estimator: "DPLassoClassifier",
-    train: "Dataset",
-    report: dict[str, Any],
-    *,
-    features_declared: bool,
-) -> None:
-    """Print a fit for a person: what was trained, how good it is, what it promises."""
-    seconds = report["seconds"]
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(style="bold")
-    table.add_column()
-    table.add_row(
-        "data",
-        f"{report['n_samples']:,} rows, {report['n_features']:,} columns, "
-        f"{report['nnz']:,} non-zeros",
-    )
-    table.add_row(
-        "model",
-        f"{report['n_nonzero']:,} non-zero weights after {estimator.n_iter_:,} iterations, "
-        f"L1 radius {estimator.l1_radius:g}",
-    )
+def _facts(
+    estimator: "DPLassoClassifier", report: dict[str, Any], output: OutputOptions
+) -> dict[str, str]:
+    """Word what was trained, how good it is and where it is."""
+    facts = {
+        "data": data_text(report),
+        "model": f"{report['n_nonzero']:,} non-zero weights after {estimator.n_iter_:,} "
+        f"iterations, L1 radius {estimator.l1_radius:g}",
+    }
     if "test" in report:
-        auc = report["test"]["auc"]
-        table.add_row(
-            "test",
-            f"AUC {'undefined (one class)' if auc is None else f'{auc:.4f}'}, "
-            f"accuracy {report['test']['accuracy']:.4f} on {report['test']['n_samples']:,} rows",
+        from dplasso.cli.metrics import auc_text
+
+        test = report["test"]
+        facts["test"] = (
+            f"AUC {auc_text(test['auc'])}, accuracy {test['accuracy']:.4f} on "
+            f"{test['n_samples']:,} rows"
         )
     if "ledger" in report:
-        table.add_row("ledger", left_sentence(report["ledger"]))
-    table.add_row("seconds", ", ".join(f"{name} {spent:.2f}" for name, spent in seconds.items()))
-    table.add_row("written", str(report["model"] or "nothing (give --model to keep the model)"))
-    out.print(table)
-    out.print()
-    out.print(estimator.privacy_.text(), markup=False, highlight=False)
-    if not features_declared:
-        out.print(
-            f"The number of columns ({train.X.shape[1]:,}) was taken from the file and is treated "
-            "as public; declare it with --features.",
-            markup=False,
-            highlight=False,
+        facts["ledger"] = left_sentence(report["ledger"])
+    seconds = dict(report["seconds"])
+    compiling = seconds.pop("compile")
+    facts["seconds"] = ", ".join(f"{name} {spent:.2f}" for name, spent in seconds.items())
+    if compiling > 0:
+        facts["seconds"] += f"; compiling {compiling:.2f} of that"
+    written = [*output.paths()]
+    if "checkpoint" in report:
+        written.append(report["checkpoint"]["path"])
+    facts["written"] = ", ".join(map(str, written))
+    if output.model is None:
+        nothing = facts["written"] + ", but no model" if written else "nothing"
+        facts["written"] = f"{nothing} (give --model to keep the model)"
+    return facts
+
+
+def _columns_note(train: "Dataset") -> str | None:
+    """Say where the number of columns came from, unless it was declared."""
+    columns = f"The number of columns ({train.X.shape[1]:,})"
+    store = getattr(train.X, "store", None)
+    if store is None:
+        return (
+            f"{columns} was taken from the file and is treated as public; declare it with "
+            "--features."
         )
+    declared = getattr(store, "columns_declared", None)
+    if declared:
+        return None
+    if declared is None:
+        return f"{columns} is that of the store and is treated as public."
+    return (
+        f"{columns} was taken from the data when the store was made and is treated as public; "
+        "declare it with convert --features."
+    )

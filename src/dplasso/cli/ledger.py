@@ -3,50 +3,30 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-from rich.table import Table
+from rich.markup import escape
 
 from dplasso.cli import options
-from dplasso.cli.output import out, print_json
+from dplasso.cli.commands import Command, command_group
+from dplasso.cli.options import argument, option
+from dplasso.cli.output import print_json, print_table, print_text
 
 if TYPE_CHECKING:
-    from dplasso.privacy.ledger import Budget
+    from dplasso.privacy.ledger import Budget, Charge
 
-_PLAIN: dict[str, Any] = {"markup": False, "highlight": False, "soft_wrap": True}
-
-LedgerArgument = Annotated[
-    Path, typer.Argument(metavar="LEDGER", show_default=False, help="The ledger's file.")
-]
-NameArgument = Annotated[
-    str, typer.Argument(metavar="NAME", show_default=False, help="The data set's name.")
-]
+LedgerArgument = Annotated[Path, argument("LEDGER", "The ledger's file.")]
+NameArgument = Annotated[str, argument("NAME", "The data set's name.")]
 BudgetEpsilon = Annotated[
-    float,
-    typer.Option(
-        "--epsilon",
-        metavar="E",
-        show_default=False,
-        help="What all fits on the data set may spend together.",
-    ),
+    float, option("--epsilon", "What all fits on the data set may spend together.", "E")
 ]
 BudgetDelta = Annotated[
     float,
-    typer.Option(
-        "--delta",
-        metavar="D",
-        show_default=False,
-        help="Probability with which the promise about all fits together may fail.",
-    ),
+    option("--delta", "Probability with which the promise about all fits together may fail.", "D"),
 ]
-Fits = Annotated[int, typer.Option("--fits", metavar="K", min=1, help="How many equal fits.")]
 
-app = typer.Typer(
-    name="ledger",
-    help="Keep one privacy budget for all fits on a data set: who spent what, and what is left.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=options.examples(
+app = command_group(
+    "ledger",
+    "Keep one privacy budget for all fits on a data set: who spent what, and what is left.",
+    options.examples(
         "dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits",
         "dplasso ledger plan team.ledger --fits 5",
         "dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits",
@@ -57,6 +37,7 @@ app = typer.Typer(
 
 @app.command(
     "init",
+    cls=Command,
     epilog=options.examples(
         "dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits",
         note="Without --dataset the first fit that names a data set names it.",
@@ -77,6 +58,7 @@ def init(
 
 @app.command(
     "add",
+    cls=Command,
     epilog=options.examples(
         "dplasso ledger add team.ledger referrals --epsilon 1 --delta 1e-6",
         note="Each data set has a budget of its own: use this for records of other people only.",
@@ -95,7 +77,7 @@ def add(
     add_dataset(ledger, name, epsilon, delta, neighbors=neighbors)
 
 
-@app.command("name", epilog=options.examples("dplasso ledger name team.ledger visits"))
+@app.command("name", cls=Command, epilog=options.examples("dplasso ledger name team.ledger visits"))
 def name(ledger: LedgerArgument, name: NameArgument) -> None:
     """Name the data set of a ledger that was created without --dataset."""
     from dplasso.privacy.ledger import name_dataset
@@ -105,6 +87,7 @@ def name(ledger: LedgerArgument, name: NameArgument) -> None:
 
 @app.command(
     "spend",
+    cls=Command,
     epilog=options.examples(
         "dplasso ledger spend team.ledger --dataset visits --epsilon 0.5 --n-iter 300",
         note="For fits that were made before the ledger, or without it. There is no way back.",
@@ -118,17 +101,16 @@ def spend(
     dataset: options.DatasetName = None,
 ) -> None:
     """Charge a fit that was made elsewhere."""
-    from dplasso.privacy.ledger import charge_of, finish, pick, read_budgets, reserve
-    from dplasso.privacy.mechanisms import build_mechanism
+    from dplasso.privacy.ledger import finish, pick, read_budgets, reserve
 
-    relation = pick(read_budgets(ledger), dataset, ledger).neighbors
-    mechanism = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=relation)
-    finish(reserve(ledger, dataset, charge_of(mechanism)))
-    out.print(left_sentence(left_in(ledger, dataset, delta, n_iter)), **_PLAIN)
+    budget = pick(read_budgets(ledger), dataset, ledger)
+    finish(reserve(ledger, dataset, _charge(budget, epsilon, delta, n_iter)))
+    print_text(left_sentence(left_in(ledger, dataset, delta, n_iter)), wrap=False)
 
 
 @app.command(
     "show",
+    cls=Command,
     epilog=options.examples(
         "dplasso ledger show team.ledger",
         "dplasso ledger show team.ledger --epsilon 0.5 --n-iter 300",
@@ -141,12 +123,7 @@ def show(
     dataset: options.DatasetName = None,
     epsilon: Annotated[
         float | None,
-        typer.Option(
-            "--epsilon",
-            metavar="E",
-            show_default=False,
-            help="Also say what one more fit of this epsilon would leave.",
-        ),
+        option("--epsilon", "Also say what one more fit of this epsilon would leave.", "E"),
     ] = None,
     delta: options.Delta = 1e-6,
     n_iter: options.Iterations = 100,
@@ -168,6 +145,7 @@ def show(
 
 @app.command(
     "plan",
+    cls=Command,
     epilog=options.examples(
         "dplasso ledger plan team.ledger",
         "dplasso ledger plan team.ledger --dataset visits --fits 31 --n-iter 50",
@@ -177,7 +155,7 @@ def show(
 def plan(
     ledger: LedgerArgument,
     dataset: options.DatasetName = None,
-    fits: Fits = 1,
+    fits: Annotated[int, option("--fits", "How many equal fits.", "K", min=1)] = 1,
     delta: options.Delta = 1e-6,
     n_iter: options.Iterations = 100,
     as_json: options.AsJson = False,
@@ -188,45 +166,21 @@ def plan(
     budget = pick(read_budgets(ledger), dataset, ledger)
     left = largest_epsilon(budget, delta=delta, n_iter=n_iter, fits=fits)
     if as_json:
-        print_json(
-            {
-                "dataset": budget.name,
-                "fits": fits,
-                "epsilon": left,
-                "delta": delta,
-                "n_iter": n_iter,
-            }
-        )
+        settings = {"epsilon": left, "delta": delta, "n_iter": n_iter}
+        print_json({"dataset": budget.name, "fits": fits, **settings})
     elif left == 0:
-        out.print(f"Nothing is left of the budget{_called(budget.name)}.", **_PLAIN)
+        print_text(f"Nothing is left of the budget{_called(budget.name)}.", wrap=False)
     else:
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
-        out.print(
-            f"{each} with delta {delta:g} and {n_iter:,} iterations can have "
-            f"epsilon {_down(left)}{_called(budget.name, ' on')}.",
-            **_PLAIN,
+        print_text(
+            f"{each} with {_settings(delta, n_iter, ' and ')} can have epsilon "
+            f"{_down(left)}{_called(budget.name, ' on')}.",
+            wrap=False,
         )
 
 
 def left_in(ledger: Path, dataset: str | None, delta: float, n_iter: int) -> dict[str, Any]:
-    """Say what is left of a data set's budget after a fit.
-
-    Parameters
-    ----------
-    ledger : pathlib.Path
-        The ledger.
-    dataset : str or None
-        The data set.
-    delta : float
-        Of another such fit.
-    n_iter : int
-        Of another such fit.
-
-    Returns
-    -------
-    dict
-        `dataset`, the budget's `epsilon` and `delta`, `epsilon_spent` and `epsilon_left`.
-    """
+    """Return a data set's budget, what is spent of it, and what is left for another such fit."""
     from dplasso.privacy.ledger import pick, read_budgets
 
     report = _report(pick(read_budgets(ledger), dataset, ledger), None, delta, n_iter)
@@ -235,23 +189,22 @@ def left_in(ledger: Path, dataset: str | None, delta: float, n_iter: int) -> dic
 
 
 def left_sentence(report: dict[str, Any]) -> str:
-    """Word what `left_in` gives.
-
-    Parameters
-    ----------
-    report : dict
-        From `left_in`, or an entry of `dplasso ledger show --json`.
-
-    Returns
-    -------
-    str
-        One line.
-    """
+    """Word what `left_in` returns."""
     left = report["epsilon_left"]
     return (
-        f"charged{_called(report['dataset'], ' to')}: epsilon {report['epsilon_spent']:.6g} of "
-        f"{report['epsilon']:g} spent at delta {report['delta']:g}, "
+        f"charged{_called(report['dataset'], ' to')}: epsilon {_up(report['epsilon_spent'])} of "
+        f"{_up(report['epsilon'])} spent at delta {_up(report['delta'])}, "
         + (f"another fit can have {_down(left)}" if left else "nothing is left")
+    )
+
+
+def _charge(budget: "Budget", epsilon: float, delta: float, n_iter: int) -> "Charge":
+    """Return what a fit costs in this budget."""
+    from dplasso.privacy.ledger import charge_of
+    from dplasso.privacy.mechanisms import build_mechanism
+
+    return charge_of(
+        build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=budget.neighbors)
     )
 
 
@@ -303,12 +256,9 @@ def _after(budget: "Budget", epsilon: float, delta: float, n_iter: int) -> dict[
     """Say what one more fit would leave."""
     from dataclasses import replace
 
-    from dplasso.privacy.ledger import Entry, affords, charge_of, epsilon_total, largest_epsilon
-    from dplasso.privacy.mechanisms import build_mechanism
+    from dplasso.privacy.ledger import Entry, affords, epsilon_total, largest_epsilon
 
-    charge = charge_of(
-        build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=budget.neighbors)
-    )
+    charge = _charge(budget, epsilon, delta, n_iter)
     answer: dict[str, Any] = {"epsilon": epsilon, "allowed": affords(budget, charge)}
     if answer["allowed"]:
         entry = Entry(0, "planned", charge, "", "", "", 0, "", None)
@@ -320,62 +270,72 @@ def _after(budget: "Budget", epsilon: float, delta: float, n_iter: int) -> dict[
 
 def _print(report: dict[str, Any]) -> None:
     """Print one data set for a person."""
-    another = report["another_fit"]
-    out.print(
-        f"{report['dataset'] or '(a data set without a name)'}: epsilon {report['epsilon']:g} at "
-        f"delta {report['delta']:g}, {report['neighbors']}",
-        style="bold",
-        **_PLAIN,
+    another, entries = report["another_fit"], report["entries"]
+    print_text(
+        f"{report['dataset'] or '(a data set without a name)'}: epsilon {_up(report['epsilon'])} "
+        f"at delta {_up(report['delta'])}, {report['neighbors']}",
+        "bold",
+        wrap=False,
     )
-    if report["entries"]:
-        out.print(_table(report["entries"]))
+    if entries:
+        _print_entries(entries)
     left = report["epsilon_left"]
-    out.print(
-        f"Spent: epsilon {report['epsilon_spent']:.6g} by {len(report['entries'])} fits. "
+    fits = "1 fit" if len(entries) == 1 else f"{len(entries):,} fits"
+    print_text(
+        f"Spent: epsilon {_up(report['epsilon_spent'])} by {fits}. "
         + (
-            f"Left: one more fit (delta {another['delta']:g}, {another['n_iter']:,} iterations) "
-            f"can have epsilon {_down(left)}."
+            f"Left: one more fit ({_settings(another['delta'], another['n_iter'])}) can have "
+            f"epsilon {_down(left)}."
             if left
             else "Nothing is left."
         ),
-        **_PLAIN,
+        wrap=False,
     )
     if "epsilon" in another:
-        out.print(_after_sentence(another), **_PLAIN)
-    out.print()
+        print_text(_after_sentence(another), wrap=False)
+    print_text()
 
 
 def _after_sentence(another: dict[str, Any]) -> str:
+    fit = f"fit of epsilon {_up(another['epsilon'])}"
     if not another["allowed"]:
-        return f"A fit of epsilon {another['epsilon']:g} would be refused."
+        return f"A {fit} would be refused."
     return (
-        f"After a fit of epsilon {another['epsilon']:g}: {another['epsilon_spent_after']:.6g} "
-        f"spent, and one more can have {_down(another['epsilon_left_after'])}."
+        f"After a {fit}: {_up(another['epsilon_spent_after'])} spent, and one more can have "
+        f"{_down(another['epsilon_left_after'])}."
     )
 
 
-def _table(entries: list[dict[str, Any]]) -> Table:
-    table = Table()
-    for title in ("fit", "reserved (UTC)", "by", "epsilon", "delta", "iterations", "share"):
-        right = title in ("fit", "epsilon", "delta", "iterations", "share")
-        table.add_column(title, justify="right" if right else "left")
-    table.add_column("state")
-    for entry in entries:
-        table.add_row(
+def _print_entries(entries: list[dict[str, Any]]) -> None:
+    headings = (">fit", "reserved (UTC)", "by", ">epsilon", ">delta", ">iterations", ">share")
+    rows = [
+        (
             str(entry["number"]),
             entry["reserved_at"][:19].replace("T", " "),
-            f"{entry['user']}@{entry['host']}",
-            f"{entry['epsilon']:g}",
-            f"{entry['delta']:g}",
+            escape(f"{entry['user']}@{entry['host']}"),
+            _up(entry["epsilon"]),
+            _up(entry["delta"]),
             f"{entry['n_iter']:,}",
             f"{entry['share']:.1%}" if entry["share"] is not None else "",
             "running or died" if entry["state"] == "reserved" else entry["state"],
         )
-    return table
+        for entry in entries
+    ]
+    print_table([*headings, "state"], rows)
 
 
 def _called(name: str | None, word: str = " of") -> str:
     return "" if name is None else f"{word} {name!r}"
+
+
+def _settings(delta: float, n_iter: int, between: str = ", ") -> str:
+    return f"delta {_up(delta)}{between}{n_iter:,} iterations"
+
+
+def _up(value: float) -> str:
+    from dplasso.privacy.wording import rounded_up
+
+    return rounded_up(value, 6)
 
 
 def _down(epsilon: float) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dplasso.errors import DataError
 
@@ -34,71 +34,41 @@ class Scores:
     majority_accuracy: float
 
 
-def is_positive(y: NDArray[Any], classes: NDArray[Any], source: str) -> NDArray[np.bool_]:
-    """Tell which labels are the positive class, refusing labels the model does not know.
+def auc_text(auc: float | None) -> str:
+    """Word the area under a ROC curve."""
+    return "undefined (one class)" if auc is None else f"{auc:.4f}"
 
-    Parameters
-    ----------
-    y : ndarray, shape (n_samples,)
-        Labels as read.
-    classes : ndarray, shape (2,)
-        The model's negative and positive label.
-    source : str
-        Where the labels come from, for the message.
 
-    Returns
-    -------
-    ndarray of bool, shape (n_samples,)
-        True for the positive class.
-
-    Raises
-    ------
-    DataError
-        If a label is neither class.
-    """
-    positive: NDArray[np.bool_] = np.asarray(y == classes[1])
-    known = positive | np.asarray(y == classes[0])
-    if not known.all():
-        row = int(np.argmin(known))
+def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
+    """Raise `DataError` at the first of the labels `y` that is none of the model's classes."""
+    known = np.asarray(classes)
+    strange = ~np.isin(y, known)
+    if strange.any():
+        row = int(np.argmax(strange))
         raise DataError(
             f"{source}: row {row + 1} has the label {y[row]}, but the model's classes are "
-            f"{classes[0]} and {classes[1]}"
+            f"{' and '.join(str(label) for label in known[:5])}"
         )
-    return positive
 
 
 def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores:
     """Score a fitted classifier on labelled rows.
 
-    Parameters
-    ----------
-    model : DPLassoClassifier
-        A fitted model.
-    X : sparse array, shape (n_samples, n_features)
-        The rows.
-    y : ndarray, shape (n_samples,)
-        Their labels, each one of the model's two classes.
-    source : str
-        Where the rows come from, for messages.
-
-    Returns
-    -------
-    Scores
-
     Raises
     ------
     DataError
-        If a label is not one of the model's classes.
+        If a label is not one of the model's classes; `source` says where it is from.
     """
     from sklearn.metrics import roc_auc_score
 
-    positive = is_positive(y, model.classes_, source)
+    check_known(y, model.classes_, source)
+    positive = np.asarray(y == model.classes_[1])
     margin = np.asarray(model.decision_function(X), dtype=np.float64)
     share = float(positive.mean())
     one_class = share in (0.0, 1.0)
     return Scores(
         n_samples=len(positive),
-        accuracy=float(np.mean(model.predict(X) == model.classes_[positive.astype(np.intp)])),
+        accuracy=float(np.mean((margin > 0) == positive)),
         auc=None if one_class else float(roc_auc_score(positive, margin)),
         log_loss=float(np.mean(np.logaddexp(0.0, np.where(positive, -margin, margin)))),
         majority_accuracy=max(share, 1.0 - share),

@@ -1,7 +1,8 @@
-"""Options that several commands share: what is asked of privacy."""
+"""Options that several commands share."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,134 +12,138 @@ DATA = "Data"
 OUTPUT = "Output"
 CHECKPOINT = "Interruptions"
 
+
+def option(
+    name: str, help: str, metavar: str | None = None, panel: str | None = None, **more: Any
+) -> Any:
+    """Return an option for `Annotated`; `more` goes to `typer.Option`."""
+    return typer.Option(name, help=help, metavar=metavar, rich_help_panel=panel, **more)
+
+
+def flag(name: str, help: str, panel: str | None = None) -> Any:
+    """Return an option without a value."""
+    return option(name, help, "", panel)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """Return a required argument for `Annotated`."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
+def examples(*commands: str, note: str = "") -> str:
+    """Lay out command lines, and a paragraph after them, as Typer's epilog."""
+    lines = ["[bold]Examples[/bold]", *(f"[cyan]$ {command}[/cyan]" for command in commands)]
+    return "\n\n".join([*lines, "\n" + note] if note else lines)
+
+
 Epsilon = Annotated[
     float,
-    typer.Option(
+    option(
         "--epsilon",
-        metavar="E",
-        show_default=False,
-        help="Privacy budget of the whole fit; smaller is more private. inf: no privacy at all.",
-        rich_help_panel=PRIVACY,
+        "Privacy budget of the whole fit; smaller is more private. inf: no privacy at all.",
+        "E",
+        PRIVACY,
     ),
 ]
 Delta = Annotated[
     float,
-    typer.Option(
+    option(
         "--delta",
-        metavar="D",
-        help="Probability with which the promise may fail; far below one in the number of people.",
-        rich_help_panel=PRIVACY,
+        "Probability with which the promise may fail; far below one in the number of people.",
+        "D",
+        PRIVACY,
     ),
 ]
 Neighbors = Annotated[
     str,
-    typer.Option(
+    option(
         "--neighbors",
-        metavar="RELATION",
-        help="What one record's difference means: add-remove or replace-one.",
-        rich_help_panel=PRIVACY,
+        "What one record's difference means: add-remove or replace-one.",
+        "RELATION",
+        PRIVACY,
     ),
 ]
 FeatureBound = Annotated[
     float,
-    typer.Option(
+    option(
         "--feature-bound",
-        metavar="B",
-        help="Public bound on |value|; larger values are clipped to it, silently.",
-        rich_help_panel=PRIVACY,
+        "Public bound on |value|; larger values are clipped to it, silently.",
+        "B",
+        PRIVACY,
     ),
 ]
 Iterations = Annotated[
     int,
-    typer.Option(
+    option(
         "--n-iter",
-        metavar="T",
-        help="Iterations, and the most non-zero weights the model can have; more iterations "
+        "Iterations, and the most non-zero weights the model can have; more iterations "
         "leave less budget for each.",
-        rich_help_panel=MODEL,
+        "T",
+        MODEL,
     ),
 ]
 Ledger = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--ledger",
-        metavar="LEDGER",
-        show_default=False,
-        help="Charge the fit to this budget ledger before it begins (see dplasso ledger).",
-        rich_help_panel=PRIVACY,
+        "Charge the fit to this budget ledger before it begins (see dplasso ledger).",
+        "LEDGER",
+        PRIVACY,
     ),
 ]
 DatasetName = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--dataset",
-        metavar="NAME",
-        show_default=False,
-        help="Whose budget in the ledger; not needed where it keeps only one.",
-        rich_help_panel=PRIVACY,
+        "Whose budget in the ledger; not needed where it keeps only one.",
+        "NAME",
+        PRIVACY,
     ),
 ]
-CheckpointPath = Annotated[
-    Path | None,
-    typer.Option(
-        "--checkpoint",
-        metavar="PATH",
-        show_default=False,
-        help="Keep the steps taken so far in this file, so that a fit that is killed can go on. "
-        "It belongs with the data; release the model instead.",
-        rich_help_panel=CHECKPOINT,
-    ),
-]
-CheckpointSeconds = Annotated[
-    float,
-    typer.Option(
-        "--checkpoint-seconds",
-        metavar="S",
-        min=0,
-        help="How often the checkpoint is written.",
-        rich_help_panel=CHECKPOINT,
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Go on from --checkpoint, with the same data and options. Costs no budget twice.",
-        rich_help_panel=CHECKPOINT,
-    ),
-]
-ReplaceStore = Annotated[
-    bool,
-    typer.Option(
-        "--force",
-        help="Replace an existing store, once the new one is complete.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-StoreThreads = Annotated[
+Seed = Annotated[
     int | None,
-    typer.Option("--jobs", metavar="N", min=1, show_default=False, help="Threads."),
+    option(
+        "--seed",
+        "Make the run repeatable, for experiments: a seeded run is not private.",
+        "N",
+        PRIVACY,
+        min=0,
+    ),
+]
+Explain = Annotated[
+    bool,
+    flag("--explain", "Print the whole privacy statement instead of two lines of it.", PRIVACY),
 ]
 AsJson = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON object on standard output and nothing else."),
+    bool, flag("--json", "Print one JSON object on standard output and nothing else.")
 ]
 
 
-def examples(*commands: str, note: str = "") -> str:
-    """Lay out the examples under a command's help.
+@dataclass(frozen=True)
+class CheckpointOptions:
+    """Options of a fit that can be interrupted."""
 
-    Parameters
-    ----------
-    *commands : str
-        Command lines.
-    note : str, default=""
-        A paragraph after them.
-
-    Returns
-    -------
-    str
-        Text for Typer's epilog.
-    """
-    lines = ["[bold]Examples[/bold]", *(f"[cyan]$ {command}[/cyan]" for command in commands)]
-    return "\n\n".join([*lines, "\n" + note] if note else lines)
+    checkpoint: Annotated[
+        Path | None,
+        option(
+            "--checkpoint",
+            "Keep the steps taken so far in this file, so that a fit that is killed can go on. "
+            "It belongs with the data; release the model instead.",
+            "PATH",
+            CHECKPOINT,
+        ),
+    ] = None
+    checkpoint_seconds: Annotated[
+        float,
+        option(
+            "--checkpoint-seconds", "How often the checkpoint is written.", "S", CHECKPOINT, min=0
+        ),
+    ] = 5.0
+    resume: Annotated[
+        bool,
+        flag(
+            "--resume",
+            "Go on from --checkpoint, with the same data and options. Costs no budget twice.",
+            CHECKPOINT,
+        ),
+    ] = False

@@ -1,4 +1,4 @@
-"""What all commands share: where text goes, how an error ends, progress, files put in place whole.
+"""What all commands share: where text goes, in which words, and progress.
 
 Results go to standard output, everything else to standard error; with ``--json`` standard output
 holds one JSON object and nothing more.
@@ -6,16 +6,15 @@ holds one JSON object and nothing more.
 
 import json
 import math
+import re
 import signal
 import sys
 import threading
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -25,32 +24,56 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from typer.core import TyperGroup
+from rich.table import Table
+from rich.text import Text
+
+from dplasso.cli.files import naming
+
+if TYPE_CHECKING:
+    from dplasso.privacy.statement import PrivacyStatement
+    from dplasso.runtime.compilation import CompileTime
 
 out = Console()
 err = Console(stderr=True)
 
-INTERRUPTED = 130
+# Parameters of the library whose options are not called --the-same.
+_OPTIONS = {"random_state": "--seed", "n_jobs": "--jobs", "n_features": "--features"}
+_OPTIONS |= {"labels_path": "--labels"}
+_NAMES = f"l1_radius|n_iter|feature_bound|drift_tol|false_alarm|label_map|{'|'.join(_OPTIONS)}"
+# Everyday words too.
+_WORDS = "epsilon|delta|neighbors|mechanism|solver|selector|classes|dataset|canaries|runs|method"
+_WORDS += "|zero_based|binarize"
+_PATTERNS = (
+    re.compile(
+        rf"(?<![\w./?&-])(?P<name>{_NAMES}|{_WORDS})=(?P<mark>'?)(?P<value>[^\s',;:]+)(?P=mark)"
+    ),
+    # No part of a file's name.
+    re.compile(rf"(?<![\w./-])(?P<name>{_NAMES})(?![\w/-]|\.\w)"),
+    re.compile(rf"^(?P<name>{_WORDS})(?= must\b| does not go\b)"),
+    re.compile(r"the parameter (?P<name>\w+)"),
+)
+
+
+def in_options(message: str) -> str:
+    """Name the options of the command line in a message that names the library's parameters."""
+
+    def named(match: re.Match[str]) -> str:
+        name = match["name"]
+        option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
+        return f"{option} {match['value']}" if "value" in match.re.groupindex else option
+
+    for pattern in _PATTERNS:
+        message = pattern.sub(named, message)
+    return message.replace("float('inf')", "inf").replace("y holds ", "the data hold ")
 
 
 def one_line(error: BaseException) -> str:
-    """Give an error's message as one line, with the file in front where the system names one.
-
-    Parameters
-    ----------
-    error : BaseException
-        What was raised.
-
-    Returns
-    -------
-    str
-        The message without line breaks; never empty.
-    """
+    """Return an error's message as one line, with the file in front where the system names one."""
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         # A file's name may hold a line break.
         return " ".join(f"{where}{error.strerror}".split("\n"))
-    return " ".join(str(error).split()) or type(error).__name__
+    return in_options(" ".join(str(error).split())) or type(error).__name__
 
 
 def print_error(sentence: str) -> None:
@@ -63,46 +86,69 @@ def print_note(sentence: str, style: str = "dim") -> None:
     err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    text = " ".join(str(message).split())
-    print_note(f"warning: {text}", style="yellow")
+def print_text(text: str = "", style: str | None = None, *, wrap: bool = True) -> None:
+    """Print a part of the result on standard output, without reading it as markup."""
+    with naming("standard output"):
+        out.print(text, style=style, markup=False, highlight=False, soft_wrap=not wrap)
 
 
-class GuardedGroup(TyperGroup):
-    """A group of commands in which every expected failure ends in one sentence and an exit code."""
+def print_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    strong: Mapping[int, str] | None = None,
+    **look: Any,
+) -> None:
+    """Print a table; columns whose heading begins with > are set to the right.
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; turn errors a user can meet into one sentence and exit code 1."""
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            try:
-                return super().invoke(ctx)
-            except KeyboardInterrupt:
-                print_note("interrupted, no result was written", style="yellow")
-                raise typer.Exit(INTERRUPTED) from None
-            except BrokenPipeError:
-                raise  # the reader of our output left: not an error worth a sentence
-            except (ValueError, OSError) as error:  # DataError and ModelFileError are ValueErrors
-                print_error(one_line(error))
-                raise typer.Exit(1) from None
-            except MemoryError as error:
-                print_error(f"not enough memory: {one_line(error)}")
-                raise typer.Exit(1) from None
+    `strong` gives the style of some rows by their number; `look` goes to `rich.table.Table`.
+    """
+    table = Table(title=title, title_justify="left", **look)
+    for heading in headings:
+        right = heading.startswith(">")
+        table.add_column(heading.lstrip(">"), justify="right" if right else "left", overflow="fold")
+    for i, row in enumerate(rows):
+        table.add_row(*row, style=(strong or {}).get(i))
+    with naming("standard output"):
+        out.print(table)
+
+
+def print_facts(facts: Mapping[str, str], *, right: bool = False) -> None:
+    """Print names and what belongs to them in two columns; a long path is not broken."""
+    name_width, fact_width = max(map(len, facts)), max(map(len, facts.values())) if right else 0
+    with naming("standard output"):
+        for name, fact in facts.items():
+            line = Text.assemble((name.ljust(name_width), "bold"), "  ", fact.rjust(fact_width))
+            out.print(line, soft_wrap=True)
+
+
+def print_promise(statement: "PrivacyStatement", *, explain: bool) -> None:
+    """Print what a fit promises: the whole statement, or the sentences that matter most."""
+    paragraphs = statement.text().split("\n\n")
+    if explain:
+        print_text(in_options("\n\n".join(paragraphs)))
+    elif statement.is_private:
+        print_text(paragraphs[0])
+        print_text("Each single row is protected; --explain says how, and what is taken as public.")
+    else:
+        print_text(in_options("\n".join(paragraphs[:2])))
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON object on one line of standard output."""
+    write_out(json.dumps(json_safe(document), allow_nan=False) + "\n")
+
+
+def write_out(text: str) -> None:
+    """Write text on standard output as it is."""
+    with naming("standard output"):
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 def json_safe(value: Any) -> Any:
-    """Turn a value into what strict JSON can hold: infinities become "inf"/"-inf", NaN null.
-
-    Parameters
-    ----------
-    value : Any
-        Nested mappings, sequences, paths, numpy or Python scalars.
-
-    Returns
-    -------
-    Any
-        The same with plain dict, list, str, int, float, bool and None only.
-    """
+    """Turn a value into what strict JSON can hold: infinities become "inf"/"-inf", NaN null."""
     if isinstance(value, Mapping):
         return {str(key): json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -116,11 +162,6 @@ def json_safe(value: Any) -> Any:
     return value
 
 
-def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object on one line of standard output."""
-    sys.stdout.write(json.dumps(json_safe(document), allow_nan=False) + "\n")
-
-
 class Bars:
     """Progress on standard error, drawn only when that is a terminal.
 
@@ -128,7 +169,14 @@ class Bars:
     ----------
     progress : rich.progress.Progress
         The display the bars belong to.
+
+    Attributes
+    ----------
+    compiled : CompileTime
+        What the compiler has taken since the bars were opened.
     """
+
+    compiled: "CompileTime"
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -147,6 +195,20 @@ class Bars:
             self._progress.stop_task(task)  # the bar stays where the work stopped
             raise
         self._progress.update(task, completed=1, total=1)
+
+    @contextmanager
+    def stages(self) -> Iterator[Callable[[str, int, int], None]]:
+        """Show stages that follow each other; yields ``update(stage, done, total)``."""
+        updates: dict[str, Callable[[int, int], None]] = {}
+        with ExitStack() as shown:
+
+            def update(stage: str, done: int, total: int) -> None:
+                if stage not in updates:
+                    shown.close()
+                    updates[stage] = shown.enter_context(self.task(stage))
+                updates[stage](done, total)
+
+            yield update
 
     def note(self, sentence: str) -> None:
         """Print a remark above the bars."""
@@ -170,10 +232,9 @@ def progress_bars() -> Iterator[Bars]:
     )
     from dplasso.runtime.compilation import announce_compilation
 
-    with progress:
-        bars = Bars(progress)
-        with announce_compilation(bars.note):
-            yield bars
+    bars = Bars(progress)
+    with progress, announce_compilation(bars.note) as bars.compiled:
+        yield bars
 
 
 @contextmanager

@@ -1,6 +1,8 @@
 """``dplasso paper``: the tables and figures of the paper, measured again."""
 
+import importlib.util
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,12 +13,13 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+import dplasso
 from dplasso.cli import options
 from dplasso.cli.output import err, out, print_json, print_note
 
 if TYPE_CHECKING:
-    from evidence.paper.cells import Report
-    from evidence.paper.items import Item
+    from evidence.cells import Report
+    from evidence.items import Item
 
 EXAMPLES = options.examples(
     "dplasso paper table4 --data news20_rebuilt.svm.gz",
@@ -133,30 +136,25 @@ def paper(
     as_json: options.AsJson = False,
 ) -> None:
     """Reproduce the paper's tables and figures, with what is wrong in them."""
-    from evidence.paper.datasets import find_sources
-    from evidence.paper.items import Settings, write_item
-    from evidence.paper.report import write_report
-    from evidence.paper.reproduce import ALL, item_names, reproduce
+    import_evidence()
+    from evidence.datasets import find_sources
+    from evidence.items import Settings
 
     from dplasso.cli.files import check_directory
+    from evidence import runner
 
-    names = item_names(item)
+    module = runner.open_list("paper")
+    names = runner.item_names(module, item)
     threads = jobs or len(os.sched_getaffinity(0))
-    # Table 1 makes its own matrices, and table 2 can do without any.
-    needed = bool(data) or twin or set(names) - {"table1", "table2"}
-    found = (
-        find_sources(data or [], twin=twin, scale=scale, seed=seed, n_jobs=threads)
-        if needed
-        else []
-    )
+    needed = bool(data) or twin or set(names) - module.UNSOURCED
+    shape: dict[str, Any] = {"twin": twin, "scale": scale, "seed": seed}
+    found = find_sources(data or [], **shape, n_jobs=threads) if needed else []
     settings = Settings(tuple(found), iterations, seed, threads, repeats, limit)
     check_directory(output, [f"{name}.{kind}" for name in names for kind in ("csv", "png", "md")])
     started = time.perf_counter()
     with _progress() as report:
-        items = reproduce(names, settings, output, report)
-    files: dict[str, Any] = {one.name: write_item(one, output) for one in items}
-    if item == ALL:
-        files["report"] = write_report(items, output)
+        items, _ = runner.run_items(module, names, settings, output, report)
+    files = runner.publish(module, items, settings, output)
     seconds = time.perf_counter() - started
     if as_json:
         print_json({"items": _document(items), "files": files, "seconds": seconds})
@@ -164,6 +162,12 @@ def paper(
     for one in items:
         _print(one)
     out.print(f"Done in {seconds:.0f} s. Written to {output}", markup=False, highlight=False)
+
+
+def import_evidence() -> None:
+    """Make `evidence` importable: in an installed package it lies in a folder of it."""
+    if importlib.util.find_spec("evidence") is None:
+        sys.path.append(str(Path(dplasso.__file__).parent / "bundled"))
 
 
 def _document(items: "Sequence[Item]") -> dict[str, Any]:
@@ -178,16 +182,18 @@ def _document(items: "Sequence[Item]") -> dict[str, Any]:
 
 def _print(item: "Item") -> None:
     out.print(f"\n[bold]{escape(item.title)}[/bold]")
-    for paragraph in item.paragraphs:
-        out.print(paragraph, markup=False, highlight=False)
-    table = Table(*item.head)
-    for row in item.rows:
-        table.add_row(*(escape(cell) for cell in row))
-    out.print(table)
+    for part in item.parts:
+        if isinstance(part, str):
+            out.print(part, markup=False, highlight=False)
+            continue
+        table = Table(*part.head)
+        for row in part.rows:
+            table.add_row(*(escape(cell) for cell in row))
+        out.print(table)
 
 
 def time_left(seconds: float, share: float) -> str:
-    """Say how long the rest will take, if it goes on like this.
+    """Return how long the rest will take, if it goes on like this.
 
     Parameters
     ----------

@@ -21,17 +21,7 @@ LONGEST_NAME = 92
 
 @dataclass(frozen=True)
 class RocCurve:
-    """One model's ROC curve.
-
-    Attributes
-    ----------
-    name : str
-        The model, for the legend.
-    false_positive_rate, true_positive_rate : ndarray
-        The curve.
-    auc : float
-        Area under it.
-    """
+    """One model's ROC curve, its name in the legend, and the area under it."""
 
     name: str
     false_positive_rate: NDArray[np.float64]
@@ -41,15 +31,7 @@ class RocCurve:
 
 @dataclass(frozen=True)
 class NamedWeights:
-    """Weights of the same features in both models.
-
-    Attributes
-    ----------
-    names : sequence of str
-        The features, heaviest first.
-    private, plain : ndarray, shape (len(names),)
-        Their weights.
-    """
+    """Weights of the same features in both models, heaviest first."""
 
     names: Sequence[str]
     private: NDArray[np.float64]
@@ -59,22 +41,7 @@ class NamedWeights:
 def demo_picture(
     private_curve: RocCurve, plain_curve: RocCurve, weights: NamedWeights, title: str
 ) -> bytes:
-    """Draw the ROC curves (left) and the heaviest weights by name (right).
-
-    Parameters
-    ----------
-    private_curve, plain_curve : RocCurve
-        Curves of the two models on the same test rows.
-    weights : NamedWeights
-        The private model's heaviest features.
-    title : str
-        Above both: which privacy the private model has.
-
-    Returns
-    -------
-    bytes
-        A PNG image.
-    """
+    """Draw ROC curves (left) and the heaviest weights by name (right), as a PNG image."""
     figure = Figure(figsize=(15, 8.4), layout="constrained")
     figure.suptitle(title, fontsize=15, fontweight="bold")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.15))

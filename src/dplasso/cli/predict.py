@@ -1,26 +1,13 @@
 """``dplasso predict``: one line per row, to standard output or a file."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from dplasso.cli import options
-from dplasso.cli.files import check_outputs, write_text
-from dplasso.cli.options import OUTPUT
-from dplasso.cli.output import progress_bars, uninterrupted
-from dplasso.cli.reading import (
-    Binarize,
-    DataArgument,
-    LabelMapOption,
-    Labels,
-    ModelArgument,
-    ZeroBased,
-    input_files,
-    meaning_of,
-    read,
-)
+from dplasso.cli.files import check_outputs, write_file
+from dplasso.cli.options import OUTPUT, flag, option
+from dplasso.cli.output import progress_bars, uninterrupted, write_out
+from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read
 
 EXAMPLES = options.examples(
     "dplasso predict model.npz new.svm.gz",
@@ -33,55 +20,35 @@ EXAMPLES = options.examples(
 def predict(
     model: ModelArgument,
     data: DataArgument,
+    reading: ReadingOptions,
     proba: Annotated[
-        bool,
-        typer.Option("--proba", help="The probability of the positive class instead of the label."),
+        bool, flag("--proba", "The probability of the positive class instead of the label.")
     ] = False,
-    binarize: Binarize = False,
-    zero_based: ZeroBased = False,
-    labels: Labels = None,
-    label_map: LabelMapOption = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            show_default=False,
-            help="Write here instead of standard output.",
-            rich_help_panel=OUTPUT,
-        ),
+        Path | None, option("--out", "Write here instead of standard output.", "FILE", OUTPUT)
     ] = None,
-    force: Annotated[
-        bool,
-        typer.Option("--force", help="Overwrite an existing FILE.", rich_help_panel=OUTPUT),
-    ] = False,
+    force: Annotated[bool, flag("--force", "Overwrite an existing FILE.", OUTPUT)] = False,
 ) -> None:
     """Predict the label of every row: one line each, in the order of the rows."""
     import dplasso
+    from dplasso.data.source_files import expand
 
+    files = expand(data)
     if output is not None:
-        check_outputs([output], input_files(data, model, labels), force=force)
-    meaning = meaning_of(label_map)
+        beside = [] if reading.labels is None else [reading.labels]
+        check_outputs([output], [*files, model, *beside], force=force)
     fitted = dplasso.load(model)
     with progress_bars() as bars:
-        rows = read(
-            data,
-            bars,
-            n_features=fitted.n_features_in_,
-            zero_based=zero_based,
-            labels=labels,
-            label_map=meaning,
-            binarize=binarize,
-        ).X
-    if proba:
-        lines = [f"{value:.9g}\n" for value in fitted.predict_proba(rows)[:, 1]]
-    else:
-        lines = [f"{_written(label)}\n" for label in fitted.predict(rows).tolist()]
+        rows = read(files, bars, reading, fitted.n_features_in_).X
+        if proba:
+            lines = [f"{value:.9g}\n" for value in fitted.predict_proba(rows)[:, 1]]
+        else:
+            lines = [f"{_written(label)}\n" for label in fitted.predict(rows).tolist()]
     if output is None:
-        sys.stdout.write("".join(lines))
+        write_out("".join(lines))
     else:
         with uninterrupted():
-            write_text(output, "".join(lines))
+            write_file(output, "".join(lines))
 
 
 def _written(label: Any) -> str:

@@ -1,6 +1,7 @@
 """A privacy statement in plain words."""
 
 import math
+from decimal import ROUND_UP, Context
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,17 +16,28 @@ COUNT_UNUSED = "not used"
 COUNT_PUBLIC = "given as public"
 COUNT_PRIVATE = "counted privately"
 
-_DIGITS = 4
 
+def rounded_up(value: float, digits: int = 4) -> str:
+    """Write a privacy loss or a delta in a few digits, never as less than it is.
 
-def rounded_up(value: float) -> str:
-    """Return a few digits of a privacy loss or a delta, never less than its value."""
-    if value == 0 or math.isinf(value):
-        return f"{value:g}"
-    step = 10.0 ** (math.floor(math.log10(value)) - _DIGITS + 1)
+    Parameters
+    ----------
+    value : float
+        At least 0; may be infinite.
+    digits : int, default=4
+        Significant digits.
+
+    Returns
+    -------
+    str
+        As the format ``g`` writes it. A part in 10^12 is forgiven, so that 0.1 stays 0.1.
+    """
+    if math.isinf(value):
+        return "inf"
     # Values that print exactly, 0.1 say, must not be pushed up by their own rounding, and what
     # the accountant misses of the epsilon asked for by a billionth is not worth five digits.
-    return f"{math.ceil(value / step * (1 - 1e-12)) * step:.{_DIGITS}g}"
+    up = Context(prec=digits, rounding=ROUND_UP).create_decimal(value * (1 - 1e-12))
+    return f"{float(up):.{digits}g}"
 
 
 def _unit(statement: "PrivacyStatement") -> str:

@@ -1,14 +1,29 @@
-"""Tell people when they are waiting for the compiler, which happens once per machine."""
+"""Tell people when they are waiting for the compiler, and how long it took."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-COMPILING = "compiling for this machine: once, up to 20 s"
+COMPILING = "compiling what this command needs: once on this machine, up to 20 s"
+
+
+@dataclass
+class CompileTime:
+    """Time spent in the compiler so far.
+
+    Attributes
+    ----------
+    seconds : float
+        Of kernels that were compiled, not loaded from numba's cache on disk.
+    """
+
+    seconds: float = 0.0
 
 
 @contextmanager
-def announce_compilation(announce: Callable[[str], None]) -> Iterator[None]:
+def announce_compilation(announce: Callable[[str], None]) -> Iterator[CompileTime]:
     """Call `announce` with one line when a kernel has to be compiled inside the block.
 
     Kernels that are loaded from numba's cache on disk are not announced.
@@ -17,19 +32,31 @@ def announce_compilation(announce: Callable[[str], None]) -> Iterator[None]:
     ----------
     announce : callable
         Called at most once, with `COMPILING`.
+
+    Yields
+    ------
+    CompileTime
+        It grows whenever a kernel has been compiled.
     """
     from numba.core import event
 
+    spent = CompileTime()
+
     class Listener(event.Listener):
-        said = False
+        depth = 0  # a kernel is compiled inside the compilation of the kernel that calls it
+        began = 0.0
 
         def on_start(self, _event: Any) -> None:
-            if not self.said:
-                self.said = True
-                announce(COMPILING)
+            if self.depth == 0:
+                self.began = time.perf_counter()
+                if spent.seconds == 0:
+                    announce(COMPILING)
+            self.depth += 1
 
         def on_end(self, _event: Any) -> None:
-            """Compilation is over; nothing to say."""
+            self.depth -= 1
+            if self.depth == 0:
+                spent.seconds += time.perf_counter() - self.began
 
     with event.install_listener("numba:compile", Listener()):
-        yield
+        yield spent

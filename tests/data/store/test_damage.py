@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.store import check_entries, open_store, write_store
 from dplasso.data.store.format import DATA_OFFSET, npy_header
 from dplasso.errors import DataError, StoreError
-from data.store.reference import assert_holds, block_source, random_matrix
 
 X = random_matrix(40, 90, 0.08)
 Y = np.array(["no", "yes"] * 20)

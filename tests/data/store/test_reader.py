@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.blocks import BlockSource, RowBlock, matrix_source
 from dplasso.data.blocks import block_source as files_source
 from dplasso.data.npz import write_npz
@@ -22,7 +23,6 @@ from dplasso.data.store import (
 )
 from dplasso.data.store.format import header_text
 from dplasso.errors import DataError
-from data.store.reference import assert_holds, block_source, random_matrix
 
 MIB = 2**20
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.blocks import BlockSource
 from dplasso.data.store import array_writer, open_store, write_store
 from dplasso.data.store import writer as store_writer
 from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.errors import DataError, StoreError
-from data.store.reference import assert_holds, block_source, random_matrix
 
 X = random_matrix(40, 90, 0.08)
 Y = np.arange(40) % 2

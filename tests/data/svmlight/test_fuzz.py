@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from evidence.reference import svmlight as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import reference
 from data.svmlight.against_reference import check_like_reference
 from dplasso.data.svmlight.numbers import scan_digits, scan_plain
 

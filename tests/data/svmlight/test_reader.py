@@ -2,11 +2,11 @@ from decimal import Decimal, getcontext
 
 import numpy as np
 import pytest
+from evidence.reference import svmlight as reference
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-import reference
 from data.svmlight.against_reference import check_like_reference
 from dplasso.data.svmlight.kernel import parse_block
 from dplasso.data.svmlight.reader import read_svmlight

@@ -183,7 +183,9 @@ def test_rows_that_hold_nearly_all_columns():
 
 class TestRefusals:
     def test_name(self):
-        with pytest.raises(ValueError, match=r"no synthetic data like 'kddb'; there are rcv1, news20"):
+        with pytest.raises(
+            ValueError, match=r"no synthetic data like 'kddb'; there are rcv1, news20"
+        ):
             make_synthetic("kddb")
 
     @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from evidence.assurance.mutants import ROOT
+from evidence.items import ROOT
 
 PAGE = (ROOT / "docs" / "assurance-cases.md").read_text()
 # `folder/test_file.py::name::name`, or `::name` for another test of the file named before it.

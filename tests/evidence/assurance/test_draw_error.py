@@ -8,14 +8,14 @@ import math
 
 import numpy as np
 import pytest
-from evidence.assurance.neighbours import BOUND, common_records
-from evidence.assurance.replay import inputs
 
 from dplasso import load, privacy_cost
 from dplasso.estimators import lasso as estimator_module
 from dplasso.privacy.accounting import epsilon_spent
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, SAMPLING_ERROR, sensitivity
 from dplasso.selection.registry import SelectionRule, make_selector
+from neighbours import BOUND, common_records
+from replay import inputs
 from selection.distance import implied_by_big_little, implied_by_bucket, total_variation
 
 IMPLIED = {"bucket": implied_by_bucket, "big-little": implied_by_big_little}

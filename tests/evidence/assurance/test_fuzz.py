@@ -7,8 +7,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from evidence.assurance.fuzz import judge, main
-from evidence.assurance.fuzz_modules import COVERED
+from evidence.assurance.fuzz import judge, measure, section, split
+from evidence.assurance.fuzz_coverage import COVERED
 from evidence.assurance.fuzz_targets import input_of, targets
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,8 +94,9 @@ FAULTS = {
 def test_a_planted_fault_is_counted(tmp_path):
     # One process for all: it takes seconds to start.
     script = textwrap.dedent("""
-        import os, signal, sys, time
+        import json, os, signal, sys, time
         from dataclasses import replace
+        from pathlib import Path
         from evidence.assurance import fuzz, fuzz_targets
         fuzz._PATIENCE = 1.0
         target = fuzz_targets.targets()["svmlight"]
@@ -107,8 +108,9 @@ def test_a_planted_fault_is_counted(tmp_path):
                     exec(action)
                 return "refused"
             fuzz.targets = lambda: {"svmlight": replace(target, check=check)}
-            options = ["--json", "--no-coverage", "--inputs", "10", "--keep", f"{FOLDER}/{name}"]
-            assert fuzz.main(options) == 1
+            options = {"inputs": 10, "coverage": False, "keep": Path(FOLDER) / name}
+            (given,) = fuzz.split(**options).values()
+            print(json.dumps(fuzz.measure(**given)), flush=True)
     """)
     script = f"FAULTS = {FAULTS!r}\nFOLDER = {str(tmp_path)!r}\n{script}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -116,7 +118,7 @@ def test_a_planted_fault_is_counted(tmp_path):
     reports = dict(zip(FAULTS, map(json.loads, done.stdout.splitlines()), strict=True))
     for name, (_, kind) in FAULTS.items():
         assert not reports[name]["passed"]
-        tally = reports[name]["targets"]["svmlight"]
+        tally = reports[name]
         assert tally["failures"] == {kind: 1}
         assert tally["failed"] == 1
         assert tally["inputs"] == tally["refused"] + 1 == 10
@@ -126,15 +128,14 @@ def test_a_planted_fault_is_counted(tmp_path):
         assert kept.read_bytes() == input_of(TARGETS["svmlight"], 0, 5)
 
 
-def test_the_command_counts_what_it_reads(capsys):
-    arguments = ["--inputs", "60", "--no-coverage", "--target", "svmlight", "--target", "npz"]
-    assert main([*arguments, "--json"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["passed"]
-    assert report["inputs"] == sum(tally["inputs"] for tally in report["targets"].values()) >= 60
-    assert set(report["targets"]) == {"svmlight", "npz"}
-    for tally in report["targets"].values():
+def test_what_is_read_is_counted():
+    cells = split(inputs=60, target=["svmlight", "npz"], coverage=False)
+    assert set(cells) == {"svmlight", "npz"}
+    tallies = [measure(**given) for given in cells.values()]
+    for tally in tallies:
+        assert tally["passed"]
         assert tally["accepted"] + tally["refused"] == tally["inputs"]
         assert tally["refused"]
-    assert main(arguments) == 0
-    assert "0 failed" in capsys.readouterr().out
+    inputs = sum(tally["inputs"] for tally in tallies)
+    assert inputs >= 60
+    assert section(tallies)[0].startswith(f"{inputs} corrupted inputs (0 by coverage), 0 failures")

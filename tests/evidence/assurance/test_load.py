@@ -1,6 +1,5 @@
 """The load command: a small case runs through, and a broken promise is told."""
 
-import json
 from dataclasses import replace
 
 from evidence.assurance import load
@@ -30,12 +29,7 @@ def test_the_promise_is_dominated_by_columns_and_steps():
         assert replace(case, n_columns=2 * case.n_columns).promised_mib > case.promised_mib
 
 
-def test_the_report_fails_with_a_case(monkeypatch, capsys):
-    results = {"longest": {"passed": True}, "widest": {"passed": False, "failure": "killed"}}
-    monkeypatch.setattr(load, "in_process", lambda name, seed: results[name])
-    assert load.main(["--json"]) == 1
-    report = json.loads(capsys.readouterr().out)
-    assert not report["passed"]
-    assert report["cases"]["widest"]["failure"] == "killed"
-    assert load.main(["--case", "longest"]) == 0
-    assert "passed" in capsys.readouterr().out
+def test_the_report_names_the_peaks():
+    assert set(load.split()) == set(load.CASES)
+    found = load.run_case(replace(small(), bytes_a_column=2**24), 0)
+    assert f"peak {found['peak_mib']:,} MiB" in load.section([found])[0]

@@ -4,11 +4,9 @@ A p-value below 1e-6 fails: with fixed seeds these tests always give the same an
 generator would fail one of them with probability 4e-5 if the seeds were drawn afresh.
 """
 
-import json
-
 import numpy as np
 import pytest
-from evidence.assurance.randomness import ALARM, draw_words, first_words, main, word_tests
+from evidence.assurance.randomness import ALARM, draw_words, first_words, measure, word_tests
 
 from dplasso.privacy.randomness import random_stream
 
@@ -33,9 +31,8 @@ def test_two_streams_interleaved():
     assert failed(one ^ other) == set()
 
 
-def test_the_command_reports_fresh_entropy(capsys):
-    assert main(["--json", "--words", str(COUNT), "--streams", str(2**14)]) == 0
-    report = json.loads(capsys.readouterr().out)
+def test_fresh_entropy_is_tested():
+    report = measure(words=COUNT, streams=2**14)
     assert report["passed"]
     assert report["tests"] == 20
     assert report["words"] == COUNT + 2**15

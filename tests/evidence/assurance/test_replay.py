@@ -8,7 +8,11 @@ import re
 
 import numpy as np
 import pytest
-from evidence.assurance.neighbours import (
+
+from dplasso import DPLassoClassifier
+from dplasso.errors import DataError, PrivacyLeakWarning
+from dplasso.estimators import lasso as estimator_module
+from neighbours import (
     BOUND,
     INPUT_KINDS,
     N_COLUMNS,
@@ -19,7 +23,8 @@ from evidence.assurance.neighbours import (
     pairs,
     replaced,
 )
-from evidence.assurance.replay import (
+from reference import column_gradients
+from replay import (
     DECLARED,
     LAYOUTS,
     SHARE,
@@ -30,11 +35,6 @@ from evidence.assurance.replay import (
     random_transcript,
     record,
 )
-
-from dplasso import DPLassoClassifier
-from dplasso.errors import DataError, PrivacyLeakWarning
-from dplasso.estimators import lasso as estimator_module
-from frank_wolfe.reference import column_gradients
 
 N_STEPS = 12
 # Where one form of the data is enough.

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evidence.paper.cells import run_cells
-from evidence.paper.courses import METHODS, RADIUS, courses, spread_steps
-from evidence.paper.gap import true_gap, true_gaps
-from evidence.paper.items import csv_text, picture, write_item
+from evidence.cells import run_cells
+from evidence.paper.trajectories import METHODS, RADIUS, spread_steps, trajectories
+from evidence.report import csv_text, picture, write_item
+from evidence.true_gap import true_gap, true_gaps
 
 from dplasso.frank_wolfe.transcript import Transcript
 from evidence.paper import figures, table2, table4
@@ -19,12 +19,12 @@ GOLDEN = Path(__file__).with_name("golden")
 
 @pytest.fixture(scope="module")
 def results(settings, tmp_path_factory):
-    return run_cells(figures.cells(settings), tmp_path_factory.mktemp("courses"))
+    return run_cells(figures.cells(settings), tmp_path_factory.mktemp("trajectories"))
 
 
 @pytest.fixture(scope="module")
 def found(settings, results):
-    return {course.method: course for course in courses(settings, results)}
+    return {run.method: run for run in trajectories(settings, results)}
 
 
 def assert_like_golden(item):
@@ -81,16 +81,16 @@ def test_gap_before_the_first_step_is_that_of_zero_weights(settings):
     assert gaps[1] == pytest.approx(true_gap(X, y, one, 2.0)[1])
 
 
-class TestCourses:
+class TestTrajectories:
     def test_algorithm_1_reports_its_true_gap(self, found):
-        course = found["algorithm-1"]
-        reported = course.gap[np.isin(course.steps, course.marks)]
-        assert reported == pytest.approx(course.marked_gap, rel=1e-5)
+        run = found["algorithm-1"]
+        reported = run.gap[np.isin(run.steps, run.marks)]
+        assert reported == pytest.approx(run.marked_gap, rel=1e-5)
 
     def test_stale_rows_report_another_gap_than_the_true_one(self, found):
-        course = found["algorithm-2+3"]
-        reported = course.gap[np.isin(course.steps, course.marks)]
-        assert np.abs(reported / course.marked_gap - 1).max() > 0.05
+        run = found["algorithm-2+3"]
+        reported = run.gap[np.isin(run.steps, run.marks)]
+        assert np.abs(reported / run.marked_gap - 1).max() > 0.05
 
     def test_ours_makes_the_choices_of_algorithm_1(self, found):
         assert figures.parting(found, "dplasso") is None
@@ -100,8 +100,8 @@ class TestCourses:
         X, _ = settings.sources[0].load()
         n_rows, n_columns = X.shape
         step = 4 * X.nnz + 4 * n_rows + 7 * n_columns
-        course = found["algorithm-1"]
-        assert course.operations == pytest.approx(step * course.steps)
+        run = found["algorithm-1"]
+        assert run.operations == pytest.approx(step * run.steps)
         for method in METHODS:
             assert (np.diff(found[method].operations) > 0).all()
 

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "paper.md").read_text()
-RESULTS = ROOT / "experiments" / "results"
+RESULTS = ROOT / "evidence" / "results" / "paper"
 ITEMS = [f"{kind}{number}" for kind in ("table", "figure") for number in (1, 2, 3, 4)]
 
 

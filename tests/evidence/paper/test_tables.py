@@ -6,16 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from evidence.paper.cells import run_cells
-from evidence.paper.datasets import find_sources
-from evidence.paper.items import csv_text
-from evidence.paper.report import report_html, report_markdown, write_report
+from evidence.cells import run_cells
+from evidence.datasets import find_sources
+from evidence.growth import SERIES, Point, exponents
+from evidence.items import Table
+from evidence.report import csv_text, report_html, report_markdown
 
 from dplasso import DPLassoClassifier
-from evidence.paper import reproduce, table1, table3, table4
+from evidence import runner
+from evidence.paper import items as paper
+from evidence.paper import table1, table3, table4
 
 SMALL = tuple(
-    table1.Point(series, x, *sizes)
+    Point(series, x, *sizes)
     for series, x, sizes in (
         ("columns", 100, (25, 100, 4)),
         ("columns", 1000, (250, 1000, 4)),
@@ -32,22 +35,22 @@ def small_growth(monkeypatch):
     monkeypatch.setattr(table1, "POINTS", SMALL)
 
 
-def test_exponents_are_those_of_the_power_law(monkeypatch):
-    monkeypatch.setattr(table1, "POINTS", SMALL)
+def test_exponents_are_those_of_the_power_law():
     power = {"algorithm-1": 1.0, "algorithm-2+4": 0.5, "dplasso": 0.0}
     results = [{name: 3.0 * point.x**p for name, p in power.items()} for point in SMALL]
-    found = table1.exponents(results)
+    found = exponents(SMALL, results)
     for name, expected in power.items():
-        assert list(found[name]) == list(table1.SERIES)
+        assert list(found[name]) == list(SERIES)
         assert list(found[name].values()) == pytest.approx([expected] * 3, abs=1e-9)
 
 
 def test_table1_has_prior_methods_and_measured_ones(small_growth, settings, tmp_path):
     item = table1.present(settings, run_cells(table1.cells(settings), tmp_path))
     text = csv_text(item)
+    rows = next(part for part in item.parts if isinstance(part, Table)).rows
     assert len(text.splitlines()) == 1 + 3 * len(SMALL)
-    assert ("the paper", "ADMM", "O(T N D M)", "-", "-", "-") in item.rows
-    assert [row[0] for row in item.rows].count("here") == 1
+    assert ("the paper", "ADMM", "O(T N D M)", "-", "-", "-") in rows
+    assert [row[0] for row in rows].count("here") == 1
     assert all(row[6] > 0 for row in item.data_rows)
 
 
@@ -150,9 +153,9 @@ class Page(html.parser.HTMLParser):
 
 
 def test_report_is_one_file_with_everything_in_it(small_growth, settings, tmp_path):
-    items = reproduce.reproduce(tuple(reproduce.RECIPES), settings, tmp_path)
+    items, _ = runner.run_items(paper, runner.item_names(paper, "all"), settings, tmp_path)
     page = Page()
-    page.feed(report_html(items))
+    page.feed(report_html(paper.TITLE, (paper.ABOUT,), items))
     assert page.open == []
     images = [one for one in page.loaded if not one.startswith("#")]
     assert len(images) == len(items) == 8
@@ -160,13 +163,13 @@ def test_report_is_one_file_with_everything_in_it(small_growth, settings, tmp_pa
     text = "".join(page.texts)
     for item in items:
         assert item.title in text
-    markdown = report_markdown(items)
+    markdown = report_markdown(paper.TITLE, (paper.ABOUT,), items)
     assert markdown.count("\n## ") == 8
     assert "not differentially private" in markdown
-    files = write_report(items, tmp_path / "new")
+    files = runner.publish(paper, items, settings, tmp_path / "new")["report"]
     assert sorted(path.name for path in files.values()) == ["report.html", "report.md"]
 
 
 def test_unknown_item_is_refused():
     with pytest.raises(ValueError, match=r"no item 'table5'; there are table1, .* and all"):
-        reproduce.item_names("table5")
+        runner.item_names(paper, "table5")

@@ -8,7 +8,7 @@ import pytest
 
 from dplasso.errors import LedgerError
 from dplasso.privacy.ledger import create_ledger, finish, image, read_budgets, reserve
-from workers_ledger import raw_charge
+from privacy.ledger.workers import raw_charge
 
 SECTOR = 512
 CHARGE = raw_charge(10**20)

@@ -21,7 +21,7 @@ from dplasso.privacy.ledger import (
     rho_limit,
 )
 from dplasso.privacy.ledger.schema import SCHEMA_VERSION
-from workers_ledger import charge, raw_charge
+from privacy.ledger.workers import charge, raw_charge
 
 FILES = Path(__file__).parent / "version_1"
 # What version 0.1.0 charged for epsilon 0.5 at delta 1e-6 in 100 steps, and 0.25, 1e-7, 33.

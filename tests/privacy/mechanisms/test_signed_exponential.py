@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.privacy.accounting import epsilon_spent
+from dplasso.privacy.accounting import epsilon_of, epsilon_spent
 from dplasso.privacy.mechanisms import (
     EXPONENT_SLACK,
     SAMPLING_ERROR,
     Mechanism,
-    account,
     build_mechanism,
     sensitivity,
 )
@@ -121,7 +120,6 @@ def test_scale_spends_exactly_eps0(bound):
 
 def test_the_number_of_records_enters_no_private_scale():
     assert "n_samples" not in inspect.signature(sensitivity).parameters
-    assert "n_samples" not in inspect.signature(account).parameters
     few, many = build(n_samples=10, l1_radius=1.0), build(n_samples=10**9, l1_radius=500.0)
     assert few == many == build()
 
@@ -231,11 +229,18 @@ def test_very_few_steps_at_a_huge_epsilon_spend_less_than_asked():
 # --- Pairing -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["paper", "none", "laplace", "permute-and-flip", ""])
-def test_only_the_exponential_mechanism_has_this_accountant(name):
-    with pytest.raises(ValueError, match="exponential mechanism only"):
-        account(name, 0.1, 10, 1e-6)
-    assert account("exponential", 0.1, 10, 1e-6) == epsilon_spent(0.1, 10, 1e-6)
+def test_only_the_exponential_mechanism_has_an_event():
+    for options, says in (({"mechanism": "paper"}, "exponential mechanism only"),):
+        with pytest.raises(ValueError, match=says):
+            build(**options, l1_radius=1.0, n_samples=10).event()
+    with pytest.raises(ValueError, match="no privacy to account for"):
+        build(epsilon=math.inf).event()
+
+
+def test_the_event_costs_what_the_mechanism_says_it_spends():
+    mechanism = build()
+    assert epsilon_of(mechanism.event(), mechanism.delta_accounted) == mechanism.epsilon_spent
+    assert mechanism.rho == mechanism.n_iter * mechanism.eps0_accounted**2 / 8
 
 
 def test_the_bound_is_indeed_false_for_permute_and_flip():

@@ -1,0 +1,172 @@
+"""The parts of `make assurance`, and the page of their figures, docs/assurance.md."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evidence.assurance import commands, crashes, draws, fuzz, load, mutants, randomness
+from evidence.assurance.commands import AUDIT, PYTEST, Command, recipe_of
+from evidence.cells import failed, kept
+from evidence.items import ROOT, Item, Recipe, Settings, Table
+from evidence.options import options_of
+from evidence.report import markdown_table, write_files
+from evidence.runner import published
+
+_PAPER = (*AUDIT, "--mechanism", "paper", "--epsilon", "0.1")
+_REPLACE = (*AUDIT, "--neighbors", "replace-one")
+_SMALL = ("--runs", "400", "--canaries", "50")
+_STEPS = "tests/evidence/assurance/test_replay.py"
+_REFUSALS = ("tests/evidence/assurance/test_refusals.py", "tests/training/test_neighbours.py")
+_PROCESSES = (*PYTEST, "tests/privacy/ledger/test_processes.py")
+_KILLED = ("tests/data/store/killed_conversions.py", "{folder}")
+
+
+@dataclass(frozen=True)
+class Part:
+    """Where an item stands on the page: a heading, what is counted, and the command."""
+
+    section: str
+    about: str
+    shown: str
+    recipe: Recipe
+
+
+def _of(command: Command, section: str) -> tuple[str, Part]:
+    return command.name, Part(section, command.about, command.shown, recipe_of(command))
+
+
+def _own(name: str, section: str, about: str, recipe: Recipe) -> tuple[str, Part]:
+    return name, Part(section, about, f"python -m evidence assurance/{name}", recipe)
+
+
+def _audit(name: str, about: str, arguments: tuple[str, ...], exit_code: int = 0) -> Command:
+    small, words = (*arguments, *_SMALL), commands.audit_words
+    return Command(f"audit-{name}", about, arguments, small, words, exit_code, weight=2.0)
+
+
+def _tests(
+    name: str, about: str, arguments: tuple[str, ...], quick: tuple[str, ...], weight: float
+) -> Command:
+    return Command(name, about, arguments, quick, commands.tests_words, weight=weight)
+
+
+_RANDOMNESS, _FAULTS = "Randomness", "Faults injected and survived"
+_BOUNDS = "Audited bounds against claims"
+# In the order of the page.
+PARTS = dict(
+    (
+        _own("randomness", _RANDOMNESS, randomness.TITLE, options_of("randomness", randomness)),
+        _own("draws", _RANDOMNESS, draws.TITLE, options_of("draws", draws)),
+        _of(_audit("default", "the default, add-remove", AUDIT), _BOUNDS),
+        _of(_audit("replace-one", "the default, replace-one", _REPLACE), _BOUNDS),
+        _of(_audit("paper", "the paper's mechanism, which must be refuted", _PAPER, 3), _BOUNDS),
+        _of(
+            _tests(
+                "replay",
+                "every solver, structure, form, layout and thread count",
+                (*PYTEST, _STEPS, *_REFUSALS),
+                (*PYTEST, _STEPS, "-k", "all_neighbours or exact_sum"),
+                4.0,
+            ),
+            "Replay on neighbours",
+        ),
+        _own("crashes", _FAULTS, "fits with checkpoints", options_of("crashes", crashes)),
+        _own(
+            "ledger-crashes",
+            _FAULTS,
+            "fits charged to a ledger",
+            options_of("ledger-crashes", crashes, fit=crashes.LEDGER),
+        ),
+        _of(
+            _tests(
+                "ledger-processes",
+                "20 processes on one ledger, and killed ones",
+                _PROCESSES,
+                (*_PROCESSES, "-k", "last_drop"),
+                1.0,
+            ),
+            _FAULTS,
+        ),
+        _of(
+            Command(
+                "store-crashes",
+                "conversions over an old store",
+                (*_KILLED, "replace"),
+                (*_KILLED, "new"),
+                commands.conversion_words,
+            ),
+            _FAULTS,
+        ),
+        _own("fuzz", "Malformed inputs", fuzz.TITLE, options_of("fuzz", fuzz)),
+        _own("load", "Longest and widest runs", load.TITLE, options_of("load", load)),
+        _own("mutants", "Planted bugs", mutants.TITLE, options_of("mutants", mutants)),
+    )
+)
+ITEMS = {name: part.recipe for name, part in PARTS.items()}
+_HEAD = """# Assurance
+
+Figures of one run of `make assurance`, which writes this page. What each part means is
+in [assurance-cases.md](assurance-cases.md), [audit.md](audit.md),
+[checkpoints.md](checkpoints.md), [ledger.md](ledger.md) and
+[threat-model.md](threat-model.md). None of it proves privacy: it shows what was tried,
+and that what is broken on purpose is noticed."""
+
+
+def page(settings: Settings, folder: Path) -> str:
+    """Return the page from the results of all parts; what is missing is said."""
+    lines = [_HEAD, *_summary(settings, folder)]
+    sections: dict[str, list[list[str]]] = {}
+    for part in PARTS.values():
+        item = part.recipe.presented(settings, folder)
+        words = "not run" if item is None else "; ".join(map(str, item.parts))
+        words = words.replace("FAILED.; ", "**FAILED**: ")
+        sections.setdefault(part.section, []).append([part.about, words, f"`{part.shown}`"])
+    for section, rows in sections.items():
+        table = markdown_table(Table(["what", "figures", "command"], rows))
+        lines += [f"## {section}", table.replace("| --- | --- | --- |", "|---|---|---|")]
+    return "\n\n".join(lines) + "\n"
+
+
+def _summary(settings: Settings, folder: Path) -> Iterator[str]:
+    """Say when and on what; parts made at other times or elsewhere are not hidden."""
+    found = {
+        name: [kept(cell, folder) for cell in recipe.cells(settings)]
+        for name, recipe in ITEMS.items()
+    }
+    contents = [content for ones in found.values() for content in ones if content]
+    if not contents:
+        return
+    # A part with a cell that was not run is not run yet.
+    run = [ones for ones in found.values() if all(ones)]
+    passed = sum(not any(failed(one["result"]) for one in ones if one) for ones in run)
+    dates = sorted({content["date"] for content in contents})
+    when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
+    machines = []
+    for content in contents:
+        about = content["measured_on"]
+        named = {name: about["versions"][name] for name in _PACKAGES}
+        versions = ", ".join(f"{name} {number}" for name, number in named.items())
+        line = (
+            f"{about['processor']}, {about['cores']} cores, {about['memory_gib']} GiB; dplasso "
+            f"{about['versions']['dplasso']}, Python {about['python']}, {versions}"
+        )
+        if line not in machines:
+            machines.append(line)
+    missing = f", {len(PARTS) - len(run)} not run yet" if len(run) < len(PARTS) else ""
+    minutes = sum(content["seconds"] for content in contents) / 60
+    yield (
+        f"**{passed} of {len(PARTS)} parts passed{missing}.** {when}; {'; also '.join(machines)}. "
+        f"{minutes:.0f} minutes of work, two parts at a time."
+    )
+
+
+_PACKAGES = ("numba", "numpy", "scipy", "scikit-learn", "dp-accounting")
+
+
+def publish(
+    _items: Sequence[Item], settings: Settings, folder: Path
+) -> Mapping[str, Mapping[str, Path]]:
+    """Write the page: that of the documentation for published results, else beside them."""
+    place = ROOT / "docs" if folder == published("assurance") else folder
+    files = write_files({"md": page(settings, folder).encode()}, place, "assurance")
+    return {"page": files}

@@ -1,0 +1,1 @@
+"""Slow, obvious implementations and hard cases, which evidence and tests compare with."""

@@ -1,1 +1,0 @@
-"""Results of the paper's reproduction, and the page that shows them."""

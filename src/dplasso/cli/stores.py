@@ -1,0 +1,128 @@
+"""What the commands that make a store share: their options, the bars, the report."""
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dplasso.cli.options import OUTPUT, AsJson, flag, option
+from dplasso.cli.output import Bars, print_facts, print_json
+
+if TYPE_CHECKING:
+    from dplasso.data.blocks import BlockSource
+
+_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
+_AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?I?)B?", re.IGNORECASE)
+SMALLEST = 64 * 2**20
+
+
+def parse_memory(text: str) -> int:
+    """Read a number of bytes, or one with a unit: ``2GB`` (10^9 each), ``2GiB`` (2^30 each)."""
+    found = _AMOUNT.fullmatch(text.strip())
+    unit = found.group(2).upper() if found else ""
+    if found is None or unit not in _UNITS:
+        raise typer.BadParameter(
+            f"{text!r} is not an amount of memory; write 2GB or 500MB, for example"
+        )
+    amount = int(float(found.group(1)) * _UNITS[unit])
+    if amount < SMALLEST:
+        raise typer.BadParameter(f"{text} is too little; {SMALLEST // 2**20}MiB is the least")
+    return amount
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """How a store is made, and how that is reported."""
+
+    memory: Annotated[
+        str,
+        option(
+            "--memory",
+            "Memory to use in all, for example 2GB or 500MB; the disk does the rest.",
+            "SIZE",
+        ),
+    ] = "2GB"
+    jobs: Annotated[int | None, option("--jobs", "Threads.", "N", min=1)] = None
+    force: Annotated[
+        bool, flag("--force", "Replace an existing store, once the new one is complete.", OUTPUT)
+    ] = False
+    as_json: AsJson = False
+
+    @property
+    def threads(self) -> int:
+        """How many to use."""
+        return self.jobs or len(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class NewStore:
+    """A store that is going to be made; `memory` in bytes, `began` by the process's clock."""
+
+    place: Path
+    options: StoreOptions
+    memory: int
+    began: float
+
+    def write(
+        self, source: "BlockSource", bars: Bars, origin: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Write the store; return its description and the seconds since the beginning."""
+        from dplasso.data.store import describe, write_store
+
+        with bars.stages() as progress:
+            written = write_store(
+                source,
+                self.place,
+                memory=self.memory,
+                force=self.options.force,
+                origin=origin,
+                progress=progress,
+                n_threads=self.options.threads,
+            )
+        return describe(written) | {"seconds": time.perf_counter() - self.began}
+
+    def report(self, report: Mapping[str, Any]) -> None:
+        """Print what `write` returned, and perhaps more, as JSON or for a person."""
+        if self.options.as_json:
+            print_json(report)
+            return
+        print_facts(
+            {
+                "store": str(self.place),
+                "data": data_text(report),
+                "size": f"{report['bytes']:,} bytes",
+                "seconds": f"{report['seconds']:.2f}",
+            }
+        )
+
+
+def new_store(place: Path, options: StoreOptions) -> NewStore:
+    """Find out now whether a store can be made there, and as the options say."""
+    from dplasso.data.store.place import check_place
+
+    memory = parse_memory(options.memory)
+    check_place(place.absolute(), force=options.force)
+    return NewStore(place, options, memory, time.perf_counter())
+
+
+def data_text(report: Mapping[str, Any]) -> str:
+    """Word the size of a data set."""
+    return (
+        f"{report['n_samples']:,} rows, {report['n_features']:,} columns, "
+        f"{report['nnz']:,} non-zeros"
+    )

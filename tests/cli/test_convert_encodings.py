@@ -1,0 +1,167 @@
+"""``dplasso convert`` of tables and texts: the right columns, and what of them is public."""
+
+import json
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dplasso.data.store import open_store
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.parquet"
+    columns = {
+        "words": [[3, 0], [1], [], [2, 4]],
+        "counts": [[1.0, 2.0], [0.5], [], [3.0, 1.5]],
+        "city": ["Rome", "Oslo", None, "Rome"],
+        "y": [1, 0, 0, 1],
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.fixture
+def reviews(tmp_path):
+    path = tmp_path / "reviews.csv"
+    path.write_text('id,body,y\n1,"Good, good film",pos\n2,bad,neg\n')
+    return path
+
+
+@pytest.fixture
+def convert(run, tmp_path):
+    def convert(*arguments):
+        out = tmp_path / "out.store"
+        result = run("convert", *arguments, out, "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout), open_store(out)
+
+    return convert
+
+
+def test_text(convert, reviews):
+    report, store = convert(
+        *("--text", reviews, "--text-column", "body", "--label-column", "y"),
+        *("--hash-bits", "10", "--ngrams", "1,2", "--binary"),
+    )
+    assert store.shape == (2, 1024)
+    # good, film, "good good", "good film"; bad
+    assert np.diff(store.X.tocsr().indptr).tolist() == [4, 1]
+    assert set(store.X.tocsr().data) == {1.0}
+    assert store.y.tolist() == ["pos", "neg"]
+    assert "2^10" in report["public"]
+    assert "vocabulary is public" in report["public"]
+    origin = report["origin"]
+    assert (origin["route"], origin["bits"], origin["ngrams"]) == ("text", 10, [1, 2])
+
+
+def test_text_defaults_and_what_is_said(run, tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "Good good", "label": 1}\n{"text": "bad", "label": 0}\n')
+    result = run("convert", "--text", path, tmp_path / "t.store")
+    assert result.exit_code == 0, result.output
+    assert "the vocabulary is public" in " ".join(result.stdout.split())
+    store = open_store(tmp_path / "t.store")
+    assert store.shape == (2, 2**20)
+    assert sorted(store.X.tocsr().data) == [1.0, 2.0]
+
+
+def test_lists(convert, table):
+    report, store = convert(table, "--indices", "words", "--label-column", "y")
+    assert store.shape == (4, 5)
+    assert "treated as public" in report["public"]
+    assert store.X.tocsr().toarray()[0].tolist() == [1, 0, 0, 1, 0]
+
+
+def test_lists_with_values_and_declared_columns(convert, table):
+    report, store = convert(
+        *(table, "--indices", "words", "--values", "counts"),
+        *("--label-column", "y", "--features", "9"),
+    )
+    assert store.shape == (4, 9)
+    assert report["public"] == "The 9 columns were declared."
+    assert store.X.tocsr().toarray()[3, [2, 4]].tolist() == [3.0, 1.5]
+
+
+def test_declared_categories(convert, table, tmp_path):
+    lists = tmp_path / "lists.json"
+    lists.write_text('{"city": ["Oslo", "Lima", "Rome"]}')
+    report, store = convert(table, "--categories", lists, "--label-column", "y")
+    assert store.X.tocsr().toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    assert report["public"] == "The columns are the declared categories."
+    lists.write_text('{"city": ["Oslo"]}')
+    report, store = convert(
+        table, "--categories", lists, "--ignore-unknown", "--label-column", "y", "--force"
+    )
+    assert store.X.tocsr().toarray().tolist() == [[0], [1], [0], [0]]
+
+
+def test_hashed_categories(convert, table):
+    report, store = convert(
+        table, "--hash-columns", "city", "--hash-bits", "6", "--label-column", "y"
+    )
+    assert store.shape == (4, 64)
+    assert np.diff(store.X.tocsr().indptr).tolist() == [1, 1, 0, 1]
+    assert "no list of categories is taken from the data" in report["public"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("t.parquet",), "say with one of --indices, --categories, --hash-columns or --text"),
+        (("t.parquet", "--indices", "words", "--hash-columns", "city"), "say with one of"),
+        (("t.parquet", "--hash-columns", "city", "--values", "counts"), "--values goes with"),
+        (("t.parquet", "--indices", "words", "--hash-bits", "9"), "--hash-bits goes with"),
+        (("t.parquet", "--indices", "words", "--ignore-unknown"), "--ignore-unknown goes with"),
+        (("t.parquet", "--indices", "words", "--ngrams", "1,2"), "--ngrams goes with --text"),
+        (("t.parquet", "--hash-columns", "city", "--features", "9"), "--features does not go"),
+        (("t.parquet", "--indices", "words", "--zero-based"), "--zero-based does not go"),
+        (("--text", "reviews.csv", "--indices", "words"), "--indices goes with"),
+        (("--text", "reviews.csv", "--ngrams", "two"), "write FROM,TO"),
+        (("rows.svm", "--binary"), "--binary goes with --text"),
+        (("rows.svm", "--label-column", "y"), "--label-column goes with"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    run, table, reviews, tmp_path, monkeypatch, arguments, words
+):
+    monkeypatch.chdir(tmp_path)
+    result = run("convert", *arguments, "out.store")
+    assert result.exit_code == 2
+    assert words in " ".join(result.stderr.replace("│", " ").split())
+    assert not (tmp_path / "out.store").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--text", "reviews.csv"), "no column 'text'; there are 'id', 'body', 'y'"),
+        (("t.parquet", "--indices", "x", "--label-column", "y"), "no column 'x'"),
+        (("t.parquet", "--indices", "city", "--label-column", "y"), "lists are needed"),
+        (("t.parquet", "--hash-columns", "city", "--hash-bits", "40"), "from 1 to 30"),
+        (("t.parquet", "--categories", "reviews.csv"), "not a JSON file"),
+        (("t.parquet", "--categories", "none.json"), "none.json"),
+        (("t.parquet", "--categories", "list.json"), "a JSON object of column names"),
+    ],
+)
+def test_bad_data(run, table, reviews, tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list.json").write_text("[1]")
+    before = set(tmp_path.iterdir())
+    result = run("convert", *arguments, "out.store")
+    assert result.exit_code == 1, result.output
+    assert result.stderr.startswith("error: ")
+    assert words in result.stderr
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_without_pyarrow(run, table, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("dplasso.data.tables")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = run("convert", table, "--indices", "words", tmp_path / "out.store")
+    assert result.exit_code == 1
+    assert "pip install 'dplasso[arrow]'" in result.stderr

@@ -1,0 +1,92 @@
+"""Files of every kind as rows, in Python as on the command line."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dplasso.data.encodings import encode_files, is_table, read_categories, read_records
+from dplasso.data.store import open_store, write_store
+from dplasso.data.tables.arrow import Categories, HashedCategories, ListColumns
+from dplasso.data.text.reader import TextHashing
+from dplasso.errors import DataError
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.parquet"
+    columns = {"words": [[3, 0], [1]], "city": ["Rome", "Oslo"], "label": ["yes", "no"]}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def rows(records):
+    blocks = list(records.source.blocks(1 << 26))
+    labels = np.concatenate([block.labels for block in blocks])
+    return [
+        block.indices[start:end].tolist()
+        for block in blocks
+        for start, end in zip(block.indptr[:-1], block.indptr[1:], strict=True)
+    ], labels.tolist()
+
+
+def test_each_encoding_says_how_its_columns_were_made(table):
+    lists = encode_files(table, ListColumns("words"), label_map={"no": 0, "yes": 1})
+    assert rows(lists) == ([[0, 3], [1]], [1.0, 0.0])
+    assert lists.public is None
+    declared = encode_files(table, ListColumns("words", None, 9))
+    assert declared.public == "The 9 columns were declared."
+    categories = encode_files(table, Categories({"city": ("Oslo", "Rome")}))
+    assert rows(categories)[0] == [[1], [0]]
+    assert json.loads(json.dumps(categories.origin)) == {
+        "label_column": "label",
+        "route": "categories",
+        "categories": {"city": ["Oslo", "Rome"]},
+        "unknown": "error",
+    }
+    hashed = encode_files(table, HashedCategories(["city"], 5))
+    assert hashed.source.n_features == 32
+    assert "2^5" in hashed.public
+    texts = encode_files(table, TextHashing(bits=6), text_column="city")
+    assert texts.source.n_features == 64
+    assert texts.origin["text_column"] == "city"
+
+
+def test_column_numbers_need_no_encoding_and_may_be_made_binary(tmp_path):
+    path = tmp_path / "a.svm"
+    path.write_text("1 1:2.5 3:0\n-1 2:4\n")
+    records = encode_files([path], n_features=5, binarize=True)
+    assert (records.origin, records.public) == (None, None)
+    (block,) = records.source.blocks(1 << 26)
+    assert block.values.tolist() == [1.0, 0.0, 1.0]
+    data = read_records(path, n_features=5, binarize=True)
+    assert data.X.toarray().tolist() == [[1, 0, 0, 0, 0], [0, 1, 0, 0, 0]]
+
+
+def test_a_store_is_opened_in_place_of_files(tmp_path):
+    path, store = tmp_path / "a.svm", tmp_path / "a.store"
+    path.write_text("1 1:1\n-1 2:1\n")
+    write_store(encode_files(path).source, store, memory=1 << 27)
+    assert read_records(store).X.shape == (2, 2)
+    for options, words in (
+        ({"binarize": True}, "binarize does not go with a store"),
+        ({"label_map": {"1": 1.0}}, "label_map does not go with a store"),
+        ({"n_features": 3}, "has 2 columns, but 3 are wanted"),
+    ):
+        with pytest.raises(DataError, match=words):
+            read_records(store, **options)
+    with pytest.raises(DataError, match="is given alone"):
+        read_records([store, path])
+    assert open_store(store).shape == (2, 2)
+
+
+def test_what_cannot_be_encoded(tmp_path, table):
+    assert is_table("T.PARQUET")
+    assert not is_table("t.csv")
+    with pytest.raises(DataError, match=r"end in \.parquet are not read"):
+        encode_files(table)
+    (tmp_path / "list.json").write_text("[1]")
+    with pytest.raises(DataError, match="a JSON object of column names"):
+        read_categories(tmp_path / "list.json")

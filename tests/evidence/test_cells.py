@@ -1,0 +1,137 @@
+"""Cells are measured once, kept whole, and measured again when anything they depend on changes."""
+
+import json
+import os
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from evidence.cells import Cell, finished, run_cells
+from evidence.datasets import UnavailableError
+
+
+def counting_cell(calls, name="one", source=None, **parameters):
+    def measure(X, y, advance):
+        calls.append(name)
+        advance(0.5)
+        return {"rows": None if X is None else X.shape[0], "list": (1, 2)}
+
+    return Cell("kind", name, measure, parameters, source)
+
+
+def test_finished_cell_is_not_measured_again(tmp_path):
+    calls = []
+    first = run_cells([counting_cell(calls, a=1)], tmp_path)
+    assert run_cells([counting_cell(calls, a=1)], tmp_path) == first
+    assert calls == ["one"]
+    # As JSON holds it, on the first run too.
+    assert first[0]["list"] == [1, 2]
+
+
+def test_other_parameters_are_another_cell(tmp_path):
+    calls = []
+    run_cells([counting_cell(calls, a=1)], tmp_path)
+    run_cells([counting_cell(calls, a=2)], tmp_path)
+    assert len(calls) == 2
+
+
+def test_equal_cells_are_measured_once(tmp_path):
+    calls = []
+    results = run_cells([counting_cell(calls), counting_cell(calls)], tmp_path)
+    assert calls == ["one"]
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"key": 1}', "[]"])
+def test_damaged_file_does_not_count(tmp_path, damage):
+    calls = []
+    cell = counting_cell(calls)
+    run_cells([cell], tmp_path)
+    cell.path(tmp_path).write_text(damage)
+    assert finished(cell, tmp_path) is None
+    run_cells([cell], tmp_path)
+    assert len(calls) == 2
+    assert json.loads(cell.path(tmp_path).read_text())["result"]
+
+
+def test_interrupted_run_goes_on_where_it_was(tmp_path):
+    calls = []
+
+    def interrupt(X, y, advance):
+        raise KeyboardInterrupt
+
+    good, bad = counting_cell(calls, "good"), counting_cell(calls, "bad")
+    with pytest.raises(KeyboardInterrupt):
+        run_cells([good, replace(bad, measure=interrupt)], tmp_path)
+    run_cells([good, bad], tmp_path)
+    assert calls == ["good", "bad"]
+
+
+def test_a_time_counts_for_its_machine_only():
+    cell = counting_cell([])
+    assert cell.key()["machine"] is None
+    timed = replace(cell, machine=True)
+    assert set(timed.key()["machine"]) == {"processor", "cores", "memory_gib"}
+
+
+def test_each_data_set_is_read_once(settings, tmp_path):
+    reads = []
+    source = settings.sources[0]
+
+    def load():
+        reads.append(1)
+        return source.load()
+
+    counted = replace(source, load=load)
+    other = replace(source, label="other", identity={"other": 1}, load=load)
+    calls = []
+    cells = [
+        counting_cell(calls, "a", counted),
+        counting_cell(calls, "b", other),
+        counting_cell(calls, "c", counted),
+    ]
+    results = run_cells(cells, tmp_path)
+    assert [one["rows"] for one in results] == [80, 80, 80]
+    assert calls == ["a", "c", "b"]
+    assert len(reads) == 2
+    run_cells(cells, tmp_path)
+    assert len(reads) == 2
+
+
+def test_shares_rise_to_one(tmp_path):
+    shares = []
+    cells = [counting_cell([], "one"), counting_cell([], "two")]
+    run_cells(cells, tmp_path, lambda line, share: shares.append(share))
+    assert shares == [0.0, 0.25, 0.5, 0.75, 1.0]
+
+
+def measured_apart(number):
+    return {"twice": 2 * number, "process": os.getpid()}
+
+
+def lost():
+    os.abort()
+
+
+def not_here():
+    raise UnavailableError("no such data")
+
+
+def test_apart_is_another_process_and_a_lost_one_is_told(tmp_path):
+    good = Cell("kind", "good", partial(measured_apart, 4), apart=True)
+    others = [Cell("kind", work.__name__, work, apart=True) for work in (lost, not_here)]
+    ended = {}
+    results = run_cells(
+        [good, *others], tmp_path, ended=lambda cell, one: ended.update({cell.name: one}), jobs=2
+    )
+    assert results[0]["twice"] == 8
+    assert results[0]["process"] != os.getpid()
+    assert "was killed" in results[1]["failure"]
+    assert results[2] == {"left_out": "no such data"}
+    assert set(ended) == {"good", "lost", "not_here"}
+    assert json.loads(good.path(tmp_path).read_text())["peak_memory_bytes"] > 0
+    # What has failed is tried again, what has not is not.
+    again = run_cells([good, *others], tmp_path)
+    assert again[0] == results[0]
+    assert run_cells([good], tmp_path, again=True)[0]["process"] != results[0]["process"]
+    assert finished(others[1], tmp_path) is None

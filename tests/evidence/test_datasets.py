@@ -1,0 +1,113 @@
+"""What --data means."""
+
+import numpy as np
+import pytest
+from evidence.datasets import DatasetCache, find_sources, held_out
+from evidence.published import NAMES, TABLE2
+
+from datasets.file_server import serving
+from dplasso.data.blocks import block_source
+from dplasso.data.files import read_data
+from dplasso.data.store import write_store
+from dplasso.datasets import catalog
+from dplasso.errors import DataError
+
+
+@pytest.fixture(autouse=True)
+def nothing_downloaded(tmp_path, monkeypatch):
+    monkeypatch.setenv(catalog.FOLDER_VARIABLE, str(tmp_path / "downloads"))
+    monkeypatch.delenv(catalog.BASE_URL_VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def find(*asked, twin=False, scale=1.0):
+    return find_sources(asked, twin=twin, scale=scale, seed=0, n_jobs=1)
+
+
+def test_names_without_data_are_refused():
+    with pytest.raises(DataError, match=r"rcv1 is not here: fetch it .* or give --twin"):
+        find("rcv1")
+    with pytest.raises(DataError, match="none of the paper's data sets is here"):
+        find()
+
+
+def test_unknown_name_is_refused():
+    with pytest.raises(DataError, match=r"no such file or store.*rcv1, news20, url, web, kdda"):
+        find("mnist")
+
+
+@pytest.mark.parametrize("scale", ["0", "-1", "x", "inf", "nan"])
+def test_bad_scale_is_refused(scale):
+    with pytest.raises(ValueError, match="positive number"):
+        find(f"rcv1@{scale}")
+
+
+def test_same_label_twice_is_refused(rows):
+    with pytest.raises(DataError, match="names tiny twice"):
+        find(str(rows), str(rows))
+
+
+def test_folder_that_is_no_store_is_refused(tmp_path):
+    with pytest.raises(DataError, match="no store"):
+        find(str(tmp_path))
+
+
+def test_twin_by_scale():
+    first, second = find("rcv1@0.02", "news20", twin=True, scale=0.001)
+    assert (first.label, first.published, first.kind) == ("rcv1-twin", "rcv1", "synthetic")
+    assert second.identity == {"twin": "news20", "scale": 0.001, "seed": 0}
+    X, y = DatasetCache().take(first)
+    assert X.shape == (405, 945)
+    assert set(np.unique(y)) == {0, 1}
+
+
+def test_all_five_twins():
+    assert [source.published for source in find(twin=True)] == list(NAMES)
+
+
+def test_file_and_store_hold_the_same(rows, tmp_path):
+    write_store(block_source([rows]), tmp_path / "same.store")
+    X, y = find(str(rows))[0].load()
+    from_store, labels = find("same.store")[0].load()
+    assert (from_store != X).nnz == 0
+    assert np.array_equal(y, labels)
+    assert np.array_equal(y, (read_data(rows).y > 0).astype(np.int8))
+
+
+def test_a_file_stands_beside_the_set_it_is_named_after(rows, tmp_path):
+    copy = tmp_path / "news20_rebuilt.svm"
+    copy.write_bytes(rows.read_bytes())
+    assert find(str(copy))[0].published == "news20"
+    assert find(str(rows))[0].published is None
+
+
+def test_a_changed_file_is_other_data(rows, tmp_path):
+    copy = tmp_path / "copy.svm"
+    copy.write_bytes(rows.read_bytes())
+    before = find(str(copy))[0].identity
+    assert "copy.svm" in before.values()
+    assert str(tmp_path) not in str(before)
+    copy.write_text(copy.read_text() + "+1 1:1\n")
+    assert find(str(copy))[0].identity != before
+
+
+def test_the_five_by_name_once_fetched(rows, packed):
+    with serving(packed(rows.read_bytes())) as server:
+        for name in NAMES:
+            catalog.fetch(name, url=server.url)
+    found = find()
+    assert [source.label for source in found] == list(NAMES)
+    for source, name in zip(found, NAMES, strict=True):
+        assert (source.kind, source.published) == ("file", name)
+        X, y = source.load()
+        # All columns are there, whichever occur in the file.
+        assert X.shape == (80, TABLE2[name][1])
+        assert y.sum() == (read_data(rows).y > 0).sum()
+
+
+def test_fifth_is_held_out():
+    training, test = held_out(19_953, 0)
+    assert (training.size, test.size) == (15_962, 3_991)
+    assert np.array_equal(np.sort(np.concatenate([training, test])), np.arange(19_953))
+    assert np.array_equal(held_out(19_953, 0)[1], test)
+    assert not np.array_equal(held_out(19_953, 1)[1], test)
