@@ -18,6 +18,7 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
+from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.privacy.ledger import (
     add_dataset,
     charging,
@@ -162,7 +163,7 @@ def test_killed_again_and_again(ledger, kept, monkeypatch):
 
 def test_an_error_in_the_fit_is_noted_and_the_fit_resumed(ledger, kept, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(driver, "take_sparse_steps", lambda *_: 1 / 0)
+        patch.setattr(FrankWolfe, "advance", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             fit_with_checkpoints(model(ledger), *DATA, kept)
     assert states(ledger) == ["failed"]

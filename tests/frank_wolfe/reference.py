@@ -18,21 +18,21 @@ def with_constant(X, bound, intercept):
     return [[float(x) for x in row] + [bound] * intercept for row in X]
 
 
-def column_gradients(X, gradient, bound, *, intercept):
-    """Return alpha in unbounded integers: the sum of every record's rounded share."""
+def column_gradients(X, gradient, bound, *, intercept, residual_bound=1.0):
+    """Return alpha in unbounded integers: the sum of every record's rounded contribution."""
     rows = with_constant(X, bound, intercept)
     alpha = [0] * (X.shape[1] + intercept)
     for row, q in zip(rows, gradient, strict=True):
         for k, x in enumerate(row):
-            alpha[k] += round(float(q) * (2.0**32 / bound) * clipped(x, bound))
+            alpha[k] += round(float(q) * (2.0**32 / (bound * residual_bound)) * clipped(x, bound))
     return alpha
 
 
-def weights_of(vertex, sign, n_coordinates):
+def weights_of(vertex, sign, n_coordinates, late_start=0):
     """Return the integer weights K as unbounded integers."""
     total = [0] * n_coordinates
     for step, (j, s) in enumerate(zip(vertex, sign, strict=True), start=1):
-        total[int(j)] += int(s) * (step + 1)
+        total[int(j)] += int(s) * (step + late_start + 1)
     return total
 
 
@@ -61,9 +61,12 @@ def first_outside(full_margin, lowest, highest, step, n_steps):
     return n_steps + 1
 
 
-def refreshed(margins, gradient, labels, tolerance):
+def refreshed(margins, gradient, labels, tolerance, residual_bound=1.0):
     """Return the record gradients after a step: new ones where the old are too far off."""
-    true = [sigma(margin) - label for margin, label in zip(margins, labels, strict=True)]
+    true = [
+        residual(margin, label, residual_bound)
+        for margin, label in zip(margins, labels, strict=True)
+    ]
     return [
         new if abs(new - old) > tolerance else old for new, old in zip(true, gradient, strict=True)
     ]
@@ -72,6 +75,23 @@ def refreshed(margins, gradient, labels, tolerance):
 def sigma(margin):
     """Return sigma(margin)."""
     return sigmoid(margin) if margin >= 0 else 1.0 - sigmoid(-margin)
+
+
+def residual(margin, label, residual_bound):
+    """Return sigma(margin) - label, clipped to the bound."""
+    # Of the two ways to write it, the one without cancellation.
+    q = sigma(margin) if label == 0 else -sigma(-margin)
+    return max(-residual_bound, min(residual_bound, q))
+
+
+def loss_at(margins, labels, residual_bound):
+    """Return every record's loss: logistic up to the margin of the bound, linear beyond."""
+    wrong = np.where(labels, -margins, margins)
+    if residual_bound == 1.0:
+        return np.logaddexp(0.0, wrong)
+    edge = math.log(residual_bound / (1.0 - residual_bound))
+    inside = np.minimum(wrong, edge)
+    return np.logaddexp(0.0, inside) + residual_bound * (wrong - inside)
 
 
 class ListCalendar:
@@ -94,28 +114,36 @@ class ListCalendar:
 # --- Algorithm 1 in floating point -------------------------------------------
 
 
-def frank_wolfe(X, y, radius, n_steps, *, transcript=None):
+def frank_wolfe(X, y, radius, n_steps, *, transcript=None, residual_bound=1.0, late_start=0):
     """Run textbook Frank-Wolfe on dense rows; return a dict of arrays, one entry per step.
 
     With `transcript` (pairs of coordinate and sign) it takes those vertices; `steepest` is the
     largest |gradient| and `gradient` the one at the vertex taken, both of the mean loss.
     """
     w = np.zeros(X.shape[1])
-    course = {"vertex": [], "sign": [], "objective": [], "gap": [], "steepest": [], "gradient": []}
+    trajectory = {
+        "vertex": [],
+        "sign": [],
+        "objective": [],
+        "gap": [],
+        "steepest": [],
+        "gradient": [],
+    }
     for step in range(1, n_steps + 1):
         margins = X @ w
-        gradient = X.T @ (expit(margins) - y) / len(y)
+        q = np.clip(expit(margins) - y, -residual_bound, residual_bound)
+        gradient = X.T @ q / len(y)
         j = int(np.argmax(np.abs(gradient)))
         s = -1 if gradient[j] >= 0 else 1
         if transcript is not None:
             j, s = transcript[step - 1]
-        course["vertex"].append(j)
-        course["sign"].append(s)
-        course["objective"].append(np.mean(np.logaddexp(0.0, margins) - y * margins))
-        course["gap"].append(gradient @ w - s * radius * gradient[j])
-        course["steepest"].append(np.abs(gradient).max())
-        course["gradient"].append(gradient[j])
-        eta = 2.0 / (step + 2.0)
+        trajectory["vertex"].append(j)
+        trajectory["sign"].append(s)
+        trajectory["objective"].append(loss_at(margins, y, residual_bound).mean())
+        trajectory["gap"].append(gradient @ w - s * radius * gradient[j])
+        trajectory["steepest"].append(np.abs(gradient).max())
+        trajectory["gradient"].append(gradient[j])
+        eta = 2.0 / (step + late_start + 2.0)
         w *= 1.0 - eta
         w[j] += eta * s * radius
-    return {name: np.array(values) for name, values in course.items()} | {"w": w}
+    return {name: np.array(values) for name, values in trajectory.items()} | {"w": w}

@@ -35,6 +35,7 @@ from frank_wolfe.reference import (
     frank_wolfe,
     integer_margins,
     refreshed,
+    residual,
     weights_of,
 )
 from selection.invariants import BrokenInvariantError, check
@@ -45,6 +46,13 @@ NARROWER = 1e-6
 seeds = st.integers(0, 10**6)
 bounds = st.sampled_from([0.3, 1.0, 1.7])
 tolerances = st.sampled_from([None, 0.0, 1e-3, 0.03, 0.2])
+# Bounds of the residual, and steps taken as if so many had been taken before.
+publics = st.fixed_dictionaries(
+    {
+        "residual_bound": st.sampled_from([1.0, 0.5, 0.8]),
+        "late_start": st.sampled_from([0, 1, 7, 1000]),
+    }
+)
 
 
 def gumbel():
@@ -52,16 +60,22 @@ def gumbel():
 
 
 class TestFixedPoint:
-    @settings(max_examples=15)
-    @given(seeds, bounds, st.booleans(), tolerances)
-    def test_alpha_is_the_sum_of_the_current_contributions(self, seed, bound, intercept, drift_tol):
-        X, _, problem = small_problem(seed, bound=bound, intercept=intercept)
+    @settings(max_examples=20)
+    @given(seeds, bounds, st.booleans(), tolerances, publics)
+    def test_alpha_is_the_sum_of_the_current_contributions(
+        self, seed, bound, intercept, drift_tol, public
+    ):
+        X, _, problem = small_problem(seed, bound=bound, intercept=intercept, **public)
         outputs = empty_outputs(problem)
+        limit = public["residual_bound"]
         for step, state in watch(problem, argmax(), drift_tol, outputs=outputs):
-            expected = column_gradients(X, state.gradient, bound, intercept=intercept)
+            assert np.abs(state.gradient).max() <= limit
+            expected = column_gradients(
+                X, state.gradient, bound, intercept=intercept, residual_bound=limit
+            )
             assert state.alpha.tolist() == expected
             taken = [part[:step] for part in outputs[:2]]
-            weights = weights_of(*taken, X.shape[1] + intercept)
+            weights = weights_of(*taken, X.shape[1] + intercept, public["late_start"])
             margins = integer_margins(X, weights, bound, problem.margin_unit, intercept=intercept)
             assert state.margin.tolist() == margins
 
@@ -96,9 +110,11 @@ class TestSelector:
 
 class TestAgainstAlgorithm1:
     @settings(max_examples=40)
-    @given(seeds, bounds, st.booleans(), st.sampled_from([argmax, gumbel]))
-    def test_without_drift_it_makes_the_same_choices(self, seed, bound, intercept, selector):
-        _, _, problem = small_problem(seed, bound=bound, intercept=intercept)
+    @given(seeds, bounds, st.booleans(), st.sampled_from([argmax, gumbel]), publics)
+    def test_without_drift_it_makes_the_same_choices(
+        self, seed, bound, intercept, selector, public
+    ):
+        _, _, problem = small_problem(seed, bound=bound, intercept=intercept, **public)
         sparse, standard = empty_outputs(problem), empty_outputs(problem)
         one = last(watch(problem, selector(), 0.0, outputs=sparse, seed=seed))
         other = last(watch_standard(problem, selector(), outputs=standard, seed=seed))
@@ -127,33 +143,39 @@ def drift_of(problem, state, step):
 
 class TestDrift:
     @settings(max_examples=25)
-    @given(seeds, bounds, st.booleans(), st.sampled_from([0.0, 1e-6, 1e-3, 0.03, 0.2]))
-    def test_gradients_stay_within_the_tolerance(self, seed, bound, intercept, drift_tol):
+    @given(seeds, bounds, st.booleans(), st.sampled_from([0.0, 1e-6, 1e-3, 0.03, 0.2]), publics)
+    def test_gradients_stay_within_the_tolerance(self, seed, bound, intercept, drift_tol, public):
         X, _, problem = small_problem(
-            seed, bound=bound, intercept=intercept, n_steps=25, radius=30.0
+            seed, bound=bound, intercept=intercept, n_steps=25, radius=30.0, **public
         )
+        limit = public["residual_bound"]
         reach = np.abs(np.clip(X, -bound, bound)).sum(axis=0)
         if intercept:
             reach = np.append(reach, bound * X.shape[0])
         for step, state in watch(problem, forced(random_transcript(problem, seed)), drift_tol):
             assert (drift_of(problem, state, step) <= drift_tol + ROUNDING).all()
             exact = true_gradient(problem, state.margin, step)
-            shares = column_gradients(X, exact, bound, intercept=intercept)
-            error = np.abs(state.alpha - np.array(shares))
-            # Each of the two sums rounds every share by half a unit; a double adds a few ulps.
+            sums = column_gradients(X, exact, bound, intercept=intercept, residual_bound=limit)
+            error = np.abs(state.alpha - np.array(sums))
+            # Each of the two rounds every contribution by half a unit; a double adds a few ulps.
             allowed = (drift_tol + ROUNDING) * reach * problem.unit + X.shape[0]
             assert (error <= allowed).all()
 
     @settings(max_examples=25)
-    @given(seeds, bounds, st.sampled_from([0.0, 1e-3, 0.03, 0.2]), st.sampled_from(list(WAYS)))
-    def test_rows_are_refreshed_when_they_must_be_and_only_then(self, seed, bound, drift_tol, way):
-        _, labels, problem = small_problem(seed, bound=bound, n_steps=25, radius=30.0)
+    @given(
+        seeds, bounds, st.sampled_from([0.0, 1e-3, 0.03, 0.2]), st.sampled_from(list(WAYS)), publics
+    )
+    def test_rows_are_refreshed_when_they_must_be_and_only_then(
+        self, seed, bound, drift_tol, way, public
+    ):
+        _, labels, problem = small_problem(seed, bound=bound, n_steps=25, radius=30.0, **public)
+        limit = public["residual_bound"]
         chosen = forced(random_transcript(problem, seed))
         expected = 0.5 - labels
         for step, state in watch(problem, chosen, drift_tol, way=WAYS[way]):
             margins = state.margin * margin_scale(problem, step)
             before = expected
-            expected = np.array(refreshed(margins, before, labels, drift_tol))
+            expected = np.array(refreshed(margins, before, labels, drift_tol, limit))
             # Where the drift is the tolerance to the last digits, either is right.
             off = np.abs(true_gradient(problem, state.margin, step) - before)
             close = np.abs(off - drift_tol) < NARROWER
@@ -161,9 +183,9 @@ class TestDrift:
             expected = state.gradient.copy()
 
     @settings(max_examples=25)
-    @given(seeds, st.booleans(), st.sampled_from([1e-4, 1e-3, 0.03, 0.2]))
-    def test_every_row_waits_once_and_not_too_long(self, seed, intercept, drift_tol):
-        _, _, problem = small_problem(seed, intercept=intercept, n_steps=25, radius=30.0)
+    @given(seeds, st.booleans(), st.sampled_from([1e-4, 1e-3, 0.03, 0.2]), publics)
+    def test_every_row_waits_once_and_not_too_long(self, seed, intercept, drift_tol, public):
+        _, _, problem = small_problem(seed, intercept=intercept, n_steps=25, radius=30.0, **public)
         n_rows = problem.labels.size
         for step, state in watch(problem, forced(random_transcript(problem, seed)), drift_tol):
             waiting = [[] for _ in range(problem.n_steps + 2)]
@@ -183,6 +205,29 @@ class TestDrift:
                 assert due == problem.n_steps + 1 or row in waiting[due]
                 for later in range(step, min(due, problem.n_steps + 1)):
                     assert drift_of(problem, state, later)[row] <= drift_tol + ROUNDING
+
+    @pytest.mark.parametrize("late_start", [0, 1, 30])
+    @pytest.mark.parametrize("residual_bound", [0.5, 0.9, 1.0])
+    @pytest.mark.parametrize("label", [0, 1])
+    def test_an_untouched_row_waits_for_the_first_step_outside(
+        self, label, residual_bound, late_start
+    ):
+        # Row 0 is touched by step 1 alone, and its margin of about 2 to 8 shrinks from then on.
+        X = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
+        public = {"residual_bound": residual_bound, "late_start": late_start}
+        problem = build(X, [label, 1], 40, radius=12.0, intercept=False, **public)
+        chosen = random_transcript(problem, 0)
+        chosen.vertex[:], chosen.sign[:] = 1, 1
+        chosen.vertex[0] = 0
+        _, state = next(watch(problem, forced(chosen), 0.02))
+        margins = state.margin[0] * np.array([margin_scale(problem, t) for t in range(41)])
+        assert margins[1] == pytest.approx(12.0 * 2.0 / (late_start + 3.0))
+        true = [residual(margin, label, residual_bound) for margin in margins]
+        outside = [t for t in range(2, 41) if abs(true[t] - true[1]) > 0.02]
+        assert state.rows["due"][0] == (outside[0] if outside else NONE)
+        # Only a residual that the bound holds fast all the way is never due.
+        if late_start == 0:
+            assert bool(outside) == ((label, residual_bound) != (0, 0.5))
 
     def test_no_tolerance_leaves_rows_stale(self):
         # Row 0 has column 0 alone; after step 1 only column 1 is chosen.
@@ -235,12 +280,12 @@ class TestDrift:
 
 
 def rounding_of(problem):
-    """Return what rounding every share to 2^-32 of the bound can do to the mean loss."""
+    """Return what rounding every contribution to 2^-32 of the bound can do to the mean loss."""
     return problem.radius * problem.design.bound * 2.0**-32
 
 
 class TestHistory:
-    def course(self, problem, X, labels, drift_tol, n_coordinates):
+    def trajectory(self, problem, X, labels, drift_tol, n_coordinates):
         outputs = empty_outputs(problem, record=True)
         last(watch(problem, argmax(), drift_tol, outputs=outputs))
         taken = list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True))
@@ -249,14 +294,24 @@ class TestHistory:
         if problem.design.intercept:
             clipped = np.column_stack([clipped, np.full(len(X), bound)])
         assert clipped.shape[1] == n_coordinates
-        true = frank_wolfe(clipped, labels, problem.radius, problem.n_steps, transcript=taken)
+        true = frank_wolfe(
+            clipped,
+            labels,
+            problem.radius,
+            problem.n_steps,
+            transcript=taken,
+            residual_bound=problem.loss.residual_bound,
+            late_start=problem.late_start,
+        )
         return outputs[2], true
 
-    @settings(max_examples=20)
-    @given(seeds, bounds, st.booleans())
-    def test_without_drift_it_is_the_truth(self, seed, bound, intercept):
-        X, labels, problem = small_problem(seed, bound=bound, intercept=intercept, n_steps=30)
-        (objective, gap), true = self.course(problem, X, labels, 0.0, 8 + intercept)
+    @settings(max_examples=30)
+    @given(seeds, bounds, st.booleans(), publics)
+    def test_without_drift_it_is_the_truth(self, seed, bound, intercept, public):
+        X, labels, problem = small_problem(
+            seed, bound=bound, intercept=intercept, n_steps=30, **public
+        )
+        (objective, gap), true = self.trajectory(problem, X, labels, 0.0, 8 + intercept)
         allowed = rounding_of(problem)
         np.testing.assert_allclose(objective, true["objective"], rtol=0, atol=allowed)
         np.testing.assert_allclose(gap, true["gap"], rtol=0, atol=2 * allowed)
@@ -265,17 +320,17 @@ class TestHistory:
         assert (np.sign(true["gradient"]) * true["sign"] <= 0).all()
 
     @settings(max_examples=20)
-    @given(seeds, bounds, st.sampled_from([None, 1e-3, 0.05]))
-    def test_otherwise_it_never_exceeds_the_loss(self, seed, bound, drift_tol):
-        X, labels, problem = small_problem(seed, bound=bound, n_steps=30, radius=15.0)
-        (objective, _), true = self.course(problem, X, labels, drift_tol, 9)
+    @given(seeds, bounds, st.sampled_from([None, 1e-3, 0.05]), publics)
+    def test_otherwise_it_never_exceeds_the_loss(self, seed, bound, drift_tol, public):
+        X, labels, problem = small_problem(seed, bound=bound, n_steps=30, radius=15.0, **public)
+        (objective, _), true = self.trajectory(problem, X, labels, drift_tol, 9)
         assert (objective <= true["objective"] + rounding_of(problem)).all()
 
     def test_a_tolerance_keeps_the_objective_close(self):
         X, labels, problem = small_problem(3, n_steps=60, radius=15.0)
         short = {}
         for drift_tol in (1e-3, None):
-            (objective, _), true = self.course(problem, X, labels, drift_tol, 9)
+            (objective, _), true = self.trajectory(problem, X, labels, drift_tol, 9)
             short[drift_tol] = np.max(true["objective"] - objective)
         assert short[1e-3] < 1e-3 < short[None]
 

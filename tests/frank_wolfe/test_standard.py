@@ -24,26 +24,36 @@ def design(X, problem):
     return np.column_stack([clipped, np.full(len(X), problem.design.bound)])
 
 
-@settings(max_examples=25)
-@given(st.integers(0, 10**6), st.sampled_from([0.3, 1.0, 1.7]), st.booleans())
-def test_objective_and_gap_match_the_textbook(seed, bound, intercept):
-    X, labels, problem = small_problem(seed, bound=bound, intercept=intercept, n_steps=30)
+@settings(max_examples=30)
+@given(
+    st.integers(0, 10**6),
+    st.sampled_from([0.3, 1.0, 1.7]),
+    st.booleans(),
+    st.sampled_from([1.0, 0.5, 0.8]),
+    st.sampled_from([0, 1, 40]),
+)
+def test_objective_and_gap_match_the_textbook(seed, bound, intercept, residual_bound, late_start):
+    public = {"residual_bound": residual_bound, "late_start": late_start}
+    X, labels, problem = small_problem(seed, bound=bound, intercept=intercept, n_steps=30, **public)
     outputs = empty_outputs(problem, record=True)
     last(watch_standard(problem, argmax(), outputs=outputs))
     taken = list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True))
-    true = frank_wolfe(design(X, problem), labels, problem.radius, 30, transcript=taken)
+    true = frank_wolfe(design(X, problem), labels, problem.radius, 30, transcript=taken, **public)
     np.testing.assert_allclose(outputs[2][0], true["objective"], rtol=0, atol=1e-9)
     np.testing.assert_allclose(outputs[2][1], true["gap"], rtol=0, atol=1e-8)
     np.testing.assert_allclose(np.abs(true["gradient"]), true["steepest"], atol=1e-9)
     assert (np.sign(true["gradient"]) * true["sign"] <= 0).all()
 
 
-def test_it_takes_the_textbook_s_own_steps():
+@pytest.mark.parametrize("residual_bound", [1.0, 0.7])
+@pytest.mark.parametrize("late_start", [0, 5])
+def test_it_takes_the_textbook_s_own_steps(residual_bound, late_start):
+    public = {"residual_bound": residual_bound, "late_start": late_start}
     for seed in range(10):
-        X, labels, problem = small_problem(seed, n_steps=30)
+        X, labels, problem = small_problem(seed, n_steps=30, **public)
         outputs = empty_outputs(problem)
         last(watch_standard(problem, argmax(), outputs=outputs))
-        free = frank_wolfe(design(X, problem), labels, problem.radius, 30)
+        free = frank_wolfe(design(X, problem), labels, problem.radius, 30, **public)
         np.testing.assert_array_equal(outputs[0], free["vertex"])
         np.testing.assert_array_equal(outputs[1], free["sign"])
 

@@ -24,6 +24,9 @@ random_transcripts = st.integers(1, 60).flatmap(
 )
 
 
+late_starts = st.sampled_from([0, 1, 12, 10**6])
+
+
 def test_equality_looks_at_every_vertex_and_sign():
     one = transcript((3, 1), (0, -1))
     assert one == transcript((3, 1), (0, -1))
@@ -54,22 +57,22 @@ def test_weight_scale_is_the_product_of_the_shrinkages():
         assert weight_scale(step) == pytest.approx(product, rel=1e-13)
 
 
-@given(random_transcripts)
-def test_integer_weights_match_their_twin(taken):
-    coordinates, totals = integer_weights(taken)
-    expected = weights_of(taken.vertex, taken.sign, 6)
+@given(random_transcripts, late_starts)
+def test_integer_weights_match_their_twin(taken, late_start):
+    coordinates, totals = integer_weights(taken, late_start)
+    expected = weights_of(taken.vertex, taken.sign, 6, late_start)
     assert coordinates.tolist() == [k for k in range(6) if expected[k]]
     assert totals.tolist() == [total for total in expected if total]
 
 
-@given(random_transcripts, st.floats(0.01, 1e4))
-def test_weights_match_the_recursion(taken, radius):
+@given(random_transcripts, st.floats(0.01, 1e4), late_starts)
+def test_weights_match_the_recursion(taken, radius, late_start):
     w = np.zeros(6)
     for step, (j, s) in enumerate(zip(taken.vertex, taken.sign, strict=True), start=1):
-        eta = 2.0 / (step + 2.0)
+        eta = 2.0 / (step + late_start + 2.0)
         w *= 1.0 - eta
         w[j] += eta * s * radius
-    coordinates, values = weights(taken, radius)
+    coordinates, values = weights(taken, radius, late_start)
     found = np.zeros(6)
     found[coordinates] = values
     np.testing.assert_allclose(found, w, atol=1e-12 * radius)

@@ -19,7 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from tests.golden.cases import Data, binary, groups, kept_of, numbers_of, small, statements
+from tests.golden.cases import Data, binary, groups, kept_of, narrow, numbers_of, small, statements
 
 from dplasso import DPLassoClassifier, open_store
 from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint
@@ -65,7 +65,7 @@ def convert(folder: Path) -> Path:
 
 def named_rows() -> Data:
     """Make the rows of model files and of the ledger's fits, whose labels are words."""
-    data = binary(small())
+    data = binary(narrow(small()))
     return Data(data.X, np.where(data.y > 0, "yes", "no"))
 
 

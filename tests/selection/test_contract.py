@@ -129,10 +129,10 @@ def test_draws_where_nothing_may_fall_are_caught():
     assert p_value(np.array([100, 1]), np.array([1.0, 0.0])) < ALARM
 
 
-def test_the_contract_speaks_inside_kernels_only():
+def test_a_class_that_was_not_registered_is_named():
     duties = ((select, 3), (update, 5), (update_many, 5), (rebuild, 2), (granularity, 1))
     for function, n_arguments in duties:
-        with pytest.raises(NotImplementedError, match="compiled kernels"):
+        with pytest.raises(TypeError, match=f"no kernel '{function.__name__}' .* for NoneType"):
             function(*[None] * n_arguments)
 
 

@@ -192,8 +192,8 @@ class TestRefit:
     @pytest.mark.parametrize(
         ("columns", "y", "words"),
         [
-            (["a", "b", "c"], np.arange(20) % 3, "two labels|labels"),
-            (["a", "b", "c", "d"], np.ones(20), "label"),
+            (["a", "b", "c"], np.arange(20) % 3, "y holds 3 classes"),
+            (["a", "b", "c", "d"], np.ones(20), "only one class"),
             (["a", "b", "c", "d"], Y[:-1], "inconsistent"),
         ],
     )

@@ -2,7 +2,7 @@
 
 Two data sets that differ in one record take the same (forced) transcript. Every other record's
 gradient, margin and due date must agree to the bit; the column gradients may differ by one record's
-share; the log-probabilities of the vertices may move by eps0.
+contribution; the log-probabilities of the vertices may move by eps0.
 """
 
 import numpy as np
@@ -10,6 +10,7 @@ import pytest
 from scipy.special import logsumexp
 
 from dplasso.frank_wolfe.large_step import large_rows
+from dplasso.losses.logistic import Logistic
 from dplasso.privacy.mechanisms import build_mechanism
 from frank_wolfe.cases import (
     WAYS,
@@ -27,7 +28,7 @@ from frank_wolfe.cases import (
 
 N_ROWS, N_COLUMNS, N_STEPS = 24, 14, 20
 BOUND = 1.5
-SHARE = 2**32
+CONTRIBUTION = 2**32
 # Column 12 has no other entry, column 13 none at all; column 0 is in half of the rows.
 OWNED = 12
 
@@ -80,9 +81,11 @@ def demand(condition, what):
         raise BrokenInvariantError(what)
 
 
-def compare(one, other, units, run):
+def compare(one, other, units, run, **public):
     """Run two data sets (rows, labels, shared positions) and compare them at every step."""
-    problems = [build(X, y, N_STEPS, bound=BOUND, radius=40.0) for X, y, _ in (one, other)]
+    problems = [
+        build(X, y, N_STEPS, bound=BOUND, radius=40.0, **public) for X, y, _ in (one, other)
+    ]
     runs = zip(run(problems[0]), run(problems[1]), strict=True)
     at_one, at_other = one[2], other[2]
     largest = 0
@@ -127,35 +130,68 @@ class TestSensitivity:
     def test_one_record_added(self, name, run, label):
         without = (*other_rows(), np.arange(N_ROWS))
         for place in (0, 11, N_ROWS):
-            compare(without, with_record(hostile_rows()[name], label, place), SHARE, run)
+            compare(without, with_record(hostile_rows()[name], label, place), CONTRIBUTION, run)
 
     def test_one_record_replaced(self, name, run):
         entries = hostile_rows()[name]
         for label, other in ((0, "signs"), (1, "full"), (1, name)):
             replaced = with_record(hostile_rows()[other], 1 - label, 7)
-            compare(with_record(entries, label, 7), replaced, 2 * SHARE, run)
+            compare(with_record(entries, label, 7), replaced, 2 * CONTRIBUTION, run)
+
+
+@pytest.mark.parametrize("residual_bound", [0.5, 0.8])
+@pytest.mark.parametrize("late_start", [0, 6])
+@pytest.mark.parametrize("run", ["exact", "default", "standard"])
+def test_a_clipped_residual_fills_the_same_units(run, late_start, residual_bound):
+    """In units of 2^32 / (B C): what a record adds is at most B C, and nearly that much."""
+    public = {"residual_bound": residual_bound, "late_start": late_start}
+    without = (*other_rows(), np.arange(N_ROWS))
+    largest = 0
+    for entries in hostile_rows().values():
+        for label in (0, 1):
+            more = with_record(entries, label, 11)
+            reached = compare(without, more, CONTRIBUTION, RUNS[run], **public)
+            largest = max(largest, reached)
+            replaced = with_record(-hostile_rows()["signs"], 1 - label, 11)
+            compare(more, replaced, 2 * CONTRIBUTION, RUNS[run], **public)
+    assert 0.95 * CONTRIBUTION < largest <= CONTRIBUTION
+
+
+def test_a_residual_beyond_the_declared_bound_is_caught():
+    def unbounded(problem):
+        return sparse(0.0)(problem._replace(loss=Logistic(1.0)))
+
+    without = (*other_rows(), np.arange(N_ROWS))
+    with pytest.raises(BrokenInvariantError, match="a gradient moved"):
+        compare(
+            without,
+            with_record(hostile_rows()["signs"], 0, 0),
+            CONTRIBUTION,
+            unbounded,
+            residual_bound=0.5,
+        )
 
 
 def test_the_bounds_are_reached():
-    """They are tight: a record in full costs nearly the whole share, replaced nearly two."""
+    """They are tight: a record in full costs nearly a whole contribution, replaced nearly two."""
     rows = hostile_rows()
     without = (*other_rows(), np.arange(N_ROWS))
     reached = [
-        compare(without, with_record(rows["signs"], label, 0), SHARE, sparse(0.0, seed))
+        compare(without, with_record(rows["signs"], label, 0), CONTRIBUTION, sparse(0.0, seed))
         for label in (0, 1)
         for seed in range(5)
     ]
-    assert max(reached) > 0.95 * SHARE
+    assert max(reached) > 0.95 * CONTRIBUTION
     reached = [
         compare(
             with_record(rows["signs"], 0, 0),
             with_record(-rows["signs"], 0, 0),
-            2 * SHARE,
+            2 * CONTRIBUTION,
             sparse(0.0, seed),
         )
         for seed in range(5)
     ]
-    assert max(reached) > SHARE
+    assert max(reached) > CONTRIBUTION
 
 
 @pytest.mark.parametrize("way", ["large", "recomputed"])
@@ -174,7 +210,7 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     assert large == 1
     for seed in range(5):
         run = sparse(0.0025, seed, way=options, n_threads=2)
-        compare(without, one_more, SHARE, run)
+        compare(without, one_more, CONTRIBUTION, run)
 
 
 class TestPower:
@@ -194,7 +230,7 @@ class TestPower:
         without = (*other_rows(), np.arange(N_ROWS))
         one_more = with_record(hostile_rows()["lone"], 0, N_ROWS)
         with pytest.raises(BrokenInvariantError, match="of the others"):
-            compare(without, one_more, SHARE, self.refresh_all_when_dense)
+            compare(without, one_more, CONTRIBUTION, self.refresh_all_when_dense)
 
     def test_entries_that_are_not_clipped_are_caught(self):
         def unclipped(problem):
@@ -202,7 +238,7 @@ class TestPower:
 
         without = (*other_rows(), np.arange(N_ROWS))
         with pytest.raises(BrokenInvariantError, match="a gradient moved"):
-            compare(without, with_record(hostile_rows()["huge"], 0, 0), SHARE, unclipped)
+            compare(without, with_record(hostile_rows()["huge"], 0, 0), CONTRIBUTION, unclipped)
 
     def test_the_smaller_bound_is_too_small_for_replacement(self):
         rows = hostile_rows()
@@ -210,7 +246,7 @@ class TestPower:
             compare(
                 with_record(rows["full"], 0, 0),
                 with_record(-rows["full"], 0, 0),
-                SHARE,
+                CONTRIBUTION,
                 sparse(0.0, 1),
             )
 
@@ -220,7 +256,7 @@ class TestPower:
 
         without = (*other_rows(), np.arange(N_ROWS))
         with pytest.raises(BrokenInvariantError, match="gradient of the others"):
-            compare(without, with_record(hostile_rows()["empty"], 0, 0), SHARE, averaged)
+            compare(without, with_record(hostile_rows()["empty"], 0, 0), CONTRIBUTION, averaged)
 
 
 def log_probabilities(alpha, exponent):
@@ -232,8 +268,11 @@ def log_probabilities(alpha, exponent):
 def log_ratios(one, other, mechanism, seeds):
     """Yield the log-ratios of all vertices' probabilities, at every step of several runs."""
     for seed in seeds:
-        problems = [build(X, y, N_STEPS, bound=BOUND, radius=40.0) for X, y, _ in (one, other)]
-        exponent = mechanism.exponent_scale / problems[0].unit
+        problems = [
+            build(X, y, N_STEPS, bound=BOUND, radius=40.0, residual_bound=mechanism.residual_bound)
+            for X, y, _ in (one, other)
+        ]
+        exponent = mechanism.rule(problems[0].unit).exponent
         runs = [watch(p, forced(random_transcript(p, seed)), 0.0025) for p in problems]
         for (_, a), (_, b) in zip(*runs, strict=True):
             left, right = (log_probabilities(state.alpha, exponent) for state in (a, b))
@@ -253,10 +292,17 @@ def pairs(neighbors):
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
-def test_a_step_is_bounded_range(neighbors, epsilon):
+@pytest.mark.parametrize(
+    ("epsilon", "residual_bound"), [(0.1, 1.0), (1.0, 1.0), (30.0, 1.0), (1.0, 0.5), (30.0, 0.7)]
+)
+def test_a_step_is_bounded_range(neighbors, epsilon, residual_bound):
     mechanism = build_mechanism(
-        epsilon=epsilon, delta=1e-6, n_iter=N_STEPS, neighbors=neighbors, feature_bound=BOUND
+        epsilon=epsilon,
+        delta=1e-6,
+        n_iter=N_STEPS,
+        neighbors=neighbors,
+        feature_bound=BOUND,
+        residual_bound=residual_bound,
     )
     allowed = mechanism.eps0 * (1 + 1e-9)
     widest = 0.0

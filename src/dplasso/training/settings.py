@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 
 from dplasso.frank_wolfe.drift import tolerance_of
@@ -91,7 +92,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}")
     check_ledger_settings(params)
     settings = LassoSettings(
-        params=params,
+        params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
         l1_radius=check_positive("l1_radius", params["l1_radius"]),
@@ -177,7 +178,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     check_ledger_settings({**params, "mechanism": "gaussian"})
     n_iter, row_norm = params["n_iter"], params["row_norm"]
     return LogisticSettings(
-        params=params,
+        params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
         max_weights=_checked_max_weights(params["max_weights"]),
@@ -220,6 +221,12 @@ def checked_residual_bound(residual_bound: Any, *, private: bool) -> float:
     raise ValueError(
         f"residual_bound must be 'auto' or a number from 0.5 to 1, got {residual_bound!r}"
     )
+
+
+def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as a file can hold them: classes may be an Index, a Series or a range."""
+    classes = params["classes"]
+    return {**params, "classes": None if classes is None else np.asarray(classes).tolist()}
 
 
 def _is_word(value: Any, word: str) -> bool:

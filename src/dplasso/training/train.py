@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.labels import encode_labels
+from dplasso.data.store import Store, check_entries
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
@@ -154,6 +155,8 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     """
     began = time.perf_counter()
     stream = random_stream(settings.random_state)
+    if isinstance(inputs.X, Store):
+        check_entries(inputs.X, n_threads=settings.n_threads)
     classes, labels = encode_labels(inputs.y, settings.classes)
     mechanism = mechanism_of(settings, labels.size, inputs.n_features)
     if mechanism.name == "paper":

@@ -7,7 +7,7 @@ from dplasso.data.blocks import BlockSource, RowBlock
 
 
 def block_source(X, y, *, declared=True, step=7, name="records", dtypes=None):
-    """Return a CSR matrix as blocks of `step` rows, their value types `dtypes` in turn."""
+    """Return a CSR matrix as blocks of `step` rows; `dtypes` are their value types in turn."""
 
     def blocks(memory_bytes, progress=None):
         for number, begin in enumerate(range(0, X.shape[0], step)):

@@ -8,6 +8,7 @@ import re
 
 import numpy as np
 import pytest
+from reference import column_gradients
 
 from dplasso import DPLassoClassifier
 from dplasso.errors import DataError, PrivacyLeakWarning
@@ -23,7 +24,6 @@ from neighbours import (
     pairs,
     replaced,
 )
-from reference import column_gradients
 from replay import (
     DECLARED,
     LAYOUTS,

@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -13,7 +14,11 @@ from dplasso.privacy.accounting import epsilon_of, epsilon_spent
 from dplasso.privacy.mechanisms import (
     EXPONENT_SLACK,
     SAMPLING_ERROR,
+    ExactStep,
     Mechanism,
+    PaperStep,
+    SelectionRule,
+    SignedExponential,
     build_mechanism,
     sensitivity,
 )
@@ -28,7 +33,7 @@ def build(**changes) -> Mechanism:
 
 BOUND = 2.0
 UNIT = 2**32 / BOUND
-# Record gradients and entries at and inside their bounds: each pair is one record's share.
+# Record gradients and entries at and inside their bounds: each pair is one contribution.
 RECORDS = [
     tuple(round(q * x * UNIT) for x in entries)
     for q in (-1.0, -0.3, 0.5, 1.0)
@@ -60,7 +65,7 @@ def log_probabilities(alpha, scale):
 
 
 def worst(pairs, scale):
-    """Give the largest change of a coordinate, log-ratio and range of log-ratios over pairs."""
+    """Return the largest change of a coordinate, log-ratio and range of log-ratios over pairs."""
     moved = ratio = spread = 0.0
     for alpha, neighbor in pairs:
         moved = max(moved, int(np.abs(alpha - neighbor).max()) / UNIT)
@@ -120,6 +125,7 @@ def test_scale_spends_exactly_eps0(bound):
 
 def test_the_number_of_records_enters_no_private_scale():
     assert "n_samples" not in inspect.signature(sensitivity).parameters
+    assert not {"n_samples", "n_rows"} & {field.name for field in fields(SignedExponential)}
     few, many = build(n_samples=10, l1_radius=1.0), build(n_samples=10**9, l1_radius=500.0)
     assert few == many == build()
 
@@ -177,7 +183,7 @@ def test_inexact_draws_cost_no_more_delta_than_is_set_aside(eps0, error, seed, a
     p = q * np.exp(rng.uniform(-eps0 / 2, eps0 / 2, 6))
     p /= p.sum()
 
-    def spoiled(exact):
+    def corrupted(exact):
         """Move mass `error` at most from some outcomes to one other."""
         lost = np.minimum(exact, rng.dirichlet(np.ones(6)) * error)
         wrong = exact - lost
@@ -187,7 +193,7 @@ def test_inexact_draws_cost_no_more_delta_than_is_set_aside(eps0, error, seed, a
     epsilon = asked * eps0
     least = min(1.0, error * (1 + math.exp(eps0)))
     # The ideal pair, less its common lost part, is bounded range: see the module's notes.
-    real_p, real_q = spoiled(p), spoiled(q)
+    real_p, real_q = corrupted(p), corrupted(q)
     kept = np.minimum(1.0, np.minimum(real_p / p, real_q / q))
     assert 1 - (kept * p).sum() <= least + 1e-12
     assert 1 - (kept * q).sum() <= least + 1e-12
@@ -206,9 +212,9 @@ def test_the_total_variation_alone_would_not_cover_a_lost_outcome():
 
 def test_draws_are_charged_to_delta():
     mechanism = build()
-    share = 1000 * SAMPLING_ERROR * (1 + math.exp(mechanism.eps0))
-    assert mechanism.sampling_delta == pytest.approx(share, rel=1e-3)
-    assert mechanism.sampling_delta >= share
+    cost = 1000 * SAMPLING_ERROR * (1 + math.exp(mechanism.eps0))
+    assert mechanism.sampling_delta == pytest.approx(cost, rel=1e-3)
+    assert mechanism.sampling_delta >= cost
     assert mechanism.delta_accounted == 1e-6 - mechanism.sampling_delta
 
 
@@ -229,18 +235,47 @@ def test_very_few_steps_at_a_huge_epsilon_spend_less_than_asked():
 # --- Pairing -----------------------------------------------------------------------------------
 
 
-def test_only_the_exponential_mechanism_has_an_event():
-    for options, says in (({"mechanism": "paper"}, "exponential mechanism only"),):
-        with pytest.raises(ValueError, match=says):
-            build(**options, l1_radius=1.0, n_samples=10).event()
+def test_only_the_exponential_mechanism_has_this_accountant():
+    paper = build(mechanism="paper", l1_radius=50.0, n_samples=100)
+    with pytest.raises(ValueError, match="exponential mechanism only"):
+        paper.event()
     with pytest.raises(ValueError, match="no privacy to account for"):
         build(epsilon=math.inf).event()
+    # Neither has what the accountant works from, had somebody asked it.
+    for mechanism in (paper, build(epsilon=math.inf)):
+        assert not hasattr(mechanism, "rho")
+        assert not hasattr(mechanism, "eps0_accounted")
 
 
-def test_the_event_costs_what_the_mechanism_says_it_spends():
-    mechanism = build()
-    assert epsilon_of(mechanism.event(), mechanism.delta_accounted) == mechanism.epsilon_spent
-    assert mechanism.rho == mechanism.n_iter * mechanism.eps0_accounted**2 / 8
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_its_event_is_what_it_spends(neighbors, epsilon):
+    mechanism = build(epsilon=epsilon, neighbors=neighbors)
+    event = mechanism.event()
+    assert event.count == 1000
+    assert event.event.rho * 1000 == pytest.approx(mechanism.rho, rel=1e-12)
+    assert mechanism.rho >= 1000 * mechanism.eps0**2 / 8
+    spent = epsilon_of(event, mechanism.delta_accounted)
+    assert mechanism.epsilon_spent == pytest.approx(spent, rel=1e-12)
+
+
+def test_the_rule_is_the_scale_in_fixed_point():
+    unit = 2.0**32
+    private, paper = build(), build(mechanism="paper", l1_radius=50.0, n_samples=100)
+    assert private.rule(unit) == SelectionRule("exponential", private.exponent_scale / unit, 0.0)
+    assert paper.rule(unit) == SelectionRule(
+        "paper", paper.exponent_scale / unit, paper.laplace_scale * unit
+    )
+    assert build(epsilon=math.inf).rule(unit) == SelectionRule("none", math.inf, 0.0)
+
+
+@pytest.mark.parametrize("bound", [0.5, 0.8, 1.0])
+def test_a_smaller_residual_bound_buys_a_larger_scale(bound):
+    whole, clipped = build(feature_bound=3.0), build(feature_bound=3.0, residual_bound=bound)
+    assert clipped.eps0 == whole.eps0
+    assert clipped.epsilon_spent == whole.epsilon_spent
+    assert clipped.sensitivity == bound * whole.sensitivity
+    assert clipped.exponent_scale == pytest.approx(whole.exponent_scale / bound, rel=1e-15)
 
 
 def test_the_bound_is_indeed_false_for_permute_and_flip():
@@ -256,6 +291,7 @@ def test_the_bound_is_indeed_false_for_permute_and_flip():
 def test_paper_takes_the_printed_scales_and_promises_nothing():
     paper = build(mechanism="paper", epsilon=0.1, n_iter=4000, l1_radius=50.0, n_samples=15935)
     root = math.sqrt(8 * 4000 * math.log(1e6))
+    assert isinstance(paper, PaperStep)
     assert paper.name == "paper"
     assert paper.exponent_scale == pytest.approx(15935 * 0.1 / (2 * 50 * root))
     assert paper.laplace_scale == pytest.approx(50 * root / (15935 * 0.1))
@@ -274,9 +310,10 @@ def test_paper_needs_radius_and_rows(missing):
 @pytest.mark.parametrize("name", ["exponential", "paper"])
 def test_infinite_epsilon_is_no_mechanism(name):
     none = build(epsilon=math.inf, mechanism=name)
+    assert isinstance(none, ExactStep)
     assert none.name == "none"
-    assert none.exponent_scale == math.inf
-    assert (none.laplace_scale, none.sampling_delta) == (None, 0.0)
+    assert none.rule(1.0).exponent == math.inf
+    assert (none.rule(1.0).laplace, none.sampling_delta) == (0.0, 0.0)
     assert math.isinf(none.epsilon_spent)
 
 
