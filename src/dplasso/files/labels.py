@@ -1,5 +1,6 @@
 """Class labels as plain arrays, of fixed size and without pickle."""
 
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -37,7 +38,9 @@ def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
     kind = kinds.get(given.dtype.kind, "plain")
     array = given
     if kind != "plain" or given.dtype.kind == "U":
-        array = np.array(given.tolist(), dtype=None if given.size else np.str_)
+        # Of objects that are lists of several lengths numpy makes no array: they stay objects.
+        with suppress(ValueError):
+            array = np.array(given.tolist(), dtype=None if given.size else np.str_)
     if array.dtype.kind not in _KINDS or array.tolist() != given.tolist():
         raise ValueError(
             f"Labels of type {given.dtype} cannot be written to a model file; use numbers, strings "
