@@ -24,15 +24,7 @@ from evidence.datasets import find_sources
 from evidence.items import ROOT, Item, Settings
 from evidence.machine import usable_cores
 from evidence.options import parse_options
-from evidence.runner import (
-    ALL,
-    LISTS,
-    item_names,
-    open_list,
-    publish,
-    published,
-    run_items,
-)
+from evidence.runner import ALL, LISTS, item_names, open_list, publish, published, run_items
 
 
 def _parser() -> argparse.ArgumentParser:

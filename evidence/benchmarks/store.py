@@ -113,11 +113,7 @@ def convert(
             stages[stage] = time.perf_counter() - began
 
         store = write_store(
-            source,
-            target / name,
-            memory=int(memory),
-            n_threads=more["n_jobs"],
-            progress=note,
+            source, target / name, memory=int(memory), n_threads=more["n_jobs"], progress=note
         )
         spent = time.perf_counter() - began
         anonymous = peak.stop()

@@ -125,8 +125,7 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
             ratios,
         ),
         Table(
-            ["data set", "epsilon", "competitor", "set-up", "loop", "a step", "steps timed"],
-            times,
+            ["data set", "epsilon", "competitor", "set-up", "loop", "a step", "steps timed"], times
         ),
         "\n".join(f"- {name}: {MEANING[name]}" for name in (*OWN, "scipy", "copt")),
         *notes,

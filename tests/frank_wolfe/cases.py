@@ -49,7 +49,6 @@ def build(
         columns=transpose(rows, X.shape[1]),
         has_columns=True,
         columns_internal=False,
-        checked=True,
         numbering=AS_GIVEN,
         n_rows=X.shape[0],
         n_columns=X.shape[1],
@@ -123,7 +122,7 @@ def stored(problem):
         indices=ordered.indices.astype(columns.indices.dtype),
         values=ordered.data if columns.values.size else columns.values,
     )
-    return with_design(renumbered(problem), columns=internal, columns_internal=True, checked=False)
+    return with_design(renumbered(problem), columns=internal, columns_internal=True)
 
 
 def without_columns(problem):

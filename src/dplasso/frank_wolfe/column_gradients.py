@@ -1,43 +1,17 @@
 """Alpha from nothing: all column gradients at given record gradients, in one parallel pass."""
 
-from itertools import pairwise
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.data.store.kernel import first_outside
 from dplasso.frank_wolfe.gradient import add_contributions, contribution
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.matrix.compressed import clip
-from dplasso.matrix.design import refuse_damage
 from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads, even_parts
 
-# Entries checked and then used while they are in the cache.
-_CHECKED_ENTRIES = 2**17
 # Threads that sum rows need column gradients of their own: memory allows so many.
 _MOST_COPIES = 3
-
-
-def _blocks(problem: Problem, first: int, last: int) -> list[int]:
-    """Cut rows so that a block that has been checked is still in the cache when it is used."""
-    if problem.design.checked:
-        return [first, last]
-    indptr = problem.design.rows.indptr
-    ends = np.arange(int(indptr[first]), int(indptr[last]), _CHECKED_ENTRIES)
-    edges = np.searchsorted(indptr, ends[1:].astype(indptr.dtype))
-    return [first, *edges.clip(first, last).tolist(), last]
-
-
-def _check_rows(problem: Problem, first: int, last: int) -> None:
-    """Refuse rows with a column number outside the matrix or a value that is not a number."""
-    rows = problem.design.rows
-    begin, end = int(rows.indptr[first]), int(rows.indptr[last])
-    if first_outside(rows.indices[begin:end], problem.design.n_columns) >= 0:
-        refuse_damage()
-    if rows.values.size and not np.isfinite(rows.values[begin:end]).all():
-        refuse_damage()
 
 
 def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
@@ -62,7 +36,7 @@ def alpha_of(
     problem: Problem, gradient: NDArray[np.floating], threads: Threads
 ) -> NDArray[np.int64]:
     """Compute the column gradients for some record gradients."""
-    if not (problem.design.has_columns and problem.design.checked):
+    if not problem.design.has_columns:
         return _alpha_by_rows(problem, gradient, threads)
     alpha = np.empty(problem.design.n_coordinates, dtype=np.int64)
     # Columns differ in length beyond measure: many parts of about equally many entries.
@@ -89,10 +63,7 @@ def _alpha_by_rows(
     def part(t: int) -> NDArray[np.int64]:
         alpha = np.zeros(n_coordinates if t < n_parts else 0, dtype=np.int64)
         if t < n_parts:
-            for first, last in pairwise(_blocks(problem, edges[t], edges[t + 1])):
-                if not problem.design.checked:
-                    _check_rows(problem, first, last)
-                add_contributions(problem, first, last, gradient, alpha)
+            add_contributions(problem, edges[t], edges[t + 1], gradient, alpha)
         return alpha
 
     alpha: NDArray[np.int64]

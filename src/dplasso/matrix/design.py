@@ -38,8 +38,6 @@ class Design(NamedTuple):
         Without, `columns` stands for nothing and columns are found by reading all rows.
     columns_internal : bool
         Whether `columns` stand in the internal order too.
-    checked : bool
-        Whether every index is known to lie inside the matrix.
     numbering : Numbering
         Where the coordinates stand in alpha.
     n_rows, n_columns : int
@@ -54,7 +52,6 @@ class Design(NamedTuple):
     columns: Compressed
     has_columns: bool
     columns_internal: bool
-    checked: bool
     numbering: Numbering
     n_rows: int
     n_columns: int
@@ -118,7 +115,6 @@ def lay_out(
         columns=columns,
         has_columns=has_columns,
         columns_internal=False,
-        checked=True,
         numbering=numbering,
         n_rows=n_rows,
         n_columns=n_columns,
@@ -130,7 +126,7 @@ def lay_out(
 def adopt(
     rows: Compressed, columns: Compressed, numbering: Numbering, *, bound: float, intercept: bool
 ) -> Design:
-    """Take both orientations as they are, in internal numbers; the entries are not looked at.
+    """Take both orientations as they are, in internal numbers.
 
     Parameters
     ----------
@@ -163,7 +159,6 @@ def adopt(
         columns=columns,
         has_columns=True,
         columns_internal=True,
-        checked=False,
         numbering=numbering,
         n_rows=n_rows,
         n_columns=n_columns,
@@ -179,7 +174,7 @@ def check_row_count(n_rows: int) -> None:
 
 
 def refuse_damage() -> NoReturn:
-    """Refuse a store that was opened unread and holds what cannot be."""
+    """Refuse a store whose entries, checked before the fit, are no longer what they were."""
     raise DataError(
         "the store is damaged: an index lies outside the matrix, or a value is not a number; find "
         "the damage with `dplasso data info --verify`, and convert again"

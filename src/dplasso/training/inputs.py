@@ -189,7 +189,7 @@ def unit_margins(
     with thread_pool(n_threads) as threads:
         if store is not None:
             _check_columns(estimator, store)
-            check_entries(store)
+            check_entries(store, "rows", n_threads=n_threads)
             rows, weights = store.rows, weights[store.original_column[: weights.size]]
         else:
             matrix, by_rows = compress(_validate(estimator, X, reset=False))

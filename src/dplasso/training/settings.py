@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
 from joblib import effective_n_jobs
 
 from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.solve import SOLVERS
-from dplasso.gradient_descent.schedule import STEPS
 from dplasso.privacy.ledger import check_ledger_settings
 from dplasso.privacy.mechanisms import check_mechanism
 from dplasso.privacy.parameters import (
@@ -92,7 +92,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}")
     check_ledger_settings(params)
     settings = LassoSettings(
-        params=params,
+        params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
         l1_radius=check_positive("l1_radius", params["l1_radius"]),
@@ -133,8 +133,8 @@ class LogisticSettings:
         None where rows are made unit rows.
     residual_bound : float
         Bound C of the loss.
-    n_iter : int
-        What the parameter stands for.
+    n_iter : int or None
+        None leaves it to the plan.
     n_threads : int
         What `n_jobs` stands for.
     """
@@ -148,7 +148,7 @@ class LogisticSettings:
     neighbors: str
     fit_intercept: bool
     classes: Any
-    n_iter: int
+    n_iter: int | None
     n_records: int | None
     rows_per_person: int
     n_threads: int
@@ -176,20 +176,20 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     """
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({**params, "mechanism": "gaussian"})
-    n_iter, row_norm = params["n_iter"], params["row_norm"]
+    n_iter = params["n_iter"]
     return LogisticSettings(
-        params=params,
+        params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
         max_weights=_checked_max_weights(params["max_weights"]),
-        norm_bound=(None if _is_word(row_norm, "unit") else check_positive("row_norm", row_norm)),
+        norm_bound=_checked_row_norm(params["row_norm"]),
         residual_bound=checked_residual_bound(
             params["residual_bound"], private=not math.isinf(epsilon)
         ),
         neighbors=check_neighbors(params["neighbors"]),
         fit_intercept=bool(params["fit_intercept"]),
         classes=params["classes"],
-        n_iter=STEPS if _is_word(n_iter, "auto") else check_n_iter(n_iter),
+        n_iter=None if _is_word(n_iter, "auto") else check_n_iter(n_iter),
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
         n_threads=_checked_threads(params["n_jobs"]),
@@ -223,8 +223,22 @@ def checked_residual_bound(residual_bound: Any, *, private: bool) -> float:
     )
 
 
+def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as a file can hold them: classes may be an Index, a Series or a range."""
+    classes = params["classes"]
+    return {**params, "classes": None if classes is None else np.asarray(classes).tolist()}
+
+
 def _is_word(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
+
+
+def _checked_row_norm(row_norm: Any) -> float | None:
+    if _is_word(row_norm, "unit"):
+        return None
+    if isinstance(row_norm, str):
+        raise ValueError(f"row_norm must be 'unit' or a number > 0, got {row_norm!r}")
+    return check_positive("row_norm", row_norm)
 
 
 def _checked_max_weights(max_weights: Any) -> int | str | None:

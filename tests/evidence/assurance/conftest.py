@@ -1,13 +1,13 @@
-"""Fixtures for replays; see `assurance.replay`."""
+"""Fixtures for replays; see `replay`."""
 
 import warnings
 
 import pytest
-from evidence.assurance.neighbours import BOUND, in_form
-from evidence.assurance.replay import differences, record
 from sklearn.base import clone
 
 from dplasso import DPLassoClassifier
+from neighbours import BOUND, in_form
+from replay import differences, record
 
 
 @pytest.fixture
