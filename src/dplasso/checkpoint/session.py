@@ -1,9 +1,9 @@
 """Fits that survive being killed: a checkpoint every few seconds, and resuming from it.
 
-The vertices drawn are the fit: gradients and selector follow from them and the data. A checkpoint
-therefore holds the transcript alone, and resuming takes the same steps again without drawing.
+A checkpoint holds what was released so far and nothing else: of the LASSO the vertices drawn, which
+resuming takes again without drawing; of noisy gradient descent the weights and the momentum.
 
-Two rules keep the budget from being spent twice. A fit writes its last vertex to the checkpoint
+Two rules keep the budget from being spent twice. A fit writes its last step to the checkpoint
 before it returns anything, so whatever has been released can only be continued as it was; and a
 checkpoint is in use by one process at a time. What they cannot prevent, copies of the file resumed
 each for itself, is in ``docs/checkpoints.md``.
@@ -22,7 +22,7 @@ from dplasso.checkpoint.charge import check_charge, digest_of, take_charge
 from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator, settings_of
-from dplasso.estimators.lasso import DPLassoClassifier
+from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim, sidecar_path
 from dplasso.files.release_header import params_to_json
 from dplasso.model import Release
@@ -53,22 +53,22 @@ Begin = Callable[[Begun], Session]
 
 
 def fit_with_checkpoints(
-    estimator: DPLassoClassifier,
+    estimator: Estimator,
     X: Any,
     y: ArrayLike,
     path: str | os.PathLike[str],
     *,
     seconds: float = DEFAULT_SECONDS,
     overwrite: bool = False,
-) -> DPLassoClassifier:
+) -> Estimator:
     """Fit, and keep a checkpoint while at it.
 
     Parameters
     ----------
-    estimator : DPLassoClassifier
+    estimator : DPLassoClassifier or DPLogisticRegression
         Fitted in place.
     X : sparse or dense matrix, shape (N, D)
-        As in `DPLassoClassifier.fit`.
+        As in the estimator's `fit`.
     y : array-like, shape (N,)
         Two labels.
     path : path
@@ -81,7 +81,7 @@ def fit_with_checkpoints(
 
     Returns
     -------
-    DPLassoClassifier
+    DPLassoClassifier or DPLogisticRegression
         The estimator itself.
 
     Raises
@@ -93,7 +93,7 @@ def fit_with_checkpoints(
     OSError
         If the checkpoint cannot be written; the fit stops, and the last one stays.
     BudgetError, LedgerError, ValueError, TypeError
-        As `DPLassoClassifier.fit`.
+        As the estimator's `fit`.
 
     Examples
     --------
@@ -116,13 +116,13 @@ def fit_with_checkpoints(
 
 
 def resume_fit(
-    estimator: DPLassoClassifier,
+    estimator: Estimator,
     X: Any,
     y: ArrayLike,
     path: str | os.PathLike[str],
     *,
     seconds: float = DEFAULT_SECONDS,
-) -> DPLassoClassifier:
+) -> Estimator:
     """Go on with a fit that was interrupted, from its checkpoint.
 
     Without a seed the steps in the checkpoint are taken again and the others drawn afresh. With one
@@ -132,7 +132,7 @@ def resume_fit(
 
     Parameters
     ----------
-    estimator : DPLassoClassifier
+    estimator : DPLassoClassifier or DPLogisticRegression
         With the parameters of the interrupted fit, `random_state` and `ledger` included; fitted in
         place.
     X : sparse or dense matrix, shape (N, D)
@@ -147,7 +147,7 @@ def resume_fit(
 
     Returns
     -------
-    DPLassoClassifier
+    DPLassoClassifier or DPLogisticRegression
         The estimator itself.
 
     Raises
@@ -160,14 +160,14 @@ def resume_fit(
     LedgerError
         If the ledger is not the one that was charged, or the charge has paid for another model.
     ValueError, TypeError
-        As `DPLassoClassifier.fit`.
+        As the estimator's `fit`.
     """
     with claim(path):
         stored = check_resumable(estimator, path)
         return _fit(estimator, X, y, keep_checkpoints(path, stored, seconds))
 
 
-def _fit(estimator: DPLassoClassifier, X: Any, y: ArrayLike, begin: Begin) -> DPLassoClassifier:
+def _fit(estimator: Estimator, X: Any, y: ArrayLike, begin: Begin) -> Estimator:
     if not estimator.verbose:
         fit_estimator(estimator, X, y, Hooks(checkpoints=begin))
         return estimator
@@ -201,12 +201,12 @@ def mark_finished(path: str | os.PathLike[str]) -> None:
         _write(replace(checkpoint, finished=True), path)
 
 
-def check_resumable(estimator: DPLassoClassifier, path: str | os.PathLike[str]) -> Checkpoint:
+def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Checkpoint:
     """Read a checkpoint and find out whether an estimator can go on with it, before any data.
 
     Parameters
     ----------
-    estimator : DPLassoClassifier
+    estimator : DPLassoClassifier or DPLogisticRegression
         With the parameters of the interrupted fit; `classes` may still be missing.
     path : path
         The checkpoint.

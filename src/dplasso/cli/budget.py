@@ -4,6 +4,7 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dplasso.cli import options
+from dplasso.cli.methods import LOGISTIC
 from dplasso.cli.options import MODEL, option
 from dplasso.cli.output import print_json, print_promise, print_table, print_text
 
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
 EXAMPLES = options.examples(
     "dplasso budget --epsilon 1",
     "dplasso budget --epsilon 0.5 --n-iter 300 --features 1000000",
+    "dplasso budget --epsilon 1 --method logistic",
     "dplasso budget --epsilon 1 --neighbors replace-one --json",
 )
 
 ITERATIONS_SHOWN = (10, 30, 100, 300, 1000, 4000)
+EPSILONS_SHOWN = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 def budget(
@@ -24,12 +27,15 @@ def budget(
     delta: options.Delta = 1e-6,
     neighbors: options.Neighbors = "add-remove",
     feature_bound: options.FeatureBound = 1.0,
-    n_iter: options.Iterations = 100,
+    rows_per_person: options.RowsPerPerson = None,
+    n_records: options.Records = None,
+    method: options.Method = "lasso",
+    n_iter: options.Steps = None,
     features: Annotated[
         int | None,
         option(
             "--features",
-            "Also say how strong a column must be to be found among D.",
+            "lasso: also say how strong a column must be to be found among D.",
             "D",
             MODEL,
             min=1,
@@ -41,20 +47,42 @@ def budget(
     """Say what a fit would cost and how much noise it would meet, without any data."""
     from dplasso import privacy_cost
 
-    def cost(iterations: int) -> "PrivacyStatement":
-        return privacy_cost(epsilon, delta, iterations, neighbors, feature_bound)
+    logistic = method == LOGISTIC
+    foreign = {"features": features} if logistic else {"n_records": n_records}
+    for name, value in foreign.items():
+        if value is not None:
+            raise ValueError(f"{name} does not go with method={method}")
 
-    asked = cost(n_iter)
-    counts = sorted({*ITERATIONS_SHOWN, n_iter})
-    rows = [_row(asked if count == n_iter else cost(count), features) for count in counts]
+    def cost(epsilon: float, steps: int | None) -> "PrivacyStatement":
+        return privacy_cost(
+            epsilon,
+            delta,
+            steps,
+            neighbors,
+            feature_bound,
+            method=method,
+            rows_per_person=1 if rows_per_person is None else rows_per_person,
+        )
+
+    asked = cost(epsilon, n_iter)
+    if logistic:
+        shown = sorted({*EPSILONS_SHOWN, epsilon})
+        rows = [_noise_row(cost(one, n_iter), n_records) for one in shown]
+        mine = rows[shown.index(epsilon)]
+    else:
+        counts = sorted({*ITERATIONS_SHOWN, asked.steps})
+        rows = [_row(cost(epsilon, count), features) for count in counts]
+        mine = rows[counts.index(asked.steps)]
     if as_json:
-        mine = next(row for row in rows if row["n_iter"] == n_iter)
         print_json({"privacy": asked.to_dict(), "noise_scale": mine["noise_scale"], "table": rows})
         return
     print_text("A fit with these settings would be:\n")
     print_promise(asked, explain=explain)
     print_text()
-    _print_table(rows, n_iter, features)
+    if logistic:
+        _print_noise(rows, rows.index(mine))
+        return
+    _print_table(rows, rows.index(mine), features)
     print_text(
         "A column's gradient is a sum over records, each giving at most "
         f"{feature_bound:g}. At noise scale s, a column whose gradient is larger by s is about e "
@@ -80,7 +108,27 @@ def _row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
     return row
 
 
-def _print_table(rows: list[dict[str, Any]], n_iter: int, features: int | None) -> None:
+def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str, Any]:
+    """Say what the noise of a dense fit is, from public numbers."""
+    from dplasso.gradient_descent.run import COUNT_SHARE, SIGNIFICANT
+    from dplasso.gradient_descent.schedule import schedule_for
+    from dplasso.privacy.wording import COUNT_PRIVATE
+
+    mu = statement.mu if statement.mechanism == "gaussian" else math.inf
+    if statement.records == COUNT_PRIVATE and n_records is None:
+        mu *= math.sqrt(1.0 - COUNT_SHARE)
+    schedule = schedule_for(n_records or 1, mu, statement.sensitivity, statement.steps)
+    error = schedule.standard_error
+    return {
+        "epsilon": statement.epsilon_requested,
+        "mu": mu,
+        "noise_scale": schedule.noise_scale,
+        "standard_error": error,
+        "findable_gradient": SIGNIFICANT * error / schedule.reach,
+    }
+
+
+def _print_table(rows: list[dict[str, Any]], asked: int, features: int | None) -> None:
     from dplasso.privacy.wording import rounded_up
 
     headings = [">iterations", ">eps0 per iteration", ">noise scale on a gradient"]
@@ -92,5 +140,29 @@ def _print_table(rows: list[dict[str, Any]], n_iter: int, features: int | None) 
         headings.append(f">gradient that stands out\namong {features:,} columns")
         for line, row in zip(cells, rows, strict=True):
             line.append(f"{row['findable_gradient']:,.0f}")
-    asked = next(i for i, row in enumerate(rows) if row["n_iter"] == n_iter)
     print_table(headings, cells, strong={asked: "bold"})
+
+
+def _print_noise(rows: list[dict[str, Any]], asked: int) -> None:
+    headings = [
+        ">epsilon",
+        ">noise on one gradient\n(standard deviation)",
+        ">standard error\nof a weight",
+        ">gradient beyond\n3 standard errors",
+    ]
+    cells = [
+        [
+            f"{row['epsilon']:g}",
+            f"{row['noise_scale']:,.1f}",
+            f"{row['standard_error']:.3f}",
+            f"{row['findable_gradient']:,.1f}",
+        ]
+        for row in rows
+    ]
+    print_table(headings, cells, strong={asked: "bold"})
+    print_text(
+        "Rows have length 1, so the standard error is also that of any row's margin (log-odds): "
+        "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
+        "column's gradient is a sum over records: with R entries of equal size in a row, each that "
+        "speaks for the column gives 0.5/sqrt(R)."
+    )

@@ -13,7 +13,7 @@ from dplasso.cli.options import CheckpointOptions
 from dplasso.cli.output import print_note
 
 if TYPE_CHECKING:
-    from dplasso import DPLassoClassifier
+    from dplasso.estimators.load import Estimator
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class CheckpointSession:
 
 @contextmanager
 def kept_checkpoint(
-    estimator: "DPLassoClassifier",
+    estimator: "Estimator",
     options: CheckpointOptions,
     *,
     others: list[Path],
@@ -54,7 +54,7 @@ def kept_checkpoint(
 
     Parameters
     ----------
-    estimator : DPLassoClassifier
+    estimator : DPLassoClassifier or DPLogisticRegression
         What will be fitted; its `classes` may still be missing.
     options : CheckpointOptions
         Where, how often, and whether to go on.

@@ -5,13 +5,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from dplasso.cli import options
 from dplasso.cli.checkpoints import kept_checkpoint
 from dplasso.cli.files import check_outputs, naming, write_file
 from dplasso.cli.ledger import left_in, left_sentence
-from dplasso.cli.options import DATA, MODEL, OUTPUT, PRIVACY, flag, option
+from dplasso.cli.methods import (
+    LOGISTIC,
+    ModelOptions,
+    PrivacyOptions,
+    better_method,
+    make_estimator,
+)
+from dplasso.cli.options import DATA, OUTPUT, flag, option
 from dplasso.cli.output import (
     Bars,
     print_facts,
@@ -31,10 +36,11 @@ from dplasso.cli.reading import (
 )
 from dplasso.cli.stores import data_text
 from dplasso.cli.training import check_before_reading, train_with_bar
+from dplasso.cli.weights import count_significant, heaviest_weights, print_weights, stored_weights
 
 if TYPE_CHECKING:
-    from dplasso import DPLassoClassifier
     from dplasso.data.files import Dataset
+    from dplasso.estimators.load import Estimator
 
 EXAMPLES = options.examples(
     "dplasso fit train.svm.gz --epsilon 1 --model model.npz",
@@ -46,88 +52,14 @@ EXAMPLES = options.examples(
     "dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json",
     "dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    "
     "(killed? the same again with --resume)",
+    "dplasso fit train.svm.gz --epsilon 1 --method logistic --max-weights 30 --model model.npz",
     note="Row counts, seconds and test scores are for the curator. They are computed without "
     "noise and are no part of the release: what may be released is the model and its "
     "statement.",
 )
 
 
-@dataclass(frozen=True)
-class PrivacyOptions:
-    """What is promised to whom, and what is declared as public."""
-
-    epsilon: options.Epsilon
-    delta: options.Delta = 1e-6
-    neighbors: options.Neighbors = "add-remove"
-    feature_bound: options.FeatureBound = 1.0
-    classes: Annotated[
-        str | None,
-        option(
-            "--classes",
-            "The two labels, as public knowledge. Default: the numbers of --label-map or, "
-            "without it, taken from the file, which the statement then says.",
-            "NEG,POS",
-            PRIVACY,
-        ),
-    ] = None
-    features: Annotated[
-        int | None,
-        option(
-            "--features",
-            "Number of columns, as public knowledge. Default: taken from the file.",
-            "D",
-            PRIVACY,
-            min=1,
-        ),
-    ] = None
-    seed: options.Seed = None
-    mechanism: Annotated[
-        str,
-        option(
-            "--mechanism",
-            "exponential, or paper: the published algorithm, for reproduction only; "
-            "it is not differentially private.",
-            panel=PRIVACY,
-        ),
-    ] = "exponential"
-    ledger: options.Ledger = None
-    dataset: options.DatasetName = None
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """What is trained and how; None keeps the estimator's own default."""
-
-    l1_radius: Annotated[float, option("--l1-radius", "Largest sum of |weight|.", "R", MODEL)] = (
-        10.0
-    )
-    n_iter: options.Iterations = 100
-    no_intercept: Annotated[bool, flag("--no-intercept", "Leave the intercept out.", MODEL)] = False
-    solver: Annotated[
-        str | None,
-        option("--solver", "sparse (default) or standard: same model, other cost.", panel=MODEL),
-    ] = None
-    selector: Annotated[
-        str | None,
-        option(
-            "--selector",
-            "How a column is drawn; every choice draws from the same distribution.",
-            panel=MODEL,
-        ),
-    ] = None
-    drift_tol: Annotated[
-        str | None,
-        option(
-            "--drift-tol",
-            "How stale a record's gradient may get in the sparse solver; 0: never, "
-            "none: without limit; default: auto.",
-            "X",
-            MODEL,
-        ),
-    ] = None
-    jobs: Annotated[
-        int | None, option("--jobs", "Threads; never changes the model.", "N", MODEL)
-    ] = None
+HEAVIEST = 10
 
 
 @dataclass(frozen=True)
@@ -188,7 +120,7 @@ def fit(
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
     meaning = reading.meaning()
     mapped = None if meaning is None or declared is not None else mapped_classes(meaning)
-    estimator = _estimator(privacy, training)
+    estimator = make_estimator(privacy, training)
     check_before_reading(estimator, paid=interruptions.resume)
     files, test_files = expand(data), expand(testing.test) if testing.test else []
     beside = (reading.labels, testing.test_labels, privacy.ledger)
@@ -223,12 +155,18 @@ def fit(
         "n_samples": train.X.shape[0],
         "n_features": train.X.shape[1],
         "nnz": train.X.nnz,
-        "n_nonzero": estimator.coef_.nnz,
+        "n_nonzero": stored_weights(estimator)[0].size,
         "seconds": seconds,
         "privacy": estimator.privacy_.to_dict(),
         "model": output.model,
         "statement": output.statement,
     }
+    if training.method == LOGISTIC:
+        report |= {
+            "standard_error": estimator.coef_standard_error_,
+            "n_significant": count_significant(estimator),
+            "heaviest": heaviest_weights(estimator, HEAVIEST),
+        }
     if interruptions.checkpoint is not None:
         report["checkpoint"] = {
             "path": interruptions.checkpoint,
@@ -241,54 +179,19 @@ def fit(
             "n_samples": scores.n_samples,
         }
     if privacy.ledger is not None:
-        report["ledger"] = left_in(privacy.ledger, privacy.dataset, privacy.delta, training.n_iter)
+        report["ledger"] = left_in(privacy.ledger, privacy.dataset, estimator.privacy_)
     if as_json:
         print_json(report)
         return
     print_facts(_facts(estimator, report, output))
     print_text()
+    if training.method == LOGISTIC:
+        print_weights(report["heaviest"], "The heaviest weights, of rows of length 1")
     print_promise(estimator.privacy_, explain=explain)
     note = None if privacy.features is not None else _columns_note(train)
-    if note is not None:
-        print_text(note)
-
-
-def _estimator(privacy: PrivacyOptions, training: ModelOptions) -> "DPLassoClassifier":
-    """Make the estimator; options that were not given keep its own defaults."""
-    from dplasso import DPLassoClassifier
-
-    chosen: dict[str, Any] = {"solver": training.solver, "selector": training.selector}
-    chosen = {name: value for name, value in chosen.items() if value is not None}
-    if training.drift_tol is not None:
-        chosen["drift_tol"] = parse_drift_tol(training.drift_tol)
-    return DPLassoClassifier(
-        privacy.epsilon,
-        privacy.delta,
-        l1_radius=training.l1_radius,
-        n_iter=training.n_iter,
-        feature_bound=privacy.feature_bound,
-        neighbors=privacy.neighbors,
-        fit_intercept=not training.no_intercept,
-        mechanism=privacy.mechanism,
-        random_state=privacy.seed,
-        n_jobs=training.jobs,
-        ledger=None if privacy.ledger is None else str(privacy.ledger),
-        dataset=privacy.dataset,
-        **chosen,
-    )
-
-
-def parse_drift_tol(text: str) -> float | str | None:
-    """Read ``--drift-tol``: a number, or the word none or auto."""
-    word = text.strip().lower()
-    if word in ("none", "auto"):
-        return None if word == "none" else word
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"--drift-tol {text!r} is neither a number nor none nor auto"
-        ) from None
+    for sentence in (note, better_method(training, estimator)):
+        if sentence is not None:
+            print_text(sentence)
 
 
 def _read_test(
@@ -310,7 +213,7 @@ def _read_test(
     return rows
 
 
-def _write(estimator: "DPLassoClassifier", output: OutputOptions) -> None:
+def _write(estimator: "Estimator", output: OutputOptions) -> None:
     """Put the outputs in place: all of them or, where one fails, none."""
     if output.statement is not None:
         write_file(output.statement, estimator.privacy_.to_json() + "\n")
@@ -324,14 +227,11 @@ def _write(estimator: "DPLassoClassifier", output: OutputOptions) -> None:
             raise
 
 
-def _facts(
-    estimator: "DPLassoClassifier", report: dict[str, Any], output: OutputOptions
-) -> dict[str, str]:
+def _facts(estimator: "Estimator", report: dict[str, Any], output: OutputOptions) -> dict[str, str]:
     """Word what was trained, how good it is and where it is."""
     facts = {
         "data": data_text(report),
-        "model": f"{report['n_nonzero']:,} non-zero weights after {estimator.n_iter_:,} "
-        f"iterations, L1 radius {estimator.l1_radius:g}",
+        "model": _model_text(estimator, report),
     }
     if "test" in report:
         from dplasso.cli.metrics import auc_text
@@ -356,6 +256,16 @@ def _facts(
         nothing = facts["written"] + ", but no model" if written else "nothing"
         facts["written"] = f"{nothing} (give --model to keep the model)"
     return facts
+
+
+def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:
+    """Word how many weights came of how many steps."""
+    count = f"{report['n_nonzero']:,} non-zero weights after {estimator.n_iter_:,}"
+    if "heaviest" not in report:
+        return f"{count} iterations, L1 radius {estimator.l1_radius:g}"
+    if report["n_significant"] is None:
+        return f"{count} gradients without noise"
+    return f"{count} gradients, {report['n_significant']:,} beyond 3 standard errors"
 
 
 def _columns_note(train: "Dataset") -> str | None:

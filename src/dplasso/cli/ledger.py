@@ -1,5 +1,6 @@
 """``dplasso ledger ...``: one budget for all fits on a data set."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from dplasso.cli.output import print_json, print_table, print_text
 
 if TYPE_CHECKING:
     from dplasso.privacy.ledger import Budget, Charge
+    from dplasso.privacy.statement import PrivacyStatement
 
 LedgerArgument = Annotated[Path, argument("LEDGER", "The ledger's file.")]
 NameArgument = Annotated[str, argument("NAME", "The data set's name.")]
@@ -90,6 +92,7 @@ def name(ledger: LedgerArgument, name: NameArgument) -> None:
     cls=Command,
     epilog=options.examples(
         "dplasso ledger spend team.ledger --dataset visits --epsilon 0.5 --n-iter 300",
+        "dplasso ledger spend team.ledger --dataset visits --epsilon 0.5 --method logistic",
         note="For fits that were made before the ledger, or without it. There is no way back.",
     ),
 )
@@ -97,15 +100,17 @@ def spend(
     ledger: LedgerArgument,
     epsilon: options.Epsilon,
     delta: options.Delta = 1e-6,
-    n_iter: options.Iterations = 100,
+    n_iter: options.Steps = None,
+    method: options.Method = "lasso",
     dataset: options.DatasetName = None,
 ) -> None:
     """Charge a fit that was made elsewhere."""
     from dplasso.privacy.ledger import finish, pick, read_budgets, reserve
 
     budget = pick(read_budgets(ledger), dataset, ledger)
-    finish(reserve(ledger, dataset, _charge(budget, epsilon, delta, n_iter)))
-    print_text(left_sentence(left_in(ledger, dataset, delta, n_iter)), wrap=False)
+    fit = Planned(method, delta, n_iter)
+    finish(reserve(ledger, dataset, _charge(budget, epsilon, fit)))
+    print_text(left_sentence(_left(ledger, dataset, fit)), wrap=False)
 
 
 @app.command(
@@ -126,7 +131,8 @@ def show(
         option("--epsilon", "Also say what one more fit of this epsilon would leave.", "E"),
     ] = None,
     delta: options.Delta = 1e-6,
-    n_iter: options.Iterations = 100,
+    n_iter: options.Steps = None,
+    method: options.Method = "lasso",
     as_json: options.AsJson = False,
 ) -> None:
     """Say who spent what, what is left, and what one more fit would leave."""
@@ -135,7 +141,7 @@ def show(
     budgets = read_budgets(ledger)
     if dataset is not None:
         budgets = (pick(budgets, dataset, ledger),)
-    reports = [_report(budget, epsilon, delta, n_iter) for budget in budgets]
+    reports = [_report(budget, epsilon, Planned(method, delta, n_iter)) for budget in budgets]
     if as_json:
         print_json({"ledger": ledger, "datasets": reports})
         return
@@ -157,33 +163,68 @@ def plan(
     dataset: options.DatasetName = None,
     fits: Annotated[int, option("--fits", "How many equal fits.", "K", min=1)] = 1,
     delta: options.Delta = 1e-6,
-    n_iter: options.Iterations = 100,
+    n_iter: options.Steps = None,
+    method: options.Method = "lasso",
     as_json: options.AsJson = False,
 ) -> None:
     """Say which epsilon to give each of K fits so that they use up what is left."""
     from dplasso.privacy.ledger import largest_epsilon, pick, read_budgets
 
     budget = pick(read_budgets(ledger), dataset, ledger)
-    left = largest_epsilon(budget, delta=delta, n_iter=n_iter, fits=fits)
+    fit = Planned(method, delta, n_iter)
+    left = largest_epsilon(budget, **fit.settings, fits=fits)
     if as_json:
-        settings = {"epsilon": left, "delta": delta, "n_iter": n_iter}
+        settings = {"epsilon": left, "delta": delta, "n_iter": fit.steps, "method": method}
         print_json({"dataset": budget.name, "fits": fits, **settings})
     elif left == 0:
         print_text(f"Nothing is left of the budget{_called(budget.name)}.", wrap=False)
     else:
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
         print_text(
-            f"{each} with {_settings(delta, n_iter, ' and ')} can have epsilon "
+            f"{each} with {_words(delta, fit.steps, ' and ')} can have epsilon "
             f"{_down(left)}{_called(budget.name, ' on')}.",
             wrap=False,
         )
 
 
-def left_in(ledger: Path, dataset: str | None, delta: float, n_iter: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Planned:
+    """A fit that is yet to be made; without a number of steps it takes its method's own."""
+
+    method: str
+    delta: float
+    n_iter: int | None = None
+
+    def __post_init__(self) -> None:
+        from dplasso.privacy.cost import DEFAULT_STEPS
+
+        if self.method not in DEFAULT_STEPS:
+            raise ValueError(f"method must be lasso or logistic, got {self.method!r}")
+
+    @property
+    def steps(self) -> int:
+        """Its number of steps."""
+        from dplasso.privacy.cost import DEFAULT_STEPS
+
+        return DEFAULT_STEPS[self.method] if self.n_iter is None else self.n_iter
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What `dplasso.privacy.ledger.largest_epsilon` asks of it."""
+        mechanism = "gaussian" if self.method == "logistic" else "exponential"
+        return {"delta": self.delta, "n_iter": self.steps, "mechanism": mechanism}
+
+
+def left_in(ledger: Path, dataset: str | None, statement: "PrivacyStatement") -> dict[str, Any]:
     """Return a data set's budget, what is spent of it, and what is left for another such fit."""
+    method = "logistic" if statement.mechanism == "gaussian" else "lasso"
+    return _left(ledger, dataset, Planned(method, statement.delta, statement.steps))
+
+
+def _left(ledger: Path, dataset: str | None, fit: Planned) -> dict[str, Any]:
     from dplasso.privacy.ledger import pick, read_budgets
 
-    report = _report(pick(read_budgets(ledger), dataset, ledger), None, delta, n_iter)
+    report = _report(pick(read_budgets(ledger), dataset, ledger), None, fit)
     kept = ("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left")
     return {key: report[key] for key in kept}
 
@@ -198,17 +239,23 @@ def left_sentence(report: dict[str, Any]) -> str:
     )
 
 
-def _charge(budget: "Budget", epsilon: float, delta: float, n_iter: int) -> "Charge":
+def _charge(budget: "Budget", epsilon: float, fit: Planned) -> "Charge":
     """Return what a fit costs in this budget."""
+    from dplasso.privacy.cost import mechanism_for
     from dplasso.privacy.ledger import charge_of
-    from dplasso.privacy.mechanisms import build_mechanism
 
     return charge_of(
-        build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=budget.neighbors)
+        mechanism_for(
+            fit.method,
+            epsilon=epsilon,
+            delta=fit.delta,
+            n_iter=fit.steps,
+            neighbors=budget.neighbors,
+        )
     )
 
 
-def _report(budget: "Budget", epsilon: float | None, delta: float, n_iter: int) -> dict[str, Any]:
+def _report(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
     from dplasso.privacy.ledger import UNITS, epsilon_total, largest_epsilon, rho_limit
 
@@ -243,28 +290,28 @@ def _report(budget: "Budget", epsilon: float | None, delta: float, n_iter: int) 
         "rho_spent": budget.rho / UNITS,
         "rho_left": max(0, whole - budget.rho) / UNITS,
         "draw_delta_spent": budget.draw_delta / UNITS,
-        "epsilon_left": largest_epsilon(budget, delta=delta, n_iter=n_iter),
-        "another_fit": {"delta": delta, "n_iter": n_iter},
+        "epsilon_left": largest_epsilon(budget, **fit.settings),
+        "another_fit": {"method": fit.method, "delta": fit.delta, "n_iter": fit.steps},
         "entries": entries,
     }
     if epsilon is not None:
-        report["another_fit"] |= _after(budget, epsilon, delta, n_iter)
+        report["another_fit"] |= _after(budget, epsilon, fit)
     return report
 
 
-def _after(budget: "Budget", epsilon: float, delta: float, n_iter: int) -> dict[str, Any]:
+def _after(budget: "Budget", epsilon: float, fit: Planned) -> dict[str, Any]:
     """Say what one more fit would leave."""
     from dataclasses import replace
 
     from dplasso.privacy.ledger import Entry, affords, epsilon_total, largest_epsilon
 
-    charge = _charge(budget, epsilon, delta, n_iter)
+    charge = _charge(budget, epsilon, fit)
     answer: dict[str, Any] = {"epsilon": epsilon, "allowed": affords(budget, charge)}
     if answer["allowed"]:
         entry = Entry(0, "planned", charge, "", "", "", 0, "", None)
         after = replace(budget, entries=(*budget.entries, entry))
         answer["epsilon_spent_after"] = epsilon_total(after.rho, after.draw_delta, after.delta)
-        answer["epsilon_left_after"] = largest_epsilon(after, delta=delta, n_iter=n_iter)
+        answer["epsilon_left_after"] = largest_epsilon(after, **fit.settings)
     return answer
 
 
@@ -284,7 +331,7 @@ def _print(report: dict[str, Any]) -> None:
     print_text(
         f"Spent: epsilon {_up(report['epsilon_spent'])} by {fits}. "
         + (
-            f"Left: one more fit ({_settings(another['delta'], another['n_iter'])}) can have "
+            f"Left: one more fit ({_words(another['delta'], another['n_iter'])}) can have "
             f"epsilon {_down(left)}."
             if left
             else "Nothing is left."
@@ -328,7 +375,7 @@ def _called(name: str | None, word: str = " of") -> str:
     return "" if name is None else f"{word} {name!r}"
 
 
-def _settings(delta: float, n_iter: int, between: str = ", ") -> str:
+def _words(delta: float, n_iter: int, between: str = ", ") -> str:
     return f"delta {_up(delta)}{between}{n_iter:,} iterations"
 
 

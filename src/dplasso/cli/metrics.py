@@ -61,15 +61,19 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores:
     """
     from sklearn.metrics import roc_auc_score
 
+    from dplasso.losses.logistic import class_probabilities
+
     check_known(y, model.classes_, source)
     positive = np.asarray(y == model.classes_[1])
     margin = np.asarray(model.decision_function(X), dtype=np.float64)
     share = float(positive.mean())
     one_class = share in (0.0, 1.0)
+    probabilities = class_probabilities(margin, model.privacy_.residual_bound)
+    likely = probabilities[np.arange(len(positive)), positive.astype(np.intp)]
     return Scores(
         n_samples=len(positive),
         accuracy=float(np.mean((margin > 0) == positive)),
         auc=None if one_class else float(roc_auc_score(positive, margin)),
-        log_loss=float(np.mean(np.logaddexp(0.0, np.where(positive, -margin, margin)))),
+        log_loss=float(-np.mean(np.log(np.maximum(likely, np.finfo(np.float64).tiny)))),
         majority_accuracy=max(share, 1.0 - share),
     )

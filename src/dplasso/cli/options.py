@@ -72,14 +72,42 @@ FeatureBound = Annotated[
         PRIVACY,
     ),
 ]
-Iterations = Annotated[
-    int,
+Steps = Annotated[
+    int | None,
     option(
         "--n-iter",
-        "Iterations, and the most non-zero weights the model can have; more iterations "
-        "leave less budget for each.",
+        "lasso: iterations, and the most non-zero weights the model can have, 100 by default; more "
+        "leave less budget for each. logistic: gradients, 300 by default.",
         "T",
         MODEL,
+    ),
+]
+Method = Annotated[
+    str,
+    option(
+        "--method",
+        "lasso: few, named weights, by Frank-Wolfe. logistic: more accurate on most data, each "
+        "weight with a standard error, by noisy gradient descent.",
+        "lasso|logistic",
+        MODEL,
+    ),
+]
+RowsPerPerson = Annotated[
+    int | None,
+    option(
+        "--rows-per-person",
+        "logistic: protect a person with up to M rows; the noise grows M-fold.",
+        "M",
+        PRIVACY,
+    ),
+]
+Records = Annotated[
+    int | None,
+    option(
+        "--n-records",
+        "logistic: the number of rows, where it is public. Default: counted privately.",
+        "N",
+        PRIVACY,
     ),
 ]
 Ledger = Annotated[

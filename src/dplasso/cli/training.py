@@ -7,28 +7,28 @@ from dplasso.cli.output import Bars
 from dplasso.errors import PrivacyLeakWarning
 
 if TYPE_CHECKING:
-    from dplasso import DPLassoClassifier
+    from dplasso.estimators.load import Estimator
 
 
-def check_before_reading(estimator: "DPLassoClassifier", *, paid: bool = False) -> None:
+def check_before_reading(estimator: "Estimator", *, paid: bool = False) -> None:
     """Refuse settings that no data can make right, and a fit that its ledger cannot pay.
 
     `classes` of the estimator may still be missing; `paid` means that the ledger was charged
     already, as for a fit that is resumed.
     """
+    from dplasso.estimators.fitting import settings_of
     from dplasso.privacy.ledger import check_affordable
-    from dplasso.training.lasso import lasso_mechanism
-    from dplasso.training.settings import lasso_settings
+    from dplasso.training.train import mechanism_of
 
-    settings = lasso_settings(estimator.get_params(deep=False))
-    # Finds a delta too small for n_iter; the number of rows does not matter for that.
-    mechanism = lasso_mechanism(settings)
+    settings = settings_of(estimator)
+    # Finds a delta too small for n_iter; the size of the data does not matter for that.
+    mechanism = mechanism_of(settings)
     if not paid:
         check_affordable(settings.ledger, settings.dataset, mechanism)
 
 
 def train_with_bar(
-    estimator: "DPLassoClassifier",
+    estimator: "Estimator",
     X: Any,
     y: Any,
     bars: Bars,

@@ -1,24 +1,35 @@
-"""From a model file to a fitted estimator."""
+"""From a model file to a fitted estimator of the family that it is of."""
 
 import os
 
 from dplasso.errors import ModelFileError
-from dplasso.estimators.fitting import set_fitted
+from dplasso.estimators.fitting import set_fitted, settings_of
 from dplasso.estimators.lasso import DPLassoClassifier
+from dplasso.estimators.logistic import DPLogisticRegression
+from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import read_model
 
+Estimator = DPLassoClassifier | DPLogisticRegression
 
-def load(path: str | os.PathLike[str]) -> DPLassoClassifier:
+# By what a fit releases.
+_ESTIMATORS: dict[str, type[Estimator]] = {
+    VertexRelease.kind: DPLassoClassifier,
+    NoisyWeights.kind: DPLogisticRegression,
+}
+
+
+def load(path: str | os.PathLike[str]) -> Estimator:
     """Read a model file.
 
     Parameters
     ----------
     path : str or path-like
-        A file that `DPLassoClassifier.save` wrote.
+        A file that `save` of an estimator wrote.
 
     Returns
     -------
-    DPLassoClassifier
+    DPLassoClassifier or DPLogisticRegression
         Fitted, with the same weights. A seed is never stored: `random_state` is ``None``, and
         `privacy_` says whether there was one.
 
@@ -31,7 +42,11 @@ def load(path: str | os.PathLike[str]) -> DPLassoClassifier:
     """
     model = read_model(path)
     try:
-        estimator = DPLassoClassifier(**model.params)
+        kind = model.release.kind
+        if kind not in _ESTIMATORS:
+            raise ValueError(f"a {kind} is no complete fit")
+        estimator = _ESTIMATORS[kind](**model.params)
+        settings_of(estimator)
         set_fitted(estimator, model)
     except (TypeError, ValueError, OverflowError) as error:
         reason = str(error).rstrip(".")

@@ -46,6 +46,11 @@ class Schedule:
         """Standard deviation of every released weight by the noise alone."""
         return self.noise_scale * self.step_size * math.sqrt(sum(self._paths()))
 
+    @property
+    def reach(self) -> float:
+        """What a released weight comes to if every gradient of its column is 1."""
+        return self.step_size * sum(map(math.sqrt, self._paths()))
+
     def _paths(self) -> list[float]:
         """Return the squared weight of each step's noise in the average, over h^2."""
         count = self.n_steps - self.first_averaged + 1

@@ -21,6 +21,7 @@ from dplasso.privacy.parameters import (
     check_neighbors,
     check_positive,
 )
+from dplasso.privacy.randomness import check_random_state
 from dplasso.selection.registry import check_selector
 
 # Margins are sums of radius times entry: beyond this product they would not be finite.
@@ -105,7 +106,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         selector=params["selector"],
         drift_tol=tolerance_of(_checked_drift_tol(params["drift_tol"]), private=private),
         n_threads=_checked_threads(params["n_jobs"]),
-        random_state=params["random_state"],
+        random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
     )
@@ -175,13 +176,13 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     """
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({**params, "mechanism": "gaussian"})
-    n_iter, row_norm = params["n_iter"], params["row_norm"]
+    n_iter = params["n_iter"]
     return LogisticSettings(
         params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
         max_weights=_checked_max_weights(params["max_weights"]),
-        norm_bound=(None if _is_word(row_norm, "unit") else check_positive("row_norm", row_norm)),
+        norm_bound=_checked_row_norm(params["row_norm"]),
         residual_bound=checked_residual_bound(
             params["residual_bound"], private=not math.isinf(epsilon)
         ),
@@ -192,7 +193,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
         n_threads=_checked_threads(params["n_jobs"]),
-        random_state=params["random_state"],
+        random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
     )
@@ -230,6 +231,14 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
 
 def _is_word(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
+
+
+def _checked_row_norm(row_norm: Any) -> float | None:
+    if _is_word(row_norm, "unit"):
+        return None
+    if isinstance(row_norm, str):
+        raise ValueError(f"row_norm must be 'unit' or a number > 0, got {row_norm!r}")
+    return check_positive("row_norm", row_norm)
 
 
 def _checked_max_weights(max_weights: Any) -> int | str | None:

@@ -24,6 +24,7 @@ from dplasso.privacy.ledger import (
 )
 from dplasso.privacy.ledger.refusal import refuse_overspending, rounded_down
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from privacy.ledger.workers import charge, raw_charge
 
 
@@ -285,8 +286,16 @@ def test_the_refusal_of_an_empty_budget_says_so():
         refuse_overspending(budget, charge(0.1), "team.ledger")
 
 
-def test_the_refusal_of_noise_names_its_rho():
-    budget = with_charges([raw_charge(FIXED - UNITS // 100)], limit=LIMIT)
-    words = r"costs rho 0\.02 of zCDP, and rho 0\.01 is left, of epsilon 3 at delta 1e-05"
-    with pytest.raises(BudgetError, match=words):
-        refuse_overspending(budget, charge_of(noise()), "team.ledger")
+@pytest.mark.parametrize("fits", [1, 3])
+@pytest.mark.parametrize("spent", [0, FIXED // 2])
+def test_the_rest_of_a_budget_for_noisy_gradients(fits, spent):
+    def charge_of_noise(epsilon: float):
+        return charge_of(build_gaussian(epsilon=epsilon, delta=1e-6, n_iter=300))
+
+    budget = with_charges([raw_charge(spent)] if spent else [], limit=LIMIT)
+    left = largest_epsilon(budget, delta=1e-6, n_iter=300, fits=fits, mechanism="gaussian")
+    assert affords(budget, charge_of_noise(left), fits)
+    assert not affords(budget, charge_of_noise(left * 1.00001), fits)
+    if fits == 1:
+        with pytest.raises(BudgetError, match=f"at most epsilon {rounded_down(left)} is left"):
+            refuse_overspending(budget, charge_of_noise(2 * left), "team.ledger")

@@ -33,7 +33,9 @@ from typing import Any, Protocol
 
 from dplasso.errors import LedgerError
 from dplasso.privacy.accounting import renyi_orders
+from dplasso.privacy.gaussian import gaussian_epsilon
 from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.privacy.mechanisms.gaussian import RATIO_RHO, build_gaussian
 
 # Units to 1: of rho, and of delta.
 UNITS = 10**30
@@ -340,7 +342,14 @@ def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
     return allowed > 0 and budget.rho + count * charge.rho <= allowed
 
 
-def largest_epsilon(budget: Budget, *, delta: float, n_iter: int, fits: int = 1) -> float:
+def largest_epsilon(
+    budget: Budget,
+    *,
+    delta: float,
+    n_iter: int,
+    fits: int = 1,
+    mechanism: str = "exponential",
+) -> float:
     """Return the epsilon with which a number of equal fits uses up what is left.
 
     Parameters
@@ -353,6 +362,8 @@ def largest_epsilon(budget: Budget, *, delta: float, n_iter: int, fits: int = 1)
         Steps of each fit.
     fits : int, default=1
         How many.
+    mechanism : {"exponential", "gaussian"}, default="exponential"
+        How a step is private: vertices or noisy gradients.
 
     Returns
     -------
@@ -365,31 +376,37 @@ def largest_epsilon(budget: Budget, *, delta: float, n_iter: int, fits: int = 1)
     ValueError
         If `delta` is too small to cover the inexactness of `n_iter` draws.
     """
+    build: Any = build_gaussian if mechanism == "gaussian" else build_mechanism
+    settings = {"delta": delta, "n_iter": n_iter, "neighbors": budget.neighbors}
     # The draws' part of delta grows with eps0, so a first solution bounds it from above.
-    draws = 0.0
-    eps0 = epsilon = 0.0
+    draws = ratio = 0.0
+    rho = epsilon = 0.0
     for _ in range(2):
         needed = fits * math.ceil(Fraction(draws) * UNITS)
         part = (rho_limit(budget, needed, fits) - budget.rho) // fits
-        if part <= 0:
+        rho = float(Fraction(part, UNITS)) - RATIO_RHO * ratio
+        if part <= 0 or rho <= 0:
             return 0.0
-        rho = float(Fraction(part, UNITS))
-        eps0 = math.sqrt(8.0 * rho / n_iter)
-        epsilon = _epsilon_of(rho, delta)
+        epsilon = _epsilon_alone(rho, delta - draws, mechanism) + ratio
         if epsilon <= 0:
             return 0.0
-        draws = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter).sampling_delta
-    epsilon = _epsilon_of(n_iter * eps0**2 / 8.0, delta - draws)
+        built = build(epsilon=epsilon, **settings)
+        draws, ratio = built.sampling_delta, getattr(built, "ratio_error", 0.0)
+    epsilon = _epsilon_alone(rho, delta - draws, mechanism) + ratio
     step = 2.0**-44
     for _ in range(_STEPS_DOWN):
-        mechanism = build_mechanism(
-            epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=budget.neighbors
-        )
-        if affords(budget, charge_of(mechanism), fits):
+        if affords(budget, charge_of(build(epsilon=epsilon, **settings)), fits):
             return epsilon
         epsilon *= 1.0 - step
         step *= 4.0
     return 0.0
+
+
+def _epsilon_alone(rho: float, delta: float, mechanism: str) -> float:
+    """Return the epsilon of one fit that costs rho: exact for Gaussian noise alone."""
+    if mechanism == "gaussian":
+        return gaussian_epsilon(math.sqrt(2.0 * rho), delta)
+    return _epsilon_of(rho, delta)
 
 
 def _rest(delta: float, draw_delta: int) -> float:

@@ -4,7 +4,7 @@ from decimal import ROUND_DOWN, Context
 from typing import Any, NoReturn
 
 from dplasso.errors import BudgetError, LedgerError
-from dplasso.privacy.ledger.composition import UNITS, Budget, Charge, largest_epsilon, rho_limit
+from dplasso.privacy.ledger.composition import Budget, Charge, largest_epsilon
 
 _DIGITS = 6
 
@@ -32,15 +32,9 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     BudgetError
         Always.
     """
-    if charge.eps0 is None:
-        left = max(0, rho_limit(budget, charge.draw_delta, 1) - budget.rho)
-        raise BudgetError(
-            f"{_named(budget, path)} cannot pay for this fit: it asks for epsilon "
-            f"{charge.epsilon:g} (delta {charge.delta:g}), which costs rho "
-            f"{charge.rho / UNITS:.6g} of zCDP, and rho {rounded_down(left / UNITS)} is left, of "
-            f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all"
-        )
-    epsilon = largest_epsilon(budget, delta=charge.delta, n_iter=charge.n_iter)
+    epsilon = largest_epsilon(
+        budget, delta=charge.delta, n_iter=charge.n_iter, mechanism=charge.mechanism
+    )
     remains = "nothing is left"
     if epsilon > 0:
         remains = f"at most epsilon {rounded_down(epsilon)} is left"

@@ -28,8 +28,10 @@ from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbo
 _MU_MARGIN = 2.0**-40
 # The tail's charge grows with exp(epsilon): no fit spends more than this.
 LARGEST_EPSILON = 60.0
-# The count of the records, and the part of a row that a short list keeps.
-_SINGLE_DRAWS = 2
+# The count of the records.
+_SINGLE_DRAWS = 1
+# What an error of 1 in a log-ratio adds to rho, at every Renyi order from 1.01.
+RATIO_RHO = 200.0
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class GaussianSteps:
     @property
     def rho(self) -> float:
         """The zCDP of the whole fit, with room for `ratio_error` at every Renyi order from 1.01."""
-        return self.mu * self.mu / 2.0 + 200.0 * self.ratio_error
+        return self.mu * self.mu / 2.0 + RATIO_RHO * self.ratio_error
 
     def event(self) -> Any:
         """Return the whole fit as an event of ``dp-accounting``."""
@@ -130,7 +132,7 @@ def build_gaussian(
     epsilon: float,
     delta: float,
     n_iter: int,
-    n_coordinates: int,
+    n_coordinates: int = 2**24,
     neighbors: str = "add-remove",
     residual_bound: float = 0.5,
     rows_per_person: int = 1,
@@ -146,8 +148,9 @@ def build_gaussian(
         In (0, 1).
     n_iter : int
         Number of gradients T.
-    n_coordinates : int
-        Coordinates of a gradient: they say how many variates are drawn.
+    n_coordinates : int, default=2^24
+        Coordinates of a gradient, or a guess before there are data: they say how many variates are
+        drawn, which costs next to nothing.
     neighbors, residual_bound, rows_per_person
         As in `GaussianSteps`.
 
