@@ -6,14 +6,15 @@ The budget is divided by shares of ``mu^2``, which add up exactly (DESIGN.md, se
 import math
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
+from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent
+from dplasso.gradient_descent.state import GradientState
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors, select_columns
@@ -120,87 +121,6 @@ def plan_stages(n_steps: int | None, max_weights: int | None, n_features: int) -
     )
 
 
-@dataclass(frozen=True)
-class GradientState:
-    """A fit between two gradients: functions of the noisy gradients so far, so released with them.
-
-    Attributes
-    ----------
-    done : int
-        Gradients so far.
-    n_features : int
-        D.
-    weights, velocity, averaged : ndarray of float64
-        Of the run that is under way.
-    columns : ndarray of int64
-        Columns of a later run; empty in the first.
-    numbers : ndarray of float64, shape (2,)
-        The count, and the standard error of the starting weights.
-    """
-
-    kind: ClassVar[str] = "gradient state"
-
-    done: int
-    n_features: int
-    weights: NDArray[np.float64]
-    velocity: NDArray[np.float64]
-    averaged: NDArray[np.float64]
-    columns: NDArray[np.int64]
-    numbers: NDArray[np.float64]
-
-    def __post_init__(self) -> None:
-        check_ascending(self.columns, self.n_features)
-        sizes = (self.weights.shape, self.velocity.shape, self.averaged.shape)
-        if len(set(sizes)) > 1 or self.numbers.shape != (2,) or self.done < 0:
-            raise ValueError("the arrays of its state do not fit together")
-        if not all(np.isfinite(array).all() for array in self.arrays().values()):
-            raise ValueError("a number of its state is not finite")
-
-    def __len__(self) -> int:
-        return self.done
-
-    def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
-        """Raise: a fit that is not complete has no model."""
-        raise ValueError("a fit that is not complete has no model")
-
-    def agrees_with(self, other: Any) -> bool:
-        """Return whether two runs can be one: the same state where they are as far."""
-        if not isinstance(other, GradientState) or self.done != other.done:
-            return True
-        return same_arrays(self.arrays(), other.arrays())
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a file has to hold of it."""
-        return {
-            "weights": self.weights,
-            "velocity": self.velocity,
-            "averaged": self.averaged,
-            "columns": self.columns,
-            "numbers": np.concatenate([[float(self.done)], self.numbers]),
-        }
-
-
-def gradient_state_from(arrays: dict[str, NDArray[Any]], n_features: int) -> GradientState:
-    """Rebuild a state from what a file holds."""
-    numbers = arrays["numbers"].astype(np.float64)
-    return GradientState(
-        done=int(numbers[0]),
-        n_features=n_features,
-        weights=arrays["weights"].astype(np.float64),
-        velocity=arrays["velocity"].astype(np.float64),
-        averaged=arrays["averaged"].astype(np.float64),
-        columns=arrays["columns"].astype(np.int64),
-        numbers=numbers[1:],
-    )
-
-
-def empty_state(n_features: int) -> GradientState:
-    """Return the state of a fit before its first gradient."""
-    nothing = np.zeros(0)
-    no_columns = np.zeros(0, dtype=np.int64)
-    return GradientState(0, n_features, nothing, nothing, nothing, no_columns, np.zeros(2))
-
-
 def noisy_count(count: int, sensitivity: int, mu: float, stream: RandomStream) -> float:
     """Count records privately.
 
@@ -226,7 +146,7 @@ def noisy_count(count: int, sensitivity: int, mu: float, stream: RandomStream) -
     scale, bits = sensitivity / mu * 2.0**32, 32
     while scale > LARGEST_SCALE:
         scale, bits = scale / 2.0, bits - 1
-    # Beyond 2^32 nobody makes up a unit, and a count that were rounded could still move by one.
+    # Where a record makes up less than a unit, rounding could move the count by a whole one.
     value = np.array([count << bits if bits >= 0 else 0], dtype=np.int64)
     noisy(noise_table(scale), word_buffers(stream, 1)[0], value)
     return max(1.0, float(value[0]) / 2.0**bits)
@@ -346,11 +266,11 @@ class GradientRun:
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
         plan, stage, threads = self._plan, self._plan.stages[self._stage], self._threads
-        data, numbering = self._whole, self._numbering
+        data = self._whole
         if self._kept.size:
-            internal, numbering = numbering.internal, AS_GIVEN
-            chosen = internal[self._kept] if internal.size else self._kept
-            rows, columns = select_columns(self._columns, chosen, self._labels.size, threads.count)
+            internal = self._numbering.internal
+            kept = internal[self._kept] if internal.size else self._kept
+            rows, columns = select_columns(self._columns, kept, self._labels.size, threads.count)
             constant = CONSTANT if plan.fit_intercept else 0.0
             factor = row_factors(rows, constant, plan.norm_bound, threads)
             data = UnitRows(rows, columns, factor, self._kept.size, data.constant)
@@ -370,7 +290,7 @@ class GradientRun:
             self._stream,
             threads=threads,
             start=start,
-            numbering=numbering,
+            numbering=AS_GIVEN if self._kept.size else self._numbering,
         )
 
     def _begin_next(self) -> None:
@@ -394,22 +314,17 @@ class GradientRun:
             If the state is not one of this plan: going on would take more than was paid for.
         """
         self.skipped, self._kept, self._numbers = state.done, state.columns, state.numbers.copy()
-        self._stage = min(
-            int(np.searchsorted(self._plan.ends, state.done)), len(self._plan.stages) - 1
-        )
+        self._stage = int(np.searchsorted(self._plan.ends, state.done))
+        size = self._plan.stages[self._stage].n_columns
+        expected = (size if self._stage else 0, size + int(self._whole.constant != 0.0))
+        if (self._kept.size, state.weights.size) != expected:
+            raise ValueError(f"a state after {state.done} gradients is not one of this fit")
         self._solver = self._run(None)
-        n_kept = self._plan.stages[self._stage].n_columns if self._stage else 0
-        if self._kept.size != n_kept or self._solver.weights.shape != state.weights.shape:
-            raise ValueError(
-                f"a state after {state.done} gradients with {self._kept.size} columns of "
-                f"{state.weights.size} weights is not one of this fit"
-            )
         self._solver.weights[:] = state.weights
         self._solver.velocity[:] = state.velocity
         self._solver.averaged[:] = state.averaged
 
     def _final(self) -> NoisyWeights:
-        """Return the model."""
         whole, solver = self._whole, self._solver
         averaged, columns = solver.average(), self._kept
         n_columns = columns.size or whole.n_columns

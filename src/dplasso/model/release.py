@@ -10,11 +10,7 @@ from dplasso.files.archive import array_of
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from
-from dplasso.gradient_descent.run import (
-    GradientState,
-    empty_state,
-    gradient_state_from,
-)
+from dplasso.gradient_descent.state import GradientState, empty_state, gradient_state_from
 
 
 class Release(Protocol):

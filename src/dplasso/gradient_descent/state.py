@@ -1,0 +1,90 @@
+"""What a fit by noisy gradient descent has released when it is interrupted: for checkpoints."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.gradient_descent.release import check_ascending, same_arrays
+
+
+@dataclass(frozen=True)
+class GradientState:
+    """A fit between two gradients: functions of the noisy gradients so far, so released with them.
+
+    Attributes
+    ----------
+    done : int
+        Gradients so far.
+    n_features : int
+        D.
+    weights, velocity, averaged : ndarray of float64
+        Of the run that is under way.
+    columns : ndarray of int64
+        Columns of a later run; empty in the first.
+    numbers : ndarray of float64, shape (2,)
+        The count, and the standard error of the starting weights.
+    """
+
+    kind: ClassVar[str] = "gradient state"
+
+    done: int
+    n_features: int
+    weights: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    averaged: NDArray[np.float64]
+    columns: NDArray[np.int64]
+    numbers: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        check_ascending(self.columns, self.n_features)
+        sizes = (self.weights.shape, self.velocity.shape, self.averaged.shape)
+        if len(set(sizes)) > 1 or self.numbers.shape != (2,) or self.done < 0:
+            raise ValueError("the arrays of its state do not fit together")
+        if not all(np.isfinite(array).all() for array in self.arrays().values()):
+            raise ValueError("a number of its state is not finite")
+
+    def __len__(self) -> int:
+        return self.done
+
+    def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
+        """Raise: a fit that is not complete has no model."""
+        raise ValueError("a fit that is not complete has no model")
+
+    def agrees_with(self, other: Any) -> bool:
+        """Return whether two runs can be one: the same state where they are as far."""
+        if not isinstance(other, GradientState) or self.done != other.done:
+            return True
+        return same_arrays(self.arrays(), other.arrays())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what a file has to hold of it."""
+        return {
+            "weights": self.weights,
+            "velocity": self.velocity,
+            "averaged": self.averaged,
+            "columns": self.columns,
+            "numbers": np.concatenate([[float(self.done)], self.numbers]),
+        }
+
+
+def gradient_state_from(arrays: dict[str, NDArray[Any]], n_features: int) -> GradientState:
+    """Rebuild a state from what a file holds."""
+    numbers = arrays["numbers"].astype(np.float64)
+    return GradientState(
+        done=int(numbers[0]),
+        n_features=n_features,
+        weights=arrays["weights"].astype(np.float64),
+        velocity=arrays["velocity"].astype(np.float64),
+        averaged=arrays["averaged"].astype(np.float64),
+        columns=arrays["columns"].astype(np.int64),
+        numbers=numbers[1:],
+    )
+
+
+def empty_state(n_features: int) -> GradientState:
+    """Return the state of a fit before its first gradient."""
+    nothing = np.zeros(0)
+    no_columns = np.zeros(0, dtype=np.int64)
+    return GradientState(0, n_features, nothing, nothing, nothing, no_columns, np.zeros(2))
