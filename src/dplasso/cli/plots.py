@@ -61,7 +61,7 @@ def _draw_areas(axes: "Axes", areas: Sequence[tuple[str, float]]) -> None:
     places = np.arange(len(areas))
     values = np.array([area for _, area in areas])
     axes.bar(places, values - GUESSING, bottom=GUESSING, width=0.6, color=COLORS[: len(areas)])
-    for place, value in zip(places, values, strict=True):
+    for place, value in enumerate(values.tolist()):
         axes.text(place, value + 0.004, f"{value:.3f}", ha="center", va="bottom", fontsize=12)
     axes.set_xticks(places, [name for name, _ in areas], fontsize=10)
     axes.set_ylim(min(GUESSING, float(values.min())), 1.0)
