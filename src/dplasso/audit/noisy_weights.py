@@ -79,14 +79,12 @@ def audit_weights(
     -------
     Outcome
     """
-    weights = []
-    for data in canary_pair(claim):
-        of_canary = np.empty(runs)
+    weights = np.empty((2, runs))
+    for place, data in enumerate(canary_pair(claim)):
         for run in range(runs):
-            of_canary[run] = fit(data)[CANARY]
+            weights[place, run] = fit(data)[CANARY]
             if progress is not None:
-                progress(run + 1 + len(weights) * runs, 2 * runs)
-        weights.append(of_canary)
+                progress(place * runs + run + 1, 2 * runs)
     name = "canary: noisy gradients"
-    finding, roc = compare(claim, [tuple(weights)], ("weight",), false_alarm, runs // 2, name)
+    finding, roc = compare(claim, [(weights[0], weights[1])], ("weight",), false_alarm, runs // 2, name)
     return Outcome(make_report(claim, [finding]), roc, finding)
