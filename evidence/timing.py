@@ -14,6 +14,7 @@ import numpy as np
 from dplasso import DPLassoClassifier
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.training.train import Hooks
 
 Result = TypeVar("Result")
 # A loop that is stopped has been timed on at least this many steps after its first.
@@ -84,7 +85,9 @@ def time_fit(
 ) -> tuple[LoopTime, DPLassoClassifier | None]:
     """Time a fit of `DPLassoClassifier`, set-up and steps apart."""
     model = DPLassoClassifier(**parameters)
-    return time_steps(model.n_iter, limit, lambda clock: fit_estimator(model, X, y, progress=clock))
+    return time_steps(
+        model.n_iter, limit, lambda clock: fit_estimator(model, X, y, Hooks(progress=clock))
+    )
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -25,15 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from dplasso.data.store import Store
-from dplasso.estimators import lasso as fit_module
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.frank_wolfe import problem as problem_module
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.solve import solve
+from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.matrix import design as design_module
+from dplasso.matrix.design import Design
 from dplasso.privacy.randomness import RandomStream, random_stream
+from dplasso.runtime.threads import Threads
 from dplasso.selection.replay import replay_state
+from dplasso.training import lasso as lasso_module
+from dplasso.training import train as train_module
+from dplasso.training.train import Hooks
 from neighbours import N_COLUMNS, Pair, in_form
 
 # One record's largest share of a gradient, in fixed-point units.
@@ -48,12 +51,18 @@ LAYOUTS = {
     "popular columns first": (True, True),
 }
 
-# The functions that a fit calls are globals of `fit_module`. Calls whose public arguments are
-# recorded, and calls whose results are.
-_WATCHED_ARGUMENTS = ("build_problem", "make_selector", "solve", "make_statement")
-_WATCHED_RESULTS = ("build_mechanism",)
-# Arguments of theirs that are the private data themselves.
-_PRIVATE = ("labels",)
+# The functions that a fit calls are globals of the modules that make up the one path. Calls whose
+# public arguments are recorded, and calls whose results are.
+_WATCHED_ARGUMENTS = (
+    (lasso_module, "lay_out"),
+    (lasso_module, "adopt"),
+    (lasso_module, "build_problem"),
+    (lasso_module, "make_selector"),
+    (lasso_module, "FrankWolfe"),
+    (train_module, "make_statement"),
+    (train_module, "run_in_chunks"),
+)
+_WATCHED_RESULTS = ((lasso_module, "build_mechanism"),)
 
 
 @dataclass(frozen=True)
@@ -83,12 +92,17 @@ class Recording:
 def describe(value: Any) -> Any:
     """Return the public side of a value passed inside a fit: kinds and numbers, no entries."""
     if isinstance(value, Problem):
+        return "problem", describe(value.design), value.loss, tuple(value[3:])
+    if isinstance(value, Design):
         data = [part for side in (value.rows, value.columns) for part in side[:3]]
-        public = [value.n_columns, value.intercept, value.bound, value.radius]
-        public += [value.unit, value.margin_unit, value.n_steps]
-        return "problem", tuple(public), tuple(str(part.dtype) for part in data)
+        public = value.n_columns, value.intercept, value.bound, value.checked
+        return "design", public, tuple(str(part.dtype) for part in data)
     if isinstance(value, RandomStream):
         return "stream"
+    if isinstance(value, Threads):
+        return "threads", value.count
+    if isinstance(value, FrankWolfe):
+        return "solver", value.n_steps
     if isinstance(value, np.ndarray):
         return "array", str(value.dtype), value.shape
     if hasattr(value, "indptr"):
@@ -101,19 +115,22 @@ def describe(value: Any) -> Any:
 
 
 def _describe_matrix(X: Any) -> Any:
-    if isinstance(X, Store):
-        # Where it lies on the disk is no secret, but another one for each neighbour.
-        return "store", str(X.X.dtype), str(X.rows.indices.dtype), X.shape[1]
     if isinstance(X, np.ndarray):
         return "dense", str(X.dtype), X.shape[1]
     return describe(X)
 
 
 def _describe_call(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    if name == "lay_out":
+        # X itself, whose number of rows is private.
+        arguments = (_describe_matrix(arguments[0]), *arguments[1:])
     if name == "build_problem":
-        # X itself, whose number of rows is private, and the labels.
-        arguments = (_describe_matrix(arguments[0]), str(arguments[1].dtype), *arguments[2:])
-    named = {key: describe(options[key]) for key in sorted(options) if key not in _PRIVATE}
+        # The labels.
+        arguments = (arguments[0], str(arguments[1].dtype), *arguments[2:])
+    if name == "adopt":
+        # Both orientations of a store, and its numbering.
+        arguments = tuple(tuple(str(part.dtype) for part in side[:2]) for side in arguments)
+    named = {key: describe(options[key]) for key in sorted(options)}
     return name, tuple(describe(value) for value in arguments), named
 
 
@@ -131,8 +148,8 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
             entropy.append(size)
         return system_entropy(size)
 
-    def watched(name: str) -> Any:
-        function = getattr(fit_module, name)
+    def watched(module: Any, name: str) -> Any:
+        function = getattr(module, name)
 
         def call(*arguments: Any, **options: Any) -> Any:
             calls.append(_describe_call(name, arguments, options))
@@ -140,8 +157,8 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
 
         return call
 
-    def watched_result(name: str) -> Any:
-        function = getattr(fit_module, name)
+    def watched_result(module: Any, name: str) -> Any:
+        function = getattr(module, name)
 
         def call(*arguments: Any, **options: Any) -> Any:
             result = function(*arguments, **options)
@@ -157,13 +174,14 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
         stack.enter_context(redirect_stderr(printed))
         warned = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        for name in _WATCHED_ARGUMENTS:
-            stack.enter_context(patch.object(fit_module, name, watched(name)))
-        for name in _WATCHED_RESULTS:
-            stack.enter_context(patch.object(fit_module, name, watched_result(name)))
+        for module, name in _WATCHED_ARGUMENTS:
+            stack.enter_context(patch.object(module, name, watched(module, name)))
+        for module, name in _WATCHED_RESULTS:
+            stack.enter_context(patch.object(module, name, watched_result(module, name)))
         stack.enter_context(patch.object(os, "urandom", counted))
         try:
-            fit_estimator(fitted, *data, progress=lambda _, total: totals.add(total), replay=taken)
+            hooks = Hooks(progress=lambda _, total: totals.add(total), replay=taken)
+            fit_estimator(fitted, *data, hooks)
             statement = fitted.privacy_
             texts = repr(fitted), str(statement), statement.to_json()
             predicted = fitted.predict_proba(_public_rows()).tobytes()
@@ -227,7 +245,7 @@ def record_gradients(state: Any) -> NDArray[np.float64]:
 def column_gradients(problem: Problem, state: Any) -> NDArray[np.int64]:
     """Return what the mechanism is shown, alpha, in the columns' public order."""
     alpha: NDArray[np.int64] = state.alpha
-    internal = problem.numbering.internal
+    internal = problem.design.numbering.internal
     return alpha[internal] if internal.size else alpha
 
 
@@ -236,22 +254,22 @@ def layout(name: str) -> Iterator[None]:
     """Make every fit inside the block lay out its rows in one of the `LAYOUTS`."""
     by_columns, renumbered = LAYOUTS[name]
     with (
-        patch.object(problem_module, "worth_transposing", lambda *_: by_columns),
-        patch.object(problem_module, "worth_renumbering", lambda *_: renumbered),
+        patch.object(design_module, "worth_transposing", lambda *_: by_columns),
+        patch.object(design_module, "worth_renumbering", lambda *_: renumbered),
     ):
         yield
 
 
 def training_run(model: Any, data: tuple[Any, Any], taken: Transcript) -> tuple[Problem, Any]:
-    """Return the problem and the options with which a fit calls the solver."""
+    """Return the problem and the options with which a fit makes its solver."""
     seen: dict[str, Any] = {}
 
-    def keep(problem: Problem, *rest: Any, **options: Any) -> Any:
-        seen.update(problem=problem, options=options)
-        return solve(problem, *rest, **options)
+    def keep(problem: Problem, *rest: Any, threads: Threads, **options: Any) -> Any:
+        seen.update(problem=problem, options=options | {"n_threads": threads.count})
+        return FrankWolfe(problem, *rest, threads=threads, **options)
 
-    with patch.object(fit_module, "solve", keep):
-        fit_estimator(clone(model), *data, replay=taken)
+    with patch.object(lasso_module, "FrankWolfe", keep):
+        fit_estimator(clone(model), *data, Hooks(replay=taken))
     return seen["problem"], seen["options"]
 
 
@@ -264,7 +282,6 @@ def inputs(
     solver works inside.
     """
     problem, options = training_run(model, data, taken)
-    options = {**options, "progress": None}
     states = []
     for steps in range(len(taken) + 1):
         selector = replay_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())

@@ -39,9 +39,9 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
-from dplasso.frank_wolfe import solve as driver
 from dplasso.privacy.ledger import charging, create_ledger, read_budgets, store
 from dplasso.privacy.ledger.opening import transaction
+from dplasso.runtime import chunks
 
 # Where a process dies while it writes: the call, and whether before or after it is done.
 MOMENTS = tuple(
@@ -288,7 +288,7 @@ def differences(
         charge = read_checkpoint(folder / "checkpoint").charge
         with transaction(folder / "ledger") as db:
             paid = db.execute("SELECT token, release FROM entry").fetchall()
-        if charge is None or paid != [(charge.token, digest_of(final))]:
+        if charge is None or paid != [(charge.token, digest_of(model.model_.release))]:
             yield "the entry has not paid for this model"
     # A save that was killed leaves its temporary file; checkpoints reuse one name, now gone.
     if any(not name.startswith(".dplasso-") for name in left):
@@ -301,7 +301,7 @@ def crash(kills: int, seed: int, fit: str | None = None) -> Outcome:
     outcome = Outcome(seed)
     rng = np.random.default_rng(seed)
     data = example(seed)
-    driver._CHUNK_SECONDS = 0.0  # a step a chunk: a checkpoint after each
+    chunks._CHUNK_SECONDS = 0.0  # a step a chunk: a checkpoint after each
     # A kill loses nothing that was written, synced or not: memory is as good as a disk, and fast.
     shared = Path("/dev/shm")
     home = Path(tempfile.mkdtemp(dir=shared if os.access(shared, os.W_OK) else None))

@@ -16,7 +16,7 @@ import random
 import shutil
 from collections.abc import Callable
 from contextlib import chdir
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from dplasso.checkpoint.format import read_checkpoint, write_checkpoint
 from dplasso.data.npz import read_npz, write_npz
 from dplasso.data.svmlight.reader import read_svmlight
 from dplasso.errors import CheckpointError, DataError, ModelFileError
-from dplasso.model import read_parts, write_parts
+from dplasso.model import read_model, write_model
 from evidence.assurance import fuzz_mutations as corrupt
 from evidence.assurance.fuzz_tables import (
     Misread,
@@ -293,7 +293,7 @@ def _model_seeds() -> list[bytes]:
 @cache
 def _checkpoint_seeds() -> list[bytes]:
     from dplasso.checkpoint.format import Checkpoint
-    from dplasso.checkpoint.session import _stored_params
+    from dplasso.checkpoint.session import _stored
     from dplasso.frank_wolfe.transcript import Transcript
 
     seeds = []
@@ -301,7 +301,12 @@ def _checkpoint_seeds() -> list[bytes]:
         taken = model.transcript_
         part = Transcript(taken.vertex[:steps], taken.sign[:steps])
         checkpoint = Checkpoint(
-            _stored_params(model), part, model.privacy_, model.classes_, 5, None, finished
+            _stored(model.get_params()),
+            replace(model.model_.release, transcript=part),
+            model.privacy_,
+            model.classes_,
+            5,
+            finished=finished,
         )
         seeds.append(_written(lambda path, held=checkpoint: write_checkpoint(held, path)))
     return seeds
@@ -319,7 +324,7 @@ def _check_archive(
         parts = read(path)
     except error_class as error:
         return refused(error, path)
-    taken = parts.transcript
+    taken = parts.release.transcript
     last = parts.n_features + int(bool(parts.params.get("fit_intercept")))
     if len(taken) and not (taken.vertex.min() >= 0 and taken.vertex.max() < last):
         raise Misread("a vertex is out of range")
@@ -335,7 +340,7 @@ def _check_model(data: bytes, folder: Path) -> str:
     from dplasso import load
 
     path = folder / "model.npz"
-    outcome = _check_archive(data, path, read_parts, write_parts, ModelFileError)
+    outcome = _check_archive(data, path, read_model, write_model, ModelFileError)
     if outcome == "accepted":
         try:
             model = load(path)

@@ -16,12 +16,13 @@ from numba import njit
 
 from dplasso import DPLassoClassifier
 from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
-from dplasso.frank_wolfe.problem import Problem, build_problem, relabel
+from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
+from dplasso.matrix.design import relabel
 from dplasso.matrix.numbering import AS_GIVEN, by_frequency
-from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.registry import SelectionRule, make_selector
+from dplasso.training.lasso import lasso_mechanism, lasso_problem, lasso_selector
+from dplasso.training.settings import lasso_settings
 from evidence.datasets import Spec, describe, load_spec, sizes
 from evidence.items import Settings, Table
 from evidence.report import bars, seconds_text
@@ -48,33 +49,30 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Time the bare accesses and the loops of one run, in turns, in both numberings."""
     data = load_spec(spec, settings.data, settings.n_jobs)
     labels = (np.asarray(data.y) > 0).astype(np.int8)
-    options = {"epsilon": config.epsilon, "delta": config.delta, "n_iter": config.n_iter}
-    exponent = build_mechanism(**options).exponent_scale
-    transcript = (
-        DPLassoClassifier(**options, l1_radius=config.radius, fit_intercept=False, random_state=0)
-        .fit(data.X, data.y)
-        .transcript_
+    model = DPLassoClassifier(
+        epsilon=config.epsilon,
+        delta=config.delta,
+        n_iter=config.n_iter,
+        l1_radius=config.radius,
+        fit_intercept=False,
+        n_jobs=settings.n_jobs,
+        random_state=0,
+    ).fit(data.X, data.y)
+    transcript = model.transcript_
+    chosen = lasso_settings(model.get_params())
+    given = lasso_problem(chosen, data.X, labels)
+    # However the rows were laid out for the fit, here each problem has its own numbering.
+    rows = given.design.rows._replace(indices=data.X.indices)
+    design = given.design._replace(rows=rows, numbering=AS_GIVEN)
+    numbering = by_frequency(np.diff(design.columns.indptr), False)
+    renumbered = design._replace(
+        rows=relabel(rows, numbering, settings.n_jobs), numbering=numbering
     )
-    given = build_problem(
-        data.X,
-        labels,
-        bound=1.0,
-        radius=config.radius,
-        n_steps=config.n_iter,
-        intercept=False,
-        by_columns=True,
-        n_threads=settings.n_jobs,
-    )._replace(numbering=AS_GIVEN)
-    if given.rows.indices is not data.X.indices:
-        given = given._replace(rows=given.rows._replace(indices=data.X.indices))
-    numbering = by_frequency(np.diff(given.columns.indptr), False)
-    by_rank = given._replace(
-        rows=relabel(given.rows, numbering, settings.n_jobs), numbering=numbering
-    )
+    given, by_rank = given._replace(design=design), given._replace(design=renumbered)
 
     def bare(problem: Problem) -> float:
-        rows, columns = problem.rows, problem.columns
-        alpha = np.zeros(problem.n_columns, dtype=np.int64)
+        rows, columns = problem.design.rows, problem.design.columns
+        alpha = np.zeros(problem.design.n_columns, dtype=np.int64)
         return seconds(
             lambda: touch_only(
                 rows.indptr, rows.indices, columns.indptr, columns.indices, transcript.vertex, alpha
@@ -82,15 +80,14 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
         )
 
     def loop(problem: Problem, drift_tol: float | None) -> float:
-        rule = SelectionRule("exponential", exponent / problem.unit, 0.0)
-        selector = make_selector("bucket", problem.n_columns, rule, problem.numbering)
+        selector = lasso_selector(chosen, lasso_mechanism(chosen), problem)
         marks: list[float] = []
         solve(
             problem,
             selector,
             random_stream(0),
             drift_tol=drift_tol,
-            given=transcript,
+            prefix=transcript,
             progress=lambda *_: marks.append(time.perf_counter()),
             entries_large=np.inf,
         )
@@ -98,12 +95,12 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
         return marks[-1] - marks[0]
 
     touched = touch_only(
-        given.rows.indptr,
-        given.rows.indices,
-        given.columns.indptr,
-        given.columns.indices,
+        design.rows.indptr,
+        design.rows.indices,
+        design.columns.indptr,
+        design.columns.indices,
         transcript.vertex,
-        np.zeros(given.n_columns, dtype=np.int64),
+        np.zeros(design.n_columns, dtype=np.int64),
     )
     runs: dict[str, Callable[[], float]] = {}
     for layout, problem in (("as given", given), ("by frequency", by_rank)):

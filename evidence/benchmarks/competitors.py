@@ -16,7 +16,7 @@ from sklearn.utils.fixes import parse_version
 
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.transpose import transpose
-from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.privacy.mechanisms.signed_exponential import calibrated
 from evidence.datasets import UnavailableError
 from evidence.items import Settings
 from evidence.machine import installed
@@ -84,8 +84,13 @@ def frank_wolfe(
     format) and an argmax over D noisy scores.
     """
     n_columns = X.shape[1]
-    scale = build_mechanism(
-        epsilon=training.epsilon, delta=training.delta, n_iter=training.n_iter
+    scale = calibrated(
+        epsilon=training.epsilon,
+        delta=training.delta,
+        n_iter=training.n_iter,
+        neighbors="add-remove",
+        feature_bound=1.0,
+        residual_bound=1.0,
     ).exponent_scale
     rng = np.random.default_rng(0)
     kind = X.dtype.type

@@ -61,6 +61,7 @@ def train(given: Given, tell: Tell) -> None:
     from dplasso import DPLassoClassifier
     from dplasso.data.store import open_store
     from dplasso.estimators.fitting import fit_estimator
+    from dplasso.training.train import Hooks
 
     options = common_options(given) | {"epsilon": given["epsilon"]}
     load_kernels(options)
@@ -75,7 +76,7 @@ def train(given: Given, tell: Tell) -> None:
     store = open_store(given["store"])
     tell("opened")
     model = DPLassoClassifier(n_iter=given["iterations"], **options)
-    fit_estimator(model, store, progress=progress)
+    fit_estimator(model, store, hooks=Hooks(progress=progress))
     tell("done", nonzero=int(model.coef_.nnz), private=bool(model.privacy_.is_private))
 
 
@@ -84,6 +85,7 @@ def loops(given: Given, tell: Tell) -> None:
     from dplasso import DPLassoClassifier
     from dplasso.data.store import open_store
     from dplasso.estimators.fitting import fit_estimator
+    from dplasso.training.train import Hooks
 
     options = common_options(given)
     standard = {"epsilon": 1.0, "solver": "standard", "selector": "noisy-max"}
@@ -94,7 +96,9 @@ def loops(given: Given, tell: Tell) -> None:
     for epsilon in (1.0, 0.1, 1.0, 0.1, 1.0, 0.1):
         told: list[float] = []
         model = DPLassoClassifier(n_iter=given["iterations"], epsilon=epsilon, **options)
-        fit_estimator(model, store, progress=lambda _done, _total, t=told: t.append(now()))
+        fit_estimator(
+            model, store, hooks=Hooks(progress=lambda _done, _total, t=told: t.append(now()))
+        )
         seconds = (told[-1] - told[0]) * given["iterations"] / (given["iterations"] - 1)
         tell("loop", epsilon=epsilon, seconds=seconds)
     steps: list[tuple[int, float]] = []
@@ -106,7 +110,7 @@ def loops(given: Given, tell: Tell) -> None:
 
     model = DPLassoClassifier(n_iter=given["iterations"], **options | standard)
     with contextlib.suppress(KeyboardInterrupt):
-        fit_estimator(model, store, progress=stop)
+        fit_estimator(model, store, hooks=Hooks(progress=stop))
     (first, began), (last, ended) = steps[0], steps[-1]
     tell("standard", seconds_per_step=(ended - began) / (last - first), steps=last - first)
     tell("done")

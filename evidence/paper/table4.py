@@ -85,6 +85,7 @@ class _Fit:
     ) -> tuple[float, float, float]:
         from dplasso import DPLassoClassifier
         from dplasso.estimators.fitting import fit_estimator
+        from dplasso.training.train import Hooks
 
         chosen: dict[str, Any] = self.recommended or {
             "epsilon": EPSILON,
@@ -101,7 +102,8 @@ class _Fit:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PrivacyLeakWarning)
             model = DPLassoClassifier(delta=DELTA, **common, **chosen)
-            fit_estimator(model, X, y, progress=lambda done, total: advance(done / total))
+            hooks = Hooks(progress=lambda done, total: advance(done / total))
+            fit_estimator(model, X, y, hooks)
         intercept = float(np.ravel(model.intercept_)[0])
         return scores(model.coef_.toarray().ravel(), intercept, X_test, y_test)
 
@@ -111,35 +113,27 @@ class _Fit:
         """Run what no estimator offers: the solver with a selection rule of its own."""
         from dplasso.frank_wolfe.problem import build_problem
         from dplasso.frank_wolfe.solve import solve
-        from dplasso.frank_wolfe.transcript import coefficients_of
-        from dplasso.privacy.mechanisms import build_mechanism
+        from dplasso.matrix.design import lay_out
+        from dplasso.privacy.mechanisms import SelectionRule
         from dplasso.privacy.randomness import random_stream
-        from dplasso.selection.registry import SelectionRule, make_selector
+        from dplasso.selection.registry import make_selector
         from dplasso.selection.uniform import uniform_state
 
-        problem = build_problem(
+        design = lay_out(
             X,
-            y.astype(np.int8),
             bound=1.0,
-            radius=RADIUS,
-            n_steps=self.n_iter,
             intercept=False,
             by_columns=True,
+            n_steps=self.n_iter,
             n_threads=self.n_jobs,
         )
+        problem = build_problem(design, y.astype(np.int8), radius=RADIUS, n_steps=self.n_iter)
         if self.variant == "uniform":
-            selector: Any = uniform_state(problem.numbering)
+            selector: Any = uniform_state(design.numbering)
         else:
-            scale = build_mechanism(
-                epsilon=EPSILON,
-                delta=DELTA,
-                n_iter=self.n_iter,
-                mechanism="paper",
-                l1_radius=RADIUS,
-                n_samples=X.shape[0],
-            ).exponent_scale
+            scale = _published_scale(X.shape[0], self.n_iter)
             rule = SelectionRule("exponential", scale / problem.unit, 0.0)
-            selector = make_selector("bucket", X.shape[1], rule, problem.numbering)
+            selector = make_selector("bucket", X.shape[1], rule, design.numbering)
         solution = solve(
             problem,
             selector,
@@ -148,7 +142,7 @@ class _Fit:
             n_threads=self.n_jobs,
             progress=lambda done, total: advance(done / total),
         )
-        coefficients, _ = coefficients_of(solution.transcript, X.shape[1], RADIUS, 1.0)
+        coefficients, _ = solution.release().coefficients()
         return scores(coefficients.toarray().ravel(), 0.0, X_test, y_test)
 
 
@@ -202,17 +196,15 @@ def signed_epsilon(n_rows: int, n_iter: int) -> float:
     At `DELTA`, for data sets that differ by one record added or removed. The scale is proportional
     to N, which is taken as public.
     """
-    from dplasso.privacy.mechanisms import account, build_mechanism
+    from dplasso.privacy.accounting import epsilon_spent
 
-    scale = build_mechanism(
-        epsilon=EPSILON,
-        delta=DELTA,
-        n_iter=n_iter,
-        mechanism="paper",
-        l1_radius=RADIUS,
-        n_samples=n_rows,
-    ).exponent_scale
-    return account("exponential", 2.0 * scale, n_iter, DELTA)
+    return epsilon_spent(2.0 * _published_scale(n_rows, n_iter), n_iter, DELTA)
+
+
+def _published_scale(n_rows: int, n_iter: int) -> float:
+    from dplasso.privacy.mechanisms.paper import paper_scales
+
+    return paper_scales(EPSILON, DELTA, n_iter, RADIUS, n_rows)[0]
 
 
 def present(settings: Settings, results: list[dict[str, Any]]) -> Item:

@@ -90,6 +90,7 @@ def spread_steps(n_steps: int, count: int) -> NDArray[np.int64]:
 def _run(method: str, n_iter: int, n_jobs: int, X: Any, y: Any, advance: Advance) -> dict[str, Any]:
     from dplasso import DPLassoClassifier
     from dplasso.estimators.fitting import fit_estimator
+    from dplasso.training.train import Hooks
 
     model = DPLassoClassifier(
         math.inf,
@@ -100,7 +101,7 @@ def _run(method: str, n_iter: int, n_jobs: int, X: Any, y: Any, advance: Advance
         n_jobs=n_jobs,
         **METHODS[method],
     )
-    fit_estimator(model, X, y, progress=lambda done, total: advance(0.9 * done / total))
+    fit_estimator(model, X, y, Hooks(progress=lambda done, total: advance(0.9 * done / total)))
     marks = spread_steps(n_iter, min(n_iter, MARKS))
     kept = np.union1d(spread_steps(n_iter, min(n_iter, _POINTS)), marks)
     transcript = model.transcript_

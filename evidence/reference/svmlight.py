@@ -14,7 +14,7 @@ class BadLineError(Exception):
 def svmlight_records(text, *, zero_based=False, n_features=None, label_map=None):
     """Return [(label, [(column, value), ...]), ...], values rounded to float32."""
     records = []
-    for number, line in enumerate(text.split(b"\n"), start=1):
+    for number, line in enumerate(text.removeprefix(b"\xef\xbb\xbf").split(b"\n"), start=1):
         tokens = line.split(b"#")[0].split()
         if not tokens:
             continue

@@ -36,7 +36,7 @@ def test_text_output(run, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("kddb",), "there is no synthetic 'kddb'; there are rcv1, news20, url, web, kdda"),
+        (("kddb",), "there is no synthetic data like 'kddb'; there are rcv1, news20, url,"),
         (("url", "--scale", "0"), "scale must be a positive number"),
         (("url", "--scale", "1e-5"), "at least one row and one column that is not dense"),
         (("kdda", "--scale", "1e-6"), "do not fit 20 columns"),

@@ -57,12 +57,12 @@ LACKING = (
 )
 
 
-@pytest.fixture(scope="module")
 def crosses_by_name(names, order):
     """Return the set of crosses of one record whose columns, of different attributes, are named."""
     return {" & ".join(pick) for size in range(1, order + 1) for pick in combinations(names, size)}
 
 
+@pytest.fixture(scope="module")
 def train():
     return load_adult()
 

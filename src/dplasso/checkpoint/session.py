@@ -240,7 +240,7 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
     settings = settings_of(estimator)
     _check_same_params(path, stored.params, _stored(settings.params), besides=("classes",))
     # Of a mechanism that a ledger accounts for, the number of rows is no part.
-    mechanism = mechanism_of(settings)
+    mechanism = mechanism_of(settings, n_features=stored.n_features)
     check_charge(settings.ledger, settings.dataset, mechanism, stored, path)
     return stored
 

@@ -1,6 +1,5 @@
 """The estimator: scikit-learn's interface around the private Frank-Wolfe solver."""
 
-import math
 from os import PathLike
 from typing import Any, Self
 
@@ -10,8 +9,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.estimators.prediction import predicted_labels, predicted_probabilities
-from dplasso.model import write_model
+from dplasso.estimators.prediction import (
+    classifier_tags,
+    predict,
+    predict_log_proba,
+    predict_proba,
+    save,
+)
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.inputs import decision_margins
@@ -229,64 +233,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             float(self.intercept_[0]),
         )
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the label of each row.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            The rows.
-
-        Returns
-        -------
-        ndarray, shape (N,)
-            Entries of `classes_`.
-        """
-        return predicted_labels(self, X)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the probability of each label.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            The rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (N, 2)
-            Columns in the order of `classes_`.
-        """
-        return predicted_probabilities(self, X)
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the logarithm of the probability of each label, as `predict_proba`."""
-        return np.log(self.predict_proba(X))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file (docs/model-file.md); no pickle in it.
-
-        Parameters
-        ----------
-        path : path
-            Replaced at once when everything is written, never left half-written.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        OSError
-            If the file cannot be written.
-        ValueError
-            If a label or parameter is of a kind that the file cannot hold.
-        """
-        check_is_fitted(self, "coef_")
-        write_model(self.model_, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
-        tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
-        return tags
+    predict = predict
+    predict_proba = predict_proba
+    predict_log_proba = predict_log_proba
+    save = save
+    __sklearn_tags__ = classifier_tags

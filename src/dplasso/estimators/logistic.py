@@ -1,6 +1,5 @@
 """Logistic regression by noisy gradient descent, after the rules of scikit-learn."""
 
-import math
 from os import PathLike
 from typing import Any, Self
 
@@ -11,9 +10,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.estimators.prediction import predicted_labels, predicted_probabilities
+from dplasso.estimators.prediction import (
+    classifier_tags,
+    predict,
+    predict_log_proba,
+    predict_proba,
+    save,
+)
 from dplasso.gradient_descent.run import CONSTANT
-from dplasso.model import write_model
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.inputs import unit_margins
@@ -37,8 +41,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         Probability with which the epsilon guarantee may fail, in (0, 1). Choose it well below one
         over the number of people; it is never derived from the data.
     max_weights : int, "significant" or None, default=None
-        None gives every column a weight. A number k keeps k columns, chosen by a first run and
-        refitted by a second; "significant" keeps the weights beyond three standard errors.
+        None gives every column a weight. A number k keeps k columns, reached by successive cuts,
+        each a run of its own on the rows of the columns kept so far; "significant" keeps the
+        weights of a dense model beyond three standard errors.
     row_norm : "unit" or float, default="unit"
         "unit" scales every row to L2 norm 1. A number R scales longer rows down to R, leaves
         shorter ones as they are, and divides all by R. Public.
@@ -54,7 +59,8 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         The label set, declared in advance, the negative class first. None takes it from y, and
         `privacy_` says that it was treated as public.
     n_iter : int or "auto", default="auto"
-        Number of gradients T, 300 for "auto". It only discretises the path.
+        Number of gradients T; "auto" is 300, and 80 for each run of a short list. It only
+        discretises the path.
     n_records : int, default=None
         The number of rows, where it is public. None counts them privately for 1 % of the budget.
         It limits the step size.
@@ -221,64 +227,8 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             effective_n_jobs(self.n_jobs),
         )
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the label of each row.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            The rows.
-
-        Returns
-        -------
-        ndarray, shape (N,)
-            Entries of `classes_`.
-        """
-        return predicted_labels(self, X)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the probability of each label, by the inverse link (DESIGN.md, section 4).
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            The rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (N, 2)
-            Columns in the order of `classes_`.
-        """
-        return predicted_probabilities(self, X)
-
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the logarithm of the probability of each label, as `predict_proba`."""
-        return np.log(self.predict_proba(X))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model to a file (docs/model-file.md); no pickle in it.
-
-        Parameters
-        ----------
-        path : path
-            Replaced at once when everything is written, never left half-written.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        OSError
-            If the file cannot be written.
-        ValueError
-            If a label or parameter is of a kind that the file cannot hold.
-        """
-        check_is_fitted(self, "coef_")
-        write_model(self.model_, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.classifier_tags.multi_class = False
-        # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
-        tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
-        return tags
+    predict = predict
+    predict_proba = predict_proba
+    predict_log_proba = predict_log_proba
+    save = save
+    __sklearn_tags__ = classifier_tags

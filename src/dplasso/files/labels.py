@@ -35,10 +35,11 @@ def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
         raise ValueError(f"Labels must be a flat list, got an array of shape {given.shape}.")
     kinds: dict[str, LabelsType] = {"O": "object", "T": "string"}
     kind = kinds.get(given.dtype.kind, "plain")
-    array = given
-    if kind != "plain" or given.dtype.kind == "U":
-        array = np.array(given.tolist(), dtype=None if given.size else np.str_)
-    if array.dtype.kind not in _KINDS or array.tolist() != given.tolist():
+    values, array = given.tolist(), given
+    known = all(isinstance(value, bool | int | float | str) for value in values)
+    if known and (kind != "plain" or given.dtype.kind == "U"):
+        array = np.array(values, dtype=None if values else np.str_)
+    if array.dtype.kind not in _KINDS or array.tolist() != values:
         raise ValueError(
             f"Labels of type {given.dtype} cannot be written to a model file; use numbers, strings "
             "or booleans, all of one kind."

@@ -41,13 +41,11 @@ class NoisyWeights:
     intercept_error: float
 
     def __post_init__(self) -> None:
-        columns, expected = self.columns, self.n_features
-        if columns.size:
-            if columns[0] < 0 or columns[-1] >= self.n_features or (np.diff(columns) <= 0).any():
-                raise ValueError(f"its columns are not ascending numbers below {self.n_features}")
-            expected = columns.size
-        if self.weights.shape not in {(expected,), (0,)}:
-            raise ValueError(f"{self.weights.size} weights do not fit {expected} columns")
+        check_ascending(self.columns, self.n_features)
+        count = self.columns.size
+        # Without columns every one has a weight, or, in a short list, none.
+        if self.weights.shape not in ({(count,)} if count else {(self.n_features,), (0,)}):
+            raise ValueError(f"{self.weights.size} weights do not fit {count or self.n_features}")
         numbers = (self.intercept, self.standard_error, self.intercept_error)
         if not (np.isfinite(self.weights).all() and np.isfinite(numbers).all()):
             raise ValueError("a weight is not a finite number")
@@ -76,11 +74,8 @@ class NoisyWeights:
         ), intercept
 
     def agrees_with(self, other: Any) -> bool:
-        """Return whether two runs came to the same weights."""
-        return isinstance(other, NoisyWeights) and all(
-            np.array_equal(mine, others)
-            for mine, others in zip(self.arrays().values(), other.arrays().values(), strict=True)
-        )
+        """Return whether two runs can be one: the same weights, where both are complete."""
+        return not isinstance(other, NoisyWeights) or same_arrays(self.arrays(), other.arrays())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
@@ -92,6 +87,25 @@ class NoisyWeights:
                 dtype="<f8",
             ),
         }
+
+
+def same_arrays(mine: dict[str, NDArray[Any]], others: dict[str, NDArray[Any]]) -> bool:
+    """Return whether two releases of a kind hold the same numbers."""
+    return all(np.array_equal(mine[name], others[name]) for name in mine)
+
+
+def check_ascending(columns: NDArray[np.int64], n_features: int) -> None:
+    """Refuse column numbers that do not ascend or lie outside the matrix.
+
+    Raises
+    ------
+    ValueError
+        If they do.
+    """
+    if not columns.size:
+        return
+    if columns[0] < 0 or columns[-1] >= n_features or (np.diff(columns) <= 0).any():
+        raise ValueError(f"its columns are not ascending numbers below {n_features}")
 
 
 def noisy_weights_from(arrays: dict[str, NDArray[Any]], n_features: int) -> NoisyWeights:

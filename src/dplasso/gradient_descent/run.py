@@ -1,19 +1,21 @@
-"""A whole fit of the gradient family: a count, a dense run, and perhaps a short list refitted.
+"""A whole fit of the gradient family: a count, a dense run, and perhaps cuts to a short list.
 
 The budget is divided by shares of ``mu^2``, which add up exactly (DESIGN.md, sections 5 and 8).
 """
 
 import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.schedule import KAPPA, Schedule, schedule_for
+from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
+from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent
 from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors, select_columns
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps
@@ -22,14 +24,42 @@ from dplasso.runtime.threads import Threads
 
 # The constant entry of every row; larger ones cost accuracy.
 CONSTANT = 0.1
-# Shares of mu^2: of the count of the records, and, where a short list is asked for, of the part of
-# a row that it keeps and of the run that chooses it.
+# Share of mu^2 of the count of the records.
 COUNT_SHARE = 0.01
-_KEPT_SHARE, _CHOICE_SHARE = 0.01, 0.7
-# A run that is to rank the columns stops early: each |w| is then largest beside its noise.
-_CHOICE_KAPPA = 0.1
 # Weights beyond so many standard errors are significant.
 SIGNIFICANT = 3.0
+# A short list of k weights is reached by cuts: each stage runs on the columns that the one before
+# kept, and keeps so many times k. A stage that only ranks the columns stops early (small kappa):
+# on a long path the strong columns are fitted and stop growing while the noise of all the others
+# grows on. As (columns kept after it, share of mu^2, kappa), to be read with the last alone fixed.
+_CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
+_CUT_STEPS, _CUT_MOMENTUM = 80, 0.85
+# Rows grow when they are made unit rows of fewer columns, so a stage starts from this part of the
+# weights before.
+_START = 0.5
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A run of gradient descent on some of the columns.
+
+    Attributes
+    ----------
+    n_steps : int
+        Gradients.
+    share : float
+        Of the part of mu^2 that the count leaves.
+    kappa, momentum : float
+        As in `dplasso.gradient_descent.schedule.schedule_for`.
+    n_columns : int
+        Columns that it runs on.
+    """
+
+    n_steps: int
+    share: float
+    kappa: float
+    momentum: float
+    n_columns: int
 
 
 @dataclass(frozen=True)
@@ -38,10 +68,10 @@ class RunPlan:
 
     Attributes
     ----------
-    n_choice, n_refit : int
-        Gradients of the first run, and of the refit of a short list (0 without).
-    max_weights : int, "significant" or None
-        How many weights are kept.
+    stages : tuple of Stage
+        The runs; the first on all columns.
+    significant : bool
+        Whether only significant weights are kept in the end.
     fit_intercept : bool
         Whether every row has a constant entry.
     norm_bound : float or None
@@ -50,25 +80,44 @@ class RunPlan:
         N, if it is public.
     """
 
-    n_choice: int
-    n_refit: int
-    max_weights: int | str | None
+    stages: tuple[Stage, ...]
+    significant: bool
     fit_intercept: bool
     norm_bound: float | None
     n_records: int | None
 
     @property
-    def n_steps(self) -> int:
-        """Gradients of the whole fit."""
-        return self.n_choice + self.n_refit
+    def ends(self) -> list[int]:
+        """Gradients done at the end of each stage."""
+        return list(accumulate(stage.n_steps for stage in self.stages))
 
 
-def plan_steps(n_steps: int, max_weights: int | str | None, n_features: int) -> tuple[int, int]:
-    """Divide the gradients between the run that chooses and the refit."""
-    if not isinstance(max_weights, int) or max_weights >= n_features:
-        return n_steps, 0
-    refit = max(1, n_steps // 3)
-    return n_steps - refit, refit
+def plan_stages(n_steps: int | None, max_weights: int | None, n_features: int) -> tuple[Stage, ...]:
+    """Divide gradients and budget among the runs, from public numbers.
+
+    Parameters
+    ----------
+    n_steps : int or None
+        Gradients in all; None for 300 of a dense run, 80 of each of the others.
+    max_weights : int or None
+        Weights to keep; None keeps all.
+    n_features : int
+        D. Cuts that would keep all columns are left out, and their budget goes to the others.
+    """
+    if max_weights is None or max_weights >= n_features:
+        return (Stage(n_steps or STEPS, 1.0, KAPPA, MOMENTUM, n_features),)
+    cuts = [cut for cut in _CUTS if cut[0] * max_weights < n_features]
+    if n_steps is not None:
+        cuts = cuts[-n_steps:]
+    total, lengths = sum(share for _, share, _ in cuts), [_CUT_STEPS] * len(cuts)
+    if n_steps is not None:
+        lengths = [n_steps // len(cuts)] * len(cuts)
+        lengths[-1] += n_steps % len(cuts)
+    columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
+    return tuple(
+        Stage(length, share / total, kappa, _CUT_MOMENTUM, size)
+        for length, (_, share, kappa), size in zip(lengths, cuts, columns, strict=True)
+    )
 
 
 @dataclass(frozen=True)
@@ -82,11 +131,11 @@ class GradientState:
     n_features : int
         D.
     weights, velocity, averaged : ndarray of float64
-        Of the run that is under way, in internal order.
+        Of the run that is under way.
     columns : ndarray of int64
-        Columns of a refit; empty before.
-    numbers : ndarray of float64, shape (3,)
-        The count, the part of a row that is kept, and the standard error of the starting weights.
+        Columns of a later run; empty in the first.
+    numbers : ndarray of float64, shape (2,)
+        The count, and the standard error of the starting weights.
     """
 
     kind: ClassVar[str] = "gradient state"
@@ -99,6 +148,14 @@ class GradientState:
     columns: NDArray[np.int64]
     numbers: NDArray[np.float64]
 
+    def __post_init__(self) -> None:
+        check_ascending(self.columns, self.n_features)
+        sizes = (self.weights.shape, self.velocity.shape, self.averaged.shape)
+        if len(set(sizes)) > 1 or self.numbers.shape != (2,) or self.done < 0:
+            raise ValueError("the arrays of its state do not fit together")
+        if not all(np.isfinite(array).all() for array in self.arrays().values()):
+            raise ValueError("a number of its state is not finite")
+
     def __len__(self) -> int:
         return self.done
 
@@ -110,10 +167,7 @@ class GradientState:
         """Return whether two runs can be one: the same state where they are as far."""
         if not isinstance(other, GradientState) or self.done != other.done:
             return True
-        return all(
-            np.array_equal(mine, others)
-            for mine, others in zip(self.arrays().values(), other.arrays().values(), strict=True)
-        )
+        return same_arrays(self.arrays(), other.arrays())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
@@ -144,18 +198,18 @@ def empty_state(n_features: int) -> GradientState:
     """Return the state of a fit before its first gradient."""
     nothing = np.zeros(0)
     no_columns = np.zeros(0, dtype=np.int64)
-    return GradientState(0, n_features, nothing, nothing, nothing, no_columns, np.zeros(3))
+    return GradientState(0, n_features, nothing, nothing, nothing, no_columns, np.zeros(2))
 
 
-def noisy_sum(total: int, sensitivity: float, mu: float, stream: RandomStream) -> float:
-    """Release a sum of numbers in [0, 1], each given in units of 2^-32.
+def noisy_count(count: int, sensitivity: int, mu: float, stream: RandomStream) -> float:
+    """Count records privately.
 
     Parameters
     ----------
-    total : int
-        The sum, in units.
-    sensitivity : float
-        How far it can move between neighbours, in units of 1; 0 releases it as it is.
+    count : int
+        The exact count.
+    sensitivity : int
+        How far it can move between neighbours; 0 releases it as it is.
     mu : float
         Gaussian differential privacy to spend; infinity for no noise.
     stream : RandomStream
@@ -164,21 +218,22 @@ def noisy_sum(total: int, sensitivity: float, mu: float, stream: RandomStream) -
     Returns
     -------
     float
-        In units of 1.
+        At least 1.
     """
-    if sensitivity == 0.0 or math.isinf(mu):
-        return total / 2.0**32
-    # Coarser units where the noise is so large that its words would not reach.
-    scale, coarser = sensitivity / mu * 2.0**32, 0
+    if sensitivity == 0 or math.isinf(mu):
+        return float(count)
+    # In units of 2^-32, coarser where the noise is so large that its words would not reach.
+    scale, bits = sensitivity / mu * 2.0**32, 32
     while scale > LARGEST_SCALE:
-        scale, coarser = scale / 2.0, coarser + 1
-    value = np.array([total >> coarser], dtype=np.int64)
+        scale, bits = scale / 2.0, bits - 1
+    # Beyond 2^32 nobody makes up a unit, and a count that were rounded could still move by one.
+    value = np.array([count << bits if bits >= 0 else 0], dtype=np.int64)
     noisy(noise_table(scale), word_buffers(stream, 1)[0], value)
-    return float(value[0]) * 2.0 ** (coarser - 32)
+    return max(1.0, float(value[0]) / 2.0**bits)
 
 
 class GradientRun:
-    """A fit by noisy gradient descent, from the count to the last gradient of a refit.
+    """A fit by noisy gradient descent, from the count to the last gradient of the last stage.
 
     Parameters
     ----------
@@ -188,8 +243,8 @@ class GradientRun:
         The budget.
     rows, columns : Compressed
         X both ways, in the same column numbers.
-    original : ndarray of int or None
-        Original numbers of the columns; None if they are as given.
+    numbering : Numbering
+        Of the columns.
     loss : Logistic
         The loss.
     labels : ndarray of int8, shape (N,)
@@ -216,7 +271,7 @@ class GradientRun:
         mechanism: GaussianSteps,
         rows: Compressed,
         columns: Compressed,
-        original: NDArray[np.integer] | None,
+        numbering: Numbering,
         loss: Any,
         labels: NDArray[np.int8],
         stream: RandomStream,
@@ -224,37 +279,40 @@ class GradientRun:
         threads: Threads,
         prefix: GradientState | None = None,
     ) -> None:
-        self.n_steps, self.skipped = plan.n_steps, 0
+        self.n_steps, self.skipped = plan.ends[-1], 0
         self._plan, self._mechanism, self._columns = plan, mechanism, columns
-        self._original, self._loss, self._labels = original, loss, labels
+        self._numbering, self._loss, self._labels = numbering, loss, labels
         self._stream, self._threads = stream, threads
         constant = CONSTANT if plan.fit_intercept else 0.0
-        self._data = UnitRows(
+        self._whole = UnitRows(
             rows,
             columns,
             row_factors(rows, constant, plan.norm_bound, threads),
             columns.indptr.size - 1,
             constant_entry(constant),
         )
+        self._stage = 0
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._numbers = np.zeros(3)
-        if prefix is None or not len(prefix):
-            self._numbers[0] = self._count()
-            self._solver = self._run(self._data, self._choice_schedule(), None)
-        else:
+        self._numbers = np.zeros(2)
+        if prefix is not None and len(prefix):
             self._go_on(prefix)
+        else:
+            self._numbers[0] = self._count()
+            self._solver = self._run(None)
 
     def advance(self, first: int, last: int) -> None:
         """Take gradients `first` to `last`, counted from 1, both included."""
-        n_choice = self._plan.n_choice
         # A fit that goes on from a checkpoint does not take its gradients again.
-        first = max(first, self.skipped + 1)
-        if first <= n_choice:
-            self._solver.advance(first, min(last, n_choice))
-        if last > n_choice:
-            if not self._kept.size:
-                self._begin_refit()
-            self._solver.advance(max(first - n_choice, 1), last - n_choice)
+        done = max(first - 1, self.skipped)
+        while done < last:
+            end = self._plan.ends[self._stage]
+            if done == end:
+                self._begin_next()
+                end = self._plan.ends[self._stage]
+            begin = end - self._plan.stages[self._stage].n_steps
+            reached = min(last, end)
+            self._solver.advance(done - begin + 1, reached - begin)
+            done = reached
 
     def release(self, done: int | None = None) -> NoisyWeights | GradientState:
         """Return what the fit has released after `done` gradients, by default after all."""
@@ -263,7 +321,7 @@ class GradientRun:
             solver = self._solver
             return GradientState(
                 done,
-                self._data.n_columns,
+                self._whole.n_columns,
                 solver.weights.copy(),
                 solver.velocity.copy(),
                 solver.averaged.copy(),
@@ -282,100 +340,92 @@ class GradientRun:
         """Return N: as given, or counted privately."""
         if self._plan.n_records is not None:
             return float(self._plan.n_records)
-        mechanism, n_rows = self._mechanism, self._labels.size
-        mu = mechanism.mu * math.sqrt(COUNT_SHARE)
-        counted = noisy_sum(n_rows << 32, float(mechanism.count_sensitivity), mu, self._stream)
-        return max(1.0, counted)
+        mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
+        return noisy_count(self._labels.size, mechanism.count_sensitivity, mu, self._stream)
 
-    def _choice_schedule(self) -> Schedule:
-        mechanism, plan = self._mechanism, self._plan
-        if not plan.n_refit:
-            return self._schedule(1.0, plan.n_choice, KAPPA)
-        share = _CHOICE_SHARE * (1.0 - _KEPT_SHARE)
-        kappa = KAPPA if mechanism.name == "none" else _CHOICE_KAPPA
-        return self._schedule(share, plan.n_choice, kappa)
-
-    def _refit_schedule(self) -> Schedule:
-        share = (1.0 - _CHOICE_SHARE) * (1.0 - _KEPT_SHARE)
-        return self._schedule(share, self._plan.n_refit, KAPPA)
-
-    def _schedule(self, share: float, n_steps: int, kappa: float) -> Schedule:
-        sensitivity = self._mechanism.sensitivity
-        return schedule_for(self._numbers[0], self._share(share), sensitivity, n_steps, kappa)
-
-    def _run(
-        self, data: UnitRows, schedule: Schedule, start: NDArray[np.float64] | None
-    ) -> NoisyGradientDescent:
+    def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
+        """Make the solver of the stage that begins, on the columns that are kept."""
+        plan, stage, threads = self._plan, self._plan.stages[self._stage], self._threads
+        data, numbering = self._whole, self._numbering
+        if self._kept.size:
+            internal, numbering = numbering.internal, AS_GIVEN
+            chosen = internal[self._kept] if internal.size else self._kept
+            rows, columns = select_columns(self._columns, chosen, self._labels.size, threads.count)
+            constant = CONSTANT if plan.fit_intercept else 0.0
+            factor = row_factors(rows, constant, plan.norm_bound, threads)
+            data = UnitRows(rows, columns, factor, self._kept.size, data.constant)
+        schedule = schedule_for(
+            self._numbers[0],
+            self._share(stage.share),
+            self._mechanism.sensitivity,
+            stage.n_steps,
+            stage.kappa,
+            stage.momentum,
+        )
         return NoisyGradientDescent(
             data,
             self._loss,
             self._labels,
             schedule,
             self._stream,
-            threads=self._threads,
+            threads=threads,
             start=start,
+            numbering=numbering,
         )
 
-    def _restricted(self) -> UnitRows:
-        """Return the rows of the kept columns, made unit rows again."""
-        plan, data, threads = self._plan, self._data, self._threads
-        rows, columns = select_columns(self._columns, self._kept, self._labels.size, threads.count)
-        constant = CONSTANT if plan.fit_intercept else 0.0
-        factor = row_factors(rows, constant, plan.norm_bound, threads)
-        return UnitRows(rows, columns, factor, self._kept.size, data.constant)
-
-    def _begin_refit(self) -> None:
-        """Choose the columns, and start from their weights as they are on the shorter rows."""
-        chosen, data = self._solver.average(), self._data
-        self._kept = largest(chosen[: data.n_columns], int(self._plan.max_weights or 0))
-        restricted = self._restricted()
-        ratio = np.zeros(self._labels.size)
-        np.divide(data.factor, restricted.factor, out=ratio, where=restricted.factor > 0)
-        total = int(np.trunc(np.minimum(ratio, 1.0) * 2.0**32).astype(np.int64).sum())
-        sensitivity = float(self._mechanism.rows_per_person)
-        released = noisy_sum(total, sensitivity, self._share(_KEPT_SHARE), self._stream)
-        kept_part = min(1.0, max(0.0, released / self._numbers[0]))
-        self._numbers[1:] = kept_part, kept_part * self._solver.schedule.standard_error
-        start = np.concatenate([kept_part * chosen[self._kept], chosen[data.n_columns :]])
-        self._solver = self._run(restricted, self._refit_schedule(), start)
+    def _begin_next(self) -> None:
+        """Keep the largest weights of the stage that is over, and start the next from them."""
+        self._stage += 1
+        average, solver = self._solver.average(), self._solver
+        before = average.size - int(self._whole.constant != 0.0)
+        places = largest(average[:before], self._plan.stages[self._stage].n_columns)
+        self._kept = self._kept[places] if self._kept.size else places
+        start = _START * np.concatenate([average[places], average[before:]])
+        error = math.hypot(solver.schedule.standard_error, self._numbers[1])
+        self._numbers[1] = _START * error
+        self._solver = self._run(start)
 
     def _go_on(self, state: GradientState) -> None:
-        """Take up an interrupted fit where it was."""
+        """Take up an interrupted fit where it was.
+
+        Raises
+        ------
+        ValueError
+            If the state is not one of this plan: going on would take more than was paid for.
+        """
         self.skipped, self._kept, self._numbers = state.done, state.columns, state.numbers.copy()
-        if self._kept.size:
-            self._solver = self._run(self._restricted(), self._refit_schedule(), None)
-        else:
-            self._solver = self._run(self._data, self._choice_schedule(), None)
+        self._stage = min(
+            int(np.searchsorted(self._plan.ends, state.done)), len(self._plan.stages) - 1
+        )
+        self._solver = self._run(None)
+        n_kept = self._plan.stages[self._stage].n_columns if self._stage else 0
+        if self._kept.size != n_kept or self._solver.weights.shape != state.weights.shape:
+            raise ValueError(
+                f"a state after {state.done} gradients with {self._kept.size} columns of "
+                f"{state.weights.size} weights is not one of this fit"
+            )
         self._solver.weights[:] = state.weights
         self._solver.velocity[:] = state.velocity
         self._solver.averaged[:] = state.averaged
 
     def _final(self) -> NoisyWeights:
-        data, solver = self._data, self._solver
-        averaged, error = solver.average(), solver.schedule.standard_error
-        n_columns = self._kept.size or data.n_columns
-        weights, columns = averaged[:n_columns], self._kept
-        constant = averaged[n_columns] if data.constant else 0.0
-        weight_error = math.hypot(error, self._numbers[2])
-        if self._plan.max_weights == "significant":
-            columns = np.flatnonzero(np.abs(weights) > SIGNIFICANT * weight_error)
+        """Return the model."""
+        whole, solver = self._whole, self._solver
+        averaged, columns = solver.average(), self._kept
+        n_columns = columns.size or whole.n_columns
+        weights, constant = averaged[:n_columns], averaged[n_columns:]
+        error = math.hypot(solver.schedule.standard_error, self._numbers[1])
+        if self._plan.significant:
+            columns = np.flatnonzero(np.abs(weights) > SIGNIFICANT * error)
             weights = weights[columns]
-        if self._original is not None:
-            original = self._original[: data.n_columns].astype(np.int64)
-            if self._plan.max_weights is None and not columns.size:
-                weights = weights[np.argsort(original)]
-            else:
-                columns = original[columns]
-                order = np.argsort(columns)
-                weights, columns = weights[order], columns[order]
         return NoisyWeights(
             n_steps=self.n_steps,
-            n_features=data.n_columns,
+            n_features=whole.n_columns,
             columns=columns,
             weights=np.ascontiguousarray(weights),
-            intercept=float(constant * data.constant),
-            standard_error=weight_error,
-            intercept_error=error * data.constant,
+            intercept=float(constant[0] * whole.constant) if constant.size else 0.0,
+            standard_error=error,
+            intercept_error=error * whole.constant,
         )
 
 

@@ -12,8 +12,9 @@ MOMENTUM = 0.8
 STEPS = 300
 # The curvature of the loss is at most 1/4 a record, so h <= 8 / N is stable at any momentum.
 _STABLE = 8.0
-# Part of the iterates, the last, that is averaged.
-AVERAGED = 0.5
+# Part of the iterates, the last, that is averaged: where the loss is flat, averaging the last half
+# costs 8 % of the signal over the noise, the last quarter 4 %.
+AVERAGED = 0.25
 
 
 @dataclass(frozen=True)

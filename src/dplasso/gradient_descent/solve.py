@@ -1,6 +1,7 @@
 """Noisy gradient descent as a solver that takes its steps in chunks."""
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.schedule import Schedule
 from dplasso.gradient_descent.steps import column_gradients, row_gradients, update
+from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import UnitRows
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, NoiseTable, noise_table, noisy
 from dplasso.privacy.randomness import RandomStream, WordBuffer, word_buffers
@@ -50,6 +52,9 @@ class NoisyGradientDescent:
         Of the run; the bits do not depend on them.
     start : ndarray of float64, shape (D,) or (D + 1,), optional
         Weights to start from, already released; zero otherwise.
+    numbering : Numbering, optional
+        Of the columns, where `data` numbers them by itself. Everything that is kept or drawn goes
+        by the original numbers, so that a store gives the same bits.
 
     Attributes
     ----------
@@ -72,6 +77,7 @@ class NoisyGradientDescent:
         *,
         threads: Threads = ONE_THREAD,
         start: NDArray[np.float64] | None = None,
+        numbering: Numbering = AS_GIVEN,
     ) -> None:
         size = data.n_coordinates
         self.n_steps, self.done = schedule.n_steps, 0
@@ -81,6 +87,9 @@ class NoisyGradientDescent:
         self._data, self._loss, self._labels, self._threads = data, loss, labels, threads
         self._unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
         self._scaled = np.empty(labels.size)
+        self._original = numbering.original[: data.n_columns]
+        # With numbers of its own, `data` wants the weights in that order, and then gives gradients.
+        self._reordered = np.empty(size if self._original.size else 0)
         self._row_edges = even_parts(data.rows.indptr, threads.count)
         self._blocks = range(0, size, BLOCK)
         self._table: NoiseTable | None = None
@@ -97,6 +106,10 @@ class NoisyGradientDescent:
 
     def _step(self, step: int) -> None:
         data, unit = self._data, self._unit
+        weights, gradients = self.weights, self._reordered.view(np.int64)
+        if self._original.size:
+            weights = self._reordered
+            self._threads.run(self._reorder)
 
         def residuals(t: int) -> int:
             return int(
@@ -104,7 +117,7 @@ class NoisyGradientDescent:
                     data,
                     self._loss,
                     self._labels,
-                    self.weights,
+                    weights,
                     unit,
                     self._row_edges[t],
                     self._row_edges[t + 1],
@@ -116,14 +129,19 @@ class NoisyGradientDescent:
         schedule = self.schedule
         averaging = step >= schedule.first_averaged
 
+        def sums(begin: int, end: int) -> NDArray[np.int64]:
+            totals = np.empty(end - begin, dtype=np.int64)
+            column_gradients(data.columns, self._scaled, begin, min(end, data.n_columns), totals)
+            return totals
+
+        def reordered(t: int) -> None:
+            for _, begin, end in self._blocks_of(t):
+                places = self._original[begin:end]
+                gradients[places] = sums(begin, end)[: places.size]
+
         def columns(t: int) -> None:
-            for number in range(t, len(self._blocks), self._threads.count):
-                begin = self._blocks[number]
-                end = min(begin + BLOCK, self.weights.size)
-                totals = np.empty(end - begin, dtype=np.int64)
-                column_gradients(
-                    data.columns, self._scaled, begin, min(end, data.n_columns), totals
-                )
+            for number, begin, end in self._blocks_of(t):
+                totals = gradients[begin:end] if gradients.size else sums(begin, end)
                 if end > data.n_columns:
                     totals[-1] = constant_total
                 if self._table is not None:
@@ -139,7 +157,22 @@ class NoisyGradientDescent:
                     averaging,
                 )
 
+        if gradients.size:
+            self._threads.run(reordered)
         self._threads.run(columns)
+
+    def _blocks_of(self, t: int) -> Iterator[tuple[int, int, int]]:
+        """List a thread's blocks of coordinates: number, begin and end."""
+        for number in range(t, len(self._blocks), self._threads.count):
+            begin = self._blocks[number]
+            yield number, begin, min(begin + BLOCK, self.weights.size)
+
+    def _reorder(self, t: int) -> None:
+        """Put the weights into the order of the data."""
+        for _, begin, end in self._blocks_of(t):
+            places = self._original[begin:end]
+            self._reordered[begin : begin + places.size] = self.weights[places]
+            self._reordered[begin + places.size : end] = self.weights[begin + places.size : end]
 
     def average(self) -> NDArray[np.float64]:
         """Return the average of the iterates that count, once all steps are taken."""

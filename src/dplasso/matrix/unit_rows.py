@@ -14,8 +14,10 @@ from dplasso.matrix.compressed import Compressed, compress
 from dplasso.matrix.transpose import transpose
 from dplasso.runtime.threads import Threads, even_parts
 
-# Rows stay this much shorter than 1, so that no rounding makes one longer.
+# Rows stay this much shorter than 1, so that no rounding makes one longer; the sum of n squares is
+# given its own room.
 _SLACK = 2.0**-30
+_ROUNDING = 2.0**-52
 # Rows whose largest entry is smaller count as empty: their factor would not be finite.
 _SMALLEST_ENTRY = 1e-290
 
@@ -55,7 +57,7 @@ def row_factors(
     Parameters
     ----------
     rows : Compressed
-        X by rows.
+        X by rows; every entry finite, as all inputs are checked to be.
     constant : float
         The constant entry, in [0, 1); the others share the rest of the unit length.
     norm_bound : float or None
@@ -90,17 +92,18 @@ def _row_factors(rows, first, last, longest, norm_bound, factor):
             for p in range(begin, end):
                 largest = max(largest, abs(np.float64(values[p])))
         factor[i] = 0.0
-        # Not "smaller": a value that is not a number makes an empty row, not a gradient.
-        if not largest >= _SMALLEST_ENTRY or np.isinf(largest):
+        if largest < _SMALLEST_ENTRY:
             continue
         # Relative to the largest, squares neither overflow nor vanish.
         total = np.float64(end - begin)
+        count = total
         if values.size:
-            total = 0.0
+            total = count = 0.0
             for p in range(begin, end):
                 part = np.float64(values[p]) / largest
                 total += part * part
-        root = np.sqrt(total)
+                count += part != 0.0
+        root = np.sqrt(total * (1.0 + count * _ROUNDING))
         if norm_bound == 0.0:
             factor[i] = longest / root / largest
         else:
@@ -121,9 +124,11 @@ def row_margin(rows, i, weights):
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             total += np.float64(values[p]) * weights[np.uint64(rows.indices[p])]
         return total
+    # Rounded as above: whether all entries are one value says something of the other rows.
+    constant = np.float64(rows.constant)
     for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        total += weights[np.uint64(rows.indices[p])]
-    return total * np.float64(rows.constant)
+        total += constant * weights[np.uint64(rows.indices[p])]
+    return total
 
 
 def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:

@@ -61,13 +61,18 @@ def rows_within_limit(groups: ArrayLike, n_rows: int, rows_per_person: int) -> N
     Raises
     ------
     DataError
-        If there is not one entry for each row.
+        If there is not one entry for each row, or one is missing.
     """
     people: NDArray[Any] = np.asarray(groups)
     if people.shape != (n_rows,):
         raise DataError(
             f"groups has the shape {people.shape}; one entry for each of {n_rows:,} rows is needed"
         )
+    # A missing name equals nothing, not even itself: sorted among others it would cut a person in
+    # two. And a list of numbers and texts would make one person of 1 and "1".
+    kinds = set(map(type, groups)) if isinstance(groups, list | tuple) else set()
+    if (people != people).any() or (people.dtype.kind in "SU" and len(kinds) > 1):
+        raise DataError("groups has missing entries or both numbers and texts; name every person")
     _, number = np.unique(people, return_inverse=True)
     order = np.argsort(number, kind="stable")
     ordered = number[order]

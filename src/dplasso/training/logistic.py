@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import CompletedRun, GradientRun, RunPlan, plan_steps
+from dplasso.gradient_descent.run import CompletedRun, GradientRun, RunPlan, plan_stages
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.design import check_row_count
+from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import both_orientations
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.randomness import RandomStream
@@ -22,7 +23,7 @@ def logistic_mechanism(settings: LogisticSettings, n_features: int = 2**24) -> G
     return build_gaussian(
         epsilon=settings.epsilon,
         delta=settings.delta,
-        n_iter=settings.n_iter,
+        n_iter=logistic_plan(settings, n_features).ends[-1],
         n_coordinates=n_features + 1,
         neighbors=settings.neighbors,
         residual_bound=settings.residual_bound,
@@ -32,11 +33,10 @@ def logistic_mechanism(settings: LogisticSettings, n_features: int = 2**24) -> G
 
 def logistic_plan(settings: LogisticSettings, n_features: int) -> RunPlan:
     """Return the public parameters of the run."""
-    n_choice, n_refit = plan_steps(settings.n_iter, settings.max_weights, n_features)
+    kept = settings.max_weights
     return RunPlan(
-        n_choice=n_choice,
-        n_refit=n_refit,
-        max_weights=settings.max_weights,
+        stages=plan_stages(settings.n_iter, kept if isinstance(kept, int) else None, n_features),
+        significant=kept == "significant",
         fit_intercept=settings.fit_intercept,
         norm_bound=settings.norm_bound,
         n_records=settings.n_records,
@@ -75,11 +75,12 @@ def logistic_solver(
     GradientRun or CompletedRun
     """
     if isinstance(prefix, NoisyWeights):
-        return CompletedRun(settings.n_iter, prefix)
+        return CompletedRun(len(prefix), prefix)
     check_row_count(X.shape[0])
-    original = None
+    numbering = AS_GIVEN
     if isinstance(X, Store):
-        rows, columns, original = X.rows, X.columns, X.original_column
+        rows, columns = X.rows, X.columns
+        numbering = Numbering(X.internal_column, X.original_column)
     else:
         rows, columns = both_orientations(X, threads.count)
     return GradientRun(
@@ -87,7 +88,7 @@ def logistic_solver(
         mechanism,
         rows,
         columns,
-        original,
+        numbering,
         Logistic(settings.residual_bound),
         labels,
         stream,

@@ -11,7 +11,6 @@ from joblib import effective_n_jobs
 
 from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.solve import SOLVERS
-from dplasso.gradient_descent.schedule import STEPS
 from dplasso.privacy.ledger import check_ledger_settings
 from dplasso.privacy.mechanisms import check_mechanism
 from dplasso.privacy.parameters import (
@@ -133,8 +132,8 @@ class LogisticSettings:
         None where rows are made unit rows.
     residual_bound : float
         Bound C of the loss.
-    n_iter : int
-        What the parameter stands for.
+    n_iter : int or None
+        None leaves it to the plan.
     n_threads : int
         What `n_jobs` stands for.
     """
@@ -148,7 +147,7 @@ class LogisticSettings:
     neighbors: str
     fit_intercept: bool
     classes: Any
-    n_iter: int
+    n_iter: int | None
     n_records: int | None
     rows_per_person: int
     n_threads: int
@@ -189,7 +188,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         neighbors=check_neighbors(params["neighbors"]),
         fit_intercept=bool(params["fit_intercept"]),
         classes=params["classes"],
-        n_iter=STEPS if _is_word(n_iter, "auto") else check_n_iter(n_iter),
+        n_iter=None if _is_word(n_iter, "auto") else check_n_iter(n_iter),
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
         n_threads=_checked_threads(params["n_jobs"]),

@@ -1,6 +1,5 @@
 """The one path from settings and data to a model: estimators, checkpoints and replays take it."""
 
-import math
 import time
 import warnings
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
 from dplasso.model import Model
 from dplasso.privacy.ledger import Payment, charged, check_affordable
+from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
 from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
@@ -37,11 +37,11 @@ def mechanism_of(settings: Settings, n_rows: int = 1, n_features: int = 2**24) -
     return logistic_mechanism(settings, n_features)
 
 
-def _use_of_count(settings: Settings) -> str:
+def _use_of_count(n_records: int | None, mechanism: Accounted) -> str:
     """Return how the number of records enters the settings."""
-    if isinstance(settings, LassoSettings) or math.isinf(settings.epsilon):
+    if not isinstance(mechanism, GaussianSteps) or mechanism.name == "none":
         return COUNT_UNUSED
-    if settings.n_records is None and settings.neighbors == "add-remove":
+    if n_records is None and mechanism.count_sensitivity:
         return COUNT_PRIVATE
     return COUNT_PUBLIC
 
@@ -170,7 +170,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         mechanism,
         seeded=settings.random_state is not None,
         classes_declared=settings.classes is not None,
-        records=_use_of_count(settings),
+        records=_use_of_count(getattr(settings, "n_records", None), mechanism),
     )
     session = None
     if hooks.checkpoints is None:

@@ -1,6 +1,7 @@
 """Generated data: shapes, rows and columns like the originals', and a model to be learnt."""
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -14,22 +15,26 @@ from dplasso.datasets.synthetic.kernel import mix, row_state, uniform
 SCALES = {"rcv1": 0.2, "news20": 0.02, "url": 0.002, "web": 0.002, "kdda": 0.002}
 
 
-@pytest.fixture(scope="module")
-def twins():
-    return {name: make_synthetic(name, scale=scale) for name, scale in SCALES.items()}
+made_at_scale = cache(lambda name: make_synthetic(name, scale=SCALES[name]))
+
+
+@pytest.fixture
+def made(name):
+    """One process makes only the data sets that its tests ask for, each once."""
+    return made_at_scale(name)
 
 
 @pytest.mark.parametrize("name", SHAPES)
-class TestEveryTwin:
-    def test_shape(self, twins, name):
-        X, shape, scale = twins[name].X, SHAPES[name], SCALES[name]
+class TestEveryShape:
+    def test_shape(self, made, name):
+        X, shape, scale = made.X, SHAPES[name], SCALES[name]
         assert X.shape == (round(shape.n_rows * scale), round(shape.n_columns * scale))
         assert X.nnz == pytest.approx(X.shape[0] * shape.mean_row, rel=0.02)
         assert X.data.dtype == np.float32
         assert X.indices.dtype == X.indptr.dtype == np.int32
 
-    def test_indices_ascend_and_are_unique(self, twins, name):
-        X = twins[name].X
+    def test_indices_ascend_and_are_unique(self, made, name):
+        X = made.X
         starts = np.zeros(X.nnz, dtype=bool)
         starts[X.indptr[:-1][np.diff(X.indptr) > 0]] = True
         assert np.all(np.diff(X.indices)[~starts[1:]] > 0)
@@ -37,8 +42,8 @@ class TestEveryTwin:
         assert X.indices.max() < X.shape[1]
         assert X.has_canonical_format
 
-    def test_values(self, twins, name):
-        X = twins[name].X
+    def test_values(self, made, name):
+        X = made.X
         assert X.data.min() > 0
         assert X.data.max() <= 1
         if SHAPES[name].unit_rows:
@@ -47,24 +52,24 @@ class TestEveryTwin:
         else:
             assert 0.0 < np.mean(X.data == 1) < 1.0
 
-    def test_rows_vary_around_the_mean(self, twins, name):
-        lengths = np.diff(twins[name].X.indptr)
+    def test_rows_vary_around_the_mean(self, made, name):
+        lengths = np.diff(made.X.indptr)
         assert lengths.min() >= 1
         assert np.median(lengths) < 1.02 * lengths.mean()
         assert lengths.max() > 1.3 * lengths.mean()
 
-    def test_columns_are_in_random_order(self, twins, name):
-        held = np.bincount(twins[name].X.indices, minlength=twins[name].X.shape[1])
+    def test_columns_are_in_random_order(self, made, name):
+        held = np.bincount(made.X.indices, minlength=made.X.shape[1])
         popular = np.argsort(held)[-max(20, held.size // 100) :]
         assert 0.3 < popular.mean() / held.size < 0.7
 
-    def test_labels(self, twins, name):
-        y = twins[name].y
+    def test_labels(self, made, name):
+        y = made.y
         assert y.dtype == np.int8
         assert set(np.unique(y)) == {-1, 1}
         assert np.mean(y > 0) == pytest.approx(SHAPES[name].positive, abs=0.01)
 
-    def test_planted_model_is_learnable(self, twins, name):
+    def test_planted_model_is_learnable(self, name):
         n_rows, n_columns = (1500, 20_000) if name == "web" else (6000, 20_000)
         made = make_synthetic(name, n_rows=n_rows, n_columns=n_columns)
         X, y = made.X, made.y
@@ -112,7 +117,7 @@ def test_popularity_falls_as_asked(exponent):
 
 
 def test_url_has_its_dense_columns():
-    X = make_synthetic("url", scale=0.002).X
+    X = made_at_scale("url").X
     held = np.sort(np.bincount(X.indices, minlength=X.shape[1]) / X.shape[0])[::-1]
     assert held[0] == pytest.approx(0.85, abs=0.03)
     assert held[:200].mean() > 0.45
@@ -178,7 +183,9 @@ def test_rows_that_hold_nearly_all_columns():
 
 class TestRefusals:
     def test_name(self):
-        with pytest.raises(ValueError, match=r"no twin 'kddb'; there are rcv1, news20"):
+        with pytest.raises(
+            ValueError, match=r"no synthetic data like 'kddb'; there are rcv1, news20"
+        ):
             make_synthetic("kddb")
 
     @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])

@@ -25,15 +25,16 @@ MUTANTS = {
     """,
     "resumed without its steps": """
         import dplasso.checkpoint.session as module
+        from dataclasses import replace
         original = module.keep_checkpoints
         def forgetful(path, stored, seconds):
             begin = original(path, stored, seconds)
-            return lambda *known: (None, *begin(*known)[1:])
+            return lambda begun: replace(begin(begun), prefix=None)
         module.keep_checkpoints = forgetful
     """,
     "charged again when resumed": """
         import dplasso.checkpoint.session as module
-        from dplasso.checkpoint.charge import charge_of, reserve
+        from dplasso.privacy.ledger import charge_of, reserve
         module.take_charge = lambda ledger, dataset, mechanism, note, reached: reserve(
             ledger, dataset, charge_of(mechanism)
         )
@@ -48,8 +49,8 @@ MUTANTS = {
         module.digest_of = lambda transcript: "0" * 64
     """,
     "another seed after the kill": """
-        import dplasso.checkpoint.session as module
-        module._agree = lambda one, other: True
+        from dplasso.frank_wolfe.release import VertexRelease
+        VertexRelease.agrees_with = lambda self, other: True
         run_fit = crashes.run_fit
         def reseeded(options, data, folder):
             if (folder / "checkpoint").exists() and options["random_state"] is not None:

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dplasso import load, privacy_cost
-from dplasso.estimators import lasso as estimator_module
 from dplasso.privacy.accounting import epsilon_spent
-from dplasso.privacy.mechanisms import EXPONENT_SLACK, SAMPLING_ERROR, sensitivity
-from dplasso.selection.registry import SelectionRule, make_selector
+from dplasso.privacy.mechanisms import EXPONENT_SLACK, SAMPLING_ERROR, SelectionRule, sensitivity
+from dplasso.selection.registry import make_selector
+from dplasso.training import lasso as lasso_module
 from neighbours import BOUND, common_records
 from replay import inputs
 from selection.distance import implied_by_big_little, implied_by_bucket, total_variation
@@ -42,7 +42,7 @@ def test_what_is_drawn_is_what_is_paid_for(
         rules.append((name, n_coordinates, rule))
         return make_selector(name, n_coordinates, rule)
 
-    monkeypatch.setattr(estimator_module, "make_selector", keep)
+    monkeypatch.setattr(lasso_module, "make_selector", keep)
     settings = {"selector": selector, "neighbors": neighbors, "epsilon": epsilon}
     model = private_model(**settings).fit(*common_records())
     statement = model.privacy_

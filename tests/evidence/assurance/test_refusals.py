@@ -14,11 +14,14 @@ import scipy.sparse as sp
 from numba.core.dispatcher import Dispatcher
 
 import dplasso.frank_wolfe
+import dplasso.gradient_descent
+import dplasso.losses
 import dplasso.selection
 from dplasso.errors import DataError
-from dplasso.estimators import lasso as estimator_module
 from dplasso.matrix import transpose as transpose_module
-from dplasso.privacy import randomness
+from dplasso.privacy import gaussian_noise, randomness
+from dplasso.training import lasso as lasso_module
+from dplasso.training import train as train_module
 from neighbours import INPUT_KINDS, common_records
 
 FORMS = [name for name in INPUT_KINDS if name != "list"]
@@ -27,8 +30,13 @@ STORES = [name for name in FORMS if "store" in name]
 
 def kernels():
     """Yield module and name of every compiled function a fit may enter from Python."""
-    names = [randomness.__name__, transpose_module.__name__, estimator_module.__name__]
-    for package in (dplasso.frank_wolfe, dplasso.selection):
+    names = [randomness.__name__, gaussian_noise.__name__, transpose_module.__name__]
+    for package in (
+        dplasso.frank_wolfe,
+        dplasso.gradient_descent,
+        dplasso.losses,
+        dplasso.selection,
+    ):
         names += [
             f"{package.__name__}.{found.name}" for found in pkgutil.iter_modules(package.__path__)
         ]
@@ -45,7 +53,7 @@ def spies(monkeypatch, private_model):
     # Compile first: the compiler cannot see through a spy.
     private_model().fit(*common_records())
     streams, entered = [], []
-    make_stream = estimator_module.random_stream
+    make_stream = train_module.random_stream
 
     def stream(*given):
         streams.append(make_stream(*given))
@@ -60,9 +68,13 @@ def spies(monkeypatch, private_model):
 
     for module, name in list(kernels()):
         monkeypatch.setattr(module, name, spy(name, getattr(module, name)))
-    for name in ("build_problem", "solve"):
-        monkeypatch.setattr(estimator_module, name, spy(name, getattr(estimator_module, name)))
-    monkeypatch.setattr(estimator_module, "random_stream", stream)
+    for module, name in (
+        (lasso_module, "lay_out"),
+        (lasso_module, "FrankWolfe"),
+        (train_module, "run_in_chunks"),
+    ):
+        monkeypatch.setattr(module, name, spy(name, getattr(module, name)))
+    monkeypatch.setattr(train_module, "random_stream", stream)
     return streams, entered
 
 
@@ -82,7 +94,7 @@ def test_the_spies_see_a_fit_that_is_not_refused(private_model, spies):
     private_model().fit(*common_records())
     assert len(streams) == 1
     assert words_drawn(streams[0]) > 0
-    assert {"build_problem", "solve", "add_contributions", "run_sparse"} <= set(entered)
+    assert {"lay_out", "FrankWolfe", "run_in_chunks", "run_sparse"} <= set(entered)
 
 
 def refused(private_model, spies, data, message, **options):
@@ -149,7 +161,7 @@ def test_an_index_outside_the_matrix(private_model, spies):
         private_model().fit(broken, y)
     streams, entered = spies
     # Found while the data are laid out; no gradient is computed and nothing is drawn.
-    assert set(entered) <= {"build_problem"}
+    assert set(entered) <= {"lay_out"}
     assert [words_drawn(stream) for stream in streams] in ([], [0])
 
 

@@ -12,7 +12,10 @@ from reference import column_gradients
 
 from dplasso import DPLassoClassifier
 from dplasso.errors import DataError, PrivacyLeakWarning
-from dplasso.estimators import lasso as estimator_module
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.training import lasso as lasso_module
+from dplasso.training.train import Hooks
+from frank_wolfe.reference import column_gradients
 from neighbours import (
     BOUND,
     INPUT_KINDS,
@@ -136,17 +139,17 @@ def test_a_structure_leaves_the_gradients_alone(private_model, solver, selector)
     data = common_records()
     model = private_model(**SOLVERS[solver], selector=selector, random_state=3)
     seen = []
-    original = estimator_module.solve
+    original = lasso_module.FrankWolfe
 
     def keep(*arguments, **options):
-        solution = original(*arguments, **options)
-        seen.append(solution.state)
-        return solution
+        solver = original(*arguments, **options)
+        seen.append(solver.state)
+        return solver
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(estimator_module, "solve", keep)
+        patch.setattr(lasso_module, "FrankWolfe", keep)
         drawn = model.fit(*data).transcript_
-        model._fit(*data, forced=drawn)
+        fit_estimator(model, *data, Hooks(replay=drawn))
     assert seen[0].alpha.tobytes() == seen[1].alpha.tobytes()
     assert seen[0].gradient.tobytes() == seen[1].gradient.tobytes()
 
@@ -195,6 +198,7 @@ def test_the_calls_inside_are_the_same_where_both_draw(private_model, solver, se
 
 def test_entropy_is_asked_for_once_and_nothing_is_printed(private_model):
     seen = record(private_model(), common_records())
+    assert seen.error == ""
     assert seen.entropy == (32,)
     assert seen.texts[-1] == ""
     assert seen.warned == ()
@@ -241,9 +245,9 @@ class TestPower:
     """Leaks planted in a fit, each seen by the comparison."""
 
     def leaky(self, monkeypatch, name, leak):
-        original = getattr(estimator_module, name)
+        original = getattr(lasso_module, name)
         monkeypatch.setattr(
-            estimator_module, name, lambda *given, **options: leak(original, *given, **options)
+            lasso_module, name, lambda *given, **options: leak(original, *given, **options)
         )
 
     def pair(self, name="huge"):
@@ -267,8 +271,8 @@ class TestPower:
         assert "saved" in found
 
     def test_a_bound_from_the_data_is_seen(self, private_model, replay, monkeypatch):
-        def build(original, X, labels, *, bound, **options):
-            return original(X, labels, bound=min(bound, abs(X).max()), **options)
+        def lay_out(original, X, *, bound, **options):
+            return original(X, bound=min(bound, abs(X).max()), **options)
 
         X, _ = common_records()
         records = np.clip(X, -1.0, 1.0), hostile_records()["full"]
@@ -277,16 +281,16 @@ class TestPower:
         small[1][3] = records[1]
         pair = Pair("full", "replace-one", small, pair.labels, pair.shared)
         assert replay(private_model(), pair, FORM) == []
-        self.leaky(monkeypatch, "build_problem", build)
+        self.leaky(monkeypatch, "lay_out", lay_out)
         assert any("calls" in item for item in replay(private_model(), pair, FORM))
 
     def test_a_message_about_clipping_is_seen(self, private_model, replay, monkeypatch, capfd):
-        def build(original, X, labels, **options):
+        def lay_out(original, X, **options):
             if abs(X).max() > 10 * BOUND:
                 print("some entries were clipped")
-            return original(X, labels, **options)
+            return original(X, **options)
 
-        self.leaky(monkeypatch, "build_problem", build)
+        self.leaky(monkeypatch, "lay_out", lay_out)
         assert any("texts" in item for item in replay(private_model(), self.pair(), FORM))
 
     def test_unequal_recordings_are_named_part_by_part(self, private_model):
@@ -308,8 +312,8 @@ class TestPower:
         assert "signs" in broken
 
     def test_a_gradient_that_depends_on_others_is_seen(self, private_model, monkeypatch):
-        def build(original, X, labels, *, radius, **options):
-            return original(X, labels, radius=radius / X.shape[0], **options)
+        def build(original, design, labels, *, radius, **options):
+            return original(design, labels, radius=radius / design.n_rows, **options)
 
         self.leaky(monkeypatch, "build_problem", build)
         pair = self.pair("empty")

@@ -16,8 +16,8 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from dplasso import DPLassoClassifier
-from dplasso.estimators import lasso as estimator_module
 from dplasso.privacy.randomness import RandomStream, random_stream
+from dplasso.training import train as train_module
 from estimators.workers import noise_data, stream_key, transcript_of_default
 
 TASKS = 6
@@ -118,7 +118,7 @@ def test_every_fit_makes_its_own_stream(monkeypatch):
         made.append(random_stream(*given))
         return made[-1]
 
-    monkeypatch.setattr(estimator_module, "random_stream", keep)
+    monkeypatch.setattr(train_module, "random_stream", keep)
     model = DPLassoClassifier(n_iter=5)
     for _ in range(3):
         model.fit(*noise_data())

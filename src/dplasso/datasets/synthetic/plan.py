@@ -97,7 +97,7 @@ def scaled_shape(name: str, scale: float, n_rows: int | None, n_columns: int | N
         For an unknown name or a scale that is not positive.
     """
     if name not in SHAPES:
-        raise ValueError(f"there is no synthetic {name!r}; there are {', '.join(SHAPES)}")
+        raise ValueError(f"there is no synthetic data like {name!r}; there are {', '.join(SHAPES)}")
     if not 0 < scale < np.inf:
         raise ValueError(f"scale must be a positive number, got {scale!r}")
     full = SHAPES[name]

@@ -9,7 +9,9 @@ Rounding
 The noise is a floored real Gaussian but for two things (`dplasso.privacy.gaussian_noise`). The mass
 of every integer is off by a factor of at most ``1 + z``, ``z = TAIL^2 / (24 s^2)``, with s the
 standard deviation in units: over n draws, on both data sets, log-ratios of probabilities move by at
-most ``2 n z``, which is withheld from epsilon. And no mass lies beyond `TAIL` standard deviations:
+most ``2 n z``, which is withheld from epsilon. A unit is ``C / 2^32`` of a gradient and 2^-32 of a
+count, so no run and no share of the budget has a smaller s than ``2^32 / mu``, or than half of
+`LARGEST_SCALE` where units are made coarser. And no mass lies beyond `TAIL` standard deviations:
 that much total variation, times ``1 + exp(epsilon)``, is charged to delta for every draw, as for
 the vertices.
 """
@@ -19,15 +21,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
-from dplasso.privacy.gaussian_noise import TAIL
+from dplasso.privacy.gaussian_noise import LARGEST_SCALE, TAIL
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
 
 # Relative part of mu withheld, so that the last drop of a ledger's budget can be spent.
 _MU_MARGIN = 2.0**-40
 # The tail's charge grows with exp(epsilon): no fit spends more than this.
 LARGEST_EPSILON = 60.0
-# Standard deviations in units are larger: one gradient at the largest epsilon has 2^29.1.
-LEAST_SCALE = 2.0**29
+# The count of the records.
+_SINGLE_DRAWS = 1
 # What an error of 1 in a log-ratio adds to rho, at every Renyi order from 1.01.
 RATIO_RHO = 200.0
 
@@ -84,8 +86,11 @@ class GaussianSteps:
 
     @property
     def count_sensitivity(self) -> int:
-        """How far the number of records can move between neighbours."""
-        return self.rows_per_person if self.neighbors == "add-remove" else 0
+        """How far the number of records can move between neighbours.
+
+        Everybody has at least one row, so replacing a person moves it by one less.
+        """
+        return self.rows_per_person - int(self.neighbors != "add-remove")
 
     @property
     def rho(self) -> float:
@@ -164,8 +169,10 @@ def build_gaussian(
     sampling = ratio = 0.0
     if math.isfinite(epsilon):
         aim = min(epsilon, LARGEST_EPSILON)
-        draws = float(n_iter) * float(n_coordinates)
-        ratio = 2.0 * draws * TAIL * TAIL / (24.0 * LEAST_SCALE * LEAST_SCALE)
+        draws = float(n_iter) * float(n_coordinates) + _SINGLE_DRAWS
+        # With nothing withheld yet, mu is at its largest.
+        scale = min(2.0**32 / calibrate_mu(aim, delta), LARGEST_SCALE / 2.0)
+        ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
         sampling = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(aim))
         if not (sampling < delta / 2.0 and ratio < aim / 100.0):
             raise ValueError(
