@@ -47,7 +47,9 @@ def test_a_flip_in_the_content_is_always_found(path):
     write_model(fitted(), path)
     content = path.read_bytes()
     start = content.index(b'{"magic"')
-    end = content.index(b"classes.npy", start) - 30
+    # Up to the next member of the archive: the archive's own notes on it do not matter.
+    end = content.index(b"PK\x03\x04", start)
+    assert end > start + 500
     for place in range(start, end):
         flipped = bytearray(content)
         flipped[place] ^= 1
@@ -189,7 +191,10 @@ def test_a_newer_version_is_named_before_anything_else(path):
         header.update(magic="dplasso-model", version=FORMAT_VERSION + 1)
 
     rewrite(path, newer, something=np.arange(3))
-    with pytest.raises(ModelFileError, match=r"version 3 of the model format .* install a newer"):
+    with pytest.raises(
+        ModelFileError,
+        match=rf"version {FORMAT_VERSION + 1} of the model format .* install a newer",
+    ):
         read_model(path)
 
 

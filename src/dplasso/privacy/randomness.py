@@ -75,6 +75,36 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
     )
 
 
+def check_random_state(random_state: Any) -> Any:
+    """Check what random numbers are to be made from, without drawing any.
+
+    Parameters
+    ----------
+    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
+        As in `random_stream`.
+
+    Returns
+    -------
+    None, int, numpy.random.Generator or numpy.random.RandomState
+        The same.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or negative.
+    """
+    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    if whole and random_state < 0:
+        raise ValueError(f"random_state must not be negative, got {random_state}")
+    generators = np.random.Generator, np.random.RandomState
+    if not (random_state is None or whole or isinstance(random_state, generators)):
+        raise ValueError(
+            "random_state must be None, a non-negative integer, a numpy Generator or a numpy "
+            f"RandomState, got {random_state!r}"
+        )
+    return random_state
+
+
 def random_stream(random_state: Any = None) -> RandomStream:
     """Return a stream that no other call shares.
 
@@ -94,21 +124,15 @@ def random_stream(random_state: Any = None) -> RandomStream:
     ValueError
         If `random_state` is none of these.
     """
+    check_random_state(random_state)
     if random_state is None:
         key = np.frombuffer(os.urandom(32), dtype="<u4")
     elif isinstance(random_state, np.random.Generator):
         key = random_state.integers(0, 2**32, size=8, dtype=np.uint64).astype(np.uint32)
     elif isinstance(random_state, np.random.RandomState):
         key = random_state.randint(0, 2**32, size=8, dtype=np.uint64).astype(np.uint32)
-    elif isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
-        if random_state < 0:
-            raise ValueError(f"random_state must not be negative, got {random_state}")
-        key = np.random.SeedSequence(int(random_state)).generate_state(8, dtype=np.uint32)
     else:
-        raise ValueError(
-            "random_state must be None, a non-negative integer, a numpy Generator or a numpy "
-            f"RandomState, got {random_state!r}"
-        )
+        key = np.random.SeedSequence(int(random_state)).generate_state(8, dtype=np.uint32)
     return stream_from_key(np.asarray(key, dtype=np.uint32))
 
 

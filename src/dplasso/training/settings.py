@@ -21,6 +21,7 @@ from dplasso.privacy.parameters import (
     check_neighbors,
     check_positive,
 )
+from dplasso.privacy.randomness import check_random_state
 from dplasso.selection.registry import check_selector
 
 # Margins are sums of radius times entry: beyond this product they would not be finite.
@@ -105,7 +106,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         selector=params["selector"],
         drift_tol=tolerance_of(_checked_drift_tol(params["drift_tol"]), private=private),
         n_threads=_checked_threads(params["n_jobs"]),
-        random_state=params["random_state"],
+        random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
     )
@@ -192,7 +193,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
         n_threads=_checked_threads(params["n_jobs"]),
-        random_state=params["random_state"],
+        random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
     )
