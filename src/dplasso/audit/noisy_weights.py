@@ -86,5 +86,7 @@ def audit_weights(
             if progress is not None:
                 progress(place * runs + run + 1, 2 * runs)
     name = "canary: noisy gradients"
-    finding, roc = compare(claim, [(weights[0], weights[1])], ("weight",), false_alarm, runs // 2, name)
+    finding, roc = compare(
+        claim, [(weights[0], weights[1])], ("weight",), false_alarm, runs // 2, name
+    )
     return Outcome(make_report(claim, [finding]), roc, finding)

@@ -61,10 +61,6 @@ def _draw_areas(axes: "Axes", areas: Sequence[tuple[str, float]]) -> None:
     places = np.arange(len(areas))
     values = np.array([area for _, area in areas])
     axes.bar(places, values - GUESSING, bottom=GUESSING, width=0.6, color=COLORS[: len(areas)])
-<<<<<<< HEAD
-    for place, value in enumerate(values.tolist()):
-        axes.text(place, value + 0.004, f"{value:.3f}", ha="center", va="bottom", fontsize=12)
-=======
     for place, value in zip(places, values, strict=True):
         axes.text(
             float(place),
@@ -74,7 +70,6 @@ def _draw_areas(axes: "Axes", areas: Sequence[tuple[str, float]]) -> None:
             va="bottom",
             fontsize=12,
         )
->>>>>>> main
     axes.set_xticks(places, [name for name, _ in areas], fontsize=10)
     axes.set_ylim(min(GUESSING, float(values.min())), 1.0)
     axes.set_title("AUC on the test rows (0.5: guessing)", fontsize=12, loc="left")
