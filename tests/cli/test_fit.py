@@ -12,7 +12,7 @@ FAST = ("--n-iter", "8")
 PRIVACY_KEYS = {
     *("is_private", "epsilon", "epsilon_requested", "delta", "neighbors", "mechanism"),
     *("accountant", "steps", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
-    *("randomness", "classes", "reasons"),
+    *("randomness", "classes", "reasons", "residual_bound", "mu", "rows_per_person", "records"),
 }
 
 
