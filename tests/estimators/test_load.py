@@ -5,7 +5,7 @@ import pytest
 
 import dplasso
 from dplasso.errors import ModelFileError
-from dplasso.gradient_descent.run import empty_state
+from dplasso.gradient_descent.state import empty_state
 from dplasso.model import Model, read_model, write_model
 
 
