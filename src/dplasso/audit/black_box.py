@@ -231,7 +231,7 @@ def audit_canary(
     scored = [
         (score(one.part(quarter, runs)), score(other.part(quarter, runs))) for score in scores
     ]
-    return compare(target.claim, scored, _SCORES, false_alarm, half - quarter, name)
+    return compare(target.claim, scored, _SCORES, false_alarm, (runs, half - quarter), name)
 
 
 def compare(
@@ -239,7 +239,7 @@ def compare(
     scored: Sequence[tuple[NDArray[Any], NDArray[Any]]],
     names: Sequence[str],
     false_alarm: float,
-    n_choice: int,
+    runs: tuple[int, int],
     name: str,
 ) -> tuple[Finding, Roc]:
     """Choose one event by the first runs, and test that one by the others.
@@ -254,8 +254,8 @@ def compare(
         Of the scores.
     false_alarm : float
         Probability that a true claim is called violated.
-    n_choice : int
-        How many of the runs choose.
+    runs : (int, int)
+        Fits on each data set in all, and how many of the scored ones choose.
     name : str
         Of the finding.
 
@@ -265,6 +265,7 @@ def compare(
     roc : Roc
         Of the score that was chosen.
     """
+    n_runs, n_choice = runs
     best = (-1.0, -math.inf, math.inf, 0, 1.0)
     for index, pair_of_runs in enumerate(scored):
         high, low = (np.asarray(part[:n_choice], dtype=np.float64) for part in pair_of_runs)
@@ -299,6 +300,7 @@ def compare(
             f"{bound_in_words('epsilon', audited, claim.epsilon)}"
         ),
         figures={
+            "runs": 2 * n_runs,
             "n_iter": claim.n_iter,
             "score": names[index],
             "hits": list(hits),
