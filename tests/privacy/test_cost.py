@@ -17,6 +17,9 @@ def test_needs_no_data():
         "n_iter",
         "neighbors",
         "feature_bound",
+        "method",
+        "residual_bound",
+        "rows_per_person",
     ]
 
 

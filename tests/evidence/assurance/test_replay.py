@@ -8,7 +8,6 @@ import re
 
 import numpy as np
 import pytest
-from reference import column_gradients
 
 from dplasso import DPLassoClassifier
 from dplasso.errors import DataError, PrivacyLeakWarning
