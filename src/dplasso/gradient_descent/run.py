@@ -146,7 +146,7 @@ def noisy_count(count: int, sensitivity: int, mu: float, stream: RandomStream) -
     scale, bits = sensitivity / mu * 2.0**32, 32
     while scale > LARGEST_SCALE:
         scale, bits = scale / 2.0, bits - 1
-    # Where a record makes up less than a unit, rounding could move the count by a whole one.
+    # Beyond 2^32 nobody makes up a unit, and a count that were rounded could still move by one.
     value = np.array([count << bits if bits >= 0 else 0], dtype=np.int64)
     noisy(noise_table(scale), word_buffers(stream, 1)[0], value)
     return max(1.0, float(value[0]) / 2.0**bits)
@@ -266,11 +266,11 @@ class GradientRun:
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
         plan, stage, threads = self._plan, self._plan.stages[self._stage], self._threads
-        data = self._whole
+        data, numbering = self._whole, self._numbering
         if self._kept.size:
-            internal = self._numbering.internal
-            kept = internal[self._kept] if internal.size else self._kept
-            rows, columns = select_columns(self._columns, kept, self._labels.size, threads.count)
+            internal, numbering = numbering.internal, AS_GIVEN
+            chosen = internal[self._kept] if internal.size else self._kept
+            rows, columns = select_columns(self._columns, chosen, self._labels.size, threads.count)
             constant = CONSTANT if plan.fit_intercept else 0.0
             factor = row_factors(rows, constant, plan.norm_bound, threads)
             data = UnitRows(rows, columns, factor, self._kept.size, data.constant)
@@ -290,7 +290,7 @@ class GradientRun:
             self._stream,
             threads=threads,
             start=start,
-            numbering=AS_GIVEN if self._kept.size else self._numbering,
+            numbering=numbering,
         )
 
     def _begin_next(self) -> None:
@@ -314,17 +314,22 @@ class GradientRun:
             If the state is not one of this plan: going on would take more than was paid for.
         """
         self.skipped, self._kept, self._numbers = state.done, state.columns, state.numbers.copy()
-        self._stage = int(np.searchsorted(self._plan.ends, state.done))
-        size = self._plan.stages[self._stage].n_columns
-        expected = (size if self._stage else 0, size + int(self._whole.constant != 0.0))
-        if (self._kept.size, state.weights.size) != expected:
-            raise ValueError(f"a state after {state.done} gradients is not one of this fit")
+        self._stage = min(
+            int(np.searchsorted(self._plan.ends, state.done)), len(self._plan.stages) - 1
+        )
         self._solver = self._run(None)
+        n_kept = self._plan.stages[self._stage].n_columns if self._stage else 0
+        if self._kept.size != n_kept or self._solver.weights.shape != state.weights.shape:
+            raise ValueError(
+                f"a state after {state.done} gradients with {self._kept.size} columns of "
+                f"{state.weights.size} weights is not one of this fit"
+            )
         self._solver.weights[:] = state.weights
         self._solver.velocity[:] = state.velocity
         self._solver.averaged[:] = state.averaged
 
     def _final(self) -> NoisyWeights:
+        """Return the model."""
         whole, solver = self._whole, self._solver
         averaged, columns = solver.average(), self._kept
         n_columns = columns.size or whole.n_columns

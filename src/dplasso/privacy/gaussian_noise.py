@@ -13,7 +13,8 @@ height of the rectangle is taken at once; for the others a second word is compar
 double precision cannot settle the comparison, it is settled with more words and `decimal`.
 
 What remains is the difference between f and the mass of a unit cell, a relative
-``|x^2 / s^2 - 1| / (24 s^2)``, and the tail beyond `TAIL` standard deviations: `noise_error`.
+``|x^2 / s^2 - 1| / (24 s^2)``, and the tail beyond `TAIL` standard deviations: what they cost is in
+`dplasso.privacy.mechanisms.gaussian`.
 """
 
 import math
@@ -137,22 +138,6 @@ def _exact_heights(blocks: list[int], low_bits: int, area: float) -> list[Fracti
     for width in blocks:
         heights.append(heights[-1] + Fraction(area) / (width << low_bits))
     return heights
-
-
-def noise_error(scale: float) -> float:
-    """Bound the total variation between a draw and a floored real Gaussian variate.
-
-    Parameters
-    ----------
-    scale : float
-        Standard deviation in units.
-
-    Returns
-    -------
-    float
-        Cells: half of ``E|g^2 - 1| / (24 s^2)``, with ``E|g^2 - 1| < 1``; and twice the tail.
-    """
-    return 1.0 / (24.0 * scale * scale) + 2.0 * math.erfc(TAIL / math.sqrt(2.0))
 
 
 @njit(cache=True, nogil=True)

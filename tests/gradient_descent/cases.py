@@ -1,0 +1,39 @@
+"""Small data for noisy gradient descent, and solvers on them in a line."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from dplasso.gradient_descent.solve import NoisyGradientDescent
+from dplasso.losses.logistic import Logistic
+from dplasso.matrix.unit_rows import UnitRows, both_orientations, constant_entry, row_factors
+from dplasso.privacy.randomness import stream_from_key
+from dplasso.runtime.threads import ONE_THREAD
+
+
+def stream(seed=0):
+    key = np.random.default_rng(seed).integers(0, 2**32, 8, dtype=np.uint64)
+    return stream_from_key(key.astype(np.uint32))
+
+
+def records(n_rows=40, n_columns=12, *, density=0.4, seed=0, dtype=np.float64):
+    """Return dense rows, one of them empty and one column without entries, and labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(0.0, 1.5, (n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < density)
+    X[3], X[:, 5] = 0.0, 0.0
+    return X.astype(dtype), rng.integers(0, 2, n_rows).astype(np.int8)
+
+
+def unit_rows(X, constant=0.0, norm_bound=None, threads=ONE_THREAD):
+    if not sp.issparse(X):
+        X = sp.csr_array(X)
+    rows, columns = both_orientations(X, threads.count)
+    factor = row_factors(rows, constant, norm_bound, threads)
+    return UnitRows(rows, columns, factor, X.shape[1], constant_entry(constant))
+
+
+def solver(X, y, schedule, *, bound=0.5, constant=0.0, seed=0, norm_bound=None, **options):
+    """Return a solver that has taken all its steps."""
+    data = unit_rows(X, constant, norm_bound, options.get("threads", ONE_THREAD))
+    made = NoisyGradientDescent(data, Logistic(bound), y, schedule, stream(seed), **options)
+    made.advance(1, schedule.n_steps)
+    return made

@@ -1,0 +1,203 @@
+"""Whole runs: the reference's bits, whatever the layout; and the optimum, without noise."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+from scipy.stats import chi2
+
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+from dplasso.gradient_descent import solve
+from dplasso.gradient_descent.schedule import Schedule, schedule_for
+from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
+from dplasso.losses.logistic import Logistic
+from dplasso.matrix.numbering import Numbering
+from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors
+from dplasso.privacy.gaussian_noise import LARGEST_SCALE
+from dplasso.runtime.threads import thread_pool
+from gradient_descent.cases import records, solver, stream, unit_rows
+from gradient_descent.reference import descend, noise
+
+ALARM = 1e-6
+NOISY = Schedule(12, 0.05, 0.8, 9, 3.0)
+EXACT = Schedule(12, 0.05, 0.8, 9, 0.0)
+
+
+def state(run):
+    return np.concatenate([run.weights, run.velocity, run.averaged])
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1])
+@pytest.mark.parametrize("schedule", [NOISY, EXACT], ids=["noisy", "exact"])
+def test_a_run_is_the_reference_s_to_the_bit(schedule, constant):
+    X, y = records(dtype=np.float32)
+    size, unit = 12 + bool(constant), 2.0**33
+    added = np.zeros((12, size), dtype=np.int64)
+    if schedule.noise_scale:
+        added = noise(stream(), size, schedule.noise_scale * unit, 12)
+    start = np.random.default_rng(8).normal(size=size)
+    options = {"constant": constant, "start": start}
+    iterates, average = descend(X, y, schedule, added, bound=0.5, unit=unit, **options)
+    run = solver(X, y, schedule, **options)
+    np.testing.assert_array_equal(run.weights, iterates[-1])
+    np.testing.assert_array_equal(run.average(), average)
+    # The caller's start is a copy.
+    assert start is not run.weights
+
+
+FORMS = {
+    "csr": sp.csr_array,
+    "csc": sp.csc_array,
+    "dense": np.asarray,
+    "csr, 64-bit indices": lambda X: _wide(sp.csr_array(X)),
+    "csc, 64-bit indices": lambda X: _wide(sp.csc_array(X)),
+    "explicit zeros": lambda X: sp.csr_array(
+        (
+            X.ravel(),
+            np.tile(np.arange(X.shape[1]), X.shape[0]),
+            np.arange(X.size + 1)[:: X.shape[1]],
+        ),
+        shape=X.shape,
+    ),
+    "in double precision": lambda X: sp.csr_array(X.astype(np.float64)),
+}
+
+
+def _wide(X):
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    return X
+
+
+@pytest.mark.parametrize("values", ["mixed", "threes"])
+@pytest.mark.parametrize("form", FORMS)
+def test_every_layout_and_number_of_threads_gives_the_same_bits(form, values):
+    X, y = records(dtype=np.float32)
+    if values == "threes":
+        X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
+    expected = state(solver(sp.csr_array(X), y, NOISY, constant=0.1))
+    for n_threads in (1, 2, 3):
+        with thread_pool(n_threads) as threads:
+            run = solver(FORMS[form](X), y, NOISY, constant=0.1, threads=threads)
+        np.testing.assert_array_equal(state(run), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("block", [5, 13, 2**15])
+def test_a_store_gives_the_same_bits(tmp_path, monkeypatch, dtype, block):
+    """It numbers its columns by frequency, which must not show: not even in the order of sums."""
+    monkeypatch.setattr(solve, "BLOCK", block)
+    X, y = records(90, dtype=dtype)
+    store = write_store(matrix_source(X, y), tmp_path / "records.store", memory=2**27)
+    assert (np.diff(store.original_column) < 0).any()
+    within = store.original_column[store.rows.indices]
+    starts = store.rows.indptr
+    assert all((np.diff(within[a:b]) > 0).all() for a, b in pairwise(starts))
+    for constant in (0.0, 0.1):
+        expected = solver(X, y, NOISY, constant=constant)
+        for n_threads in (1, 2):
+            with thread_pool(n_threads) as threads:
+                factor = row_factors(store.rows, constant, None, threads)
+                data = UnitRows(store.rows, store.columns, factor, 12, constant_entry(constant))
+                numbering = Numbering(store.internal_column, store.original_column)
+                run = NoisyGradientDescent(
+                    data, Logistic(0.5), y, NOISY, stream(), threads=threads, numbering=numbering
+                )
+                run.advance(1, 12)
+            np.testing.assert_array_equal(state(run), state(expected))
+
+
+def test_how_columns_are_cut_into_blocks_shows_only_in_the_noise(monkeypatch):
+    X, y = records()
+    expected, noisy_run = (state(solver(X, y, s, constant=0.1)) for s in (EXACT, NOISY))
+    # 13 coordinates: the constant alone in the last block, too.
+    for block in (1, 4, 12):
+        monkeypatch.setattr(solve, "BLOCK", block)
+        np.testing.assert_array_equal(state(solver(X, y, EXACT, constant=0.1)), expected)
+        assert (state(solver(X, y, NOISY, constant=0.1)) != noisy_run).mean() > 0.5
+
+
+def test_steps_can_be_taken_in_any_chunks():
+    X, y = records()
+    expected = state(solver(X, y, NOISY))
+    run = solver(X, y, Schedule(0, 0.05, 0.8, 9, 3.0))
+    run.schedule = NOISY
+    for first, last in ((1, 1), (2, 7), (8, 7), (8, 12)):
+        run.advance(first, last)
+    np.testing.assert_array_equal(state(run), expected)
+
+
+def test_no_two_blocks_and_no_two_runs_share_noise(monkeypatch):
+    monkeypatch.setattr(solve, "BLOCK", 4)
+    nothing, y = np.zeros((5, 40)), np.zeros(5, dtype=np.int8)
+    found, words = [], stream()
+    for _ in range(2):
+        data = unit_rows(nothing)
+        run = NoisyGradientDescent(data, Logistic(0.5), y, NOISY, words)
+        run.advance(1, 3)
+        found.append(run.velocity)
+    values = np.abs(np.concatenate(found))
+    assert np.unique(values).size == values.size == 80
+
+
+@pytest.mark.parametrize("bound", [0.5, 0.7, 1.0])
+def test_units_leave_room_for_sums_and_for_noise(bound):
+    assert bound * gradient_unit(bound, 0.0) == pytest.approx(2.0**32, rel=1e-15)
+    for scale in (1e-3, 1e3, 1e5, 1e9, 1e60):
+        unit = gradient_unit(bound, scale)
+        assert bound * unit <= 2.0**32 * (1 + 2**-52)
+        assert scale * unit <= LARGEST_SCALE
+        assert unit == gradient_unit(bound, 0.0) or scale * unit > LARGEST_SCALE / 2
+
+
+# --- The standard error --------------------------------------------------------------------------
+
+
+def test_noise_alone_spreads_by_the_standard_error():
+    """20,000 columns that nobody has; the chi-square test fails by chance one time in a million."""
+    nothing = sp.csr_array((3, 20_000), dtype=np.float32)
+    for constant in (0.0, 0.1):
+        schedule = schedule_for(3, 0.4, 0.5, 30)
+        found = solver(nothing, np.ones(3, dtype=np.int8), schedule, constant=constant).average()
+        squares = (found[:20_000] ** 2).sum() / schedule.standard_error**2
+        low, high = chi2.ppf([ALARM / 2, 1 - ALARM / 2], 20_000)
+        assert low < squares < high
+        # With the noise of one step in 10 left out, the test would notice.
+        assert not low < squares * 9 / 10 < high
+
+
+def test_signal_does_not_widen_the_spread():
+    X, y = records(400, density=0.5)
+    y = (X[:, 0] + X[:, 1] > 0).astype(np.int8)
+    schedule = schedule_for(400, 2.0, 0.5, 60)
+    found = np.array([solver(X, y, schedule, seed=s).average() for s in range(200)])
+    variances = found.var(axis=0, ddof=1) / schedule.standard_error**2
+    assert variances.max() < chi2.ppf(1 - ALARM / 12, 199) / 199
+    # The column that nobody has spreads by all of it.
+    assert variances[5] > chi2.ppf(ALARM, 199) / 199
+
+
+# --- Without privacy -----------------------------------------------------------------------------
+
+
+def test_without_noise_it_comes_to_the_optimum():
+    X, y = records(300, 8, density=0.7, seed=2)
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    z = np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0) * math.sqrt(0.99)
+    z = np.hstack([z, np.full((300, 1), 0.1)])
+
+    def loss(w):
+        margins = z @ w
+        q = 1 / (1 + np.exp(-margins)) - y
+        return float(np.logaddexp(0, margins).sum() - margins @ y), z.T @ q
+
+    best = minimize(loss, np.zeros(9), jac=True, method="BFGS", options={"gtol": 1e-9}).fun
+    gaps = []
+    for n_steps in (10, 100, 1000, 10_000):
+        run = solver(X, y, schedule_for(300, math.inf, 1.0, n_steps), bound=1.0, constant=0.1)
+        gaps.append(loss(run.average())[0] - best)
+    assert all(later < earlier for earlier, later in pairwise(gaps))
+    assert gaps[-1] < 1e-6 * best

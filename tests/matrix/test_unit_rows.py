@@ -1,0 +1,157 @@
+"""No record is longer than 1, whatever its entries: what the sensitivity rests on, exactly."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dplasso.gradient_descent.steps import column_gradients, row_gradients
+from dplasso.losses.logistic import Logistic
+from dplasso.matrix.unit_rows import (
+    both_orientations,
+    constant_entry,
+    row_factors,
+    select_columns,
+    unit_row_margins,
+)
+from dplasso.runtime.threads import ONE_THREAD, thread_pool
+from gradient_descent.cases import records, unit_rows
+from gradient_descent.reference import factor
+
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
+SINGLES = st.floats(allow_nan=False, allow_infinity=False, width=32)
+EXTREMES = [1.7e308, -1e300, 1e-300, 5e-324, 2.3e-290, 1.0, 0.0, -0.0]
+
+
+@st.composite
+def any_row(draw):
+    single = draw(st.booleans())
+    numbers = SINGLES if single else DOUBLES | st.sampled_from(EXTREMES)
+    row = draw(st.lists(numbers, min_size=1, max_size=30))
+    return np.array([row], dtype=np.float32 if single else np.float64)
+
+
+def squared_length(row, scale, constant):
+    """Return the exact square of the length that the gradients see."""
+    entries = [Fraction(float(v)) * Fraction(scale) for v in row]
+    return sum(e * e for e in entries) + Fraction(constant_entry(constant)) ** 2
+
+
+@given(any_row(), st.sampled_from([0.0, 0.1, 0.99]), st.sampled_from([None, 1e-3, 1.0, 1e10]))
+@example(np.full((1, 30), 1.7e308), 0.1, None)
+@example(np.array([[5e-324]]), 0.0, None)
+@example(np.array([[1e-290, 1e-290]]), 0.0, None)
+@example(np.full((1, 20), 1.7e308), 0.0, 1e308)
+@example(np.zeros((1, 3)), 0.1, None)
+def test_no_row_is_longer_than_one(X, constant, norm_bound):
+    rows, _ = both_orientations(sp.csr_array(X), 1)
+    scale = row_factors(rows, constant, norm_bound, ONE_THREAD)
+    assert np.isfinite(scale).all()
+    squared = squared_length(X[0], scale[0], constant)
+    assert squared <= 1
+    if norm_bound is None and float(np.abs(X).max()) >= 1e-290:
+        assert squared >= (1 - Fraction(2**-28)) ** 2
+
+
+@given(
+    any_row(),
+    st.sampled_from([0.0, 0.1]),
+    st.sampled_from([None, 2.0]),
+    st.sampled_from([0.5, 0.7, 1.0]),
+    st.sampled_from([-1e308, -3.0, 0.0, 1e-9, 4.0, 1e308]),
+    st.integers(0, 1),
+    st.sampled_from([0, 3, 21, 40]),
+)
+@example(np.full((1, 30), 1.7e308), 0.1, None, 0.5, 0.0, 1, 0)
+def test_the_integers_of_a_record_lie_in_the_ball(
+    X, constant, norm_bound, bound, weight, label, coarser
+):
+    """In integers: the sum of the squares of its contributions is at most (C S)^2."""
+    data = unit_rows(X, constant, norm_bound)
+    unit = 2.0 ** (32 - coarser) / bound
+    weights = np.full(data.n_coordinates, weight)
+    scaled, labels = np.empty(1), np.array([label], dtype=np.int8)
+    last = row_gradients(data, Logistic(bound), labels, weights, unit, 0, 1, scaled)
+    totals = np.empty(data.n_columns, dtype=np.int64)
+    column_gradients(data.columns, scaled, 0, data.n_columns, totals)
+    square = sum(int(t) ** 2 for t in totals) + int(last) ** 2
+    assert square <= (Fraction(bound) * Fraction(unit)) ** 2
+    # And at zero weights, with a residual of one half, it comes near to half a unit's sphere.
+    if weight == 0.0 and norm_bound is None and float(np.abs(X).max()) >= 1e-290 and not coarser:
+        assert square >= (0.5 * unit * (1 - 2.0**-26)) ** 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("norm_bound", [None, 1.5])
+def test_factors_are_the_reference_s_for_any_number_of_threads(dtype, norm_bound):
+    X, _ = records(dtype=dtype)
+    expected = [factor(row, 0.1, norm_bound) for row in X.astype(np.float64).tolist()]
+    explicit = sp.csr_array(X)
+    explicit.data[::3] = 0.0
+    cleared = explicit.toarray()
+    for n_threads in (1, 2, 3):
+        with thread_pool(n_threads) as threads:
+            rows, _ = both_orientations(sp.csr_array(X), n_threads)
+            assert row_factors(rows, 0.1, norm_bound, threads).tolist() == expected
+            with_zeros, without = (both_orientations(x, 1)[0] for x in (explicit, cleared))
+            np.testing.assert_array_equal(
+                row_factors(with_zeros, 0.1, norm_bound, threads),
+                row_factors(without, 0.1, norm_bound, threads),
+            )
+
+
+def test_a_longer_row_comes_down_to_the_bound_and_a_shorter_one_stays():
+    X = np.array([[3.0, 4.0], [0.3, 0.4], [0.0, 0.0]])
+    rows, _ = both_orientations(X, 1)
+    scale = row_factors(rows, 0.0, 2.0, ONE_THREAD)
+    np.testing.assert_allclose(np.linalg.norm(X, axis=1) * scale, [1.0, 0.25, 0.0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("value", [None, 1.0, 3.0])
+@pytest.mark.parametrize("form", [sp.csr_array, sp.csc_array, np.asarray])
+def test_selected_columns_are_those_of_the_dense_matrix(form, value):
+    X, _ = records()
+    if value is not None:
+        X = np.where(X != 0.0, value, 0.0)
+    _, columns = both_orientations(form(X), 1)
+    for kept in ([0], [5], [11, 2, 7], list(range(12))):
+        rows, taken = select_columns(columns, np.array(kept), X.shape[0], 2)
+        for part, expected in ((rows, X[:, kept]), (taken, X[:, kept].T)):
+            values = part.values
+            if not values.size:
+                values = np.full(part.indices.size, part.constant)
+            shape = expected.shape
+            found = sp.csr_array((values, part.indices, part.indptr), shape=shape).toarray()
+            np.testing.assert_array_equal(found, expected)
+
+
+def test_margins_are_those_of_the_dense_unit_rows():
+    X, _ = records(200)
+    weights = np.random.default_rng(1).normal(size=12)
+    rows, _ = both_orientations(X, 1)
+    found = {}
+    for n_threads in (1, 3):
+        with thread_pool(n_threads) as threads:
+            scale = row_factors(rows, 0.1, None, threads)
+            found[n_threads] = unit_row_margins(rows, weights, scale, 0.3, threads)
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    z = np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0) * np.sqrt(1 - 0.01)
+    np.testing.assert_allclose(found[1], z @ weights + 0.3, rtol=1e-7)
+    np.testing.assert_array_equal(found[1], found[3])
+
+
+def test_a_margin_rounds_alike_whether_or_not_all_entries_are_one_value():
+    """Else one record's value would show in everybody else's residual."""
+    rng = np.random.default_rng(2)
+    X = np.where(rng.random((300, 25)) < 0.5, 0.3, 0.0)
+    other = np.vstack([X, np.full(25, 0.7)])
+    weights, found = rng.normal(size=25), []
+    for matrix in (X, other):
+        rows, _ = both_orientations(matrix, 1)
+        assert bool(rows.values.size) == (matrix is other)
+        scale = row_factors(rows, 0.1, None, ONE_THREAD)
+        found.append(unit_row_margins(rows, weights, scale, 0.0, ONE_THREAD)[:300])
+    np.testing.assert_array_equal(*found)

@@ -1,0 +1,370 @@
+"""The ziggurat draws what it says: exactly, by its own numbers, and as far as draws can show."""
+
+import copy
+import math
+import pickle
+from fractions import Fraction
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.stats import binom, chi2, norm
+
+from dplasso.privacy.gaussian_noise import (
+    LARGEST_SCALE,
+    LAYERS,
+    SMALLEST_SCALE,
+    TAIL,
+    add_noise,
+    noise_table,
+    noisy,
+    settle,
+)
+from dplasso.privacy.randomness import BUFFER_WORDS, refill, stream_from_key, word_buffers
+from privacy.reference import chacha20_block
+
+# Chance that a right implementation fails one statistical test, were its seed drawn afresh.
+ALARM = 1e-6
+SCALES = (SMALLEST_SCALE, 1.37 * 2**27, 2.0**32, 1.999 * 2**38, LARGEST_SCALE)
+
+
+@pytest.fixture(autouse=True)
+def many_digits():
+    with mpmath.workdps(60):
+        yield
+
+
+def buffers(count, seed=0):
+    key = np.random.default_rng(seed).integers(0, 2**32, 8, dtype=np.uint64)
+    return word_buffers(stream_from_key(key.astype(np.uint32)), count)
+
+
+def curve(table, magnitude):
+    """Return f as the module's docstring writes it."""
+    x = (mpmath.mpf(magnitude) + 0.5) / mpmath.mpf(table.scale)
+    return mpmath.exp(-x * x / 2)
+
+
+def as_fraction(value):
+    sign, mantissa, exponent, _ = value._mpf_
+    return Fraction((-1) ** sign * int(mantissa)) * Fraction(2) ** exponent
+
+
+def widths(table):
+    return [int(blocks) << table.low_bits for blocks in table.blocks]
+
+
+def edges(table):
+    """Return the exact heights at which the rectangles begin and end."""
+    heights = [Fraction(0)]
+    for width in widths(table):
+        heights.append(heights[-1] + Fraction(table.area) / width)
+    return heights
+
+
+# --- The table, exactly --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_point_under_the_curve_lies_in_one_rectangle(scale):
+    table = noise_table(scale)
+    heights, size = edges(table), widths(table)
+    assert len(size) == LAYERS
+    assert size[0] >= TAIL * scale
+    assert heights[-1] > 1
+    np.testing.assert_allclose(table.heights, [float(h) for h in heights], rtol=2**-52)
+    for layer in range(1, LAYERS):
+        # The first integer outside the rectangle is under the curve nowhere above its bottom.
+        assert as_fraction(curve(table, size[layer])) <= heights[layer]
+    # Little is thrown away: 256 rectangles of the area are a few per cent more than the curve.
+    assert 256 * table.area < 1.1 * scale * math.sqrt(math.pi / 2)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_what_is_taken_without_looking_is_under_the_curve(scale):
+    table = noise_table(scale)
+    heights = edges(table)
+    for layer, whole in enumerate(table.whole.tolist()):
+        assert 0 <= whole <= widths(table)[layer]
+        if whole:
+            assert as_fraction(curve(table, whole - 1)) >= heights[layer + 1]
+    # And that is most of what comes.
+    taken = sum(w / s for w, s in zip(table.whole.tolist(), widths(table), strict=True))
+    assert taken / LAYERS > 0.95
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_probability_of_an_integer_is_the_curve(scale):
+    """Walk all rectangles, as a draw does, for integers near and far."""
+    table = noise_table(scale)
+    heights, size = edges(table), widths(table)
+    for x in (0.0, 1e-3, 0.1, 0.5, 1.0, 1.7, 2.5, 3.5, 5.0, 9.0, 15.9):
+        magnitude = int(x * scale)
+        top = as_fraction(curve(table, magnitude))
+        drawn = Fraction(0)
+        for layer in range(LAYERS):
+            if magnitude >= size[layer]:
+                continue
+            step = heights[layer + 1] - heights[layer]
+            accepted = min(max(top - heights[layer], Fraction(0)), step) / step
+            if magnitude < table.whole[layer]:
+                assert accepted == 1
+            drawn += accepted / size[layer] / LAYERS
+        assert drawn == top / (LAYERS * Fraction(table.area))
+
+
+def test_bins_of_integers_have_the_probabilities_of_the_normal_distribution():
+    scale = SMALLEST_SCALE
+    ends = (np.arange(9) * scale / 2).astype(np.int64)
+    for first, last in pairwise(ends):
+        x = (np.arange(first, last) + 0.5) / scale
+        share = np.exp(-0.5 * x * x).sum() / (scale * math.sqrt(2 * math.pi))
+        exact = norm.cdf(last / scale) - norm.cdf(first / scale)
+        assert share == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("scale", [16.0, 64.0, 256.0])
+def test_the_factor_that_the_accounting_charges_bounds_every_integer(scale):
+    """Against floored normal variates, at scales where double precision sees the difference."""
+    integers = np.arange(int(TAIL * scale))
+    x = (integers + 0.5) / scale
+    drawn = np.exp(-0.5 * x * x)
+    drawn /= 2 * drawn.sum()
+    floored = norm.sf(integers / scale) - norm.sf((integers + 1) / scale)
+    charged = TAIL**2 / (24 * scale**2)
+    moved = np.abs(np.log(drawn / floored)).max()
+    assert charged / 2 < moved <= charged
+
+
+@pytest.mark.parametrize("scale", [SMALLEST_SCALE * 0.999, LARGEST_SCALE * 1.001, math.nan])
+def test_scales_out_of_range_are_refused(scale):
+    with pytest.raises(ValueError, match="a standard deviation must be"):
+        noise_table(scale)
+
+
+# --- One word ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layer", [1, 100, 255])
+def test_each_block_has_equally_many_words(layer):
+    """Read all words of a rectangle, at the scale where the fewest bits choose the block."""
+    table = noise_table(LARGEST_SCALE)
+    high_bits = 55 - table.low_bits
+    width = int(table.blocks[layer])
+    whole = table._replace(whole=np.full(LAYERS, 2**62))
+    words = np.arange(2**high_bits, dtype=np.uint64) << np.uint64(9 + table.low_bits)
+    each = 2**high_bits // width
+    assert 2**high_bits % width
+    drawn = np.zeros(each * width, dtype=np.int64)
+    add_noise(whole, fed(words | np.uint64(layer)), drawn, 0.0, np.zeros((0, 4), dtype=np.int64))
+    assert np.bincount(drawn >> table.low_bits, minlength=width).tolist() == [each] * width
+
+
+def fed(words):
+    """Return a buffer that has these words."""
+    words = np.append(words, np.zeros(BUFFER_WORDS, dtype=np.uint64))
+    return buffers(1)[0]._replace(words=words, position=np.zeros(1, dtype=np.int64))
+
+
+def test_sign_and_low_bits_come_straight_from_the_word():
+    table = noise_table(2.0**30)
+    word, low = 77, 0b1011
+    drawn = np.zeros(2, dtype=np.int64)
+    low_word = np.uint64(200 | low << 9 | word << (9 + table.low_bits))
+    add_noise(
+        table._replace(whole=np.full(LAYERS, 2**62)),
+        # The second has the sign bit.
+        fed(np.array([low_word, low_word | np.uint64(256)])),
+        drawn,
+        0.0,
+        np.zeros((0, 4), dtype=np.int64),
+    )
+    block = word * int(table.blocks[200]) >> (55 - table.low_bits)
+    assert drawn.tolist() == [block << table.low_bits | low, -(block << table.low_bits | low) - 1]
+
+
+# --- Draws ---------------------------------------------------------------------------------------
+
+DRAWS = 2**23
+BINS = 64
+
+
+def draws(table, *, count=DRAWS, seed=1, ambiguous=2.0**-44):
+    totals = np.zeros(count, dtype=np.int64)
+    noisy(table, buffers(1, seed)[0], totals, ambiguous)
+    return totals
+
+
+def p_values(values, scale):
+    """Test shape, low bits, signs and neighbours in the order they were drawn."""
+    uniform = norm.cdf((values + 0.5) / scale)
+    shape = np.bincount((uniform * BINS).astype(int), minlength=BINS)
+    low = np.bincount(values & 255, minlength=256)
+    places = (uniform * 8).astype(int)
+    pairs = np.bincount(8 * places[::2] + places[1::2], minlength=64)
+    squares = float(((values / scale) ** 2).sum())
+    spread = chi2.cdf(squares, values.size)
+    return {
+        "shape": goodness(shape),
+        "low bits": goodness(low),
+        "pairs": goodness(pairs),
+        "signs": 2
+        * min(
+            binom.cdf((k := (values < 0).sum()), values.size, 0.5),
+            binom.sf(k - 1, values.size, 0.5),
+        ),
+        "variance": 2 * min(spread, 1 - spread),
+    }
+
+
+def goodness(counts):
+    expected = counts.sum() / counts.size
+    return float(chi2.sf(((counts - expected) ** 2).sum() / expected, counts.size - 1))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_draws_are_normal(scale):
+    for name, p in p_values(draws(noise_table(scale)), scale).items():
+        assert p > ALARM / 5, name
+
+
+def test_many_blocks_have_independent_noise():
+    table = noise_table(2.0**40)
+    values = np.zeros((64, 4096), dtype=np.int64)
+    for row, buffer in zip(values, buffers(64), strict=True):
+        noisy(table, buffer, row)
+    correlations = np.corrcoef(values)[np.triu_indices(64, 1)]
+    assert np.abs(correlations).max() * 64 < norm.isf(ALARM / 2 / correlations.size)
+
+
+WRONG = {
+    "a standard deviation that is 1 % off": lambda t: noise_table(1.01 * t.scale)._replace(
+        scale=t.scale * 1.01
+    ),
+    "the curve of another scale over the same rectangles": lambda t: t._replace(
+        scale=0.99 * t.scale
+    ),
+    "1 % taken too much without looking": lambda t: t._replace(
+        whole=np.minimum(t.whole * 1.01, widths(t)).astype(np.int64)
+    ),
+    "heights of the next layer": lambda t: t._replace(heights=np.append(t.heights[1:], 1.1)),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_wrong_tables_are_noticed(wrong):
+    table = noise_table(2.0**35)
+    assert min(p_values(draws(WRONG[wrong](table)), table.scale).values()) < ALARM / 5
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [np.abs, lambda values: values & ~1, lambda values: np.repeat(values[::2], 2)],
+    ids=["one sign", "even numbers", "each twice"],
+)
+def test_wrong_draws_are_noticed(spoil):
+    table = noise_table(2.0**35)
+    assert min(p_values(spoil(draws(table)), table.scale).values()) < ALARM / 5
+
+
+# --- Comparisons that double precision leaves open -----------------------------------------------
+
+
+def test_forcing_open_comparisons_changes_no_distribution():
+    scale = 2.0**33
+    table = noise_table(scale)
+    unsettled = np.zeros((2**15, 4), dtype=np.int64)
+    left = add_noise(table, buffers(1, 3)[0], np.zeros(2**15, dtype=np.int64), 1e-3, unsettled)
+    assert left > 100
+    for name, p in p_values(draws(table, count=2**15, seed=3, ambiguous=1e-3), scale).items():
+        assert p > ALARM / 5, name
+
+
+def test_what_is_left_open_is_what_was_compared():
+    table = noise_table(2.0**33)
+    unsettled = np.zeros((4096, 4), dtype=np.int64)
+    totals = np.zeros(4096, dtype=np.int64)
+    left = add_noise(table, buffers(1, 5)[0], totals, 1e-3, unsettled)
+    assert 0 < left < 4096
+    for place, layer, value, word in unsettled[:left].tolist():
+        assert totals[place] == 0
+        magnitude = value if value >= 0 else -value - 1
+        low, high = table.heights[layer : layer + 2]
+        height = low + (word % 2**64) / 2**64 * (high - low)
+        assert abs(height - float(curve(table, magnitude))) < 1.001e-3
+
+
+def test_the_exact_decision_agrees_with_many_digits():
+    table = noise_table(1.234 * 2**34)
+    heights = edges(table)
+    rng = np.random.default_rng(0)
+    decided = {True: 0, False: 0}
+    for _ in range(60):
+        layer = int(rng.integers(0, 255))
+        magnitude = int(rng.integers(int(table.whole[layer]), widths(table)[layer]))
+        step = heights[layer + 1] - heights[layer]
+        part = (as_fraction(curve(table, magnitude)) - heights[layer]) / step
+        if not 0 < part < 1:
+            continue
+        # The word next to the curve, so that the further words decide.
+        word = int(part * 2**64)
+        further = [int(w) for w in rng.integers(0, 2**64, 2, dtype=np.uint64)]
+        rest = part * 2**64 - word
+        under = Fraction(further[0], 2**64) < rest
+        for value in (magnitude, -magnitude - 1):
+            assert settle(table, value, layer, [word, *further]) == under
+            assert settle(table, value, layer, [word - 1, *further]) or word == 0
+            assert not settle(table, value, layer, [word + 1, *further])
+        decided[under] += 1
+    assert min(decided.values()) > 5
+
+
+def test_words_that_do_not_settle_are_refused():
+    table = noise_table(2.0**30)
+    layer = 100
+    magnitude = (int(table.whole[layer]) + widths(table)[layer]) // 2
+    heights = edges(table)
+    step = heights[layer + 1] - heights[layer]
+    part = (as_fraction(curve(table, magnitude)) - heights[layer]) / step
+    with pytest.raises(ValueError, match="do not settle"):
+        settle(table, magnitude, layer, [int(part * 2**64)])
+
+
+# --- Streams -------------------------------------------------------------------------------------
+
+
+def test_a_refill_is_sixteen_blocks_of_the_rfc():
+    buffer = buffers(3)[2]
+    key = buffer.state[4:12].astype("<u4").tobytes()
+    # The counter crosses 32 bits: its high word is where RFC 8439 has the first of its nonce.
+    buffer.state[12] = 2**32 - 5
+    refill(buffer)
+    for lane in range(BUFFER_WORDS // 8):
+        counter = 2**32 - 5 + lane
+        nonce = b"".join(
+            int(word).to_bytes(4, "little")
+            for word in (counter >> 32, buffer.state[14], buffer.state[15])
+        )
+        words = np.frombuffer(chacha20_block(key, counter % 2**32, nonce), dtype="<u8")
+        np.testing.assert_array_equal(buffer.words[8 * lane : 8 * lane + 8], words)
+    assert buffer.state[12:14].tolist() == [11, 1]
+    assert buffer.position[0] == 0
+
+
+def test_buffers_of_a_key_and_of_other_keys_never_meet():
+    stream = stream_from_key(np.arange(8, dtype=np.uint32))
+    found = []
+    for buffer in word_buffers(stream, 40) + word_buffers(stream, 40):
+        for _ in range(4):
+            refill(buffer)
+            found.append(buffer.words.copy())
+    words = np.concatenate(found)
+    assert np.unique(words).size == words.size
+    assert {int(b.state[14]) for b in word_buffers(stream, 40)} == set(range(40))
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_a_buffer_cannot_be_copied(duplicate):
+    with pytest.raises(TypeError, match="cannot be pickled or copied"):
+        duplicate(buffers(1)[0])
