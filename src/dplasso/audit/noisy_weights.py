@@ -87,6 +87,6 @@ def audit_weights(
                 progress(place * runs + run + 1, 2 * runs)
     name = "canary: noisy gradients"
     finding, roc = compare(
-        claim, [(weights[0], weights[1])], ("weight",), false_alarm, runs // 2, name
+        claim, [(weights[0], weights[1])], ("weight",), false_alarm, (runs, runs // 2), name
     )
     return Outcome(make_report(claim, [finding]), roc, finding)
