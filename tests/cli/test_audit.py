@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 from matplotlib.image import imread
@@ -58,6 +59,8 @@ def test_text_output_without_files(run):
         (("--runs", "3"), "runs"),
         (("--false-alarm", "2"), "--false-alarm must"),
         (("--mechanism", "paper", "--selector", "noisy-max", "--method", "exact"), "closed form"),
+        (("--method", "logistic", "--solver", "standard"), "--solver does not go with"),
+        (("--method", "logistic", "--epsilon", "inf"), "nothing to audit"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
 )
@@ -88,3 +91,33 @@ def test_an_unwritable_directory_is_found_before_the_audit(run, tmp_path, monkey
 def test_help_tells_the_exit_codes(run):
     text = " ".join(run("audit", "--help").stdout.split())
     assert "Exit code 3 if the claim is refuted" in text
+
+
+LOGISTIC = ("audit", "--method", "logistic", "--runs", "100", "--n-iter", "3", "--epsilon", "0.1")
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_noisy_gradients_are_consistent(run, neighbors):
+    result = run(*LOGISTIC, "--neighbors", neighbors)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.stdout.split())
+    assert "canary: noisy gradients" in text
+    assert "Exact enumeration is for vertices" in text
+
+
+def test_noise_that_is_far_too_small_is_refuted(run, monkeypatch):
+    """The power of the audit: 200 fits on each neighbour, noise 200 times too small."""
+    from dplasso.training import train
+
+    original = train.mechanism_of
+
+    def too_little(*arguments):
+        right = original(*arguments)
+        return replace(right, mu=200 * right.mu)
+
+    monkeypatch.setattr(train, "mechanism_of", too_little)
+    result = run(*LOGISTIC, "--json")
+    assert result.exit_code == 3, result.output
+    report = json.loads(result.stdout)
+    assert report["claim"]["epsilon"] == 0.1
+    assert report["audited_epsilon"] > 1

@@ -4,6 +4,7 @@ import math
 import pytest
 
 import dplasso
+from dplasso.gradient_descent.schedule import AVERAGED
 
 
 def test_json_table_agrees_with_the_library(run):
@@ -48,3 +49,44 @@ def test_no_privacy_means_no_noise(run):
     report = json.loads(run("budget", "--epsilon", "inf", "--json").stdout)
     assert report["noise_scale"] == 0
     assert report["privacy"]["is_private"] is False
+
+
+def test_gradient_descent_is_told_by_its_standard_error(run):
+    asked = ("budget", "--method", "logistic", "--epsilon", "0.5", "--json")
+    report = json.loads(run(*asked).stdout)
+    assert report["privacy"] == dplasso.privacy_cost(0.5, 1e-6, method="logistic").to_dict()
+    assert report["privacy"]["steps"] == 300
+    table = report["table"]
+    assert [row["epsilon"] for row in table] == [0.1, 0.3, 0.5, 1, 3, 10]
+    # Training stops where its noise has moved a margin by 1/2; the average of the last iterates
+    # has less of it.
+    expected = 0.5 * math.sqrt(1 - 2 * AVERAGED / 3)
+    for row in table:
+        assert row["standard_error"] == pytest.approx(expected, rel=0.02)
+    findable = [row["findable_gradient"] for row in table]
+    assert findable == sorted(findable, reverse=True)
+    # With so many records h is limited by 8 / N.
+    many = json.loads(run(*asked, "--n-records", 10**7).stdout)["table"]
+    assert many[0]["standard_error"] < 0.2
+    person = json.loads(run(*asked, "--rows-per-person", 3).stdout)
+    assert person["noise_scale"] == pytest.approx(3 * report["noise_scale"])
+    text = " ".join(run(*asked[:-1]).stdout.split())
+    assert "each that speaks for the column gives 0.5/sqrt(R)" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("--method", "ridge"), "--method must be lasso or logistic"),
+        (("--method", "logistic", "--features", 9), "--features does not go with"),
+        (("--method", "logistic", "--feature-bound", 2), "--feature-bound does not go with"),
+        (("--n-records", 9), "--n-records does not go with --method lasso"),
+        (("--rows-per-person", 2), "--rows-per-person does not go with"),
+    ],
+)
+def test_an_option_of_the_other_method_is_refused(run, arguments, named):
+    result = run("budget", "--epsilon", 1, *arguments)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert named in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -16,22 +16,26 @@ def test_the_whole_job_on_the_real_data(run, tmp_path):
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert (report["n_samples"], report["n_test"], report["n_features"]) == (32560, 16281, 193681)
-    for name in ("private", "plain"):
+    for name in ("lasso", "logistic", "plain"):
         assert set(report[name]) == {"auc", "accuracy", "n_nonzero", "seconds"}
         assert 0.7 < report[name]["auc"] < 0.92
         assert 0.5 < report[name]["accuracy"] < 0.87
     assert report["majority_accuracy"] == pytest.approx(0.7638, abs=1e-4)
-    assert report["privacy"]["is_private"] is True
-    assert 1.98 < report["privacy"]["epsilon"] <= 2
+    for name in ("lasso", "logistic"):
+        assert report["privacy"][name]["is_private"] is True
+        assert 1.98 < report["privacy"][name]["epsilon"] <= 2
 
     assert sorted(path.name for path in directory.iterdir()) == [
-        *("demo.png", "model.npz", "statement.json"),
+        *("demo.png", "lasso.json", "lasso.npz", "logistic.json", "logistic.npz"),
     ]
-    model = dplasso.load(directory / "model.npz")
-    for feature in report["heaviest"]:
-        assert model.coef_[0, feature["column"]] == feature["weight"]
-        assert cross_name(feature["column"]) == feature["name"]
-    assert json.loads((directory / "statement.json").read_text()) == report["privacy"]
+    for name in ("lasso", "logistic"):
+        model = dplasso.load(directory / f"{name}.npz")
+        for feature in report["heaviest"][name]:
+            assert model.coef_[0, feature["column"]] == feature["weight"]
+            assert cross_name(feature["column"]) == feature["name"]
+            assert (feature["z"] is None) == (name == "lasso")
+        statement = json.loads((directory / f"{name}.json").read_text())
+        assert statement == report["privacy"][name]
     image = imread(directory / "demo.png")
     assert image.shape[0] > 600
     assert image.shape[1] > 1000

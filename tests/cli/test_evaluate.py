@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ def test_an_unknown_label_is_named(run, model, tmp_path):
 def test_log_loss_stays_finite_at_certain_mistakes():
     class Certain:
         classes_ = np.array([0, 1])
+        privacy_ = SimpleNamespace(residual_bound=1.0)
 
         def decision_function(self, X):
             return np.array([1000.0, -1000.0])

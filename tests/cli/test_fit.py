@@ -12,7 +12,7 @@ FAST = ("--n-iter", "8")
 PRIVACY_KEYS = {
     *("is_private", "epsilon", "epsilon_requested", "delta", "neighbors", "mechanism"),
     *("accountant", "steps", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
-    *("randomness", "classes", "reasons"),
+    *("randomness", "classes", "reasons", "residual_bound", "mu", "rows_per_person", "records"),
 }
 
 
@@ -76,7 +76,7 @@ def test_the_text_says_what_a_person_needs(run, train, held_out, tmp_path):
     whole = run("fit", train, "--epsilon", "1", *FAST, "--features", "64", "--explain").stdout
     whole = " ".join(whole.split())
     assert "Settings tuned on the same records" in whole
-    assert "--l1-radius, --n-iter and all other settings" in whole
+    assert "--feature-bound (1; larger entries were clipped to it), and all other" in whole
     assert "taken from the file" not in whole
 
 

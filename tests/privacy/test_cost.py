@@ -2,9 +2,13 @@
 
 import inspect
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from dplasso.estimators.lasso import DPLassoClassifier
+from dplasso.estimators.logistic import DPLogisticRegression
 from dplasso.privacy.cost import privacy_cost
 from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
@@ -17,7 +21,41 @@ def test_needs_no_data():
         "n_iter",
         "neighbors",
         "feature_bound",
+        "method",
+        "residual_bound",
+        "rows_per_person",
     ]
+
+
+def test_noisy_gradients_are_what_a_fit_states():
+    X, y = np.eye(4), [0, 1, 0, 1]
+    model = DPLogisticRegression(
+        0.5, 1e-5, n_iter=9, classes=(0, 1), residual_bound=0.75, rows_per_person=2
+    )
+    stated = model.fit(X, y).privacy_
+    cost = privacy_cost(0.5, 1e-5, 9, method="logistic", residual_bound=0.75, rows_per_person=2)
+    # They differ in what the rounding of draws is charged for: four columns, not 2^24.
+    assert cost.mu == pytest.approx(stated.mu, rel=1e-5)
+    assert cost.mu <= stated.mu
+    same = {"mu": 0.0, "epsilon": 0.0, "sampling_delta": 0.0}
+    assert replace(cost, **same) == replace(stated, **same)
+    assert (
+        privacy_cost(1.0, 1e-6, method="logistic").steps == DPLogisticRegression().fit(X, y).n_iter_
+    )
+    assert privacy_cost(1.0, 1e-6).steps == DPLassoClassifier().n_iter
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        ({"method": "ridge"}, "method must be lasso or logistic, got 'ridge'"),
+        ({"residual_bound": 0.7}, "residual_bound does not go with method='lasso'"),
+        ({"method": "logistic", "feature_bound": 2.0}, "feature_bound does not go with"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(changes, named):
+    with pytest.raises(ValueError, match=named):
+        privacy_cost(1.0, 1e-6, **changes)
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])

@@ -98,7 +98,7 @@ def test_text_of_a_private_run_says_everything():
         "operating system",
         "the number and meaning of the columns",
         "the two class labels, feature_bound (1;",
-        "l1_radius, n_iter and all other settings",
+        "larger entries were clipped to it), and all other settings",
         "tuned on the same records",
     ):
         assert words in text
@@ -170,12 +170,26 @@ def test_statements_cannot_be_changed(statement):
         statement.is_private = True
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(PrivacyStatement)])
+# Entries since version 0.2, with what they were before there was a choice.
+SINCE = {"residual_bound": 1.0, "mu": 0.0, "rows_per_person": 1, "records": "not used"}
+ENTRIES = [field.name for field in dataclasses.fields(PrivacyStatement)]
+
+
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name not in SINCE])
 def test_a_missing_entry_is_named(name):
     values = state().to_dict()
     del values[name]
     with pytest.raises(ValueError, match=f"lacks {name}"):
         PrivacyStatement.from_dict(values)
+
+
+def test_a_statement_of_version_0_1_is_read():
+    values = state().to_dict()
+    former = {name: value for name, value in values.items() if name not in SINCE}
+    former["draw_error"] = former.pop("sampling_delta")
+    read = PrivacyStatement.from_dict(former)
+    assert read == state()
+    assert {name: getattr(read, name) for name in SINCE} == SINCE
 
 
 def test_an_unknown_entry_is_named():

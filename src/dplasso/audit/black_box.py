@@ -7,7 +7,7 @@ that holds with the stated confidence; finding nothing proves nothing.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from dplasso.audit.bounds import (
     epsilon_lower_bound,
     range_lower_bound,
 )
-from dplasso.audit.claims import Data, Finding, Fit, Target, bound_in_words
+from dplasso.audit.claims import Claim, Data, Finding, Fit, Target, bound_in_words
 from dplasso.audit.problems import canary_pair
 
 Progress = Callable[[int, int], None]
@@ -32,6 +32,7 @@ _THRESHOLDS = 200
 _LENIENT = 0.2
 # The column in which the canary's contribution shows.
 CANARY = 0
+_SCORES = ("weight", "came with +", "came with -", "likelihood", "seen")
 
 
 @dataclass(frozen=True)
@@ -224,22 +225,57 @@ def audit_canary(
     roc : Roc
         Of the score that was chosen.
     """
-    claim = target.claim
     one, other = _both(target, runs, progress)
     quarter, half = runs // 4, runs // 2
     scores = build_scores(one.part(0, quarter), other.part(0, quarter))
-    chosen = one.part(quarter, half), other.part(quarter, half)
+    scored = [
+        (score(one.part(quarter, runs)), score(other.part(quarter, runs))) for score in scores
+    ]
+    return compare(target.claim, scored, _SCORES, false_alarm, (runs, half - quarter), name)
+
+
+def compare(
+    claim: Claim,
+    scored: Sequence[tuple[NDArray[Any], NDArray[Any]]],
+    names: Sequence[str],
+    false_alarm: float,
+    runs: tuple[int, int],
+    name: str,
+) -> tuple[Finding, Roc]:
+    """Choose one event by the first runs, and test that one by the others.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is to be refuted.
+    scored : sequence of (ndarray, ndarray)
+        For each score its values over the runs, on the one data set and on the other.
+    names : sequence of str
+        Of the scores.
+    false_alarm : float
+        Probability that a true claim is called violated.
+    runs : (int, int)
+        Fits on each data set in all, and how many of the scored ones choose.
+    name : str
+        Of the finding.
+
+    Returns
+    -------
+    finding : Finding
+    roc : Roc
+        Of the score that was chosen.
+    """
+    n_runs, n_choice = runs
     best = (-1.0, -math.inf, math.inf, 0, 1.0)
-    for index, score in enumerate(scores):
-        high, low = (np.asarray(score(part), dtype=np.float64) for part in chosen)
+    for index, pair_of_runs in enumerate(scored):
+        high, low = (np.asarray(part[:n_choice], dtype=np.float64) for part in pair_of_runs)
         for side in (1.0, -1.0):
             pair = (high, low) if side > 0 else (-low, -high)
             found = _best_threshold(*pair, claim.delta, false_alarm)
             best = max(best, (*found, index, side))
     *_, threshold, index, side = best
-    tested = one.part(half, runs), other.part(half, runs)
     # From here on "high" is the data set on which the event is thought to be likely.
-    values = [side * np.asarray(scores[index](part), dtype=np.float64) for part in tested]
+    values = [side * np.asarray(part[n_choice:], dtype=np.float64) for part in scored[index]]
     high, low = values if side > 0 else values[::-1]
     hits = int((high >= threshold).sum()), int((low >= threshold).sum())
     trials = high.size, low.size
@@ -264,9 +300,9 @@ def audit_canary(
             f"{bound_in_words('epsilon', audited, claim.epsilon)}"
         ),
         figures={
-            "runs": 2 * runs,
+            "runs": 2 * n_runs,
             "n_iter": claim.n_iter,
-            "score": ("weight", "came with +", "came with -", "likelihood", "seen")[index],
+            "score": names[index],
             "hits": list(hits),
             "trials": list(trials),
             "area_under_roc": _area(high, low),

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from dplasso.privacy.mechanisms import SAMPLING_ERROR, Mechanism
+from dplasso.privacy.mechanisms import SAMPLING_ERROR
+from dplasso.privacy.statement import Accounted
 
 
 class Data(NamedTuple):
@@ -66,7 +67,7 @@ class Claim:
     feature_bound : float
         Bound B on the magnitude of an entry.
     eps0 : float
-        Bounded-range parameter of one step.
+        Bounded-range parameter of one step; 0 with Gaussian noise.
     step_delta : float
         Probability with which a step's draw may fall outside `eps0`.
     """
@@ -159,13 +160,13 @@ def bound_in_words(name: str, audited: float, claimed: float) -> str:
     return f"{name} is at least {audited:.4g}; {claimed:.4g} is claimed"
 
 
-def claim_of(mechanism: Mechanism) -> Claim:
+def claim_of(mechanism: Accounted) -> Claim:
     """Return the claim of a mechanism.
 
     Parameters
     ----------
-    mechanism : Mechanism
-        Of `dplasso.privacy.mechanisms.build_mechanism`, with finite epsilon.
+    mechanism : Mechanism or GaussianSteps
+        With finite epsilon.
 
     Returns
     -------

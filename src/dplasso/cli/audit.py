@@ -3,6 +3,7 @@
 import json
 import math
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,18 +22,21 @@ from dplasso.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from dplasso.audit import Outcome, Report
+    from dplasso.audit import Outcome, Plan, Report
+    from dplasso.audit.targets import AuditSettings
 
 # Not 1, which is any failure to audit at all, and not 2, which is a misspelt command line.
 VIOLATION_FOUND = 3
 FILES = {"report": "audit.json", "picture": "audit.png"}
 AUDIT = "Audit"
+LOGISTIC = "logistic"
 
 EXAMPLES = options.examples(
     "dplasso audit",
     "dplasso audit --epsilon 0.5 --neighbors replace-one --out audit",
     "dplasso audit --mechanism paper --epsilon 0.1",
     "dplasso audit --method exact --selector big-little --json",
+    "dplasso audit --method logistic --epsilon 1",
     note="Exit code: 0 if nothing refutes the claim, 3 if an audit refutes it, 1 if the audit could"
     " not be made. An audit can refute a claim, never prove one.",
 )
@@ -67,7 +71,8 @@ def audit(
         option(
             "--method",
             "exact (all neighbours and transcripts of small fits), canary (many fits on two "
-            "neighbours), one-run (many canaries in one fit) or all.",
+            "neighbours), one-run (many canaries in one fit) or all. logistic: a canary in fits "
+            "of the other method, noisy gradient descent.",
             "NAME",
             AUDIT,
         ),
@@ -111,15 +116,16 @@ def audit(
         selector=selector,
         solver=solver,
     )
-    methods = METHODS if method == "all" else (method,)
+    methods = METHODS if method in ("all", LOGISTIC) else (method,)
     plan = Plan(methods, n_iter, runs, canaries, false_alarm)
     build = builder(settings)
     build(n_iter, public=True)
+    attack = _logistic_attack(settings, plan) if method == LOGISTIC else None
     if output is not None:
         check_directory(output, FILES.values())
     started = time.perf_counter()
     with progress_bars() as bars, bars.stages() as progress:
-        outcome = run_audits(build, plan, progress)
+        outcome = run_audits(build, plan, progress) if attack is None else attack(progress)
     seconds = time.perf_counter() - started
     document = {**outcome.report.to_dict(), "settings": vars(settings), "seconds": seconds}
     files = {} if output is None else _write(output, outcome, document)
@@ -129,6 +135,35 @@ def audit(
         _print(outcome.report, files, seconds)
     if outcome.report.violated:
         raise typer.Exit(VIOLATION_FOUND)
+
+
+def _logistic_attack(settings: "AuditSettings", plan: "Plan") -> Callable[[Any], "Outcome"]:
+    """Return the audit of noisy gradient descent; refuse what only vertices have."""
+    from dplasso.audit.noisy_weights import audit_weights, weights_target
+    from dplasso.audit.suite import FEWEST_PUBLIC, PUBLIC_PART
+    from dplasso.audit.targets import AuditSettings
+
+    for name in ("mechanism", "selector", "solver", "feature_bound"):
+        if getattr(settings, name) != getattr(AuditSettings, name):
+            raise ValueError(f"{name} does not go with method={LOGISTIC}")
+    claim, fit = weights_target(
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        neighbors=settings.neighbors,
+        n_iter=plan.n_iter,
+    )
+    runs = max(FEWEST_PUBLIC, plan.runs // PUBLIC_PART)
+
+    def attack(progress: Any) -> "Outcome":
+        return audit_weights(
+            claim,
+            fit,
+            runs,
+            plan.false_alarm,
+            lambda done, total: progress("canary: noisy gradients", done, total),
+        )
+
+    return attack
 
 
 def _write(directory: Path, outcome: "Outcome", document: dict[str, Any]) -> dict[str, Path]:
@@ -170,5 +205,7 @@ def _print(report: "Report", files: dict[str, Path], seconds: float) -> None:
         if finding.violated:
             print_text(f"{finding.name}: {finding.detail}.")
     print_text(report.text())
+    if any(finding.name == "canary: noisy gradients" for finding in report.findings):
+        print_text("Exact enumeration is for vertices: Gaussian noise has no outcomes to list.")
     written = f" Written: {', '.join(map(str, files.values()))}" if files else ""
     print_text(f"Done in {seconds:.0f} s.{written}")

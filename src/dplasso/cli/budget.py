@@ -48,7 +48,7 @@ def budget(
     from dplasso import privacy_cost
 
     logistic = method == LOGISTIC
-    foreign = {"features": features} if logistic else {"n_records": n_records}
+    foreign = {"n_features": features} if logistic else {"n_records": n_records}
     for name, value in foreign.items():
         if value is not None:
             raise ValueError(f"{name} does not go with method={method}")

@@ -21,7 +21,7 @@ from dplasso.cli.output import (
     uninterrupted,
 )
 from dplasso.cli.training import train_with_bar
-from dplasso.cli.weights import heaviest_weights, print_weights, stored_weights
+from dplasso.cli.weights import beyond_by_chance, heaviest_weights, print_weights, stored_weights
 
 if TYPE_CHECKING:
     from dplasso.cli.metrics import Scores
@@ -174,7 +174,10 @@ def _picture(
 
     names = _names(epsilon)
     areas = [(names[key], trained.scores.auc or 0.0) for key, trained in results.items()]
-    remarks = {"lasso": "the heaviest of few", "logistic": "the heaviest, \u00b1 2 standard errors"}
+    remarks = {
+        "lasso": "the heaviest weights",
+        "logistic": "the heaviest, \u00b1 2 standard errors",
+    }
     lists = [
         NamedWeights(
             f"{METHODS[key]}, epsilon {epsilon:g}: {remarks[key]}",
@@ -255,5 +258,11 @@ def _print_report(report: Mapping[str, Any], epsilon: float) -> None:
     )
     for key, ones in report["heaviest"].items():
         print_weights(ones, f"{METHODS[key]}: the heaviest weights")
+    columns = report["n_features"]
+    print_text(
+        f"Of {columns:,} columns, noise alone takes about {beyond_by_chance(columns):,} beyond a z "
+        "of 3.\n",
+        "dim",
+    )
     print_text("logistic: the most accurate model, and every weight with its standard error.")
     print_text("LASSO: few, named weights and nothing else to show or store.\n")

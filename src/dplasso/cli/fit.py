@@ -36,7 +36,13 @@ from dplasso.cli.reading import (
 )
 from dplasso.cli.stores import data_text
 from dplasso.cli.training import check_before_reading, train_with_bar
-from dplasso.cli.weights import count_significant, heaviest_weights, print_weights, stored_weights
+from dplasso.cli.weights import (
+    beyond_by_chance,
+    count_significant,
+    heaviest_weights,
+    print_weights,
+    stored_weights,
+)
 
 if TYPE_CHECKING:
     from dplasso.data.files import Dataset
@@ -265,7 +271,12 @@ def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:
         return f"{count} iterations, L1 radius {estimator.l1_radius:g}"
     if report["n_significant"] is None:
         return f"{count} gradients without noise"
-    return f"{count} gradients, {report['n_significant']:,} beyond 3 standard errors"
+    beyond = f"{report['n_significant']:,} beyond 3 standard errors"
+    chance = beyond_by_chance(report["n_features"])
+    # A short list was chosen by another run than the one that gave it its weights.
+    if chance and not isinstance(estimator.max_weights, int):
+        beyond += f" ({chance:,} by chance)"
+    return f"{count} gradients, {beyond}"
 
 
 def _columns_note(train: "Dataset") -> str | None:

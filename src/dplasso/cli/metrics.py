@@ -68,12 +68,15 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores:
     margin = np.asarray(model.decision_function(X), dtype=np.float64)
     share = float(positive.mean())
     one_class = share in (0.0, 1.0)
-    probabilities = class_probabilities(margin, model.privacy_.residual_bound)
-    likely = probabilities[np.arange(len(positive)), positive.astype(np.intp)]
+    bound = model.privacy_.residual_bound
+    given = class_probabilities(margin, bound)[np.arange(len(positive)), positive.astype(np.intp)]
+    # Of a margin so wrong that its probability is too small for a float.
+    lost = np.abs(margin) + np.log(bound)
+    losses = np.where(given > 0, -np.log(given, where=given > 0, out=lost.copy()), lost)
     return Scores(
         n_samples=len(positive),
         accuracy=float(np.mean((margin > 0) == positive)),
         auc=None if one_class else float(roc_auc_score(positive, margin)),
-        log_loss=float(-np.mean(np.log(np.maximum(likely, np.finfo(np.float64).tiny)))),
+        log_loss=float(np.mean(losses)),
         majority_accuracy=max(share, 1.0 - share),
     )

@@ -1,5 +1,6 @@
 """The heaviest weights of a model, with what is known of their error."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,13 @@ def count_significant(estimator: "Estimator") -> int | None:
     error = estimator.coef_standard_error_
     _, weights = stored_weights(estimator)
     return int((np.abs(weights) > SIGNIFICANT * error).sum()) if error else None
+
+
+def beyond_by_chance(n_columns: int) -> int:
+    """Return how many weights the noise alone takes beyond three standard errors, on average."""
+    from dplasso.gradient_descent.run import SIGNIFICANT
+
+    return round(n_columns * math.erfc(SIGNIFICANT / math.sqrt(2.0)))
 
 
 def print_weights(heaviest: list[dict[str, Any]], title: str) -> None:

@@ -1,0 +1,92 @@
+"""The black-box audit of noisy gradient descent, by the weight of a canary.
+
+The noise is continuous, so no distribution can be enumerated; what is attacked is the release of
+the public estimator, and with it everything that a user's fit goes through.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dplasso.audit.black_box import CANARY, Progress, compare
+from dplasso.audit.claims import Claim, Data, claim_of
+from dplasso.audit.problems import canary_pair
+from dplasso.audit.report import make_report
+from dplasso.audit.suite import Outcome
+from dplasso.estimators.fitting import settings_of
+from dplasso.estimators.logistic import DPLogisticRegression
+from dplasso.training.train import mechanism_of
+
+FitWeights = Callable[[Data], Any]
+
+
+def weights_target(
+    *, epsilon: float, delta: float, neighbors: str, n_iter: int
+) -> tuple[Claim, FitWeights]:
+    """Make a target of `DPLogisticRegression`.
+
+    Parameters
+    ----------
+    epsilon, delta, neighbors, n_iter
+        As in `DPLogisticRegression`.
+
+    Returns
+    -------
+    claim : Claim
+        What it promises.
+    fit : callable
+        ``fit(data)`` trains once, with fresh randomness, and returns the weights.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For settings that the estimator would refuse, or without privacy.
+    """
+    estimator = DPLogisticRegression(
+        epsilon,
+        delta,
+        neighbors=neighbors,
+        n_iter=n_iter,
+        fit_intercept=False,
+        classes=(0, 1),
+    )
+    claim = claim_of(mechanism_of(settings_of(estimator)))
+    return claim, lambda data: estimator.fit(data.X, data.y).coef_[0]
+
+
+def audit_weights(
+    claim: Claim,
+    fit: FitWeights,
+    runs: int,
+    false_alarm: float,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Bound epsilon from below by the weight of a canary's own column, over many fits.
+
+    Parameters
+    ----------
+    claim, fit
+        From `weights_target`.
+    runs : int
+        Fits on each of the two neighbours, at least 8.
+    false_alarm : float
+        Probability that a true claim is called violated.
+    progress : callable, optional
+        Called with the fits done and their number.
+
+    Returns
+    -------
+    Outcome
+    """
+    weights = np.empty((2, runs))
+    for place, data in enumerate(canary_pair(claim)):
+        for run in range(runs):
+            weights[place, run] = fit(data)[CANARY]
+            if progress is not None:
+                progress(place * runs + run + 1, 2 * runs)
+    name = "canary: noisy gradients"
+    finding, roc = compare(
+        claim, [(weights[0], weights[1])], ("weight",), false_alarm, (runs, runs // 2), name
+    )
+    return Outcome(make_report(claim, [finding]), roc, finding)
