@@ -20,6 +20,7 @@ What remains is the difference between f and the mass of a unit cell, a relative
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +67,8 @@ class NoiseTable(NamedTuple):
     area: float
 
 
+# A table takes some hundredths of a second, more than a small fit; nothing writes to it.
+@lru_cache(maxsize=64)
 def noise_table(scale: float) -> NoiseTable:
     """Build the ziggurat of a standard deviation.
 
