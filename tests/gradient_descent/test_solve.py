@@ -196,8 +196,8 @@ def test_without_noise_it_comes_to_the_optimum():
 
     best = minimize(loss, np.zeros(9), jac=True, method="BFGS", options={"gtol": 1e-9}).fun
     gaps = []
-    for n_steps in (10, 100, 1000, 10_000):
+    for n_steps in (10, 30, 100, 1000):
         run = solver(X, y, schedule_for(300, math.inf, 1.0, n_steps), bound=1.0, constant=0.1)
         gaps.append(loss(run.average())[0] - best)
-    assert all(later < earlier for earlier, later in pairwise(gaps))
-    assert gaps[-1] < 1e-6 * best
+    assert all(later < earlier / 10 for earlier, later in pairwise(gaps))
+    assert gaps[-1] < 1e-12 * best

@@ -128,12 +128,12 @@ def test_what_a_record_adds_is_what_it_adds_alone(form, kind):
     for name, entries in hostile_records(np.float32, kind).items():
         pair = added(name, entries, 1, 9, kind)
         (X, y), (more, labels) = in_form(form, pair)
+        dtype, make = INPUT_KINDS[form]
+        matrices = X, more, make(pair.rows[1][9:10].astype(dtype))
         if form in ("coo", "list"):
             # The estimator's checks make rows of these.
-            X, more = (
-                sp.csr_array(np.asarray(m)) if form == "list" else m.tocsr() for m in (X, more)
-            )
-        alone = pair.rows[1][9:10].astype(INPUT_KINDS[form][0])
+            matrices = tuple(sp.csr_array(matrix) for matrix in matrices)
+        X, more, alone = matrices
         for weights in WEIGHTS.values():
             one, other = (
                 gradients(m, t, weights, constant=0.1) for m, t in ((X, y), (more, labels))

@@ -1,0 +1,344 @@
+"""A whole fit: nothing is released that the budget has not paid for, and nothing twice."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.stats import chi2, kstest
+
+from dplasso.gradient_descent import run as module
+from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from
+from dplasso.gradient_descent.run import (
+    GradientRun,
+    RunPlan,
+    largest,
+    noisy_count,
+    plan_stages,
+)
+from dplasso.gradient_descent.solve import NoisyGradientDescent
+from dplasso.gradient_descent.state import empty_state, gradient_state_from
+from dplasso.losses.logistic import Logistic
+from dplasso.matrix.numbering import AS_GIVEN
+from dplasso.matrix.unit_rows import both_orientations
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.runtime.threads import ONE_THREAD
+from gradient_descent.cases import records, stream
+
+ALARM = 1e-6
+
+
+def budget(**options):
+    return build_gaussian(
+        **({"epsilon": 1.0, "delta": 1e-6, "n_iter": 20, "n_coordinates": 100} | options)
+    )
+
+
+def plan(n_steps, max_weights=None, n_features=12, **options):
+    stages = plan_stages(n_steps, max_weights, n_features)
+    public = {"fit_intercept": True, "norm_bound": None, "n_records": None, "significant": False}
+    return RunPlan(stages=stages, **(public | options))
+
+
+def make(a_plan, X, y, *, mechanism=None, seed=0, prefix=None):
+    rows, columns = both_orientations(X, 1)
+    return GradientRun(
+        a_plan,
+        mechanism or budget(n_iter=a_plan.ends[-1]),
+        rows,
+        columns,
+        AS_GIVEN,
+        Logistic(0.5),
+        y,
+        stream(seed),
+        threads=ONE_THREAD,
+        prefix=prefix,
+    )
+
+
+def finished(*arguments, **options):
+    fit = make(*arguments, **options)
+    fit.advance(1, fit.n_steps)
+    return fit
+
+
+# --- The plan ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_steps", [None, 1, 2, 3, 4, 7, 80, 1000])
+@pytest.mark.parametrize("max_weights", [None, 1, 10, 99, 100, 5000])
+@pytest.mark.parametrize("n_features", [1, 100, 100_000])
+def test_stages_divide_the_steps_the_budget_and_the_columns(n_steps, max_weights, n_features):
+    stages = plan_stages(n_steps, max_weights, n_features)
+    assert sum(stage.share for stage in stages) == pytest.approx(1.0, rel=1e-12)
+    assert all(stage.n_steps >= 1 for stage in stages)
+    if n_steps is not None:
+        assert sum(stage.n_steps for stage in stages) == n_steps
+    sizes = [stage.n_columns for stage in stages]
+    assert sizes[0] == n_features
+    assert all(fewer < more for more, fewer in pairwise(sizes))
+    if len(stages) > 1:
+        assert sizes[-1] == max_weights
+    elif max_weights is not None and n_steps != 1:
+        assert max_weights >= n_features
+
+
+# --- The budget ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("rows", [1, 5])
+@pytest.mark.parametrize("max_weights", [None, 3, "significant"])
+@pytest.mark.parametrize("n_records", [None, 40])
+def test_what_is_drawn_costs_no_more_than_the_budget(
+    monkeypatch, relation, rows, max_weights, n_records
+):
+    """Added up from the standard deviations that were really drawn with."""
+    spent, tables = [], {}
+    original = module.NoisyGradientDescent
+    table_of = module.noise_table
+
+    def descent(*arguments, **options):
+        made = original(*arguments, **options)
+        bound = 0.5 * rows * (1 if relation == "add-remove" else 2)
+        spent.append(made.n_steps * (bound * made._unit / made._table.scale) ** 2)
+        return made
+
+    def table(scale):
+        tables["count"] = scale
+        return table_of(scale)
+
+    monkeypatch.setattr(module, "NoisyGradientDescent", descent)
+    monkeypatch.setattr(module, "noise_table", table)
+    mechanism = budget(neighbors=relation, rows_per_person=rows)
+    X, y = records()
+    kept = max_weights if isinstance(max_weights, int) else None
+    a_plan = plan(20, kept, significant=max_weights == "significant", n_records=n_records)
+    fit = finished(a_plan, X, y, mechanism=mechanism)
+    moved = rows - (relation == "replace-one")
+    if n_records is None and moved:
+        # A record is 2^32 units of the count.
+        spent.append((moved * 2.0**32 / tables["count"]) ** 2)
+    else:
+        assert not tables
+        assert fit.release(1).numbers[0] == 40
+    assert len(spent) == len(a_plan.stages) + len(tables)
+    assert sum(spent) <= mechanism.mu**2 * (1 + 1e-12)
+    assert sum(spent) >= mechanism.mu**2 * (1 - 1e-9)
+
+
+def test_the_count_is_normal_around_the_number_of_records():
+    """Kolmogorov-Smirnov on 500 counts; with a false alarm once in a million."""
+    counts = [noisy_count(10**6, 3, 0.2, stream(seed)) for seed in range(500)]
+    p = kstest((np.array(counts) - 10**6) / 15.0, "norm").pvalue
+    assert p > ALARM
+    # Noise of half, or of none.
+    assert kstest((np.array(counts) - 10**6) / 30.0, "norm").pvalue < ALARM
+    assert noisy_count(17, 0, 0.2, stream()) == 17.0
+    assert noisy_count(17, 3, math.inf, stream()) == 17.0
+
+
+@pytest.mark.parametrize("sensitivity", [1, 10**6, 10**9])
+@pytest.mark.parametrize("mu", [1e-12, 1e-7, 1e-3])
+def test_a_count_under_huge_noise_moves_by_no_more_than_is_paid_for(monkeypatch, sensitivity, mu):
+    """The value that noise is added to, in units of its standard deviation."""
+    seen = []
+    monkeypatch.setattr(module, "noisy", lambda table, _, v: seen.append((int(v[0]), table.scale)))
+    for count in (1000, 1000 + sensitivity):
+        noisy_count(count, sensitivity, mu, stream())
+    (one, scale), (other, _) = seen
+    assert (other - one) / scale <= mu * (1 + 1e-12)
+
+
+def test_a_count_is_at_least_one():
+    assert min(noisy_count(1, 1, 0.01, stream(seed)) for seed in range(20)) == 1.0
+
+
+# --- Short lists ---------------------------------------------------------------------------------
+
+
+def test_the_columns_that_stay_are_a_function_of_what_was_released():
+    X, y = records(60, 30)
+    a_plan = plan(12, 2, n_features=30)
+    assert [stage.n_columns for stage in a_plan.stages] == [30, 10, 2]
+    fit, kept = make(a_plan, X, y), np.arange(30)
+    for stage, following in zip(a_plan.stages, [*a_plan.stages[1:], None], strict=True):
+        end = a_plan.ends[a_plan.stages.index(stage)]
+        fit.advance(end - stage.n_steps + 1, end)
+        if following is None:
+            break
+        released = fit.release(end)
+        order = np.argsort(-np.abs(released.averaged[:-1]), kind="stable")
+        kept = np.sort(kept[order[: following.n_columns]])
+        fit.advance(end + 1, end + 1)
+        np.testing.assert_array_equal(fit.release(end + 1).columns, kept)
+    model = fit.release()
+    np.testing.assert_array_equal(model.columns, kept)
+    assert model.coefficients()[0].toarray().nonzero()[1].tolist() == kept.tolist()
+
+
+def test_the_largest_are_by_magnitude_and_the_first_of_equals():
+    assert largest(np.array([1.0, -3.0, 2.0, 3.0, -2.0]), 3).tolist() == [1, 2, 3]
+    assert largest(np.zeros(5), 2).tolist() == [0, 1]
+
+
+def test_significant_weights_are_beyond_three_standard_errors():
+    X, y = records(400, 12)
+    y = (X[:, 0] > 0).astype(np.int8)
+    mechanism = budget(epsilon=5.0)
+    dense = finished(plan(20), X, y, mechanism=mechanism).release()
+    cut = finished(plan(20, significant=True), X, y, mechanism=mechanism).release()
+    beyond = np.abs(dense.weights) > 3 * dense.standard_error
+    assert 0 < beyond.sum() < 12
+    np.testing.assert_array_equal(cut.columns, np.flatnonzero(beyond))
+    np.testing.assert_array_equal(cut.weights, dense.weights[beyond])
+    nothing = finished(plan(20, significant=True), 0 * X, y, mechanism=budget()).release()
+    assert nothing.coefficients()[0].shape == (1, 12)
+
+
+def test_the_standard_error_of_a_short_list_is_that_of_noise_alone():
+    """Almost no column is left out, so that the choice is none."""
+    nothing, y = np.zeros((3, 4000)), np.ones(3, dtype=np.int8)
+    nothing[0, 0] = 1.0
+    fit = finished(plan(40, 3990, n_features=4000, n_records=3), nothing, y).release()
+    squares = (fit.weights**2).sum() / fit.standard_error**2
+    low, high = chi2.ppf([ALARM / 2, 1 - ALARM / 2], 3990)
+    # The ten smallest are missing: in sum, far less than one.
+    assert low < squares < high
+    assert not low < squares * 1.15**2 < high
+
+
+# --- Interruptions -------------------------------------------------------------------------------
+
+
+def through_a_file(state, n_features):
+    arrays = {name: np.array(array) for name, array in state.arrays().items()}
+    return gradient_state_from(arrays, n_features)
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_a_fit_that_goes_on_keeps_what_was_released(monkeypatch, at):
+    X, y = records(60, 30)
+    a_plan = plan(12, 2, n_features=30)
+    fit = make(a_plan, X, y)
+    fit.advance(1, at)
+    state = fit.release(at)
+    if at:
+        monkeypatch.setattr(module, "noisy_count", None)
+    again = make(a_plan, X, y, seed=1, prefix=through_a_file(state, 30))
+    for step in range(1, at + 1):
+        again.advance(step, step)
+    if at:
+        assert state.agrees_with(again.release(at))
+        assert again.release(at).agrees_with(state)
+    again.advance(at + 1, 12)
+    fit.advance(at + 1, 12)
+    one, other = fit.release(), again.release()
+    assert one.standard_error == other.standard_error or not at
+    # The rest is drawn afresh.
+    assert not np.array_equal(one.weights, other.weights)
+
+
+@pytest.mark.parametrize("at", [1, 4, 5, 9, 11])
+def test_only_the_remaining_gradients_are_taken(monkeypatch, at):
+    X, y = records(60, 30)
+    a_plan = plan(12, 2, n_features=30)
+    fit = make(a_plan, X, y)
+    fit.advance(1, at)
+    state, taken = fit.release(at), []
+    step = NoisyGradientDescent._step
+    monkeypatch.setattr(
+        NoisyGradientDescent, "_step", lambda self, t: taken.append(t) or step(self, t)
+    )
+    again = make(a_plan, X, y, seed=1, prefix=state)
+    again.advance(1, 12)
+    assert len(taken) == 12 - at
+
+
+def test_a_state_of_another_plan_is_refused():
+    X, y = records(60, 30)
+    a_plan = plan(12, 2, n_features=30)
+    fit = make(a_plan, X, y)
+    fit.advance(1, 9)
+    late = fit.release(9)
+    for wrong in (
+        replace(late, done=3),
+        replace(late, columns=late.columns[:1]),
+        replace(late, **dict.fromkeys(("weights", "velocity", "averaged"), np.zeros(7))),
+    ):
+        with pytest.raises(ValueError, match="not one of this fit"):
+            make(a_plan, X, y, prefix=wrong)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"columns": np.array([3, 3])},
+        {"columns": np.array([-1, 3])},
+        {"columns": np.array([3, 30])},
+        {"velocity": np.zeros(2)},
+        {"weights": np.array([1.0, np.nan, 0.0])},
+        {"numbers": np.zeros(3)},
+        {"numbers": np.array([np.inf, 0.0])},
+        {"done": -1},
+    ],
+)
+def test_a_damaged_state_is_refused(changes):
+    X, y = records(60, 30)
+    fit = make(plan(12, 2, n_features=30), X, y)
+    fit.advance(1, 12 - 1)
+    with pytest.raises(ValueError, match=r"its columns|do not fit|not finite"):
+        replace(fit.release(11), **changes)
+
+
+def test_states_and_models_agree_where_both_have_come():
+    X, y = records()
+    fit = finished(plan(8), X, y)
+    model, other = fit.release(), finished(plan(8), X, y, seed=1).release()
+    assert model.agrees_with(fit.release())
+    assert not model.agrees_with(other)
+    # One of them is not as far: nothing contradicts.
+    assert model.agrees_with(empty_state(12))
+    assert empty_state(12).agrees_with(model)
+    with pytest.raises(ValueError, match="not complete"):
+        empty_state(12).coefficients()
+
+
+# --- The release ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_weights", [None, 3])
+def test_a_release_comes_back_from_its_arrays(max_weights):
+    X, y = records()
+    model = finished(plan(9, max_weights), X, y).release()
+    again = noisy_weights_from(model.arrays(), 12)
+    assert again.agrees_with(model)
+    assert len(again) == 9
+    assert again.standard_error == model.standard_error > 0
+    assert again.intercept == model.intercept
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"columns": np.array([2, 1])},
+        {"columns": np.array([1, 12])},
+        {"columns": np.array([1])},
+        {"weights": np.zeros(3)},
+        {"weights": np.array([1.0, np.inf])},
+        {"intercept": math.nan},
+        {"standard_error": math.inf},
+    ],
+)
+def test_a_damaged_release_is_refused(changes):
+    good = NoisyWeights(5, 12, np.array([1, 4]), np.ones(2), 0.0, 0.1, 0.01)
+    with pytest.raises(ValueError, match=r"its columns|do not fit|not a finite"):
+        replace(good, **changes)
+
+
+def test_a_fit_without_an_intercept_has_none():
+    X, y = records()
+    model = finished(plan(9, fit_intercept=False), X, y).release()
+    assert model.weights.shape == (12,)
+    assert model.intercept == model.intercept_error == 0.0
