@@ -95,7 +95,7 @@ def describe(value: Any) -> Any:
         return "problem", describe(value.design), value.loss, tuple(value[3:])
     if isinstance(value, Design):
         data = [part for side in (value.rows, value.columns) for part in side[:3]]
-        public = value.n_columns, value.intercept, value.bound, value.checked
+        public = value.n_columns, value.intercept, value.bound
         return "design", public, tuple(str(part.dtype) for part in data)
     if isinstance(value, RandomStream):
         return "stream"

@@ -83,7 +83,7 @@ class TestList:
             entry = catalog.CATALOG[name]
             sizes = (entry.n_rows, entry.n_columns, entry.n_nonzeros)
             assert sizes == (shape.n_rows, shape.n_columns, shape.n_nonzeros)
-            assert entry.twin
+            assert entry.synthetic
 
     def test_size_of_a_store_is_about_right(self, run, tmp_path):
         run("data", "twin", "rcv1", tmp_path / "rcv1.store", "--json")

@@ -142,7 +142,7 @@ class TestRefusals:
         X, y = records("mixed")
         store = make_store(X, y)
         spoil(store, f"rows.{name}", value)
-        with pytest.raises(DataError, match="the store is damaged"):
+        with pytest.raises(DataError, match="is damaged"):
             model(solver=solver).fit(open_store(store.path))
 
     @pytest.mark.parametrize("value", [40, -1])
@@ -153,7 +153,7 @@ class TestRefusals:
         spoil(store, "columns.indices", value)
         damaged = open_store(store.path)
         for work in (model(epsilon=INF).fit, fitted.decision_function):
-            with pytest.raises(DataError, match="the store is damaged"):
+            with pytest.raises(DataError, match="is damaged"):
                 work(damaged)
 
     def test_an_unfinished_store(self, tmp_path):
