@@ -86,6 +86,14 @@ def crashes(before, steps, rng):
             yield bytes(content)
 
 
+def readable(path):
+    """Return the only budget of a ledger that must not have been lost."""
+    try:
+        return only(path)
+    except LedgerError as error:
+        pytest.fail(f"the ledger is lost: {error}")
+
+
 def test_a_crash_at_any_moment_leaves_the_old_or_the_new(path, monkeypatch, tmp_path):
     for _ in range(3):
         reserve(path, None, CHARGE)
@@ -105,7 +113,7 @@ def test_a_crash_at_any_moment_leaves_the_old_or_the_new(path, monkeypatch, tmp_
     seen, recovered = set(), 0
     for content in crashes(before, steps, random.Random(0)):
         crashed.write_bytes(content)
-        entries = only(crashed).entries
+        entries = readable(crashed).entries
         assert len(entries) in numbers
         assert all(entry.charge == CHARGE for entry in entries)
         seen.add((len(entries), entries[-1].state))
@@ -164,7 +172,7 @@ def test_a_copy_that_does_not_fit_its_digest_does_not_count(path, monkeypatch):
         torn = bytearray(copy)
         torn[place] ^= 1
         path.write_bytes(content + torn)
-        assert len(only(path).entries) == 1
+        assert len(readable(path).entries) == 1
         reserve(path, None, CHARGE)
         assert len(only(path).entries) == 2
         assert path.stat().st_size == len(content)

@@ -97,9 +97,9 @@ def test_a_file_of_two_names_has_one_budget(context, tmp_path, kind):
     arguments = [(files, cost, together) for files in zip(*names, strict=True)]
     answers = dict(run_all(context, spend_once_each, arguments))
     for attempt, pair in enumerate(names):
-        ((process, number),) = [
-            (process, taken[attempt]) for process, taken in answers.items() if taken[attempt]
-        ]
+        spent = [(process, taken[attempt]) for process, taken in answers.items() if taken[attempt]]
+        assert len(spent) == 1
+        ((process, number),) = spent
         for name in pair:
             (entry,) = only(name).entries
             assert (entry.number, entry.process) == (number, process)
