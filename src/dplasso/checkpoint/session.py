@@ -29,8 +29,6 @@ from dplasso.model import Release
 from dplasso.model.release import empty_release
 from dplasso.privacy.ledger import Payment, Reservation
 from dplasso.privacy.wording import FROM_SYSTEM
-from dplasso.runtime.compilation import announce_compilation
-from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.train import Begun, Hooks, Session, mechanism_of
 
 __all__ = [
@@ -112,7 +110,8 @@ def fit_with_checkpoints(
             raise FileExistsError(
                 f"{os.fspath(path)} exists already: resume the fit, or start anew by overwriting it"
             )
-        return _fit(estimator, X, y, keep_checkpoints(path, None, seconds))
+        fit_estimator(estimator, X, y, Hooks(checkpoints=keep_checkpoints(path, None, seconds)))
+        return estimator
 
 
 def resume_fit(
@@ -164,16 +163,8 @@ def resume_fit(
     """
     with claim(path):
         stored = check_resumable(estimator, path)
-        return _fit(estimator, X, y, keep_checkpoints(path, stored, seconds))
-
-
-def _fit(estimator: Estimator, X: Any, y: ArrayLike, begin: Begin) -> Estimator:
-    if not estimator.verbose:
-        fit_estimator(estimator, X, y, Hooks(checkpoints=begin))
+        fit_estimator(estimator, X, y, Hooks(checkpoints=keep_checkpoints(path, stored, seconds)))
         return estimator
-    with progress_bar("training") as progress, announce_compilation(say):
-        fit_estimator(estimator, X, y, Hooks(progress=progress, checkpoints=begin))
-    return estimator
 
 
 def mark_finished(path: str | os.PathLike[str]) -> None:
@@ -296,18 +287,18 @@ def keep_checkpoints(
         reached = nothing if stored is None else stored.release
         repeatable = begun.statement.randomness != FROM_SYSTEM
         written, last = time.monotonic(), len(reached)
-        taken = reached
+        taken: Callable[[], Release] = lambda: reached  # noqa: E731
 
-        def keep(done: int, release: Release) -> None:
+        def keep(done: int, release: Callable[[], Release]) -> None:
             nonlocal written, last, taken
-            if repeatable and not release.agrees_with(reached):
+            if repeatable and not release().agrees_with(reached):
                 raise CheckpointError(
                     f"{os.fspath(path)} holds other steps than this fit takes: the data or the "
                     "seed are not those of the interrupted fit."
                 )
             now, taken = time.monotonic(), release
             if done > last and (done == begun.statement.steps or now - written >= seconds):
-                _write(replace(start, release=release), path)
+                _write(replace(start, release=release()), path)
                 written, last = time.monotonic(), done
 
         def take() -> Reservation:
@@ -320,7 +311,7 @@ def keep_checkpoints(
                 _write(start, path)
             return reservation
 
-        payment = None if start.charge is None else Payment(take, lambda: digest_of(taken))
+        payment = None if start.charge is None else Payment(take, lambda: digest_of(taken()))
         marks = (len(reached),) if repeatable else ()
         return Session(None if repeatable else reached, keep, payment, marks)
 

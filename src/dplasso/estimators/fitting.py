@@ -1,10 +1,14 @@
 """Fit an estimator and set its fitted attributes: the one place where a model becomes them."""
 
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import Model
+from dplasso.runtime.compilation import announce_compilation
+from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.groups import limit_rows
 from dplasso.training.inputs import check_inputs
 from dplasso.training.settings import lasso_settings, logistic_settings
@@ -38,7 +42,7 @@ def fit_estimator(
     X, y
         As in its `fit`.
     hooks : Hooks, optional
-        Progress, times, replay, checkpoints.
+        Progress, times, replay, checkpoints. Without progress, `verbose` shows a bar.
     groups : array-like, shape (N,), optional
         Whose row each is.
 
@@ -47,11 +51,16 @@ def fit_estimator(
     DPLassoClassifier or DPLogisticRegression
         The estimator itself.
     """
-    settings = settings_of(estimator)
-    inputs = check_inputs(estimator, X, y)
-    if groups is not None:
-        inputs = limit_rows(inputs, groups, getattr(settings, "rows_per_person", 1))
-    model, work = train(settings, inputs, hooks or Hooks())
+    hooks = hooks or Hooks()
+    with ExitStack() as shown:
+        if estimator.verbose and hooks.progress is None:
+            hooks = replace(hooks, progress=shown.enter_context(progress_bar("training")))
+            shown.enter_context(announce_compilation(say))
+        settings = settings_of(estimator)
+        inputs = check_inputs(estimator, X, y)
+        if groups is not None:
+            inputs = limit_rows(inputs, groups, getattr(settings, "rows_per_person", 1))
+        model, work = train(settings, inputs, hooks)
     set_fitted(estimator, model)
     if work is not None:
         estimator.work_ = work

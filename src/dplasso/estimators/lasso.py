@@ -16,10 +16,7 @@ from dplasso.estimators.prediction import (
     predict_proba,
     save,
 )
-from dplasso.runtime.compilation import announce_compilation
-from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.inputs import decision_margins
-from dplasso.training.train import Hooks
 
 
 class DPLassoClassifier(ClassifierMixin, BaseEstimator):
@@ -196,11 +193,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        if not self.verbose:
-            fit_estimator(self, X, y)
-            return self
-        with progress_bar("training") as progress, announce_compilation(say):
-            fit_estimator(self, X, y, Hooks(progress=progress))
+        fit_estimator(self, X, y)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -18,10 +18,7 @@ from dplasso.estimators.prediction import (
     save,
 )
 from dplasso.gradient_descent.run import CONSTANT
-from dplasso.runtime.compilation import announce_compilation
-from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.inputs import unit_margins
-from dplasso.training.train import Hooks
 
 
 class DPLogisticRegression(ClassifierMixin, BaseEstimator):
@@ -187,11 +184,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        if not self.verbose:
-            fit_estimator(self, X, y, groups=groups)
-            return self
-        with progress_bar("training") as progress, announce_compilation(say):
-            fit_estimator(self, X, y, Hooks(progress=progress), groups=groups)
+        fit_estimator(self, X, y, groups=groups)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """The model file: what a fit released, in a documented, versioned file without pickle.
 
-The transcript of vertices *is* the model; the weights follow from it. The format is described in
+The release *is* the model; the weights follow from it. The format is described in
 ``docs/model-file.md``.
 """
 

@@ -32,7 +32,7 @@ class Inputs:
     Attributes
     ----------
     X : csr or csc matrix or array, ndarray, or Store, shape (N, D)
-        float32 or float64. The entries of a store are not looked at: whoever lays it out does.
+        float32 or float64. The entries of a store are looked at by `train`.
     y : ndarray, shape (N,)
         Labels as given.
     n_features : int

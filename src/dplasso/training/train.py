@@ -83,7 +83,8 @@ class Session:
     prefix : Release or None
         What was drawn already, to be taken again.
     keep : callable
-        Called after each chunk with the steps done and what they have released.
+        Called after each chunk with the steps done and a function that returns what they have
+        released: of a dense model a copy, which is made only to be written.
     payment : Payment or None
         How the fit is charged, if there is a ledger.
     marks : tuple of int
@@ -91,7 +92,7 @@ class Session:
     """
 
     prefix: Any
-    keep: Callable[[int, Any], None]
+    keep: Callable[[int, Callable[[], Any]], None]
     payment: Payment | None
     marks: tuple[int, ...] = ()
 
@@ -155,8 +156,6 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     """
     began = time.perf_counter()
     stream = random_stream(settings.random_state)
-    if isinstance(inputs.X, Store):
-        check_entries(inputs.X, n_threads=settings.n_threads)
     classes, labels = encode_labels(inputs.y, settings.classes)
     mechanism = mechanism_of(settings, labels.size, inputs.n_features)
     if mechanism.name == "paper":
@@ -172,10 +171,13 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         classes_declared=settings.classes is not None,
         records=_use_of_count(getattr(settings, "n_records", None), mechanism),
     )
-    session = None
     if hooks.checkpoints is None:
         check_affordable(settings.ledger, settings.dataset, mechanism)
-    else:
+    # All of a store is read, so only after what can be refused without.
+    if isinstance(inputs.X, Store):
+        check_entries(inputs.X, n_threads=settings.n_threads)
+    session = None
+    if hooks.checkpoints is not None:
         session = hooks.checkpoints(
             Begun(settings, statement, classes, inputs.n_features, inputs.feature_names, mechanism)
         )
@@ -200,7 +202,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
 
         def keep(done: int) -> None:
             if session is not None:
-                session.keep(done, solver.release(done))
+                session.keep(done, lambda: solver.release(done))
 
         payment = None if session is None else session.payment
         with charged(settings.ledger, settings.dataset, mechanism, payment=payment):
