@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -188,20 +188,7 @@ def builder(settings: AuditSettings) -> Builder:
 
 
 def _estimator(settings: AuditSettings) -> DPLassoClassifier:
-    return DPLassoClassifier(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        l1_radius=settings.l1_radius,
-        n_iter=settings.n_iter,
-        feature_bound=settings.feature_bound,
-        neighbors=settings.neighbors,
-        fit_intercept=settings.fit_intercept,
-        classes=(0, 1),
-        mechanism=settings.mechanism,
-        solver=settings.solver,
-        selector=settings.selector,
-        drift_tol=settings.drift_tol,
-    )
+    return DPLassoClassifier(classes=(0, 1), **asdict(settings))
 
 
 def _gradients(

@@ -5,6 +5,7 @@ names the parameter, what was given and what would be right.
 """
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -127,12 +128,39 @@ def check_neighbors(neighbors: Any) -> str:
     ValueError
         If there is no relation of that name.
     """
-    if not isinstance(neighbors, str):
-        raise TypeError(f"neighbors must be a string, got {neighbors!r}.")
-    if neighbors not in NEIGHBOR_RELATIONS:
-        names = " or ".join(repr(name) for name in NEIGHBOR_RELATIONS)
-        raise ValueError(f"neighbors must be {names}, got {neighbors!r}.")
-    return neighbors
+    return check_choice("neighbors", neighbors, NEIGHBOR_RELATIONS)
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
+    """Check a parameter that is one of a few words.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for messages.
+    value : str
+        What was given.
+    choices : sequence of str
+        What would be right.
+
+    Returns
+    -------
+    str
+        The same value.
+
+    Raises
+    ------
+    TypeError
+        If it is not a string.
+    ValueError
+        If it is none of the choices.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a string, got {value!r}.")
+    if value not in choices:
+        names = " or ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name} must be {names}, got {value!r}.")
+    return value
 
 
 def check_feature_bound(feature_bound: Any) -> float:

@@ -8,6 +8,7 @@ from dplasso.privacy.mechanisms.exact import ExactStep
 from dplasso.privacy.mechanisms.paper import PaperStep, paper_scales
 from dplasso.privacy.mechanisms.signed_exponential import calibrated
 from dplasso.privacy.parameters import (
+    check_choice,
     check_delta,
     check_epsilon,
     check_feature_bound,
@@ -38,12 +39,7 @@ def check_mechanism(mechanism: Any) -> str:
     ValueError
         If there is no mechanism of that name.
     """
-    if not isinstance(mechanism, str):
-        raise TypeError(f"mechanism must be a string, got {mechanism!r}.")
-    if mechanism not in MECHANISMS:
-        names = " or ".join(repr(name) for name in MECHANISMS)
-        raise ValueError(f"mechanism must be {names}, got {mechanism!r}.")
-    return mechanism
+    return check_choice("mechanism", mechanism, MECHANISMS)
 
 
 def build_mechanism(
