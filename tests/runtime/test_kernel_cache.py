@@ -4,11 +4,17 @@ import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from dplasso.runtime.kernel_cache import drop_stale_kernels, source_stamp
+import dplasso
+from dplasso.runtime.kernel_cache import (
+    ROOMS_WITHOUT_KERNELS,
+    drop_stale_kernels,
+    source_stamp,
+)
 
 
 @pytest.fixture
@@ -92,9 +98,22 @@ def test_any_change_of_a_source_forgets_all_kernels(package, change):
 
 def test_other_files_do_not_matter(package):
     kept = settle(package)
+    (package / "cli").mkdir()
+    (package / "cli" / "module.py").write_text("x = 1\n")
     (package / "inner" / "data.npz").write_bytes(b"data")
     assert not drop_stale_kernels(package)
     assert indexes(package) == kept
+
+
+def test_rooms_that_are_left_out_hold_no_kernels():
+    package = Path(dplasso.__file__).parent
+    layers = tomllib.loads((package.parents[1] / "pyproject.toml").read_text())
+    order = " ".join(layers["tool"]["importlinter"]["contracts"][0]["layers"])
+    for room in ROOMS_WITHOUT_KERNELS:
+        sources = [path.read_text() for path in (package / room).rglob("*.py")]
+        assert sources
+        assert not [text for text in sources if "njit" in text or "@overload" in text]
+        assert order.index(f"dplasso.{room}") < order.index("dplasso.frank_wolfe")
 
 
 TOY = """

@@ -1,4 +1,4 @@
-"""Forget compiled kernels when any source file of the package has changed.
+"""Forget compiled kernels when a source file that they may depend on has changed.
 
 numba checks only the file a kernel is written in, not the files of the kernels it calls. A repaired
 selection structure would go unnoticed by a training loop compiled before the repair, and that could
@@ -17,14 +17,18 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
+# Rooms without kernels that no kernel may import: the direction of imports is checked.
+ROOMS_WITHOUT_KERNELS = ("cli", "audit", "checkpoint", "estimators", "training", "model")
 _STAMP = "kernels.stamp"
 _VARIABLE = "NUMBA_CACHE_DIR"
 
 
 def source_stamp(package: Path) -> str:
-    """Return a digest of the names, sizes and times of all source files below `package`."""
+    """Return a digest of the names, sizes and times of the sources that kernels may depend on."""
     digest = sha256()
     for path in sorted(package.rglob("*.py")):
+        if path.relative_to(package).parts[0] in ROOMS_WITHOUT_KERNELS:
+            continue
         status = path.stat()
         digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
