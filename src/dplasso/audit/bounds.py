@@ -52,17 +52,10 @@ def binomial_upper(hits: int, trials: int, alpha: float) -> float:
 def epsilon_of_rates(likely: float, unlikely: float, delta: float) -> float:
     """Return the smallest epsilon that allows an event these two probabilities.
 
-    Parameters
-    ----------
-    likely, unlikely : float
-        The event's probability on the one and on the other data set.
-    delta : float
-        Delta of the claim.
+    `likely`, `unlikely`: the event's probability on the one and on the other data set.
+    `delta`: delta of the claim.
 
-    Returns
-    -------
-    float
-        ``log((likely - delta) / unlikely)``, at least 0.
+    Returns: ``log((likely - delta) / unlikely)``, at least 0.
     """
     above = likely - delta
     if above <= unlikely:
@@ -285,17 +278,10 @@ def _largest_refuted(refuted: Callable[[float], bool]) -> float:
 def repeat_probability(draws: int, outcomes_log: float) -> float:
     """Bound the probability that two of several equally distributed releases are the same.
 
-    Parameters
-    ----------
-    draws : int
-        Number of independent releases.
-    outcomes_log : float
-        Minus the logarithm of the likeliest release's probability.
+    `draws`: number of independent releases.
+    `outcomes_log`: minus the logarithm of the likeliest release's probability.
 
-    Returns
-    -------
-    float
-        ``min(1, draws (draws - 1) / 2 exp(-outcomes_log))``.
+    Returns: ``min(1, draws (draws - 1) / 2 exp(-outcomes_log))``.
     """
     if draws < 2:
         return 0.0

@@ -143,17 +143,10 @@ class Finding:
 def bound_in_words(name: str, audited: float, claimed: float) -> str:
     """Return what a lower bound says: an attack that found nothing has not shown that nothing is.
 
-    Parameters
-    ----------
-    name : {"epsilon", "eps0"}
-        What is bounded.
-    audited, claimed : float
-        As in `Finding`.
+    `name`: what is bounded.
+    `audited`, `claimed`: as in `Finding`.
 
-    Returns
-    -------
-    str
-        The end of a sentence.
+    Returns: the end of a sentence.
     """
     if audited == 0:
         return f"the attack found nothing against the claimed {name} of {claimed:.4g}"

@@ -28,14 +28,9 @@ Progress = Callable[[int, int], None]
 class Transcripts:
     """Every transcript of one data set, with the distribution of each step on the way.
 
-    Attributes
-    ----------
-    prefixes : list of prefixes
-        In the order of `steps`.
-    steps : ndarray of float64, shape (len(prefixes), V)
-        Log-probabilities of the next of V vertices.
-    paths : ndarray of float64, shape (V ** T,)
-        Log-probabilities of whole transcripts.
+    `prefixes`: in the order of `steps`.
+    `steps`, shape (len(prefixes), V): log-probabilities of the next of V vertices.
+    `paths`, shape (V ** T,): log-probabilities of whole transcripts.
     """
 
     prefixes: list[Prefix]

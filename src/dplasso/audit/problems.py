@@ -36,12 +36,8 @@ class Neighbourhood(NamedTuple):
 def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
     """Return a data set of dense rows.
 
-    Parameters
-    ----------
-    rows : ndarray of float64, shape (N, D)
-        Entries; zeros are not stored.
-    labels : ndarray of int, shape (N,)
-        0 or 1.
+    `rows`, shape (N, D): entries; zeros are not stored.
+    `labels`, shape (N,): 0 or 1.
     """
     return Data(csr_array(np.asarray(rows, dtype=np.float64)), np.asarray(labels, dtype=np.int64))
 
@@ -49,17 +45,10 @@ def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
 def records(n_columns: int, bound: float) -> list[tuple[tuple[float, ...], int]]:
     """Return the records that an adversary may choose from.
 
-    Parameters
-    ----------
-    n_columns : int
-        D.
-    bound : float
-        The claim's bound B.
+    `n_columns`: D.
+    `bound`: the claim's bound B.
 
-    Returns
-    -------
-    list of (entries, label)
-        All entries in {-B, 0, B} with either label, and two records far beyond the bound.
+    Returns: all entries in {-B, 0, B} with either label, and two records far beyond the bound.
     """
     ordinary = list(product((-bound, 0.0, bound), repeat=n_columns))
     beyond = [(1e30,) * n_columns, (-3.0 * bound,) + (1e300,) * (n_columns - 1)]

@@ -49,10 +49,7 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values; infinities and NaN are left as floats.
 
-        Returns
-        -------
-        dict
-            ``claim``, ``audited_epsilon``, ``confidence``, ``verdict`` and ``findings``.
+        Returns: ``claim``, ``audited_epsilon``, ``confidence``, ``verdict`` and ``findings``.
         """
         return {
             "claim": asdict(self.claim),
@@ -67,10 +64,7 @@ class Report:
     def text(self) -> str:
         """Return the verdict in words.
 
-        Returns
-        -------
-        str
-            One paragraph.
+        Returns: one paragraph.
         """
         claim = self.claim
         promise = f"epsilon = {claim.epsilon:g}, delta = {claim.delta:g}, {claim.neighbors}"

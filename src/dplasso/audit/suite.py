@@ -37,14 +37,10 @@ class Builder(Protocol):
     def __call__(self, n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
         """Make a target.
 
-        Parameters
-        ----------
-        n_iter : int
-            Number of steps; the total claim stays what it is.
-        public : bool, default=False
-            Through the interface that users call, rather than the fastest way to the release.
-        intercept : bool, default=False
-            Whether a constant column is part of it.
+        `n_iter`: number of steps; the total claim stays what it is.
+        `public`: through the interface that users call, rather than the fastest way to the
+        release.
+        `intercept`: whether a constant column is part of it.
         """
 
 

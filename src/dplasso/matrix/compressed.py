@@ -13,16 +13,10 @@ from dplasso.errors import DataError
 class Compressed(NamedTuple):
     """One orientation of X, by rows or by columns; the arrays may be the caller's.
 
-    Attributes
-    ----------
-    indptr : ndarray of int32 or int64
-        Where each row (column) starts.
-    indices : ndarray of int32 or int64
-        Column (row) numbers, each at most once in a row (column).
-    values : ndarray of float32 or float64
-        Entries as given, not clipped; empty when every entry is `constant`.
-    constant : float
-        The value of every entry where `values` is empty.
+    `indptr`: where each row (column) starts.
+    `indices`: column (row) numbers, each at most once in a row (column).
+    `values`: entries as given, not clipped; empty when every entry is `constant`.
+    `constant`: the value of every entry where `values` is empty.
     """
 
     indptr: NDArray[np.integer]
@@ -40,15 +34,9 @@ def clip(value, bound):
 def working_dtype(X: Any) -> np.dtype:
     """Return the type in which the entries of `X` are kept: float32 if that is exact.
 
-    Parameters
-    ----------
-    X : array-like or sparse
-        Anything with a `dtype`, or without.
+    `X`: anything with a `dtype`, or without.
 
-    Returns
-    -------
-    numpy.dtype
-        float32 or float64.
+    Returns: float32 or float64.
     """
     try:
         kind = np.dtype(getattr(X, "dtype", np.float64))
@@ -63,22 +51,12 @@ def working_dtype(X: Any) -> np.dtype:
 def compress(X: Any) -> tuple[Compressed, bool]:
     """View a matrix as compressed rows or columns.
 
-    Parameters
-    ----------
-    X : csr or csc matrix or array, or ndarray, shape (N, D)
-        float32 or float64, finite. Never written to.
+    `X`, shape (N, D): float32 or float64, finite. Never written to.
 
-    Returns
-    -------
-    compressed : Compressed
-        The caller's arrays where they will do.
-    by_rows : bool
-        False for CSC input, which comes compressed by columns.
+    Returns `compressed`: the caller's arrays where they will do.
+    `by_rows`: False for CSC input, which comes compressed by columns.
 
-    Raises
-    ------
-    DataError
-        If an index lies outside the matrix or the row pointers are inconsistent.
+    Raises DataError if an index lies outside the matrix or the row pointers are inconsistent.
     """
     if not sp.issparse(X):
         X = sp.csr_array(X)

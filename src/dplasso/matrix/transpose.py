@@ -24,19 +24,10 @@ BLOCK_BITS = 16
 def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compressed:
     """Return the other orientation of a matrix, in new arrays.
 
-    Parameters
-    ----------
-    matrix : Compressed
-        By rows (columns).
-    n_columns : int
-        Number of columns (rows).
-    n_threads : int, default=1
-        Threads to use.
+    `matrix`: by rows (columns).
+    `n_columns`: number of columns (rows).
 
-    Returns
-    -------
-    Compressed
-        By columns (rows), indices ascending.
+    Returns: by columns (rows), indices ascending.
     """
     n_rows = matrix.indptr.size - 1
     n_entries = matrix.indices.size

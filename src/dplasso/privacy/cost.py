@@ -94,17 +94,10 @@ def privacy_cost(
 def mechanism_for(method: str, **settings: Any) -> Accounted:
     """Return the private step of a method.
 
-    Parameters
-    ----------
-    method : {"lasso", "logistic"}
-        `DPLassoClassifier` or `DPLogisticRegression`.
-    **settings
-        Of `build_mechanism` or `build_gaussian`.
+    `method`: `DPLassoClassifier` or `DPLogisticRegression`.
+    `**settings`: of `build_mechanism` or `build_gaussian`.
 
-    Raises
-    ------
-    ValueError
-        If there is no such method.
+    Raises ValueError if there is no such method.
     """
     if method == "lasso":
         return build_mechanism(**settings)

@@ -127,10 +127,7 @@ class PrivacyStatement:
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as values that JSON can hold; infinity becomes "inf".
 
-        Returns
-        -------
-        dict
-            One entry per attribute, in their order.
+        Returns: one entry per attribute, in their order.
         """
         values = asdict(self)
         for name in _NUMBERS:
@@ -142,15 +139,9 @@ class PrivacyStatement:
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as JSON text.
 
-        Parameters
-        ----------
-        indent : int or None, default=2
-            As in `json.dumps`.
+        `indent`: as in `json.dumps`.
 
-        Returns
-        -------
-        str
-            One JSON object.
+        Returns: one JSON object.
         """
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
@@ -158,20 +149,12 @@ class PrivacyStatement:
     def from_dict(cls, values: Mapping[str, Any]) -> "PrivacyStatement":
         """Rebuild a statement from `to_dict`.
 
-        Parameters
-        ----------
-        values : mapping
-            Exactly the entries that `to_dict` gives.
+        `values`: exactly the entries that `to_dict` gives.
 
-        Returns
-        -------
-        PrivacyStatement
-            Equal to the one that was written.
+        Returns: equal to the one that was written.
 
-        Raises
-        ------
-        ValueError
-            If an entry is missing, unknown, of the wrong kind, or contradicts another.
+        Raises ValueError if an entry is missing, unknown, of the wrong kind, or contradicts
+        another.
         """
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
@@ -198,30 +181,18 @@ class PrivacyStatement:
     def from_json(cls, text: str) -> "PrivacyStatement":
         """Rebuild a statement from `to_json`.
 
-        Parameters
-        ----------
-        text : str
-            One JSON object.
+        `text`: one JSON object.
 
-        Returns
-        -------
-        PrivacyStatement
-            Equal to the one that was written.
+        Returns: equal to the one that was written.
 
-        Raises
-        ------
-        ValueError
-            If the text is not JSON, or not a statement.
+        Raises ValueError if the text is not JSON, or not a statement.
         """
         return cls.from_dict(json.loads(text))
 
     def text(self) -> str:
         """Return in plain words what is guaranteed and what is not.
 
-        Returns
-        -------
-        str
-            A few short paragraphs.
+        Returns: a few short paragraphs.
         """
         return "\n\n".join([*guarantee(self), assumptions(self)])
 
@@ -234,21 +205,13 @@ def make_statement(
 ) -> PrivacyStatement:
     """State what a fit with this mechanism guarantees.
 
-    Parameters
-    ----------
-    mechanism : Mechanism or GaussianSteps
-        The private step that was used.
-    seeded : bool
-        Whether the random numbers can be repeated (`random_state` was given).
-    classes_declared : bool
-        Whether the two class labels were named by the user, not taken from the data.
-    records : str, default="not used"
-        How the number of records entered the settings.
+    `mechanism`: the private step that was used.
+    `seeded`: whether the random numbers can be repeated (`random_state` was given).
+    `classes_declared`: whether the two class labels were named by the user, not taken from the
+    data.
+    `records`: how the number of records entered the settings.
 
-    Returns
-    -------
-    PrivacyStatement
-        Made of public parameters alone.
+    Returns: made of public parameters alone.
     """
     reasons = []
     if mechanism.name == "none":

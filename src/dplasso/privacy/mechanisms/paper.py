@@ -58,11 +58,8 @@ def paper_scales(
 ) -> tuple[float, float]:
     """Return `exponent_scale` and `laplace_scale` as printed.
 
-    Raises
-    ------
-    ValueError
-        Without the radius or the number of rows, which enter both (one more reason why the step is
-        not private).
+    Raises ValueError without the radius or the number of rows, which enter both (one more reason
+    why the step is not private).
     """
     if l1_radius is None or n_samples is None:
         raise ValueError("mechanism='paper' needs l1_radius and n_samples.")

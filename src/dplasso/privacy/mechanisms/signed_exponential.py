@@ -111,10 +111,7 @@ def calibrated(
 ) -> SignedExponential:
     """Return the mechanism whose T steps cost at most (epsilon, delta).
 
-    Raises
-    ------
-    ValueError
-        If `delta` is too small to cover the inexactness of `n_iter` draws.
+    Raises ValueError if `delta` is too small to cover the inexactness of `n_iter` draws.
     """
     accounted, sampling = _calibrate_with_draws(epsilon, delta, n_iter)
     accounted *= 1.0 - LEDGER_MARGIN
