@@ -39,12 +39,8 @@ _SCORES = ("weight", "came with +", "came with -", "likelihood", "seen")
 class Runs:
     """Releases of many fits on one data set.
 
-    Attributes
-    ----------
-    vertex : ndarray of int64, shape (runs, T)
-        Coordinates.
-    sign : ndarray of int64, shape (runs, T)
-        Signs.
+    `vertex`, shape (runs, T): coordinates.
+    `sign`, shape (runs, T): signs.
     """
 
     vertex: NDArray[np.int64]
@@ -84,20 +80,10 @@ class Roc:
 def collect(fit: Fit, data: Data, runs: int, progress: Callable[[int], None] | None = None) -> Runs:
     """Fit many times.
 
-    Parameters
-    ----------
-    fit : callable
-        As in `Target`.
-    data : Data
-        What is fitted.
-    runs : int
-        How often, at least once.
-    progress : callable, optional
-        Called now and then with the number of fits since the last call.
-
-    Returns
-    -------
-    Runs
+    `fit`: as in `Target`.
+    `data`: what is fitted.
+    `runs`: how often, at least once.
+    `progress`: called now and then with the number of fits since the last call.
     """
     releases = []
     reported = 0

@@ -48,18 +48,11 @@ class Builder(Protocol):
 class Plan:
     """How much is audited.
 
-    Attributes
-    ----------
-    methods : tuple of {"exact", "canary", "one-run"}
-        Which audits.
-    n_iter : int
-        Steps of the whole fits of the canary audit.
-    runs : int
-        Fits on each of the canary's two data sets.
-    canaries : int
-        Of the one-run audit.
-    false_alarm : float
-        Probability, over all audits together, that a true claim is called violated.
+    `methods`: which audits.
+    `n_iter`: steps of the whole fits of the canary audit.
+    `runs`: fits on each of the canary's two data sets.
+    `canaries`: of the one-run audit.
+    `false_alarm`: probability, over all audits together, that a true claim is called violated.
     """
 
     methods: tuple[str, ...] = METHODS
@@ -83,14 +76,9 @@ class Plan:
 class Outcome:
     """What a plan came to.
 
-    Attributes
-    ----------
-    report : Report
-        All findings.
-    roc : Roc or None
-        Of the canary audit of whole fits; None if that was not made.
-    attack : Finding or None
-        Its finding.
+    `report`: all findings.
+    `roc`: of the canary audit of whole fits; None if that was not made.
+    `attack`: its finding.
     """
 
     report: Report

@@ -100,24 +100,15 @@ def scaled_shape(name: str, scale: float, n_rows: int | None, n_columns: int | N
 class Plan:
     """Everything that is drawn before the rows; see `fill_rows` for the kernel's arrays.
 
-    Attributes
-    ----------
-    shape : Shape
-        What was asked for.
-    row_seed : int
-        Where the rows' own streams start.
-    columns : ndarray of int32, shape (D,)
-        Column number of the dense columns, then of the ranks.
-    presence, dense_weight : ndarray of float64, shape (n_dense,)
-        Share of the rows that hold each dense column, and its planted weight.
-    planted : ndarray of float64
-        Planted weights of the most popular sparse columns.
-    table : ndarray of float64
-        Quantiles of the ranks.
-    indptr : ndarray of int64, shape (N + 1,)
-        Where each row starts.
-    noise : ndarray of float64, shape (N,)
-        Standard logistic noise of each row's label.
+    `shape`: what was asked for.
+    `row_seed`: where the rows' own streams start.
+    `columns`, shape (D,): column number of the dense columns, then of the ranks.
+    `presence`, `dense_weight`, shape (n_dense,): share of the rows that hold each dense column,
+    and its planted weight.
+    `planted`: planted weights of the most popular sparse columns.
+    `table`: quantiles of the ranks.
+    `indptr`, shape (N + 1,): where each row starts.
+    `noise`, shape (N,): standard logistic noise of each row's label.
     """
 
     shape: Shape

@@ -12,14 +12,8 @@ from dplasso.privacy.parameters import check_positive
 class PaperStep:
     """The published scales, with Lipschitz constant L = 1.
 
-    Attributes
-    ----------
-    exponent_scale : float
-        Algorithm 2, line 5: N epsilon / (2 lambda sqrt(8 T log(1/delta))).
-    laplace_scale : float
-        Algorithm 1, line 8: lambda sqrt(8 T log(1/delta)) / (N epsilon).
-
-    The others as in `dplasso.privacy.mechanisms.contract.Mechanism`.
+    `exponent_scale`: algorithm 2, line 5: N epsilon / (2 lambda sqrt(8 T log(1/delta))).
+    `laplace_scale`: algorithm 1, line 8: lambda sqrt(8 T log(1/delta)) / (N epsilon).
     """
 
     epsilon: float
