@@ -21,7 +21,7 @@ from selection.invariants import check
 
 def number_of_draws(name, n_columns):
     """Enough to see a factor of 2 in the exponent; the O(D) reference costs 2 D noises a draw."""
-    return min(200_000, 10_000_000 // n_columns) if name == "noisy-max" else 200_000
+    return min(50_000, 5_000_000 // n_columns) if name == "noisy-max" else 50_000
 
 
 @pytest.mark.parametrize("name", PRIVATE)
