@@ -36,6 +36,8 @@ class Mechanism(Protocol):
         The neighbour relation.
     feature_bound, residual_bound : float
         Bounds B on the magnitude of an entry and C on that of a residual.
+    rows_per_person : int
+        Rows of one person, at most, that may change between neighbours.
     sensitivity : float
         How far one coordinate of the summed gradient can move between neighbours.
     eps0 : float
@@ -63,6 +65,8 @@ class Mechanism(Protocol):
     @property
     def residual_bound(self) -> float: ...
     @property
+    def rows_per_person(self) -> int: ...
+    @property
     def sensitivity(self) -> float: ...
     @property
     def eps0(self) -> float: ...
@@ -76,11 +80,16 @@ class Mechanism(Protocol):
     def event(self) -> Any:
         """Return the whole run as an event of ``dp-accounting``; raise if it has none."""
 
+    def epsilon_of_rows(self, count: int) -> float:
+        """Return the epsilon for somebody with `count` times as many rows as are covered."""
+
     def rule(self, unit: float) -> SelectionRule:
         """Return what a structure draws from, with `unit` fixed-point units per unit of alpha."""
 
 
-def sensitivity(feature_bound: float, neighbors: str, residual_bound: float = 1.0) -> float:
+def sensitivity(
+    feature_bound: float, neighbors: str, residual_bound: float = 1.0, rows_per_person: int = 1
+) -> float:
     """Return how far one coordinate of the summed gradient can move between neighbours.
 
     One record's contribution to ``alpha_j`` is ``q_i x_ij`` with ``|q_i| <= C`` and
@@ -90,10 +99,11 @@ def sensitivity(feature_bound: float, neighbors: str, residual_bound: float = 1.
     `feature_bound`: bound B on the magnitude of an entry.
     `neighbors`: the neighbour relation.
     `residual_bound`: bound C on the magnitude of a residual.
+    `rows_per_person`: rows m that may change together.
 
-    Returns: B C or 2 B C, in units of the summed gradient.
+    Returns: m B C or 2 m B C, in units of the summed gradient.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
-    moved = check_feature_bound(feature_bound) * residual_bound
+    moved = check_feature_bound(feature_bound) * residual_bound * rows_per_person
     return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved
