@@ -19,7 +19,7 @@ class Compressed(NamedTuple):
     `constant`: the value of every entry where `values` is empty.
     """
 
-    indptr: NDArray[np.integer]
+    indptr: NDArray[np.int64]
     indices: NDArray[np.integer]
     values: NDArray[np.floating]
     constant: float
@@ -62,7 +62,8 @@ def compress(X: Any) -> tuple[Compressed, bool]:
         X = sp.csr_array(X)
     by_rows = X.format == "csr"
     n_major, n_minor = X.shape if by_rows else X.shape[::-1]
-    indptr, indices, values = X.indptr, X.indices, X.data
+    # Pointers of one type, as stores have them: kernels are compiled once for both.
+    indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
     if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, values.size):
         raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
     canonical = _check_indices(indptr, indices, n_minor)
@@ -75,7 +76,7 @@ def compress(X: Any) -> tuple[Compressed, bool]:
         # Duplicate entries add up before they are clipped, else one record could exceed the bound.
         X = X.copy()
         X.sum_duplicates()
-        indptr, indices, values = X.indptr, X.indices, X.data
+        indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
     n_entries = int(indptr[-1])
     indices, values = indices[:n_entries], values[:n_entries]
     constant = 0.0

@@ -94,7 +94,7 @@ def lay_out(
         n_rows=n_rows,
         n_columns=n_columns,
         intercept=intercept,
-        bound=bound,
+        bound=float(bound),
     )
 
 
@@ -126,7 +126,7 @@ def adopt(
         n_rows=n_rows,
         n_columns=n_columns,
         intercept=intercept,
-        bound=bound,
+        bound=float(bound),
     )
 
 

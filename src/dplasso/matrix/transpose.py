@@ -31,9 +31,7 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
     """
     n_rows = matrix.indptr.size - 1
     n_entries = matrix.indices.size
-    indptr: NDArray[np.integer] = np.zeros(
-        n_columns + 1, dtype=np.int32 if n_entries < 2**31 else np.int64
-    )
+    indptr = np.zeros(n_columns + 1, dtype=np.int64)
     index = np.int32 if n_rows < 2**31 else np.int64
     rows: NDArray[np.integer] = np.empty(n_entries, dtype=index)
     values = np.empty_like(matrix.values)

@@ -141,7 +141,7 @@ def select_columns(
     spans = [slice(int(columns.indptr[j]), int(columns.indptr[j + 1])) for j in kept]
     lengths = [span.stop - span.start for span in spans]
     taken = Compressed(
-        np.concatenate([[0], np.cumsum(lengths)]).astype(columns.indptr.dtype),
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.concatenate([columns.indices[span] for span in spans]),
         np.concatenate([columns.values[span] for span in spans])
         if columns.values.size
