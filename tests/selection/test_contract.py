@@ -52,7 +52,7 @@ class TestEveryPrivateSelector:
         fill(selector, alpha)
         check(selector, alpha)
         expected = vertex_probabilities(alpha, exponent)
-        draws = draw(selector, alpha, random_stream(2), 50_000)
+        draws = draw(selector, alpha, random_stream(2), 20_000)
         assert p_value(count_vertices(alpha.size, *draws), expected) > ALARM
 
     @pytest.mark.parametrize("case", HARD)
