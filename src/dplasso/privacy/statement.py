@@ -226,15 +226,9 @@ class PrivacyStatement:
     def cautions(self, n_records: float | None = None) -> list[str]:
         """Say what of the promise means little.
 
-        Parameters
-        ----------
-        n_records : float, optional
-            The number of records, public or counted privately.
+        `n_records`: the number of records, public or counted privately.
 
-        Returns
-        -------
-        list of str
-            A sentence each; empty for a promise that is worth its words.
+        Returns: a sentence each; empty for a promise that is worth its words.
         """
         return cautions(self, n_records)
 
