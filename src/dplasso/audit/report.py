@@ -49,7 +49,10 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values; infinities and NaN are left as floats.
 
-        Returns: ``claim``, ``audited_epsilon``, ``confidence``, ``verdict`` and ``findings``.
+        Returns
+        -------
+        dict
+            ``claim``, ``audited_epsilon``, ``confidence``, ``verdict`` and ``findings``.
         """
         return {
             "claim": asdict(self.claim),
@@ -64,7 +67,10 @@ class Report:
     def text(self) -> str:
         """Return the verdict in words.
 
-        Returns: one paragraph.
+        Returns
+        -------
+        str
+            One paragraph.
         """
         claim = self.claim
         promise = f"epsilon = {claim.epsilon:g}, delta = {claim.delta:g}, {claim.neighbors}"

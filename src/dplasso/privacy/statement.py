@@ -141,7 +141,10 @@ class PrivacyStatement:
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as values that JSON can hold; infinity becomes "inf".
 
-        Returns: one entry per attribute, in their order.
+        Returns
+        -------
+        dict
+            One entry per attribute, in their order.
         """
         values = asdict(self)
         for name in _NUMBERS:
@@ -157,9 +160,15 @@ class PrivacyStatement:
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as JSON text.
 
-        `indent`: as in `json.dumps`.
+        Parameters
+        ----------
+        indent : int or None, default=2
+            As in `json.dumps`.
 
-        Returns: one JSON object.
+        Returns
+        -------
+        str
+            One JSON object.
         """
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
@@ -167,12 +176,20 @@ class PrivacyStatement:
     def from_dict(cls, values: Mapping[str, Any]) -> "PrivacyStatement":
         """Rebuild a statement from `to_dict`.
 
-        `values`: exactly the entries that `to_dict` gives.
+        Parameters
+        ----------
+        values : mapping
+            Exactly the entries that `to_dict` gives.
 
-        Returns: equal to the one that was written.
+        Returns
+        -------
+        PrivacyStatement
+            Equal to the one that was written.
 
-        Raises ValueError if an entry is missing, unknown, of the wrong kind, or contradicts
-        another.
+        Raises
+        ------
+        ValueError
+            If an entry is missing, unknown, of the wrong kind, or contradicts another.
         """
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
@@ -208,18 +225,30 @@ class PrivacyStatement:
     def from_json(cls, text: str) -> "PrivacyStatement":
         """Rebuild a statement from `to_json`.
 
-        `text`: one JSON object.
+        Parameters
+        ----------
+        text : str
+            One JSON object.
 
-        Returns: equal to the one that was written.
+        Returns
+        -------
+        PrivacyStatement
+            Equal to the one that was written.
 
-        Raises ValueError if the text is not JSON, or not a statement.
+        Raises
+        ------
+        ValueError
+            If the text is not JSON, or not a statement.
         """
         return cls.from_dict(json.loads(text))
 
     def text(self) -> str:
         """Return in plain words what is guaranteed and what is not.
 
-        Returns: a few short paragraphs.
+        Returns
+        -------
+        str
+            A few short paragraphs.
         """
         return "\n\n".join([*guarantee(self), *self.cautions(), assumptions(self)])
 
