@@ -83,7 +83,9 @@ class TestSameResult:
         X[4], X[:, 5] = 0.0, 0.0
         if kind == "binary":
             X = (X != 0).astype(np.float32)
-        model = DPLassoClassifier(random_state=11, n_iter=40, l1_radius=10.0, feature_bound=1.2, **options)
+        model = DPLassoClassifier(
+            random_state=11, n_iter=40, l1_radius=10.0, feature_bound=1.2, **options
+        )
         expected = model.fit(X, y).transcript_
         margins = model.decision_function(X)
         state = self.final(model, sp.csr_array(X), y)
@@ -149,7 +151,9 @@ class TestSameResult:
         X[:, :: -n_columns // 12] = dense_rows(30, 12, 7)
         X, y = X.tocsr(), some_labels(30, 7)
         runs = [
-            DPLassoClassifier(random_state=1, n_iter=40, l1_radius=10.0, n_jobs=n).fit(X, y).transcript_
+            DPLassoClassifier(random_state=1, n_iter=40, l1_radius=10.0, n_jobs=n)
+            .fit(X, y)
+            .transcript_
             for n in (None, 1, 2, 3, -1)
         ]
         assert all(run == runs[0] for run in runs)
