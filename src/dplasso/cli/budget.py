@@ -99,6 +99,14 @@ def noise_scale(statement: "PrivacyStatement") -> float:
     return 0.0 if math.isinf(statement.eps0) else 2.0 * statement.sensitivity / statement.eps0
 
 
+def noise_of_fit(statement: "PrivacyStatement", rows: int, features: int | None) -> float:
+    """Return the summed gradient that stands out, by public numbers alone."""
+    if statement.mechanism == "gaussian":
+        return float(_noise_row(statement, rows)["findable_gradient"])
+    # Among a million columns, where their number is not given: it enters as a logarithm.
+    return float(_row(statement, features or 10**6)["findable_gradient"])
+
+
 def _row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
     scale = noise_scale(statement)
     row = {"n_iter": statement.steps, "eps0": statement.eps0, "noise_scale": scale}
