@@ -9,7 +9,6 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dplasso.estimators.fitting import settings_of
-from dplasso.privacy.accounting import epsilon_of
 from dplasso.training.train import mechanism_of
 from dplasso.tuning.cost import rho_of_event
 
@@ -122,7 +121,7 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     return rho, variation
 
 
-def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int) -> None:
+def give_epsilon(candidate: Candidate, rho: float, start: float, n_features: int) -> None:
     """Set the largest epsilon with which a candidate's fit stays within a zCDP cost.
 
     Parameters
@@ -131,8 +130,8 @@ def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int
         Its estimator is changed.
     rho : float
         What one try may cost.
-    delta : float
-        Of a try.
+    start : float
+        Where the search for epsilon begins.
     n_features : int
         Columns of the data.
 
@@ -141,15 +140,13 @@ def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int
     ValueError
         If no epsilon is small enough.
     """
-    from dp_accounting import ZCDpEvent
-
     estimator = candidate.estimator
 
     def cost(epsilon: float) -> float:
         estimator.set_params(epsilon=epsilon)
         return cost_of_try(estimator, n_features)[0]
 
-    best = largest_within(cost, rho, epsilon_of(ZCDpEvent(rho=rho), delta))
+    best = largest_within(cost, rho, start)
     if best == 0.0:
         raise ValueError(f"no epsilon keeps a fit with {estimator!r} within a try's budget")
     estimator.set_params(epsilon=best)

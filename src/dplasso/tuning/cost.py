@@ -118,16 +118,16 @@ def search_cost(
             f"delta={delta:g} is too small to cover the rounding of the draws of "
             f"{tries.mean:g} tries at epsilon={epsilon:g}"
         )
-    rho = _largest_rho(epsilon, delta - sampling, tries)
+    rho, spent, whole = _solved(epsilon, delta - sampling, tries)
     return SearchCost(
         epsilon=epsilon,
         delta=delta,
         neighbors=check_neighbors(neighbors),
         tries=tries,
         try_rho=rho * (1.0 - _MARGIN),
-        epsilon_spent=min(epsilon, epsilon_of_search(rho, tries, delta - sampling)),
+        epsilon_spent=spent,
         sampling_delta=sampling,
-        rho=_search_rho(rho, tries),
+        rho=whole,
     )
 
 
@@ -198,6 +198,12 @@ def _delta_of_try(
 
 
 @lru_cache(maxsize=256)
+def _solved(epsilon: float, delta: float, tries: Tries) -> tuple[float, float, float]:
+    """Return the largest zCDP of a try, the epsilon of its search, and the zCDP of that."""
+    rho = _largest_rho(epsilon, delta, tries)
+    return rho, epsilon_of_search(rho, tries, delta), _search_rho(rho, tries)
+
+
 def _largest_rho(epsilon: float, delta: float, tries: Tries) -> float:
     low = high = (epsilon / (2.0 * math.sqrt(-math.log(delta)) + math.sqrt(epsilon))) ** 2
     while epsilon_of_search(low, tries, delta) > epsilon:

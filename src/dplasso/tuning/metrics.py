@@ -29,7 +29,7 @@ LARGEST_LOSS = -math.log(SMALLEST_PROBABILITY)
 # Weight of l (1 - l), below sqrt(8) by more than any rounding.
 _SPREAD = 2.8
 # Inner edges of the grid of AUC, in log-odds; one of them is 0.
-_LOG_ODDS = np.linspace(-4.0, 4.0, 31)
+_LOG_ODDS = np.linspace(-3.85, 3.85, 23)
 CALIBRATION_BINS = 10
 
 Bounds = tuple[float, float]
@@ -101,6 +101,8 @@ def _loss_sums(losses: NDArray[np.float64]) -> NDArray[np.int64]:
     # What is not a number counts as the worst.
     loss = np.clip(np.nan_to_num(losses, nan=1.0), 0.0, 1.0)
     whole = np.rint(loss * UNIT).astype(np.int64)
+    # Of the rounded loss: what rounds to 0 or 1 leaves no room for it.
+    loss = whole / UNIT
     spread = np.floor(_SPREAD * loss * (1.0 - loss) * UNIT).astype(np.int64)
     total = int(whole.sum())
     return np.array([total, (losses.size << 32) - total, spread.sum()], dtype=np.int64)
@@ -109,8 +111,9 @@ def _loss_sums(losses: NDArray[np.float64]) -> NDArray[np.int64]:
 def mean_estimate(noisy: NDArray[np.float64], sigma: float, z: float) -> Estimate:
     """Estimate a mean in [0, 1] from noisy sums of l, 1 - l and 2.8 l (1 - l).
 
-    The interval is Wilson's with the noise added: all m whose distance from the estimate is at
-    most z standard errors of an estimate of m.
+    The interval is Wilson's with the noise added, all m whose distance from the estimate is at most
+    z standard errors of an estimate of m; the spread of the losses is taken to be the same part of
+    the m (1 - m) of losses 0 and 1 for all m.
     """
     count = float(noisy[0] + noisy[1])
     if count < 1.0:
@@ -118,10 +121,12 @@ def mean_estimate(noisy: NDArray[np.float64], sigma: float, z: float) -> Estimat
     mean = min(max(float(noisy[0]) / count, 0.0), 1.0)
     spread = min(max(float(noisy[2]) / _SPREAD / count, 0.0), mean * (1.0 - mean))
     noise = sigma * sigma * (mean * mean + (1.0 - mean) ** 2) / (count * count)
-    # (m - mean)^2 <= z^2 (m (1 - m) / count - spread / count + noise)
+    # (m - mean)^2 <= z^2 (part m (1 - m) / count + noise)
+    largest = mean * (1.0 - mean)
+    part = 1.0 - spread / largest if largest > 0.0 else 1.0
     zz = z * z
-    a, b = 1.0 + zz / count, 2.0 * mean + zz / count
-    c = mean * mean - zz * (noise - spread / count)
+    a, b = 1.0 + zz * part / count, 2.0 * mean + zz * part / count
+    c = mean * mean - zz * noise
     root = math.sqrt(max(b * b - 4.0 * a * c, 0.0))
     return Estimate(mean, max((b - root) / (2.0 * a), 0.0), min((b + root) / (2.0 * a), 1.0))
 

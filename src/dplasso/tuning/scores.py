@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.data.labels import shortest
 from dplasso.errors import DataError
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE, noise_table, noisy
 from dplasso.privacy.ledger import charged, check_affordable, check_ledger_settings
@@ -109,7 +108,7 @@ def private_score(
     delta : float, default=1e-6
         In (0, 1).
     metric : {"accuracy", "auc", "log_loss", "calibration", "mae", "r2"}, default="accuracy"
-        "auc" is that of probabilities rounded to a public grid of 32 places; "log_loss" takes no
+        "auc" is that of probabilities rounded to a public grid of 24 places; "log_loss" takes no
         probability below 0.01.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         The neighbour relation.
@@ -249,7 +248,7 @@ def check_scored(metric: Metric, model: Any, inputs: Inputs) -> None:
     strange = ~np.isin(inputs.y, model.classes_)
     if strange.any():
         raise DataError(
-            f"y holds the label {shortest(inputs.y[strange])[0]!r}, which is none of the model's "
+            f"y holds the label {inputs.y[strange].tolist()[0]!r}, which is none of the model's "
             "classes"
         )
 

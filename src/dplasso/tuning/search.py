@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.store import Store
 from dplasso.errors import DataError
+from dplasso.privacy.accounting import epsilon_of
 from dplasso.privacy.ledger import (
     UNITS,
     charge_of,
@@ -356,6 +357,8 @@ def _plan(
     search: PrivateSearch, candidates: list[Candidate], n_features: int, neighbors: str
 ) -> SearchCost:
     """Divide the budget: what one try may cost, and the epsilon of each candidate's fit."""
+    from dp_accounting import ZCDpEvent
+
     variation = 0.0
     for candidate in candidates:
         # A fit of a try has a smaller epsilon than the whole, and so draws no less exactly.
@@ -368,8 +371,9 @@ def _plan(
         neighbors=neighbors,
         draw_variation=variation,
     )
+    start = epsilon_of(ZCDpEvent(rho=cost.try_rho), search.delta)
     for candidate in candidates:
-        give_epsilon(candidate, cost.try_rho, search.delta, n_features)
+        give_epsilon(candidate, cost.try_rho, start, n_features)
     return cost
 
 
