@@ -391,7 +391,7 @@ def test_data_that_are_wrong_are_refused_before_anything_is_charged(tmp_path):
         with pytest.raises(ValueError, match=words):
             search.fit(X, labels)
     with pytest.raises(ValueError, match="too few"):
-        toy(ledger=ledger).fit(X[:2], np.array([0, 1]))
+        toy(ledger=ledger, held_out=1e-12).fit(X, Y)
     with pytest.raises(LedgerError, match="random_state"):
         toy(ledger=ledger, random_state=1).fit(X, Y)
     assert read_budgets(ledger)[0].entries == ()
