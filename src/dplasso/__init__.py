@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from dplasso.estimators.lasso import DPLassoClassifier
     from dplasso.estimators.load import load
     from dplasso.estimators.logistic import DPLogisticRegression
-    from dplasso.privacy.cost import privacy_cost
     from dplasso.privacy.statement import PrivacyStatement
+    from dplasso.training.cost import privacy_cost, weakest_association
     from dplasso.tuning.scores import PrivateScore, private_score
     from dplasso.tuning.search import PrivateSearch
 
@@ -49,6 +49,7 @@ __all__ = [
     "open_store",
     "privacy_cost",
     "private_score",
+    "weakest_association",
 ]
 
 _HOMES = {
@@ -66,8 +67,9 @@ _HOMES = {
     "PrivateSearch": ("dplasso.tuning.search", "PrivateSearch"),
     "load": ("dplasso.estimators.load", "load"),
     "open_store": ("dplasso.data.store.reader", "open_store"),
-    "privacy_cost": ("dplasso.privacy.cost", "privacy_cost"),
+    "privacy_cost": ("dplasso.training.cost", "privacy_cost"),
     "private_score": ("dplasso.tuning.scores", "private_score"),
+    "weakest_association": ("dplasso.training.cost", "weakest_association"),
 }
 
 

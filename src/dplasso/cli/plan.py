@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Annotated
 
 from dplasso.cli import options
-from dplasso.cli.budget import noise_of_fit
 from dplasso.cli.options import PRIVACY, option
 from dplasso.cli.output import print_json, print_table, print_text
 
@@ -28,9 +27,9 @@ def plan(
     neighbors: options.Neighbors = "add-remove",
     method: options.Method = "lasso",
     n_iter: options.Steps = None,
-    features: Annotated[
-        int | None, option("--features", "Number of columns; public.", "D", min=1)
-    ] = None,
+    columns: Annotated[
+        int, option("--columns", "About how many columns there are.", "D", min=1)
+    ] = 100_000,
     score: Annotated[float, option("--score", "Share of a private score.", "S")] = 0.1,
     encoding: Annotated[
         float, option("--encoding", "Share of a private encoding of the columns.", "S")
@@ -55,7 +54,7 @@ def plan(
         refit=refit,
         tries=tries,
     )
-    finds = [_finds(part, method, rows, features) for part in parts]
+    finds = [_finds(part, method, rows, columns, n_iter) for part in parts]
     if as_json:
         print_json(
             {
@@ -101,9 +100,9 @@ def _command(part: "Part", method: str, tries: float, delta: float) -> str:
     return words + f" --epsilon {_down(part.epsilon)} --delta {delta:g} --ledger L"
 
 
-def _finds(part: "Part", method: str, rows: int, features: int | None) -> str:
+def _finds(part: "Part", method: str, rows: int, columns: int, n_iter: int | None) -> str:
     """Say what a part can tell from so many rows."""
-    from dplasso.privacy.cost import privacy_cost
+    from dplasso import weakest_association
 
     if part.mechanism is None:
         return "nothing: the share is too small"
@@ -113,13 +112,21 @@ def _finds(part: "Part", method: str, rows: int, features: int | None) -> str:
             return f"a count of rows to within {2.0 * sigma:,.0f}"
         # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
         return f"an accuracy over all rows to within {2.0 * sigma / rows:.4f}, and chance"
-    epsilon = part.try_epsilon or part.epsilon
-    statement = privacy_cost(epsilon, part.delta, neighbors=part.mechanism.neighbors, method=method)
-    gradient = noise_of_fit(statement, rows, features)
-    found = f"columns whose summed gradient is beyond {gradient:,.0f}"
+    found = weakest_association(
+        part.try_epsilon or part.epsilon,
+        part.delta,
+        rows,
+        columns,
+        method=method,
+        n_iter=n_iter,
+        neighbors=part.mechanism.neighbors,
+    )
+    told = "nothing"
+    if found.part <= 1.0:
+        told = f"columns in {found.rows:,.0f} more rows of one class than of the other"
     if part.name == "search":
-        return f"{found}, by each try (epsilon about {_down(epsilon)})"
-    return found
+        return f"{told}, by each try (epsilon about {_down(part.try_epsilon)})"
+    return told
 
 
 def _down(epsilon: float) -> str:

@@ -10,9 +10,9 @@ from fractions import Fraction
 from typing import Any
 
 from dplasso.privacy.accounting import epsilon_of
-from dplasso.privacy.cost import DEFAULT_STEPS, mechanism_for
 from dplasso.privacy.ledger import UNITS, charge_of, new_budget, rho_limit
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.training.cost import mechanism_for
 from dplasso.tuning.candidates import largest_within
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.metrics import METRICS
@@ -97,11 +97,10 @@ def plan_budget(
     if main <= 0.0:
         raise ValueError("nothing of the budget is left for the fit; make the other shares smaller")
     limit = rho_limit(new_budget(None, epsilon, delta, neighbors, None))
-    steps = DEFAULT_STEPS.get(method, 1) if n_iter is None else n_iter
     common: dict[str, Any] = {"delta": delta, "neighbors": neighbors}
 
     def fit(part: float) -> Any:
-        return mechanism_for(method, epsilon=part, n_iter=steps, **common)
+        return mechanism_for(method, epsilon=part, n_iter=n_iter, **common)
 
     def search(part: float) -> Any:
         return search_cost(part, delta, tries_of(tries, "poisson"), neighbors=neighbors)
