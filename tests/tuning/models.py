@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,6 +10,8 @@ from dp_accounting import GaussianDpEvent
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dplasso.privacy.gaussian import calibrate_mu
+
+mu_of = lru_cache(calibrate_mu)
 
 
 @dataclass
@@ -35,18 +38,19 @@ class NoisyShare(ClassifierMixin, BaseEstimator):
 
     seen: ClassVar[list[tuple[str, tuple[float, ...]]]] = []
 
-    def __init__(self, epsilon=1.0, delta=1e-6, bias=0.0):
+    def __init__(self, epsilon=1.0, delta=1e-6, bias=0.0, classes=None):
         self.epsilon = epsilon
         self.delta = delta
         self.bias = bias
+        self.classes = classes
 
     def privacy_event(self):
-        return GaussianDpEvent(1.0 / calibrate_mu(self.epsilon, self.delta))
+        return GaussianDpEvent(1.0 / mu_of(self.epsilon, self.delta))
 
     def fit(self, X, y):
         self.seen.append(("fit", tuple(np.asarray(X)[:, 0].tolist())))
         self.classes_ = np.array([0, 1])
-        noise = np.random.default_rng().normal() / calibrate_mu(self.epsilon, self.delta)
+        noise = np.random.default_rng().normal() / mu_of(self.epsilon, self.delta)
         self.share_ = float((np.sum(y) + noise) / 100.0)
         return self
 

@@ -121,7 +121,7 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     return rho, variation
 
 
-def give_epsilon(candidate: Candidate, rho: float, start: float, n_features: int) -> None:
+def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int) -> None:
     """Set the largest epsilon with which a candidate's fit stays within a zCDP cost.
 
     Parameters
@@ -130,8 +130,8 @@ def give_epsilon(candidate: Candidate, rho: float, start: float, n_features: int
         Its estimator is changed.
     rho : float
         What one try may cost.
-    start : float
-        Where the search for epsilon begins.
+    delta : float
+        Of a try.
     n_features : int
         Columns of the data.
 
@@ -146,13 +146,13 @@ def give_epsilon(candidate: Candidate, rho: float, start: float, n_features: int
         estimator.set_params(epsilon=epsilon)
         return cost_of_try(estimator, n_features)[0]
 
-    best = largest_within(cost, rho, start)
+    best = largest_within(cost, rho, delta)
     if best == 0.0:
         raise ValueError(f"no epsilon keeps a fit with {estimator!r} within a try's budget")
     estimator.set_params(epsilon=best)
 
 
-def largest_within(cost: Callable[[float], float], allowed: float, start: float) -> float:
+def largest_within(cost: Callable[[float], float], allowed: float, delta: float) -> float:
     """Return about the largest epsilon whose cost is allowed, never one whose cost is not.
 
     Parameters
@@ -160,16 +160,16 @@ def largest_within(cost: Callable[[float], float], allowed: float, start: float)
     cost : callable
         Increasing, about with the square of epsilon.
     allowed : float
-        The largest cost.
-    start : float
-        Where the search begins.
+        The largest cost, in zCDP.
+    delta : float
+        At which epsilon is told; says where to begin.
 
     Returns
     -------
     float
         To a millionth of the cost; 0 if none was found.
     """
-    epsilon, best = start, 0.0
+    epsilon, best = allowed + 1.9 * math.sqrt(-allowed * math.log(delta)), 0.0
     for _ in range(_ATTEMPTS):
         spent = cost(epsilon)
         if spent <= allowed:

@@ -20,8 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from dplasso.errors import DataError
-
 UNIT = 2.0**32
 # A probability is taken no nearer to 0, so a row loses at most ln 100.
 SMALLEST_PROBABILITY = 0.01
@@ -83,6 +81,8 @@ class Metric:
         Of two models, whether the better one has the larger value.
     classifies : bool
         Whether it is for classifiers; others need public bounds of the target.
+    two_classes : bool
+        Whether it is for two classes only.
     """
 
     sums: Callable[[Any, Any, NDArray[Any], Bounds], NDArray[np.int64]]
@@ -91,6 +91,7 @@ class Metric:
     estimate: Callable[[NDArray[np.float64], float, float, Bounds], Estimate]
     larger_is_better: bool = True
     classifies: bool = True
+    two_classes: bool = False
 
 
 # --- Means of losses ---------------------------------------------------------------------------
@@ -226,8 +227,6 @@ def _counts(
     model: Any, X: Any, y: NDArray[Any], inner_edges: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Count rows by class (negative first) and by where the predicted probability lies."""
-    if len(model.classes_) != 2:
-        raise DataError(f"this metric is for two classes; the model has {len(model.classes_)}")
     place = np.searchsorted(inner_edges, _probabilities(model, X)[:, 1], side="right")
     cells = place + _class_numbers(model, y) * (inner_edges.size + 1)
     return np.bincount(cells, minlength=2 * (inner_edges.size + 1)).astype(np.int64) << 32
@@ -293,9 +292,9 @@ _ROUNDING = 1.0 + 2.0**-28
 
 METRICS = {
     "accuracy": Metric(_wrong, 1.0, _ROOT_TWO, _accuracy),
-    "auc": Metric(_auc_counts, 1.0, _ROOT_TWO, _auc),
+    "auc": Metric(_auc_counts, 1.0, _ROOT_TWO, _auc, two_classes=True),
     "log_loss": Metric(_clipped_losses, 1.0, _ROOT_TWO, _log_loss, larger_is_better=False),
-    "calibration": Metric(_calibration_counts, 1.0, _ROOT_TWO, _positive_share),
+    "calibration": Metric(_calibration_counts, 1.0, _ROOT_TWO, _positive_share, two_classes=True),
     "mae": Metric(_absolute_errors, 1.0, _ROOT_TWO, _mae, larger_is_better=False, classifies=False),
     "r2": Metric(
         _square_sums,

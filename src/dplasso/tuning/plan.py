@@ -128,8 +128,7 @@ def _part(name: str, share: float, limit: int, delta: float, make: Callable[[flo
     def cost(epsilon: float) -> float:
         return float(Fraction(charge_of(make(epsilon)).rho, UNITS))
 
-    start = epsilon_of(ZCDpEvent(rho=float(allowed)), delta)
-    epsilon = largest_within(cost, float(allowed), start)
+    epsilon = largest_within(cost, float(allowed), delta)
     mechanism = make(epsilon) if epsilon else None
     try_rho = getattr(mechanism, "try_rho", 0.0)
     try_epsilon = epsilon_of(ZCDpEvent(rho=try_rho), delta) if try_rho else 0.0

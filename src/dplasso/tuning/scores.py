@@ -117,7 +117,8 @@ def private_score(
     groups : array-like, shape (N,), default=None
         Whose row each is: of each, the first `rows_per_person` rows enter.
     target_bounds : (float, float), default=None
-        Public interval that targets and predictions are clipped to; "mae" and "r2" need it.
+        Public interval that targets and predictions are clipped to, for "mae" and "r2"; None takes
+        the model's own `target_bounds`.
     confidence : float, default=0.95
         Of the interval.
     random_state : None, int, Generator or RandomState, default=None
@@ -143,7 +144,7 @@ def private_score(
     check_ledger_settings(settings | {"mechanism": "gaussian", "epsilon": epsilon})
     if not 0.5 <= confidence < 1.0:
         raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence!r}")
-    chosen, bounds = METRICS[metric], checked_bounds(metric, target_bounds)
+    chosen, bounds = METRICS[metric], checked_bounds(metric, target_bounds, model)
     mechanism = score_mechanism(
         chosen, epsilon, delta, neighbors=neighbors, rows_per_person=rows_per_person
     )
@@ -213,8 +214,10 @@ def check_noise(sigma: float) -> None:
         )
 
 
-def checked_bounds(metric: str, bounds: Any) -> Bounds:
+def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
     """Return the public interval of the target; (0, 1) for a metric that has none.
+
+    An estimator that declares one by its parameter `target_bounds` need not be told again.
 
     Raises
     ------
@@ -225,6 +228,8 @@ def checked_bounds(metric: str, bounds: Any) -> Bounds:
         if bounds is not None:
             raise ValueError(f"target_bounds does not go with metric={metric!r}")
         return 0.0, 1.0
+    if bounds is None:
+        bounds = getattr(estimator, "target_bounds", None)
     if bounds is None:
         raise ValueError(f"metric={metric!r} needs target_bounds=(low, high), a public interval")
     low, high = (float(end) for end in bounds)
@@ -245,6 +250,8 @@ def check_scored(metric: Metric, model: Any, inputs: Inputs) -> None:
         raise DataError(f"{inputs.y.size:,} rows are too many for one score")
     if not metric.classifies:
         return
+    if metric.two_classes and len(model.classes_) != 2:
+        raise DataError(f"this metric is for two classes; there are {len(model.classes_)}")
     strange = ~np.isin(inputs.y, model.classes_)
     if strange.any():
         raise DataError(

@@ -23,7 +23,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.store import Store
 from dplasso.errors import DataError
-from dplasso.privacy.accounting import epsilon_of
 from dplasso.privacy.ledger import (
     UNITS,
     charge_of,
@@ -97,7 +96,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     held_out : float, default=0.2
         Expected share of the rows that tries are scored on.
     target_bounds : (float, float), default=None
-        Public interval of the target; "mae" and "r2" need it.
+        Public interval of the target, for "mae" and "r2"; None takes the estimator's own.
     random_state : None, int, Generator or RandomState, default=None
         Anything but None is for experiments, and the statement says so.
     ledger, dataset : path, str, default=None
@@ -172,7 +171,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         check_positive("epsilon", check_epsilon(self.epsilon))
         check_ledger_settings(self.get_params(deep=False) | {"mechanism": "gaussian"})
         check_choice("metric", self.metric, [name for name in METRICS if name != "calibration"])
-        checked_bounds(self.metric, self.target_bounds)
+        checked_bounds(self.metric, self.target_bounds, self.estimator)
         if not 0.0 < self.held_out < 1.0:
             raise ValueError(f"held_out must lie between 0 and 1, got {self.held_out!r}")
         tries_of(self.tries, self.law)
@@ -211,7 +210,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             If there was no try.
         """
         self.check()
-        metric, bounds = METRICS[self.metric], checked_bounds(self.metric, self.target_bounds)
+        metric, bounds = (
+            METRICS[self.metric],
+            checked_bounds(self.metric, self.target_bounds, self.estimator),
+        )
         stream = random_stream(self.random_state)
         inputs = check_inputs(self.estimator, X, y)
         candidates = list_candidates(self.estimator, self.grid, self.delta)
@@ -357,8 +359,6 @@ def _plan(
     search: PrivateSearch, candidates: list[Candidate], n_features: int, neighbors: str
 ) -> SearchCost:
     """Divide the budget: what one try may cost, and the epsilon of each candidate's fit."""
-    from dp_accounting import ZCDpEvent
-
     variation = 0.0
     for candidate in candidates:
         # A fit of a try has a smaller epsilon than the whole, and so draws no less exactly.
@@ -371,9 +371,8 @@ def _plan(
         neighbors=neighbors,
         draw_variation=variation,
     )
-    start = epsilon_of(ZCDpEvent(rho=cost.try_rho), search.delta)
     for candidate in candidates:
-        give_epsilon(candidate, cost.try_rho, start, n_features)
+        give_epsilon(candidate, cost.try_rho, search.delta, n_features)
     return cost
 
 
