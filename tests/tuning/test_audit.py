@@ -48,9 +48,12 @@ def audit(monkeypatch):
     monkeypatch.setattr(candidates, "rho_of_event", lru_cache(candidates.rho_of_event))
     one, other = releases(1), releases(0)
     quarter = RUNS // 4
-    scored = [(one[:, k], other[:, k]) for k in range(2)]
+    # An event is a high value on the one data set, or a low one on the other.
+    scored = [(sign * one[:, k], sign * other[:, k]) for k in range(2) for sign in (1.0, -1.0)]
     claim = Claim(EPSILON, DELTA, "add-remove", 1, 1.0, 1.0, DELTA)
-    finding, _ = compare(claim, scored, ("score", "model"), ALARM, (RUNS, quarter), "search")
+    finding, _ = compare(
+        claim, scored, ("score", "-score", "model", "-model"), ALARM, (RUNS, quarter), "search"
+    )
     return finding
 
 
