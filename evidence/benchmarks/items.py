@@ -19,6 +19,7 @@ from evidence.benchmarks import (
     store,
     table3,
     transposition,
+    tuning,
 )
 from evidence.cells import Cell, failed, kept, machines
 from evidence.datasets import Spec
@@ -114,6 +115,7 @@ ITEMS = {
         ("reading", reading),
         ("store", store),
         ("full_size", full_size),
+        ("tuning", tuning),
     )
 }
 # Of `make bench`; the others are asked for by name.

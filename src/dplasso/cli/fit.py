@@ -153,7 +153,7 @@ def fit(
 
             scores = score(estimator, held_out.X, held_out.y, held_out.source)
     with uninterrupted():
-        _write(estimator, output)
+        write_outputs(estimator, output)
         if output.model is not None:
             kept_fit.finish()
     report = {
@@ -218,7 +218,7 @@ def _read_test(
     return rows
 
 
-def _write(estimator: "Estimator", output: OutputOptions) -> None:
+def write_outputs(estimator: "Estimator", output: OutputOptions) -> None:
     """Put the outputs in place: all of them or, where one fails, none."""
     if output.statement is not None:
         write_file(output.statement, estimator.privacy_.to_json() + "\n")

@@ -24,7 +24,7 @@ from dplasso.privacy.ledger.composition import (
     largest_epsilon,
     rho_limit,
 )
-from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset
+from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset, new_budget
 from dplasso.privacy.ledger.rows import new_token
 from dplasso.privacy.ledger.store import (
     Reservation,
@@ -56,6 +56,7 @@ __all__ = [
     "finish",
     "largest_epsilon",
     "name_dataset",
+    "new_budget",
     "new_token",
     "pick",
     "read_budgets",
