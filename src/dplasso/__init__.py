@@ -12,6 +12,7 @@ from dplasso.runtime.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
     from dplasso.data.store.reader import open_store
+    from dplasso.encoding.encoder import PublicEncoder
     from dplasso.errors import (
         BudgetError,
         DataError,
@@ -39,6 +40,7 @@ __all__ = [
     "ModelFileError",
     "PrivacyLeakWarning",
     "PrivacyStatement",
+    "PublicEncoder",
     "StoreError",
     "__version__",
     "load",
@@ -57,6 +59,7 @@ _HOMES = {
     "PrivacyLeakWarning": ("dplasso.errors", "PrivacyLeakWarning"),
     "StoreError": ("dplasso.errors", "StoreError"),
     "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
+    "PublicEncoder": ("dplasso.encoding.encoder", "PublicEncoder"),
     "load": ("dplasso.estimators.load", "load"),
     "open_store": ("dplasso.data.store.reader", "open_store"),
     "privacy_cost": ("dplasso.privacy.cost", "privacy_cost"),

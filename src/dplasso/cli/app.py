@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from dplasso.cli import audit, budget, convert, data, demo, evaluate, fit, ledger, paper, predict
+from dplasso.cli import (
+    audit,
+    budget,
+    convert,
+    data,
+    demo,
+    evaluate,
+    fit,
+    ledger,
+    paper,
+    predict,
+    schema,
+)
 from dplasso.cli.commands import GuardedGroup, add_command
 from dplasso.cli.options import option
 
@@ -51,4 +63,5 @@ for module in (fit, predict, evaluate, budget, audit, demo, paper, convert):
     name = module.__name__.rpartition(".")[2]
     add_command(app, name, getattr(module, name), module.EXAMPLES)
 app.add_typer(data.app)
+app.add_typer(schema.app)
 app.add_typer(ledger.app)

@@ -4,13 +4,13 @@ from dataclasses import asdict
 
 from dplasso.cli import options
 from dplasso.cli.output import print_facts, print_json, progress_bars
-from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read
+from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read_for
 
 EXAMPLES = options.examples(
     "dplasso evaluate model.npz test.svm.gz",
     "dplasso evaluate model.npz test.npz --labels labels.npy --json",
     note="Scores on private rows are computed without noise: they are for the curator, not for "
-    "release. Give --binarize here if the model was fitted with it.",
+    "release. A model knows how its rows were encoded and made binary, so DATA is given raw.",
 )
 
 
@@ -27,7 +27,7 @@ def evaluate(
 
     files, fitted = expand(data), dplasso.load(model)
     with progress_bars() as bars:
-        rows = read(files, bars, reading, fitted.n_features_in_)
+        rows = read_for(fitted, files, bars, reading, labelled=True)
         scores = score(fitted, rows.X, rows.y, rows.source)
     if as_json:
         print_json(asdict(scores))

@@ -1,11 +1,12 @@
-"""From files of records of any kind to sparse rows whose columns are public.
+"""From files of records of any kind to sparse rows, with a note of how their columns were made.
 
-How a record becomes a row is its encoding: column numbers in svmlight text and .npz, declared
-categories, hashed categories or lists of column numbers in tables, hashed words in texts.
+Tables become rows by a schema, or hold lists of column numbers; svmlight text and .npz have column
+numbers as they stand; a store was encoded when it was made.
 """
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,16 +18,17 @@ from dplasso.data.files import Dataset, read_data
 from dplasso.data.source_files import expand
 from dplasso.data.store.reader import open_store
 from dplasso.data.streams import Progress
-from dplasso.data.text.reader import TextHashing, text_source
+from dplasso.encoding.columns import Rows
+from dplasso.encoding.encoder import joined
+from dplasso.encoding.origin import Origin, with_origin
+from dplasso.encoding.schema import Schema
+from dplasso.encoding.source import is_binary_table, is_table, need_pyarrow, table_source
 from dplasso.errors import DataError
 
 if TYPE_CHECKING:
-    from dplasso.data.tables.arrow import Categories, HashedCategories, ListColumns
+    from dplasso.data.tables.lists import ListColumns
 
-    TableEncoding = ListColumns | Categories | HashedCategories
-
-# As in dplasso.data.tables.files, which needs pyarrow.
-_TABLE_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
+_BLOCK_BYTES = 1 << 28
 
 
 class EncodedRecords(NamedTuple):
@@ -36,28 +38,22 @@ class EncodedRecords(NamedTuple):
     ----------
     source : BlockSource
         The rows, for `dplasso.data.store.write_store`.
-    origin : dict or None
-        How the columns were made, for the store's header; None for column numbers as they stand.
+    origin : dict
+        How the columns were made, for the store's header.
     public : str or None
         A sentence that says why no column comes from the data; None where their number may.
     """
 
     source: BlockSource
-    origin: dict[str, Any] | None
+    origin: dict[str, Any]
     public: str | None
-
-
-def is_table(path: str | Path) -> bool:
-    """Return whether a file's name is that of a Parquet or Arrow table."""
-    return Path(path).suffix.lower() in _TABLE_SUFFIXES
 
 
 def encode_files(
     paths: str | Path | Iterable[str | Path],
-    encoding: "TextHashing | TableEncoding | None" = None,
+    encoding: "Schema | ListColumns | None" = None,
     *,
     label_column: str = "label",
-    text_column: str = "text",
     n_features: int | None = None,
     zero_based: bool = False,
     labels_path: str | Path | None = None,
@@ -70,12 +66,11 @@ def encode_files(
     ----------
     paths : str, Path or iterable of these
         Files or patterns that make one data set, in this order.
-    encoding : TextHashing, ListColumns, Categories or HashedCategories, optional
-        How a record becomes a row: `dplasso.data.text.reader` has the first, for texts,
-        `dplasso.data.tables.arrow` the others, for tables. Default: column numbers as they stand in
-        svmlight text and .npz.
-    label_column, text_column : str
-        Where label and text are, in tables and texts.
+    encoding : Schema or ListColumns, optional
+        How a record of a table becomes a row (`dplasso.data.tables.lists` has the latter). Default:
+        column numbers as they stand in svmlight text and .npz.
+    label_column : str
+        Where the label is, for `ListColumns`; a schema names its own.
     n_features, zero_based, labels_path
         Without an encoding only: as in `block_source`.
     label_map : mapping of str to number, optional
@@ -96,8 +91,9 @@ def encode_files(
         If the encoding cannot be used.
     """
     files = expand(paths)
-    if any(map(is_table, files)):
-        _need_pyarrow()
+    if any(map(is_binary_table, files)):
+        need_pyarrow()
+    origin = Origin(encoding if isinstance(encoding, Schema) else None, binarize).to_json()
     if encoding is None:
         source = block_source(
             files,
@@ -106,59 +102,29 @@ def encode_files(
             labels_path=labels_path,
             label_map=label_map,
         )
-        records = EncodedRecords(source, None, None)
+        records = EncodedRecords(source, origin, None)
     else:
-        if isinstance(encoding, TextHashing):
-            columns = {"text_column": text_column, "label_column": label_column}
-            source = text_source(files, **columns, hashing=encoding)
+        if isinstance(encoding, Schema):
+            source = table_source(files, encoding)
+            public = (
+                f"The {encoding.n_features:,} columns follow from the schema alone: no category, "
+                "word or range is taken from the data."
+            )
+            records = EncodedRecords(source, origin, public)
         else:
-            _need_pyarrow()
-            from dplasso.data.tables.arrow import arrow_source
+            from dplasso.data.tables.lists import list_source
 
-            columns = {"label_column": label_column}
-            source = arrow_source(files, encoding, label_column=label_column)
+            source = list_source(files, encoding, label_column=label_column)
+            lists = {"indices": encoding.indices, "values": encoding.values}
+            declared = encoding.n_features
+            records = EncodedRecords(
+                source,
+                origin | {"lists": lists, "label_column": label_column},
+                None if declared is None else f"The {declared:,} columns were declared.",
+            )
         if label_map is not None:
-            source = with_mapped_labels(source, label_map)
-        route, public = _described(encoding)
-        records = EncodedRecords(source, columns | route, public)
+            records = records._replace(source=with_mapped_labels(source, label_map))
     return records._replace(source=binarized(records.source)) if binarize else records
-
-
-def _described(encoding: "TextHashing | TableEncoding") -> tuple[dict[str, Any], str | None]:
-    """Describe an encoding for a store's header, and say what of it is public."""
-    if isinstance(encoding, TextHashing):
-        return {"route": "text", **encoding.describe()}, (
-            f"The columns are hashes of words, 2^{encoding.bits} of them whatever the texts hold: "
-            "the vocabulary is public and nothing of it is taken from the data."
-        )
-    from dplasso.data.tables.arrow import Categories, ListColumns
-
-    if isinstance(encoding, ListColumns):
-        route = {"route": "lists", "indices": encoding.indices, "values": encoding.values}
-        declared = encoding.n_features
-        return route, None if declared is None else f"The {declared:,} columns were declared."
-    if isinstance(encoding, Categories):
-        lists = {name: list(categories) for name, categories in encoding.lists.items()}
-        return (
-            {"route": "categories", "categories": lists, "unknown": encoding.unknown},
-            "The columns are the declared categories.",
-        )
-    return (
-        {
-            "route": "hashed categories",
-            "columns": list(encoding.columns),
-            "bits": encoding.bits,
-        },
-        f"The columns are hashes, 2^{encoding.bits} of them whatever categories occur: no list of "
-        "categories is taken from the data.",
-    )
-
-
-def _need_pyarrow() -> None:
-    try:
-        import dplasso.data.tables.files  # noqa: F401
-    except ImportError as error:
-        raise DataError(str(error)) from error
 
 
 def read_categories(path: str | Path) -> dict[str, Any]:
@@ -172,7 +138,7 @@ def read_categories(path: str | Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        For `Categories`, which checks the lists.
+        For `Categories`, one for each column, which checks the lists.
 
     Raises
     ------
@@ -198,9 +164,11 @@ def read_records(
     labels_path: str | Path | None = None,
     label_map: Mapping[str, float] | None = None,
     binarize: bool = False,
+    schema: Schema | None = None,
+    labelled: bool = True,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read svmlight text or .npz into memory, or open a store.
+    """Read files of any kind into memory, or open a store.
 
     Parameters
     ----------
@@ -210,10 +178,15 @@ def read_records(
         As in `read_data`. A store takes none but the first, which it must agree with.
     binarize : bool, default=False
         Turn every non-zero value into 1.
+    schema : Schema, optional
+        How records of a table become rows; a table needs it, and nothing else takes it.
+    labelled : bool, default=True
+        Whether the labels of a table are read; otherwise they are all 0.
 
     Returns
     -------
     Dataset
+        The matrix knows how its columns were made (`origin_of`).
 
     Raises
     ------
@@ -235,10 +208,26 @@ def read_records(
             ("labels_path", labels_path is not None),
             ("label_map", label_map is not None),
             ("binarize", binarize),
+            ("schema", schema is not None),
         ):
             if given:
                 raise DataError(f"{name} does not go with a store; give it to the conversion")
         return _opened(stores[0], n_features)
+    origin = Origin(schema, binarize)
+    if any(map(is_table, files)):
+        if schema is None:
+            raise DataError(
+                f"{files[0]} is a table: say with a schema what its columns are (--schema); draft "
+                f"one with: dplasso schema draft {files[0]}"
+            )
+        for name, given in (("zero_based", zero_based), ("labels_path", labels_path is not None)):
+            if given:
+                raise DataError(f"{name} does not go with a table")
+        return _read_table(files, schema, label_map, origin, labelled, progress)
+    if schema is not None:
+        raise DataError(
+            f"{files[0]} is no table: a schema goes with CSV, JSON lines, Parquet, Arrow"
+        )
     data = read_data(
         files,
         n_features=n_features,
@@ -247,12 +236,34 @@ def read_records(
         label_map=label_map,
         progress=progress,
     )
-    if not binarize:
-        return data
-    if not np.isfinite(data.X.data).all():
-        raise DataError(f"{data.source}: the values hold NaN or infinity; give finite numbers only")
-    data.X.data[:] = data.X.data != 0  # read just now: nobody else's array
-    return data
+    if binarize:
+        if not np.isfinite(data.X.data).all():
+            raise DataError(
+                f"{data.source}: the values hold NaN or infinity; give finite numbers only"
+            )
+        data.X.data[:] = data.X.data != 0  # read just now: nobody else's array
+    return replace(data, X=with_origin(data.X, origin))
+
+
+def _read_table(
+    files: list[Path],
+    schema: Schema,
+    label_map: Mapping[str, float] | None,
+    origin: Origin,
+    labelled: bool,
+    progress: Progress | None,
+) -> Dataset:
+    source = table_source(files, schema, labelled=labelled)
+    if label_map is not None and labelled:
+        source = with_mapped_labels(source, label_map)
+    if origin.binarize:
+        source = binarized(source)
+    blocks = list(source.blocks(_BLOCK_BYTES, progress))
+    if not blocks:
+        raise DataError(f"{source.name} has no records; at least one is needed")
+    X = joined([Rows(*block[:3]) for block in blocks], schema.n_features)
+    y = np.concatenate([block.labels for block in blocks])
+    return Dataset(with_origin(X, origin), y, source.name)
 
 
 def _opened(path: Path, n_features: int | None) -> Dataset:
