@@ -110,7 +110,7 @@ def test_hashed_categories(convert, table):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("t.parquet",), "say with one of --schema, --indices, --categories, --hash-columns, --text"),
+        (("t.parquet",), "say with one of --schema, --indices, --categories, --hash-columns"),
         (("t.parquet", "--indices", "words", "--hash-columns", "city"), "say with one of"),
         (("t.parquet", "--hash-columns", "city", "--values", "counts"), "--values goes with"),
         (("t.parquet", "--indices", "words", "--hash-bits", "9"), "--hash-bits goes with"),

@@ -138,7 +138,9 @@ class TestNumbers:
         with pytest.raises(DataError, match=r"column 'a': numbers are needed, not list"):
             matrix(path, Schema([Bins("a", (2,))], "y"))
 
-    @pytest.mark.parametrize("part", [Number("a", 2, missing="error"), Bins("a", (2,), False, "error")])
+    @pytest.mark.parametrize(
+        "part", [Number("a", 2, missing="error"), Bins("a", (2,), False, "error")]
+    )
     def test_missing_values_may_be_an_error(self, tmp_path, suffix, part):
         path = write(tmp_path / f"t{suffix}", pa.table({"a": [1.5, None], "y": [0, 1]}))
         with pytest.raises(DataError, match=r"column 'a', (row 2|line 3): the value is missing"):
@@ -148,7 +150,7 @@ class TestNumbers:
 def test_the_first_rows(tmp_path, suffix):
     table = pa.table({"a": ["x", None, "z"], "y": [0, 1, 0]})
     found = first_rows(write(tmp_path / f"t{suffix}", table), 2)
-    assert found.column("a").to_pylist() == ["x", None]
+    assert found.column("a").to_pylist() == ["x", "" if suffix == ".csv" else None]
     assert found.column_names == ["a", "y"]
     with pytest.raises(DataError, match="drafted from a table"):
         first_rows(write(tmp_path / "t.parquet", table).rename(tmp_path / "t.svm"), 2)

@@ -15,6 +15,7 @@ Where = Callable[[str, int | None], str]
 """Words where a value stands: of its column's name and its row, from 0; None for the column."""
 
 _INT32_COLUMNS = 2**31
+_TRUTH = {"false": 0.0, "true": 1.0}
 
 
 class Rows(NamedTuple):
@@ -40,7 +41,7 @@ def encode(schema: Schema, table: Mapping[str, Any], n_rows: int, where: Where) 
     schema : Schema
         What becomes of the columns.
     table : mapping of str to pyarrow.Array or list
-        The columns that the schema takes; None is a missing value.
+        The columns that the schema takes; None, NaN and an empty string are missing values.
     n_rows : int
         Number of records.
     where : callable
@@ -102,20 +103,23 @@ class _Columns:
             values = values.cast(pa.uint8())
         elif text:
             values = pc.utf8_trim_whitespace(values)
+            values = pc.if_else(pc.equal(values, ""), None, values)
         elif not _is_number(kind):
             raise DataError(f"{self.where(column, None)}: numbers are needed, not {kind}")
         try:
             cast = values.cast(pa.float64(), safe=text)
         except pa.ArrowInvalid:
-            row, word = next(
-                (row, word)
-                for row, word in enumerate(values.to_pylist())
-                if word is not None and not _is_float(word)
-            )
-            raise DataError(f"{self.where(column, row)}: {word!r} is not a number") from None
-        numbers: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
-        self._refuse_missing(column, np.isnan(numbers), part.missing)
-        return numbers
+            given = values.to_pylist()
+            numbers = [None if word is None else _number_or_none(word) for word in given]
+            for row, (word, number) in enumerate(zip(given, numbers, strict=True)):
+                if word is not None and number is None:
+                    raise DataError(
+                        f"{self.where(column, row)}: {word!r} is not a number"
+                    ) from None
+            cast = pa.array(numbers, pa.float64())
+        found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
+        self._refuse_missing(column, np.isnan(found), part.missing)
+        return found
 
     def texts(self, part: Text) -> tuple[list[str], NDArray[np.bool_]]:
         """Return texts, and which are missing or empty."""
@@ -166,8 +170,8 @@ class _Columns:
         except pa.ArrowException as error:
             raise self._no_category(column, values.type.value_type) from error
         codes = pc.fill_null(values.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
-        if None in words:
-            codes[np.isin(codes, [k for k, word in enumerate(words) if word is None])] = -1
+        if empty := [k for k, word in enumerate(words) if not word]:
+            codes[np.isin(codes, empty)] = -1
             words = [word or "" for word in words]
         self._refuse_missing(column, codes < 0, missing)
         return words, codes
@@ -307,15 +311,12 @@ def _key_of(categories: tuple[Any, ...]) -> Callable[[Any], Any]:
     return str
 
 
-def _number_or_none(value: Any) -> float | None:
+def _number_or_none(word: Any) -> float | None:
+    """Read a number, or a bool as 0 or 1."""
     try:
-        return float(value)
+        return float(word)
     except ValueError:
-        return None
-
-
-def _is_float(word: str) -> bool:
-    return _number_or_none(word) is not None and "_" not in word
+        return _TRUTH.get(word.strip().lower())
 
 
 def _is_text(kind: Any) -> bool:

@@ -118,7 +118,7 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch
-            The table; NaN and null are missing values.
+            The table; NaN, null and an empty string are missing values.
 
         Returns
         -------

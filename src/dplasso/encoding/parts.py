@@ -48,6 +48,8 @@ class Categories:
             raise ValueError(f"{about} must be all strings, all numbers or all bools")
         if len(set(given)) != len(given):
             raise ValueError(f"{about} hold one twice")
+        if "" in given:
+            raise ValueError(f"{about} hold an empty string, which is a missing value")
         _check_word("unknown", self.unknown)
         _check_word("missing", self.missing)
 

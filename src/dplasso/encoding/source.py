@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.source_files import Paths, source_files
 from dplasso.data.streams import Progress, check_readable
-from dplasso.data.text.files import header_names, is_csv, is_text_table, text_batches
+from dplasso.data.text.files import header_names, is_text_table, text_batches
 from dplasso.encoding.columns import encode
-from dplasso.encoding.parts import Text, columns_of
+from dplasso.encoding.parts import Text
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 
@@ -50,7 +50,7 @@ def table_source(paths: Paths, schema: Schema, *, labelled: bool = True) -> Bloc
     paths : str, Path or iterable of these
         Files, or patterns, that make one data set, in this order: ``.csv`` and ``.tsv`` with a
         header, ``.jsonl`` and ``.ndjson`` (these also compressed), ``.parquet``, ``.pq``,
-        ``.arrow``, ``.feather``, ``.ipc``. An empty field of CSV is a missing value.
+        ``.arrow``, ``.feather``, ``.ipc``. An empty field is a missing value.
     schema : Schema
         How a record becomes a row, and where its label is.
     labelled : bool, default=True
@@ -139,10 +139,8 @@ def first_rows(path: str | Path, most: int) -> Any:
         pieces = _until(most, (pa.Table.from_batches([batch.records]) for batch in batches))
     elif is_text_table(path):
         names = header_names(path)
-        found = (batch.columns for batch in text_batches(path, names, _DRAFT_BYTES))
-        if is_csv(path):
-            found = ({k: [f or None for f in v] for k, v in batch.items()} for batch in found)
-        pieces = _until(most, map(pa.table, found))
+        found = text_batches(path, names, _DRAFT_BYTES)
+        pieces = _until(most, (pa.table(batch.columns) for batch in found))
     else:
         raise DataError(
             f"{path}: a schema is drafted from a table: CSV, JSON lines, Parquet, Arrow"
@@ -180,15 +178,10 @@ def _batches(path: Path, schema: Schema, label: str | None, memory_bytes: int) -
             arrays = {name: found.records.column(name) for name in schema.columns}
             yield Batch(arrays, n_rows, _rows_from(found.first_row), labels, found.done)
         return
-    others = {c for part in schema.parts if not isinstance(part, Text) for c in columns_of(part)}
     for records in text_batches(path, columns, memory_bytes):
         n_rows = len(records.lines)
-        lists = {name: records.columns[name] for name in schema.columns}
-        if is_csv(path):
-            for name in others:
-                lists[name] = [field or None for field in lists[name]]
         given = np.zeros(n_rows) if label is None else records.columns[label]
-        yield Batch(lists, n_rows, _lines_of(records.lines), given, records.done)
+        yield Batch(records.columns, n_rows, _lines_of(records.lines), given, records.done)
 
 
 def _rows_from(first: int) -> Callable[[int], str]:

@@ -208,7 +208,8 @@ def unit_margins(
 
 def _encoded(estimator: Any, X: Any) -> Any:
     """Encode a table if the model knows by what schema; refuse rows of another origin."""
-    origin = estimator.model_.origin
+    # Pickles of version 0.1.0 have no model.
+    origin = getattr(getattr(estimator, "model_", None), "origin", None)
     if origin is not None and origin.schema is not None and is_frame(X):
         X = PublicEncoder(origin.schema).transform(X)
         if origin.binarize:

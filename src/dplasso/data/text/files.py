@@ -45,11 +45,6 @@ def is_text_table(path: Path) -> bool:
     return _suffix(path) in _SUFFIXES
 
 
-def is_csv(path: Path) -> bool:
-    """Return whether a file's name is that of CSV, where every field is a string."""
-    return _suffix(path) in _DELIMITERS
-
-
 def header_names(path: Path) -> list[str]:
     """Return the names in the header of CSV, or the keys of the first object of JSON lines."""
     if _suffix(path) in _JSON_SUFFIXES:
