@@ -9,7 +9,7 @@ order. As JSON a part is an object whose `kind` names it (docs/tables.md).
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -209,19 +209,20 @@ def schema_from_json(document: Any) -> Schema:
             raise ValueError(
                 f"part {number}: kind must be one of {', '.join(_KINDS)}, got {kind!r}"
             )
-        names = [field.name for field in fields(_KINDS[kind])]
+        names = {field.name: field.default is MISSING for field in fields(_KINDS[kind])}
         values = {name: value for name, value in given.items() if name != "kind"}
-        if unknown := sorted(set(values) - set(names)):
+        if unknown := sorted(set(values) - names.keys()):
             raise ValueError(
                 f"part {number}: {kind} has no {unknown[0]!r}; it takes {', '.join(names)}"
             )
+        if absent := [name for name, needed in names.items() if needed and name not in values]:
+            raise ValueError(f"part {number}: {kind} needs {absent[0]!r}")
         if not isinstance(values.get("column", ""), str):
             raise ValueError(f"part {number}: column must be a name, got {values['column']!r}")
         try:
             parts.append(_KINDS[kind](**values))
         except (TypeError, ValueError) as error:
-            reason = str(error).replace("__init__() ", "")
-            raise ValueError(f"part {number}: {reason}") from None
+            raise ValueError(f"part {number}: {error}") from None
     return Schema(tuple(parts), label, str(document.get("note") or ""))
 
 

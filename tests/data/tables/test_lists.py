@@ -213,8 +213,6 @@ class TestLabels:
             list(list_source(path, ListColumns("x"), label_column="y").blocks(MEMORY))
 
 
-
-
 class TestFiles:
     @pytest.fixture
     def path(self, tmp_path, suffix):
