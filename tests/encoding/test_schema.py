@@ -146,7 +146,10 @@ def test_parts_that_make_no_sense(make, message):
         ('{"parts": [{"kind": "onehot"}]}', "part 1: kind must be one of categories, bins"),
         ('{"parts": [{"kind": "number", "bond": 1}]}', "number has no 'bond'; it takes column, b"),
         ('{"parts": [{"kind": "number", "column": "a"}]}', "part 1: number needs 'bound'"),
-        ('{"parts": [{"kind": "number", "column": 3}]}', "part 1: column must be a name, got 3"),
+        (
+            '{"parts": [{"kind": "number", "column": 3, "bound": 1}]}',
+            "part 1: column must be a name, got 3",
+        ),
         ('{"parts": [{"kind": "bins", "column": "a", "edges": []}]}', "part 1: the edges of"),
     ],
 )

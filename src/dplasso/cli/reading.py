@@ -1,5 +1,6 @@
 """The options that say how to read data, and the reading itself with its progress bar."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from dplasso.cli.options import DATA, argument, flag, option
 from dplasso.cli.output import Bars, print_note
-from dplasso.errors import DataError
+from dplasso.errors import DataError, PrivacyLeakWarning
 
 if TYPE_CHECKING:
     from dplasso.data.files import Dataset
@@ -99,7 +100,9 @@ class ReadingOptions:
         if self.schema is None:
             return None
         found = self.labelled(read_schema(self.schema))
-        warn_of_draft(found)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("always", category=PrivacyLeakWarning)
+            warn_of_draft(found)
         return found
 
     def labelled(self, schema: "Schema") -> "Schema":
