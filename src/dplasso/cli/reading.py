@@ -154,7 +154,7 @@ def read_for(
     from dplasso.encoding.origin import check_same_origin, origin_of
 
     origin: Origin | None = fitted.model_.origin
-    schema = options.declared()
+    schema, n_features = options.declared(), fitted.n_features_in_
     if origin is None:
         print_note(
             "the model does not say how its columns were made: give --binarize or --schema here if "
@@ -171,11 +171,12 @@ def read_for(
             )
         # A store was encoded and made binary when it was made; others are so now.
         store = files[0].is_dir()
+        n_features = None if store else n_features
         options = replace(options, binarize=origin.binarize and not store)
         schema = None if store or origin.schema is None else options.labelled(origin.schema)
         if schema is not None:
             _refuse_other_files(files)
-    rows = read(files, bars, options, fitted.n_features_in_, schema, labelled=labelled)
+    rows = read(files, bars, options, n_features, schema, labelled=labelled)
     check_same_origin(origin, origin_of(rows.X), rows.source)
     return rows
 
