@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dplasso.encoding.hashing import check_hash_bits, hash_names
 
+_MOST_BINS = 1 << 16
 _MISSING = ("column", "ignore", "error")
 
 
@@ -46,6 +47,8 @@ class Categories:
         kinds = {type(category) for category in given}
         if not (kinds <= {int, float} or len(kinds) == 1) or not kinds <= {str, bool, int, float}:
             raise ValueError(f"{about} must be all strings, all numbers or all bools")
+        if kinds <= {int, float} and not np.isfinite([float(number) for number in given]).all():
+            raise ValueError(f"{about} must be finite numbers")
         if len(set(given)) != len(given):
             raise ValueError(f"{about} hold one twice")
         if "" in given:
@@ -323,21 +326,25 @@ def columns_of(part: Part) -> tuple[str, ...]:
 
 def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
     """Return the edges of `bins` bins of equal width from `low` to `high`, both public."""
-    if not (isinstance(bins, int) and bins >= 1 and low < high):
-        raise ValueError(
-            f"bins must be 1 or more from low to high, got {bins} from {low} to {high}"
-        )
+    _check_range(low, high, bins)
     return tuple(np.linspace(low, high, bins + 1).tolist())
 
 
 def log_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
     """Return the edges of `bins` bins of equal ratio from `low` > 0 to `high`, both public."""
-    if not (isinstance(bins, int) and bins >= 1 and 0 < low < high):
-        raise ValueError(
-            f"logarithmic bins must be 1 or more from a low above 0 to high, got {bins} from {low} "
-            f"to {high}"
-        )
+    _check_range(low, high, bins)
+    if low <= 0:
+        raise ValueError(f"logarithmic bins begin above 0, got {low}")
     return tuple(np.geomspace(low, high, bins + 1).tolist())
+
+
+def _check_range(low: float, high: float, bins: int) -> None:
+    finite = isinstance(low, int | float) and isinstance(high, int | float) and low < high
+    if not finite or type(bins) is not int or not 1 <= bins <= _MOST_BINS:
+        raise ValueError(
+            f"1 to {_MOST_BINS:,} bins go from low to a larger high, got {bins!r} from {low!r} to "
+            f"{high!r}"
+        )
 
 
 def _edges_from(column: str, given: Mapping[str, Any]) -> tuple[float, ...]:

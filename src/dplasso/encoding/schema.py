@@ -205,7 +205,7 @@ def schema_from_json(document: Any) -> Schema:
     parts = []
     for number, given in enumerate(document["parts"], 1):
         kind = given.get("kind") if isinstance(given, Mapping) else None
-        if kind not in _KINDS:
+        if not isinstance(kind, str) or kind not in _KINDS:
             raise ValueError(
                 f"part {number}: kind must be one of {', '.join(_KINDS)}, got {kind!r}"
             )
@@ -221,7 +221,7 @@ def schema_from_json(document: Any) -> Schema:
             raise ValueError(f"part {number}: column must be a name, got {values['column']!r}")
         try:
             parts.append(_KINDS[kind](**values))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"part {number}: {error}") from None
     return Schema(tuple(parts), label, str(document.get("note") or ""))
 
