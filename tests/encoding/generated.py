@@ -44,7 +44,7 @@ def parts(draw, name, kind):
         found = draw(st.lists(declared, min_size=1, max_size=5, unique=True))
         return Categories(name, found, draw(MISSING), missing)
     if way == "hashed":
-        return Hashed((name,), draw(st.integers(1, 12)), missing)
+        return Hashed((name,), draw(st.integers(1, 5)), missing)
     if way == "bins":
         edges = draw(st.lists(REAL | WHOLE, min_size=1, max_size=5, unique_by=float))
         return Bins(name, sorted(edges), draw(st.booleans()), missing)
