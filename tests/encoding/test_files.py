@@ -92,6 +92,7 @@ def test_a_table_is_read_by_its_schema(tmp_path, table):
         ({}, "is a table: say with a schema"),
         ({"schema": Schema(SCHEMA.parts)}, "which holds the labels"),
         ({"schema": SCHEMA, "zero_based": True}, "zero_based does not go with a table"),
+        ({"schema": SCHEMA, "n_features": 9}, "the schema makes 4 columns, but 9 are wanted"),
     ):
         with pytest.raises(DataError, match=words):
             read_records(table, **options)

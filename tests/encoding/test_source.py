@@ -1,6 +1,7 @@
 """Tables of every kind by a schema: the columns no record decides, and errors that name rows."""
 
 import csv
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -134,9 +135,10 @@ class TestNumbers:
         path.write_text('a,y\n 1 ,0\n"x\ny",1\n')
         with pytest.raises(DataError, match=r"t\.csv, column 'a', line 3: 'x\\ny' is not a number"):
             matrix(path, Schema([Number("a", 2)], "y"))
-        path = write(tmp_path / "t.parquet", pa.table({"a": [[1.0]], "y": [0]}))
-        with pytest.raises(DataError, match=r"column 'a': numbers are needed, not list"):
-            matrix(path, Schema([Bins("a", (2,))], "y"))
+        for values, kind in (([[1.0]], "list"), (pa.array([1], pa.date32()), "date32")):
+            path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0]}))
+            with pytest.raises(DataError, match=f"column 'a': numbers are needed, not {kind}"):
+                matrix(path, Schema([Bins("a", (2,))], "y"))
 
     @pytest.mark.parametrize(
         "part", [Number("a", 2, missing="error"), Bins("a", (2,), False, "error")]
@@ -173,3 +175,21 @@ def test_mixed_json(tmp_path):
     path.write_text('{"a": 1, "y": 0}\n{"a": "x", "y": 1}\n')
     with pytest.raises(DataError, match=r"t\.jsonl, column 'a': its values are not of one kind"):
         matrix(path, Schema([Hashed("a", 8)], "y"))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, None, 3], pa.uint8()),
+        pa.array([1, None, 3], pa.float16()),
+        pa.array([Decimal(1), None, Decimal(3)], pa.decimal128(5, 2)),
+        pa.array(["1", None, " 3"]).dictionary_encode(),
+        pa.array(["1", None, "3.0"], pa.large_string()),
+        pa.array([1, float("nan"), 3]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_numbers_of_every_type(tmp_path, values):
+    path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0, 1, 0]}))
+    X, _, _ = matrix(path, Schema([Number("a", 4)], "y"))
+    assert X.toarray().tolist() == [[0.25, 0], [0, 1], [0.75, 0]]

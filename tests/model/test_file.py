@@ -45,7 +45,10 @@ def names_in(directory):
         replace(fitted(), origin=Origin(None, True)),
         replace(fitted(), origin=Origin(Schema((Categories("a", ("é", "b")),), "y"))),
     ],
-    ids="private seeded history names labels numpy one-step binary schema".split(),
+    ids=[
+        *("private", "seeded", "history", "names", "labels", "numpy", "one step"),
+        *("binary", "schema"),
+    ],
 )
 def test_round_trip(model, path):
     write_model(model, path)

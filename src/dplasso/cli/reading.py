@@ -152,6 +152,7 @@ def read_for(
         If they, or the options, are known to be of another kind.
     """
     from dplasso.encoding.origin import check_same_origin, origin_of
+    from dplasso.encoding.source import is_table
 
     origin: Origin | None = fitted.model_.origin
     schema, n_features = options.declared(), fitted.n_features_in_
@@ -171,25 +172,15 @@ def read_for(
             )
         # A store was encoded and made binary when it was made; others are so now.
         store = files[0].is_dir()
-        n_features = None if store else n_features
         options = replace(options, binarize=origin.binarize and not store)
-        schema = None if store or origin.schema is None else options.labelled(origin.schema)
-        if schema is not None:
-            _refuse_other_files(files)
+        tables = any(map(is_table, files))
+        schema = options.labelled(origin.schema) if tables and origin.schema is not None else None
+        if store or origin.schema is not None:
+            # That the columns differ says more than that there are more of them.
+            n_features = None
     rows = read(files, bars, options, n_features, schema, labelled=labelled)
     check_same_origin(origin, origin_of(rows.X), rows.source)
     return rows
-
-
-def _refuse_other_files(files: Sequence[Path]) -> None:
-    from dplasso.encoding.source import is_table
-
-    for file in files:
-        if not is_table(file):
-            raise DataError(
-                f"{file} has numbered columns, but the model was trained on a table encoded by its "
-                "schema"
-            )
 
 
 def mapped_classes(meaning: Mapping[str, float]) -> list[int | float]:

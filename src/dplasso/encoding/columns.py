@@ -97,14 +97,16 @@ class _Columns:
         values = self._arrow(column)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
-        kind = values.type
-        text = _is_text(kind)
-        if pa.types.is_boolean(kind):
+        kind, types = values.type, pa.types
+        text = str(kind) in ("string", "large_string", "string_view")
+        if types.is_boolean(kind):
             values = values.cast(pa.uint8())
         elif text:
             values = pc.utf8_trim_whitespace(values)
             values = pc.if_else(pc.equal(values, ""), None, values)
-        elif not _is_number(kind):
+        elif types.is_temporal(kind) or not (
+            types.is_primitive(kind) or types.is_decimal(kind) or types.is_null(kind)
+        ):
             raise DataError(f"{self.where(column, None)}: numbers are needed, not {kind}")
         try:
             cast = values.cast(pa.float64(), safe=text)
@@ -317,27 +319,3 @@ def _number_or_none(word: Any) -> float | None:
         return float(word)
     except ValueError:
         return _TRUTH.get(word.strip().lower())
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return any(
-        is_kind(kind)
-        for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    )
-
-
-def _is_number(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return any(
-        is_kind(kind)
-        for is_kind in (
-            pa.types.is_integer,
-            pa.types.is_floating,
-            pa.types.is_decimal,
-            pa.types.is_boolean,
-            pa.types.is_null,
-        )
-    )

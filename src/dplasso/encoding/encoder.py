@@ -1,7 +1,7 @@
 """The scikit-learn transformer: a table to sparse rows, by a schema, learning nothing."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
+from dplasso.data.blocks import RowBlock
 from dplasso.encoding.columns import Rows, encode
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema, read_schema, schema_from_json
@@ -109,7 +110,7 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         """
         schema = self.schema_
         warn_of_draft(schema)
-        _table(X, schema)
+        arrow_table(X, schema.columns)
         return self
 
     def transform(self, X: Any) -> csr_array:
@@ -132,7 +133,7 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
             If the schema cannot be used.
         """
         schema = self.schema_
-        table = _table(X, schema)
+        table = arrow_table(X, schema.columns)
         blocks = [
             _encoded(schema, table, first) for first in range(0, table.num_rows, _ROWS_AT_ONCE)
         ]
@@ -247,7 +248,7 @@ def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
         raise DataError(f"a column of the table is not of one kind: {reason}") from error
 
 
-def joined(blocks: list[Rows], n_features: int) -> csr_array:
+def joined(blocks: Sequence[Rows | RowBlock], n_features: int) -> csr_array:
     """Return rows in blocks as one matrix."""
     ends = np.cumsum([0, *(block.indptr[-1] for block in blocks)])
     starts = [block.indptr[1:] + end for block, end in zip(blocks, ends, strict=False)]
@@ -257,10 +258,6 @@ def joined(blocks: list[Rows], n_features: int) -> csr_array:
     X = csr_array((values, indices, indptr), shape=(indptr.size - 1, n_features))
     X.has_canonical_format = True
     return X
-
-
-def _table(X: Any, schema: Schema) -> Any:
-    return arrow_table(X, schema.columns)
 
 
 def _encoded(schema: Schema, table: Any, first: int) -> Rows:

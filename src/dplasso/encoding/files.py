@@ -18,7 +18,6 @@ from dplasso.data.files import Dataset, read_data
 from dplasso.data.source_files import expand
 from dplasso.data.store.reader import open_store
 from dplasso.data.streams import Progress
-from dplasso.encoding.columns import Rows
 from dplasso.encoding.encoder import joined
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema
@@ -220,6 +219,10 @@ def read_records(
                 f"{files[0]} is a table: say with a schema what its columns are (--schema); draft "
                 f"one with: dplasso schema draft {files[0]}"
             )
+        if n_features is not None and n_features != schema.n_features:
+            raise DataError(
+                f"the schema makes {schema.n_features:,} columns, but {n_features:,} are wanted"
+            )
         for name, given in (("zero_based", zero_based), ("labels_path", labels_path is not None)):
             if given:
                 raise DataError(f"{name} does not go with a table")
@@ -261,7 +264,7 @@ def _read_table(
     blocks = list(source.blocks(_BLOCK_BYTES, progress))
     if not blocks:
         raise DataError(f"{source.name} has no records; at least one is needed")
-    X = joined([Rows(*block[:3]) for block in blocks], schema.n_features)
+    X = joined(blocks, schema.n_features)
     y = np.concatenate([block.labels for block in blocks])
     return Dataset(with_origin(X, origin), y, source.name)
 
