@@ -146,10 +146,7 @@ def read_for(
 ) -> "Dataset":
     """Read the rows that a fitted model shall be applied to, as its own were read.
 
-    Raises
-    ------
-    DataError
-        If they, or the options, are known to be of another kind.
+    Raises DataError if they, or the options, are known to be of another kind.
     """
     from dplasso.encoding.origin import check_same_origin, origin_of
     from dplasso.encoding.source import is_table

@@ -34,28 +34,12 @@ class _Slot(NamedTuple):
 
 
 def encode(schema: Schema, table: Mapping[str, Any], n_rows: int, where: Where) -> Rows:
-    """Encode records of a table.
+    """Encode records of a table; columns ascend within a row, each once.
 
-    Parameters
-    ----------
-    schema : Schema
-        What becomes of the columns.
-    table : mapping of str to pyarrow.Array or list
-        The columns that the schema takes; None, NaN and an empty string are missing values.
-    n_rows : int
-        Number of records.
-    where : callable
-        For messages.
+    `table` holds the columns that the schema takes, as pyarrow.Array or list; None, NaN and an
+    empty string are missing values. `where` serves messages.
 
-    Returns
-    -------
-    Rows
-        Columns ascend within a row, each once.
-
-    Raises
-    ------
-    DataError
-        For a value that is not of its part's kind, or that the part declares an error.
+    Raises DataError for a value that is not of its part's kind, or that the part declares an error.
     """
     reader = _Columns(table, where)
     blocks: list[_Slot | Rows] = []

@@ -214,10 +214,7 @@ def is_frame(X: Any) -> bool:
 def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
     """Return a table, or some of its columns, as pyarrow.Table.
 
-    Raises
-    ------
-    DataError
-        If it is no table, lacks a column, or has one of mixed kinds.
+    Raises DataError if it is no table, lacks a column, or has one of mixed kinds.
     """
     need_pyarrow()
     import pyarrow as pa

@@ -127,24 +127,9 @@ def encode_files(
 
 
 def read_categories(path: str | Path) -> dict[str, Any]:
-    """Read declared categories.
+    """Read declared categories: a JSON object such as ``{"city": ["Rome", "Oslo"]}``.
 
-    Parameters
-    ----------
-    path : str or Path
-        A JSON object such as ``{"city": ["Rome", "Oslo"], "member": [false, true]}``.
-
-    Returns
-    -------
-    dict
-        For `Categories`, one for each column, which checks the lists.
-
-    Raises
-    ------
-    DataError
-        If it is not a JSON object.
-    OSError
-        If the file cannot be read.
+    Raises DataError if it is not a JSON object; `Categories` checks the lists.
     """
     try:
         lists = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -167,33 +152,14 @@ def read_records(
     labelled: bool = True,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read files of any kind into memory, or open a store.
+    """Read files of any kind into memory, or open a store; the matrix knows its `Origin`.
 
-    Parameters
-    ----------
-    paths : str, Path or iterable of these
-        As in `read_data`; or one store, which stays on the disk.
-    n_features, zero_based, labels_path, label_map, progress
-        As in `read_data`. A store takes none but the first, which it must agree with.
-    binarize : bool, default=False
-        Turn every non-zero value into 1.
-    schema : Schema, optional
-        How records of a table become rows; a table needs it, and nothing else takes it.
-    labelled : bool, default=True
-        Whether the labels of a table are read; otherwise they are all 0.
+    `paths` as in `read_data`, tables, or one store, which stays on the disk and takes no other option
+    than `n_features`, which it must agree with. `schema` says how records of a table become rows: a
+    table needs it, and nothing else takes it. Without `labelled` the labels of a table are not read
+    but all 0. The other options are those of `read_data` and `encode_files`.
 
-    Returns
-    -------
-    Dataset
-        The matrix knows how its columns were made (`origin_of`).
-
-    Raises
-    ------
-    DataError
-        If a file cannot be used: the message names file and line; if an option does not go with a
-        store.
-    OSError
-        If a file cannot be opened.
+    Raises DataError if a file cannot be used, with file and line, or an option does not go with it.
     """
     files = expand(paths)
     stores = [path for path in files if path.is_dir()]

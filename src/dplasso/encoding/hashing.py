@@ -47,19 +47,7 @@ def hash_names(names: Sequence[str], bits: int) -> NDArray[Any]:
 
 
 def hash_codes(codes: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Hash numbers to columns by the finaliser of SplitMix64.
-
-    Parameters
-    ----------
-    codes : ndarray of int64, shape (n,)
-        Not negative.
-    bits : int
-        Columns are numbered from 0 to ``2**bits - 1``.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-    """
+    """Hash numbers that are not negative to ``2**bits`` columns, by the finaliser of SplitMix64."""
     mixed = codes.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

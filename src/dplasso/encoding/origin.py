@@ -39,10 +39,7 @@ class Origin:
 def origin_from_json(document: Any) -> Origin | None:
     """Read an origin; None where there is none, or an older store says something else.
 
-    Raises
-    ------
-    ValueError
-        If it holds no usable schema.
+    Raises ValueError if it holds no usable schema.
     """
     if not isinstance(document, Mapping) or not {"schema", "binarize"} <= document.keys():
         return None
@@ -69,13 +66,7 @@ def origin_of(X: Any) -> Origin | None:
 
 
 def check_same_origin(model: Origin | None, data: Origin | None, name: str = "X") -> None:
-    """Refuse rows whose columns are known to be others than the model's.
-
-    Raises
-    ------
-    DataError
-        One sentence that says in what they differ.
-    """
+    """Raise `DataError`, which says in what they differ, for rows known to be other than the model's."""
     if model is None or data is None:
         return
     ours, theirs = model.schema, data.schema

@@ -227,15 +227,7 @@ def schema_from_json(document: Any) -> Schema:
 
 
 def read_schema(path: str | Path) -> Schema:
-    """Read a schema from a JSON file.
-
-    Raises
-    ------
-    ValueError
-        If it is no schema: names the file and the part.
-    OSError
-        If the file cannot be read.
-    """
+    """Read a schema from a JSON file; `ValueError` names the file and the part that is wrong."""
     try:
         return schema_from_json(json.loads(Path(path).read_text(encoding="utf-8-sig")))
     except (ValueError, RecursionError) as error:

@@ -43,30 +43,15 @@ def is_binary_table(path: str | Path) -> bool:
 
 
 def table_source(paths: Paths, schema: Schema, *, labelled: bool = True) -> BlockSource:
-    """Open files of tables as a stream of encoded row blocks.
+    """Open files of tables as a stream of encoded row blocks, float32; progress counts bytes.
 
-    Parameters
-    ----------
-    paths : str, Path or iterable of these
-        Files, or patterns, that make one data set, in this order: ``.csv`` and ``.tsv`` with a
-        header, ``.jsonl`` and ``.ndjson`` (these also compressed), ``.parquet``, ``.pq``,
-        ``.arrow``, ``.feather``, ``.ipc``. An empty field is a missing value.
-    schema : Schema
-        How a record becomes a row, and where its label is.
-    labelled : bool, default=True
-        Whether labels are read; otherwise they are all 0, and no label column is needed.
+    `paths`: files, or patterns, that make one data set, in this order: ``.csv`` and ``.tsv`` with a
+    header, ``.jsonl`` and ``.ndjson`` (these also compressed), ``.parquet``, ``.pq``, ``.arrow``,
+    ``.feather``, ``.ipc``. `labelled` says whether labels are read; otherwise they are all 0, and no
+    label column is needed. Labels of text files are numbers if the first one is, else strings.
 
-    Returns
-    -------
-    BlockSource
-        float32 values. Labels of text files are numbers if the first one is, else strings; progress
-        is counted in bytes.
-
-    Raises
-    ------
-    DataError
-        If a file is missing, of another kind, or needs pyarrow, which is not there; if no label
-        column is named. What is wrong inside the files is told, with its place, when it is read.
+    Raises DataError if a file is missing, of another kind, or needs pyarrow, which is not there; if
+    no label column is named. What is wrong inside a file is told, with its place, when it is read.
     """
     if labelled and schema.label is None:
         raise DataError(
@@ -113,19 +98,9 @@ def need_pyarrow() -> None:
 
 
 def first_rows(path: str | Path, most: int) -> Any:
-    """Return the first rows of a file as pyarrow.Table, with all its columns.
+    """Return at most so many rows of a table file as pyarrow.Table, with all its columns.
 
-    Parameters
-    ----------
-    path : str or Path
-        A table.
-    most : int
-        How many rows at most.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, damaged or no table.
+    Raises DataError if the file is missing, damaged or no table.
     """
     need_pyarrow()
     import pyarrow as pa

@@ -21,27 +21,13 @@ _WORDS_OF_TEXT = 4.0
 
 
 def suggest_schema(table: Any, label: str | None) -> Schema:
-    """Draft a schema from a pyarrow table.
+    """Draft a schema from a pyarrow table; a sample will do.
 
     Few distinct values become categories, other numbers bins with round edges, other words hashed
     categories, longer texts hashed words. What is neither, or differs in every record as an
-    identifier does, is left out and named in the note.
+    identifier does, is left out and named in the note. `label` None takes a column of that name.
 
-    Parameters
-    ----------
-    table : pyarrow.Table
-        Records; a sample will do.
-    label : str or None
-        Column of the labels; None takes a column of the name "label", if there is one.
-
-    Returns
-    -------
-    Schema
-
-    Raises
-    ------
-    DataError
-        If there is no such label, or no column to encode.
+    Raises DataError if there is no such label, or no column to encode.
     """
     names = table.column_names
     if label is None and "label" in names:

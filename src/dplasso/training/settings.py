@@ -105,6 +105,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     if params["solver"] not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}")
     check_ledger_settings(params)
+    class_weights = checked_class_weight(params["class_weight"], params["classes"])
     n_iter, l1_radius = _open(params, "n_iter"), _open(params, "l1_radius")
     refit = _checked_refit(params["refit"])
     if mechanism == "paper":
@@ -138,7 +139,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         ),
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
-        class_weights=checked_class_weight(params["class_weight"], params["classes"]),
+        class_weights=class_weights,
     )
     if (
         settings.l1_radius is not None
@@ -312,7 +313,9 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
     weight = params.get("class_weight")
     if isinstance(weight, Mapping):
         # In the order of the labels.
-        weight = [float(weight[label]) for label in classes]
+        weight = [weight[label] for label in classes]
+    if weight is not None:
+        weight = tuple(float(one) for one in weight)
     return {**params, "classes": labels, "class_weight": weight}
 
 

@@ -56,28 +56,12 @@ _Rows = tuple[NDArray[np.int64], NDArray[Any], NDArray[Any]]
 def list_source(paths: Paths, lists: ListColumns, *, label_column: str) -> BlockSource:
     """Open Parquet or Arrow IPC (Feather 2) files of lists as a stream of row blocks.
 
-    Parameters
-    ----------
-    paths : str, Path or iterable of these
-        Files, or patterns, that make one data set, in this order: ``.parquet``, ``.pq``,
-        ``.arrow``, ``.feather``, ``.ipc``.
-    lists : ListColumns
-        Where the column numbers are.
-    label_column : str
-        Column of the labels: numbers, strings or bools.
+    `paths`: files, or patterns, that make one data set, in this order: ``.parquet``, ``.pq``,
+    ``.arrow``, ``.feather``, ``.ipc``. `label_column` holds numbers, strings or bools. Values are
+    float32 where that is exact, else float64; progress is counted in bytes.
 
-    Returns
-    -------
-    BlockSource
-        Values are float32 where that is exact, else float64; progress is counted in bytes.
-
-    Raises
-    ------
-    DataError
-        If a file is missing, of another kind, or lacks a column. What is wrong with a record is
-        told, with file and row (from 1), when it is read.
-    ValueError
-        If the number of columns is out of range.
+    Raises DataError if a file is missing, of another kind, or lacks a column. What is wrong with a
+    record is told, with file and row (from 1), when it is read.
     """
     n_features = lists.n_features
     if n_features is not None and not 1 <= n_features < 2**63:

@@ -56,26 +56,13 @@ def header_names(path: Path) -> list[str]:
 
 
 def text_batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[TextBatch]:
-    """Stream records from a file of text.
+    """Stream records from a file of text: values by name, and the line where each record begins.
 
-    Parameters
-    ----------
-    path : Path
-        ``.csv`` or ``.tsv`` with a header, UTF-8; ``.jsonl`` or ``.ndjson``, one object a line;
-        also compressed.
-    columns : sequence of str
-        Names in the header, or keys of the objects.
-    memory_bytes : int
-        What the raw text read ahead and the work on it may use, about.
+    `path`: ``.csv`` or ``.tsv`` with a header, UTF-8; ``.jsonl`` or ``.ndjson``, one object a line;
+    also compressed. `columns`: names in the header, or keys of the objects. `memory_bytes`: what the
+    raw text read ahead and the work on it may use, about.
 
-    Yields
-    ------
-    TextBatch
-
-    Raises
-    ------
-    DataError
-        If the file is missing, damaged or malformed: with its line.
+    Raises DataError if the file is missing, damaged or malformed: with its line.
     """
     lines = _Lines(path, min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12)))
     most = min(memory_bytes // _BYTES_PER_CHARACTER, _MOST_CHARACTERS)
