@@ -47,8 +47,8 @@ def table_source(paths: Paths, schema: Schema, *, labelled: bool = True) -> Bloc
 
     `paths`: files, or patterns, that make one data set, in this order: ``.csv`` and ``.tsv`` with a
     header, ``.jsonl`` and ``.ndjson`` (these also compressed), ``.parquet``, ``.pq``, ``.arrow``,
-    ``.feather``, ``.ipc``. `labelled` says whether labels are read; otherwise they are all 0, and no
-    label column is needed. Labels of text files are numbers if the first one is, else strings.
+    ``.feather``, ``.ipc``. `labelled` says whether labels are read; otherwise they are all 0, and
+    no label column is needed. Labels of text files are numbers if the first one is, else strings.
 
     Raises DataError if a file is missing, of another kind, or needs pyarrow, which is not there; if
     no label column is named. What is wrong inside a file is told, with its place, when it is read.

@@ -59,8 +59,8 @@ def text_batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Itera
     """Stream records from a file of text: values by name, and the line where each record begins.
 
     `path`: ``.csv`` or ``.tsv`` with a header, UTF-8; ``.jsonl`` or ``.ndjson``, one object a line;
-    also compressed. `columns`: names in the header, or keys of the objects. `memory_bytes`: what the
-    raw text read ahead and the work on it may use, about.
+    also compressed. `columns`: names in the header, or keys of the objects. `memory_bytes`: what
+    the raw text read ahead and the work on it may use, about.
 
     Raises DataError if the file is missing, damaged or malformed: with its line.
     """
