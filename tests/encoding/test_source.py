@@ -185,6 +185,7 @@ def test_mixed_json(tmp_path):
         pa.array([Decimal(1), None, Decimal(3)], pa.decimal128(5, 2)),
         pa.array(["1", None, " 3"]).dictionary_encode(),
         pa.array(["1", None, "3.0"], pa.large_string()),
+        pa.array(["1", None, "3.0"], pa.string_view()),
         pa.array([1, float("nan"), 3]),
     ],
     ids=lambda values: str(values.type),

@@ -82,7 +82,9 @@ class _Columns:
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         kind, types = values.type, pa.types
-        text = str(kind) in ("string", "large_string", "string_view")
+        if types.is_string_view(kind):
+            values, kind = values.cast(pa.string()), pa.string()
+        text = types.is_string(kind) or types.is_large_string(kind)
         if types.is_boolean(kind):
             values = values.cast(pa.uint8())
         elif text:

@@ -156,8 +156,8 @@ def read_records(
 
     `paths` as in `read_data`, tables, or one store, which stays on the disk and takes no other
     option than `n_features`, which it must agree with. `schema` says how records of a table become
-    rows: a table needs it, and nothing else takes it. Without `labelled` the labels of a table are not read
-    but all 0. The other options are those of `read_data` and `encode_files`.
+    rows: a table needs it, and nothing else takes it. Without `labelled` the labels of a table are
+    not read but all 0. The other options are those of `read_data` and `encode_files`.
 
     Raises DataError if a file cannot be used, with file and line, or an option does not go with it.
     """

@@ -66,7 +66,7 @@ def origin_of(X: Any) -> Origin | None:
 
 
 def check_same_origin(model: Origin | None, data: Origin | None, name: str = "X") -> None:
-    """Raise `DataError`, which names the difference, for rows known to be other than the model's."""
+    """Raise `DataError`, which names the difference, for rows known to be unlike the model's."""
     if model is None or data is None:
         return
     ours, theirs = model.schema, data.schema

@@ -61,6 +61,8 @@ def _part(name: str, values: Any) -> Part | None:
     values = values.drop_null()
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _of_numbers(name, values.cast(pa.float64(), safe=False).to_numpy())
+    if pa.types.is_string_view(kind):
+        values, kind = values.cast(pa.string()), pa.string()
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return None
     values = values.filter(pc.not_equal(values, ""))
