@@ -9,6 +9,7 @@ from typing import Any
 
 from evidence.benchmarks import (
     access,
+    encoding,
     end_to_end,
     full_size,
     gap,
@@ -112,6 +113,7 @@ ITEMS = {
     name: options_of(name, module, machine=True)
     for name, module in (
         ("selection", selection),
+        ("encoding", encoding),
         ("reading", reading),
         ("store", store),
         ("full_size", full_size),

@@ -17,6 +17,7 @@ from dplasso.cli import (
     paper,
     plan,
     predict,
+    schema,
     tune,
 )
 from dplasso.cli.commands import GuardedGroup, add_command
@@ -64,4 +65,5 @@ for module in (fit, tune, predict, evaluate, plan, budget, audit, demo, paper, c
     name = module.__name__.rpartition(".")[2]
     add_command(app, name, getattr(module, name), module.EXAMPLES)
 app.add_typer(data.app)
+app.add_typer(schema.app)
 app.add_typer(ledger.app)

@@ -235,5 +235,6 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         n_features=inputs.n_features,
         feature_names=inputs.feature_names,
         history=solver.history,
+        origin=inputs.origin,
     )
     return model, solver.work
