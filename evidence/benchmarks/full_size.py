@@ -1,6 +1,7 @@
 """A data set at full size: generated, stored and trained on, its memory and reads watched.
 
     python -m evidence benchmarks/full_size --twin web --folder /big/disk
+    python -m evidence benchmarks/full_size --twin kdda --folder /big/disk --method logistic
 
 Every part runs in a process of its own, whose anonymous memory and bytes read from the disk are
 sampled ten times a second. The store's files are dropped from the page cache before training, and
@@ -58,13 +59,18 @@ def generate(given: Given, tell: Tell) -> None:
 
 def train(given: Given, tell: Tell) -> None:
     """Train on the store; the body of a child process."""
-    from dplasso import DPLassoClassifier
+    from dplasso import DPLassoClassifier, DPLogisticRegression
     from dplasso.data.store import open_store
     from dplasso.estimators.fitting import fit_estimator
     from dplasso.training.train import Hooks
 
-    options = common_options(given) | {"epsilon": given["epsilon"]}
-    load_kernels(options)
+    if given["method"] == "logistic":
+        model: Any = DPLogisticRegression(given["epsilon"], fit_intercept=given["intercept"])
+        model.set_params(n_jobs=-1)
+    else:
+        options = common_options(given) | {"epsilon": given["epsilon"]}
+        model = DPLassoClassifier(n_iter=given["iterations"], **options)
+    load_kernels(model)
     steps_told: list[int] = []
 
     def progress(done: int, _total: int) -> None:
@@ -75,9 +81,8 @@ def train(given: Given, tell: Tell) -> None:
     tell("begun")
     store = open_store(given["store"])
     tell("opened")
-    model = DPLassoClassifier(n_iter=given["iterations"], **options)
     fit_estimator(model, store, hooks=Hooks(progress=progress))
-    tell("done", nonzero=int(model.coef_.nnz), private=bool(model.privacy_.is_private))
+    tell("done", iterations=model.n_iter_, private=bool(model.privacy_.is_private))
 
 
 def loops(given: Given, tell: Tell) -> None:
@@ -90,7 +95,7 @@ def loops(given: Given, tell: Tell) -> None:
     options = common_options(given)
     standard = {"epsilon": 1.0, "solver": "standard", "selector": "noisy-max"}
     for more in ({"epsilon": 1.0}, standard):
-        load_kernels(options | more)
+        load_kernels(DPLassoClassifier(**options | more))
     store = open_store(given["store"])
     tell("begun")
     for epsilon in (1.0, 0.1, 1.0, 0.1, 1.0, 0.1):
@@ -121,11 +126,11 @@ def common_options(given: Given) -> dict[str, Any]:
     return {"l1_radius": given["radius"], "fit_intercept": given["intercept"], "n_jobs": -1}
 
 
-def load_kernels(options: dict[str, Any]) -> None:
-    """Fit a small store, so that kernels are loaded, or compiled, before anything is timed."""
+def load_kernels(model: Any) -> None:
+    """Fit a copy to a small store: kernels are loaded, or compiled, before anything is timed."""
     from scipy.sparse import random_array
+    from sklearn.base import clone
 
-    from dplasso import DPLassoClassifier
     from dplasso.data.blocks import matrix_source
     from dplasso.data.store import write_store
 
@@ -133,7 +138,7 @@ def load_kernels(options: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = matrix_source(X, [i % 2 for i in range(200)])
         small = write_store(source, Path(folder) / "small", memory=2**27)
-        DPLassoClassifier(n_iter=50, **options).fit(small)
+        clone(model).set_params(n_iter=50).fit(small)
 
 
 def _noting(sender: Any, event: str, **more: Any) -> None:
@@ -234,6 +239,7 @@ def measure(
     *,
     twin: Literal["rcv1", "news20", "url", "web", "kdda"],
     folder: Path,
+    method: Literal["lasso", "logistic"] = "lasso",
     scale: float = 1.0,
     seed: int = 0,
     memory: float = 2e9,
@@ -263,13 +269,14 @@ def measure(
     report["plain_read"] = read_plainly(by_rows)
     drop_from_cache(path)
     training = watch(train, given)
+    report["iterations"] = training["events"][-1]["iterations"]
     report["train"] = {
         "events": training["events"],
         "peak_anonymous": training["peak_anonymous"],
         "samples": training["samples"][:: max(1, len(training["samples"]) // 400)],
     }
     report["first_pass"] = first_pass(training)
-    if with_loops:
+    if with_loops and method == "lasso":
         timed = watch(loops, given)["events"]
         report["loops"] = {
             f"{epsilon:g}": median(e["seconds"] for e in timed if e.get("epsilon") == epsilon)
@@ -303,8 +310,8 @@ def section(results: list[dict[str, Any]]) -> list[str]:
         f"{report['plain_read'][-1]['at']:.1f} s"
     )
     lines.append(
-        f"- {report['iterations']:,} iterations at epsilon {report['epsilon']:g} after "
-        f"{when(training, 'done'):.1f} s in all; peak anonymous memory "
+        f"- {report['method']}: {report['iterations']:,} iterations at epsilon "
+        f"{report['epsilon']:g} after {when(training, 'done'):.1f} s in all; peak anonymous memory "
         f"{training['peak_anonymous'] / 1e6:.0f} MB"
     )
     if "loops" in report:

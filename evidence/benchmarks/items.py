@@ -12,6 +12,7 @@ from evidence.benchmarks import (
     end_to_end,
     full_size,
     gap,
+    gradient,
     growth,
     memory,
     reading,
@@ -114,6 +115,7 @@ ITEMS = {
         ("reading", reading),
         ("store", store),
         ("full_size", full_size),
+        ("gradient", gradient),
     )
 }
 # Of `make bench`; the others are asked for by name.
