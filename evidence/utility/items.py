@@ -109,6 +109,11 @@ def _summary(found: Sequence[Found], epsilon: float) -> Table:
     return Table([f"test AUC at epsilon {epsilon:g}", *map(_title, labels)], rows)
 
 
+def summary_item(found: Sequence[Found]) -> Item:
+    """Return the table of all methods at epsilon 1."""
+    return Item("utility", "", (_summary(found, 1.0),))
+
+
 def _panels(figure: "Figure", found: Sequence[Found]) -> list[tuple[str, Any]]:
     labels = _labels(found)
     axes = figure.subplots(1, len(labels), squeeze=False)[0]
@@ -198,7 +203,7 @@ def publish(
         Item("utility-weights", "", (), draw=partial(_draw_weights, at_one), size=size),
     ]
     tables = [
-        Item("utility", "", (_summary(found, 1.0),)),
+        summary_item(found),
         Item("utility-all", "", (_every(found),)),
         standard_errors.item(collect(folder, ("standard-errors",))),
     ]
