@@ -7,6 +7,7 @@ from typing import Any
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import Model
+from dplasso.model.staged import StagedRelease
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.groups import limit_rows
@@ -15,7 +16,14 @@ from dplasso.training.settings import lasso_settings, logistic_settings
 from dplasso.training.train import Hooks, Settings, train
 
 # Fitted attributes that not every fit has.
-_OPTIONAL = ("history_", "work_", "feature_names_in_")
+_OPTIONAL = (
+    "history_",
+    "work_",
+    "feature_names_in_",
+    "transcript_",
+    "coef_standard_error_",
+    "n_records_",
+)
 
 
 def settings_of(estimator: Any) -> Settings:
@@ -59,7 +67,7 @@ def fit_estimator(
         settings = settings_of(estimator)
         inputs = check_inputs(estimator, X, y)
         if groups is not None:
-            inputs = limit_rows(inputs, groups, getattr(settings, "rows_per_person", 1))
+            inputs = limit_rows(inputs, groups, settings.rows_per_person)
         model, work = train(settings, inputs, hooks)
     set_fitted(estimator, model)
     if work is not None:
@@ -83,6 +91,13 @@ def set_fitted(estimator: Any, model: Model) -> None:
     estimator.coef_, estimator.intercept_ = model.release.coefficients()
     estimator.classes_ = model.classes
     estimator.n_iter_ = len(model.release)
+    if isinstance(model.release, StagedRelease):
+        vertices = model.release.vertices
+        estimator.n_iter_ = len(vertices)
+        estimator.transcript_ = vertices.transcript
+        estimator.n_records_ = float(model.release.counts.sum())
+        if model.release.standard_error is not None:
+            estimator.coef_standard_error_ = model.release.standard_error
     estimator.n_features_in_ = model.n_features
     estimator.privacy_ = model.statement
     if isinstance(model.release, VertexRelease):

@@ -9,12 +9,14 @@ from dplasso.estimators.logistic import DPLogisticRegression
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import read_model
+from dplasso.model.staged import StagedRelease
 
 Estimator = DPLassoClassifier | DPLogisticRegression
 
 # By what a fit releases.
 _ESTIMATORS: dict[str, type[Estimator]] = {
     VertexRelease.kind: DPLassoClassifier,
+    StagedRelease.kind: DPLassoClassifier,
     NoisyWeights.kind: DPLogisticRegression,
 }
 
