@@ -153,6 +153,8 @@ def _draw_weights(found: Sequence[Found], figure: "Figure") -> None:
             if one and kind[0] != "logistic":
                 axis.plot(n_weights(one), auc(one), style[0], color=colour, label=name)
         _level(axis, _by_epsilon(found, label, ("none", "")), "without privacy")
+        axis.set_xlim(left=20)
+        axis.set_xticks([], minor=True)
         axis.set_xlabel("weights")
     _legend(figure)
 
