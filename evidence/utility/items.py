@@ -140,14 +140,20 @@ def _draw_epsilon(found: Sequence[Found], figure: "Figure") -> None:
     _legend(figure)
 
 
+def _at_one(found: Sequence[Found], label: str) -> dict[tuple[str, str], Any]:
+    """Return the result of each method at epsilon 1, or None."""
+    return {kind: _by_epsilon(found, label, kind).get(1.0) for kind in _STYLES}
+
+
 def _draw_weights(found: Sequence[Found], figure: "Figure") -> None:
     """Draw AUC at epsilon 1 against the number of weights, a panel for each data set."""
     for label, axis in _panels(figure, found):
-        at_one = {kind: _by_epsilon(found, label, kind).get(1.0) for kind in _STYLES}
+        at_one = _at_one(found, label)
         own = [one for kind, one in at_one.items() if kind[0] == "logistic" and one]
         points = sorted((n_weights(one), auc(one)) for one in own)
-        _, colour, style = _STYLES["logistic", "dense"]
-        axis.plot(*zip(*points, strict=True), style, color=colour, label="DPLogisticRegression")
+        name, colour, style = _STYLES["logistic", "dense"]
+        if points:
+            axis.plot(*zip(*points, strict=True), style, color=colour, label=name)
         for kind, one in at_one.items():
             name, colour, style = _STYLES[kind]
             if one and kind[0] != "logistic":
@@ -190,20 +196,15 @@ def publish(
     found = collect(folder, tuple(METHODS))
     if not found:
         return {}
-    # Panels without a private fit at 1 have nothing to show there.
-    at_one = [
-        one
-        for one in found
-        if any(
-            _by_epsilon(found, one[0]["label"], kind).get(1.0)
-            for kind in (("logistic", "dense"), ("logistic", "100"))
-        )
-    ]
+    shown = [one for one in _labels(found) if any(_at_one(found, one).values())]
+    at_one = [one for one in found if one[0]["label"] in shown]
     size = (12.0, 3.6)
     drawn = [
         Item("utility-epsilon", "", (), draw=partial(_draw_epsilon, found), size=size),
-        Item("utility-weights", "", (), draw=partial(_draw_weights, at_one), size=size),
     ]
+    if at_one:
+        draw = partial(_draw_weights, at_one)
+        drawn.append(Item("utility-weights", "", (), draw=draw, size=size))
     tables = [
         summary_item(found),
         Item("utility-all", "", (_every(found),)),
