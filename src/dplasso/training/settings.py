@@ -105,6 +105,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     if params["solver"] not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}")
     check_ledger_settings(params)
+    class_weights = checked_class_weight(params["class_weight"], params["classes"])
     n_iter, l1_radius = _open(params, "n_iter"), _open(params, "l1_radius")
     refit = _checked_refit(params["refit"])
     if mechanism == "paper":
@@ -138,7 +139,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         ),
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
-        class_weights=checked_class_weight(params["class_weight"], params["classes"]),
+        class_weights=class_weights,
     )
     if (
         settings.l1_radius is not None
@@ -286,12 +287,16 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]
             "class_weight must be None, two weights in the order of the classes, or a mapping of "
             f"each label to a weight together with classes; got {class_weight!r}"
         )
-    weights = [check_positive("class_weight", weight) for weight in class_weight]
+    if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in class_weight):
+        raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
+    weights = [float(one) for one in class_weight]
     return weights[0] / max(weights), weights[1] / max(weights)
 
 
 def _open(params: Mapping[str, Any], name: str) -> Any:
     """Return a parameter, None for "auto"."""
+    if params[name] is None:
+        raise TypeError(f"{name} must be 'auto' or a number, got None")
     return None if _is_word(params[name], "auto") else params[name]
 
 
@@ -312,7 +317,9 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
     weight = params.get("class_weight")
     if isinstance(weight, Mapping):
         # In the order of the labels.
-        weight = [float(weight[label]) for label in classes]
+        weight = [weight[label] for label in classes]
+    if weight is not None:
+        weight = tuple(float(one) for one in weight)
     return {**params, "classes": labels, "class_weight": weight}
 
 
