@@ -4,6 +4,7 @@ Columns stand in groups by how far signal can bend the path: tau H, where tau = 
 the length of the path and H = sum z^2 / 4 over the unit rows z is the largest curvature.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -123,9 +124,10 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]]) -> Item:
     ]
     fits = max((about["fits"] for about, _ in measured), default=0)
     head = ("data", "epsilon", "tau H", "columns", "spread / printed", "within 10 %", "largest")
+    # The standard deviation of n draws scatters by 1 / sqrt(2 (n - 1)) of itself.
+    chance = math.erf(_NEAR * math.sqrt(max(fits - 1, 0)))
     about = (
         f"{fits} fits of the same records. Spread over printed: root mean square over the columns. "
-        "Of columns whose standard error is exactly right, the standard deviation of "
-        f"{fits} draws itself puts 95 % within 10 %."
+        f"So few draws put {chance:.0%} of the columns within 10 % where the error is exactly right."
     )
     return Item("standard-errors", TITLE, (about, Table(head, rows)))
