@@ -5,7 +5,20 @@ from typing import Annotated
 
 import typer
 
-from dplasso.cli import audit, budget, convert, data, demo, evaluate, fit, ledger, paper, predict
+from dplasso.cli import (
+    audit,
+    budget,
+    convert,
+    data,
+    demo,
+    evaluate,
+    fit,
+    ledger,
+    paper,
+    predict,
+    report,
+    show,
+)
 from dplasso.cli.commands import GuardedGroup, add_command
 from dplasso.cli.options import option
 
@@ -47,7 +60,7 @@ def _options(
     """Hold the options that stand before the command's name."""
 
 
-for module in (fit, predict, evaluate, budget, audit, demo, paper, convert):
+for module in (fit, predict, evaluate, show, report, budget, audit, demo, paper, convert):
     name = module.__name__.rpartition(".")[2]
     add_command(app, name, getattr(module, name), module.EXAMPLES)
 app.add_typer(data.app)

@@ -4,6 +4,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from dplasso.estimators.coefficients import SparseWeights
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import Model
@@ -80,7 +83,9 @@ def set_fitted(estimator: Any, model: Model) -> None:
     for name in _OPTIONAL:
         estimator.__dict__.pop(name, None)
     estimator.model_ = model
-    estimator.coef_, estimator.intercept_ = model.release.coefficients()
+    coefficients, estimator.intercept_ = model.release.coefficients()
+    sparse = not isinstance(coefficients, np.ndarray)
+    estimator.coef_ = SparseWeights(coefficients) if sparse else coefficients
     estimator.classes_ = model.classes
     estimator.n_iter_ = len(model.release)
     estimator.n_features_in_ = model.n_features

@@ -37,7 +37,7 @@ class LassoSettings:
     params : mapping
         The estimator's parameters as given, for files.
     epsilon, delta, l1_radius, n_iter, feature_bound, neighbors, fit_intercept, classes, mechanism,
-    solver, selector, random_state, ledger, dataset
+    solver, selector, random_state, ledger, dataset, purpose
         As in `DPLassoClassifier`.
     residual_bound : float
         Bound C of the loss.
@@ -64,6 +64,7 @@ class LassoSettings:
     random_state: Any = None
     ledger: Any = None
     dataset: str | None = None
+    purpose: str | None = None
     residual_bound: float = 1.0
 
 
@@ -109,6 +110,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        purpose=params["purpose"],
     )
     if settings.l1_radius * settings.feature_bound > _LARGEST_MARGIN:
         raise ValueError(
@@ -127,7 +129,7 @@ class LogisticSettings:
     params : mapping
         The estimator's parameters as given, for files.
     epsilon, delta, max_weights, neighbors, fit_intercept, classes, n_records, rows_per_person,
-    random_state, ledger, dataset
+    random_state, ledger, dataset, purpose
         As in `DPLogisticRegression`.
     norm_bound : float or None
         None where rows are made unit rows.
@@ -155,6 +157,7 @@ class LogisticSettings:
     random_state: Any = None
     ledger: Any = None
     dataset: str | None = None
+    purpose: str | None = None
 
 
 def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
@@ -196,6 +199,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        purpose=params["purpose"],
     )
 
 

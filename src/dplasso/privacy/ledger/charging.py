@@ -31,7 +31,7 @@ class Payment:
     take : callable
         Makes the fit's one charge, or takes it up where it was made before.
     release : callable
-        After the fit: the digest of its transcript, which the charge pays for and no other.
+        After the fit: the digest of what it released, which the charge pays for and no other.
     """
 
     take: Callable[[], Reservation]
@@ -49,19 +49,20 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
     Raises
     ------
     TypeError
-        If the ledger is no path or the data set no string.
+        If the ledger is no path, or the data set or the purpose no string.
     LedgerError
-        If a data set is named without a ledger, or if a fit with a ledger is not private: seeded
-        (whoever knows the seed can take the noise away), `mechanism="paper"` or infinite epsilon.
+        If a data set or a purpose is named without a ledger, or if a fit with a ledger is not
+        private: seeded (whoever knows the seed can take the noise away), `mechanism="paper"` or
+        infinite epsilon.
     """
-    ledger, dataset = settings["ledger"], settings["dataset"]
-    if dataset is not None:
-        check_name(dataset)
+    ledger = settings["ledger"]
+    for name in ("dataset", "purpose"):
+        if settings[name] is None:
+            continue
+        check_name(settings[name], name)
+        if ledger is None:
+            raise LedgerError(f"{name}={settings[name]!r} is for a ledger, and no ledger is given")
     if ledger is None:
-        if dataset is not None:
-            raise LedgerError(
-                f"dataset={dataset!r} names a budget in a ledger, and no ledger is given"
-            )
         return
     if not isinstance(ledger, str | os.PathLike) or not os.fspath(ledger):
         raise TypeError(f"ledger must be None or a path, got {ledger!r}")
@@ -112,6 +113,8 @@ def charged(
     mechanism: Accounted,
     *,
     payment: Payment | None = None,
+    release: Callable[[], str] | None = None,
+    notes: Mapping[str, str | None] | None = None,
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, before it begins.
 
@@ -125,6 +128,10 @@ def charged(
         The private step of the fit inside the block.
     payment : Payment, optional
         Of a fit that can be resumed. None makes a new charge.
+    release : callable, optional
+        Without `payment`: after the block, the digest of what it released, to be noted.
+    notes : mapping, optional
+        Without `payment`: purpose and fingerprint, as in `charge_of`.
 
     Yields
     ------
@@ -152,7 +159,7 @@ def charged(
     if payment is not None:
         reservation = payment.take()
     else:
-        reservation = reserve(ledger, dataset, charge_of(mechanism))
+        reservation = reserve(ledger, dataset, charge_of(mechanism, **(notes or {})))
     try:
         yield reservation
     except BaseException:
@@ -161,7 +168,8 @@ def charged(
             finish(reservation, failed=True)
         raise
     try:
-        noted = finish(reservation, release=None if payment is None else payment.release())
+        digest = release if payment is None else payment.release
+        noted = finish(reservation, release=None if digest is None else digest())
     except LedgerError as error:
         if payment is not None:
             raise
