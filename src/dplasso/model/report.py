@@ -96,7 +96,7 @@ def report_section(model: Model) -> str:
     str
         HTML with its own style, which touches nothing else on the page.
     """
-    return _wrapped(_parts(model))
+    return _wrapped([*_parts(model), _entries(model)])
 
 
 def report_page(
@@ -135,6 +135,7 @@ def report_page(
         _table(file),
         "<h2>Release approved</h2>",
         f'<div class="sign">{lines}</div>',
+        _entries(model),
     ]
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -162,9 +163,12 @@ def _parts(model: Model) -> list[str]:
         _table(facts),
         "<h2>The weights</h2>",
         _weights(model),
-        "<h2>The statement, entry by entry</h2>",
-        _table(statement_facts(statement)),
     ]
+
+
+def _entries(model: Model) -> str:
+    facts = statement_facts(model.statement)
+    return f"<h2>The statement, entry by entry</h2>{_table(facts)}"
 
 
 def _weights(model: Model) -> str:
