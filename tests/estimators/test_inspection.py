@@ -1,4 +1,4 @@
-"""What a fitted model shows of itself: the table of weights, numpy's idioms, the notebook's page."""
+"""What a fitted model shows of itself: weights by name, numpy's idioms, a notebook's page."""
 
 import pickle
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from rich.markup import escape
+
 from dplasso.cli.output import print_table, print_text
 
 
@@ -12,7 +14,9 @@ def print_weights(heaviest: list[dict[str, Any]], title: str) -> None:
     from dplasso.model.weights import BY_NOISE
 
     headings = ["column (from 0)" if heaviest[0]["name"] is None else "column", ">weight"]
-    rows = [[one["name"] or f"{one['column']:,}", f"{one['weight']:+.3f}"] for one in heaviest]
+    rows = [
+        [escape(one["name"] or f"{one['column']:,}"), f"{one['weight']:+.3f}"] for one in heaviest
+    ]
     if heaviest[0]["z"] is not None:
         headings += [">standard error", ">z"]
         for row, one in zip(rows, heaviest, strict=True):
