@@ -99,6 +99,7 @@ def test_clone_and_set_params_keep_every_parameter():
         "verbose": 1,
         "ledger": "team.ledger",
         "dataset": "visits",
+        "purpose": "spring",
     }
     model = DPLassoClassifier(**params)
     assert model.get_params() == params

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dplasso.estimators.coefficients import SparseWeights
+from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import Model
@@ -63,7 +63,15 @@ def fit_estimator(
         inputs = check_inputs(estimator, X, y)
         if groups is not None:
             inputs = limit_rows(inputs, groups, getattr(settings, "rows_per_person", 1))
-        model, work = train(settings, inputs, hooks)
+        try:
+            model, work = train(settings, inputs, hooks)
+        except MemoryError as error:
+            if inputs.n_features <= MOST_DENSE:
+                raise
+            raise MemoryError(
+                f"{error}; a fit needs a few numbers for each of the {inputs.n_features:,} "
+                "columns: hash them to fewer first, for example to 2^24 (docs/data.md)"
+            ) from error
     set_fitted(estimator, model)
     if work is not None:
         estimator.work_ = work
