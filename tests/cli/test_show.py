@@ -31,9 +31,10 @@ def models(tmp_path_factory):
     y = np.where(X.iloc[:, 0] > X.iloc[:, 1], "<yes>", "no")
     folder = tmp_path_factory.mktemp("models")
     estimators = {
-        "lasso": DPLassoClassifier(epsilon=2.0, n_iter=40, classes=["no", "<yes>"]),
+        "lasso": DPLassoClassifier(epsilon=2.0, n_iter=40, l1_radius=9.0, classes=["no", "<yes>"]),
+        "refit": DPLassoClassifier(epsilon=15.0, delta=1e-4, refit=0.5, n_iter=5),
         "logistic": DPLogisticRegression(epsilon=2.0, classes=["no", "<yes>"]),
-        "seeded": DPLassoClassifier(epsilon=2.0, n_iter=5, random_state=0),
+        "seeded": DPLassoClassifier(epsilon=2.0, n_iter=5, l1_radius=9.0, random_state=0),
         "plain": DPLogisticRegression(epsilon=float("inf"), n_iter=5),
     }
     for name, estimator in estimators.items():
@@ -66,7 +67,7 @@ def cells(page):
     return texts
 
 
-@pytest.mark.parametrize("kind", ["lasso", "logistic", "seeded", "plain"])
+@pytest.mark.parametrize("kind", ["lasso", "refit", "logistic", "seeded", "plain"])
 def test_show_fits_80_columns_and_says_what_the_file_says(run, models, kind, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     path = models / f"{kind}.npz"
@@ -89,7 +90,7 @@ def test_show_fits_80_columns_and_says_what_the_file_says(run, models, kind, mon
     assert "Taken as public" in run("show", models / "lasso.npz", "--explain").stdout
 
 
-@pytest.mark.parametrize("kind", ["lasso", "logistic", "seeded", "plain"])
+@pytest.mark.parametrize("kind", ["lasso", "refit", "logistic", "seeded", "plain"])
 def test_the_page_is_one_file_with_everything_on_it(run, models, kind, tmp_path):
     path, page = models / f"{kind}.npz", tmp_path / "report.html"
     result = run("report", path, "--out", page)
@@ -98,9 +99,13 @@ def test_the_page_is_one_file_with_everything_on_it(run, models, kind, tmp_path)
     told = cells(text)
     for paragraph in model.privacy_.text().split("\n\n"):
         assert paragraph in told
+    assert ("Caution: an epsilon of 15" in text) == (kind == "refit")
     for name, value in statement_facts(model.privacy_).items():
         assert name in told
-        assert isinstance(value, list) or value in told
+        if isinstance(value, dict):
+            assert set(told) >= {f"{key}: {item}" for key, item in value.items()}
+        else:
+            assert isinstance(value, list) or value in told
     for name, _ in model.top_features(20):
         assert name in told
     assert told.count(BY_NOISE) == sum(
@@ -118,10 +123,10 @@ def test_the_page_is_one_file_with_everything_on_it(run, models, kind, tmp_path)
 def test_entries_that_a_statement_may_get_are_shown_without_new_code():
     class Later:
         def to_dict(self):
-            return {"epsilon_of_rows": {"1": 1.0, "10": 9.99999}, "cautions": ["large <delta>"]}
+            return {"epsilon_of_rows": {"1": 1.0, "10": 9.99991}, "cautions": ["large <delta>"]}
 
     assert statement_facts(Later()) == {
-        "epsilon of rows": {"1": "1", "10": "9.99999"},
+        "epsilon of rows": {"1": "1", "10": "10"},
         "cautions": ["large <delta>"],
     }
 

@@ -17,7 +17,12 @@ def table(n_rows=400):
 
 
 ESTIMATORS = {
-    "lasso": DPLassoClassifier(epsilon=30.0, n_iter=30, feature_bound=0.5),
+    "lasso": DPLassoClassifier(
+        epsilon=30.0, n_iter=30, l1_radius=10.0, feature_bound=0.5, residual_bound=1.0
+    ),
+    "drawn": DPLassoClassifier(epsilon=30.0, n_iter=3, refit=None),
+    "refit": DPLassoClassifier(epsilon=30.0, n_iter=3, refit=0.5),
+    "default": DPLassoClassifier(epsilon=30.0),
     "logistic": DPLogisticRegression(epsilon=30.0),
     "sigmoid": DPLogisticRegression(epsilon=30.0, residual_bound=1.0, fit_intercept=False),
     "short": DPLogisticRegression(epsilon=30.0, max_weights=2),
@@ -50,11 +55,14 @@ def test_it_decides_as_the_model_does(fitted):
 def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
     X, _ = table()
     linear = fitted.to_sklearn(scaling=False)
-    length = np.sqrt((X**2).sum(axis=1, keepdims=True))
-    if hasattr(fitted, "feature_bound"):
+    if isinstance(fitted, DPLassoClassifier) and not hasattr(fitted, "coef_standard_error_"):
         rows = np.clip(X, -fitted.feature_bound, fitted.feature_bound)
     else:
-        rows = np.divide(X, length, where=length > 0, out=np.zeros_like(X))
+        kept = X
+        if isinstance(fitted, DPLassoClassifier) and len(fitted.transcript_):
+            kept = np.where(np.isin(np.arange(6), fitted.transcript_.vertex), X, 0.0)
+        length = np.sqrt((kept**2).sum(axis=1, keepdims=True))
+        rows = np.divide(kept, length, where=length > 0, out=np.zeros_like(X))
     np.testing.assert_allclose(
         linear.decision_function(sp.csr_array(rows)), fitted.decision_function(X), atol=1e-7
     )
@@ -63,7 +71,7 @@ def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
 def test_names_of_columns_go_along():
     X, y = table()
     frame = pd.DataFrame(X, columns=[f"name {j}" for j in range(6)])
-    plain = DPLassoClassifier(epsilon=30.0, n_iter=5).fit(frame, y).to_sklearn()
+    plain = DPLassoClassifier(epsilon=30.0, n_iter=5, l1_radius=9.0).fit(frame, y).to_sklearn()
     assert list(plain.feature_names_in_) == list(frame.columns)
     assert plain.predict(frame).shape == (400,)
     with pytest.raises(ValueError, match="feature names should match"):

@@ -26,8 +26,9 @@ from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim, sidecar_path
 from dplasso.files.release_header import params_to_json
 from dplasso.model import Release
-from dplasso.model.release import digest_of, empty_release
+from dplasso.model.release import digest_of, empty_release, with_former_params
 from dplasso.privacy.ledger import Payment, Reservation
+from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.wording import FROM_SYSTEM
 from dplasso.training.train import Begun, Hooks, Session, mechanism_of
 
@@ -269,7 +270,12 @@ def keep_checkpoints(
         ledger, dataset, mechanism = settings.ledger, settings.dataset, begun.mechanism
         params = _stored(settings.params)
 
-        nothing = empty_release(params, begun.n_features)
+        nothing = empty_release(
+            params,
+            begun.n_features,
+            begun.statement.steps,
+            staged=isinstance(mechanism, StagedSteps),
+        )
         start = Checkpoint(
             params,
             nothing,
@@ -353,6 +359,7 @@ def _check_same_params(
     besides: tuple[str, ...] = (),
 ) -> None:
     """Refuse other parameters; the message names the first that differs."""
+    stored = with_former_params(stored)
     one, other = params_to_json(stored, "checkpoint"), params_to_json(current, "checkpoint")
     for name in sorted((one.keys() | other.keys()) - set(besides)):
         if one.get(name, _MISSING) != other.get(name, _MISSING):

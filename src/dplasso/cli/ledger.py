@@ -185,14 +185,15 @@ def plan(
     fit = Planned(method, delta, n_iter)
     left = largest_epsilon(budget, **fit.settings, fits=fits)
     if as_json:
-        settings = {"epsilon": left, "delta": delta, "n_iter": fit.steps, "method": method}
+        steps = fit.settings["n_iter"]
+        settings = {"epsilon": left, "delta": delta, "n_iter": steps, "method": method}
         print_json({"dataset": budget.name, "fits": fits, **settings})
     elif left == 0:
         print_text(f"Nothing is left of the budget{called(budget.name)}.", wrap=False)
     else:
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
         print_text(
-            f"{each} with {fit_words(delta, fit.steps, ' and ')} can have epsilon "
+            f"{each} with {fit_words(delta, fit.settings['n_iter'], ' and ')} can have epsilon "
             f"{down(left)}{called(budget.name, ' on')}.",
             wrap=False,
         )

@@ -23,23 +23,29 @@ class Planned:
     n_iter: int | None = None
 
     def __post_init__(self) -> None:
-        from dplasso.privacy.cost import DEFAULT_STEPS
+        from dplasso.training.cost import METHODS
 
-        if self.method not in DEFAULT_STEPS:
+        if self.method not in METHODS:
             raise ValueError(f"method must be lasso or logistic, got {self.method!r}")
-
-    @property
-    def steps(self) -> int:
-        """Its number of steps."""
-        from dplasso.privacy.cost import DEFAULT_STEPS
-
-        return DEFAULT_STEPS[self.method] if self.n_iter is None else self.n_iter
 
     @property
     def settings(self) -> dict[str, Any]:
         """What `dplasso.privacy.ledger.largest_epsilon` asks of it."""
-        mechanism = "gaussian" if self.method == "logistic" else "exponential"
-        return {"delta": self.delta, "n_iter": self.steps, "mechanism": mechanism}
+        planned = self.mechanism(1.0, "add-remove")
+        return {"delta": self.delta, "n_iter": planned.n_iter, "mechanism": planned.name}
+
+    def mechanism(self, epsilon: float, neighbors: str) -> Any:
+        """Return its private step."""
+        from dplasso.training.cost import mechanism_for
+
+        return mechanism_for(
+            self.method,
+            epsilon=epsilon,
+            delta=self.delta,
+            n_iter=self.n_iter,
+            neighbors=neighbors,
+            **({"plain_sum": False} if self.method == "lasso" and self.n_iter else {}),
+        )
 
 
 def left_in(ledger: Path, dataset: str | None, model: "Model") -> dict[str, Any]:
@@ -48,7 +54,8 @@ def left_in(ledger: Path, dataset: str | None, model: "Model") -> dict[str, Any]
 
     statement = model.statement
     method = "logistic" if statement.mechanism == "gaussian" else "lasso"
-    fit = Planned(method, statement.delta, statement.steps)
+    steps = statement.steps if statement.mechanism in ("gaussian", "exponential") else None
+    fit = Planned(method, statement.delta, steps)
     return left_of(ledger, dataset, fit, digest_of(model.release))
 
 
@@ -106,18 +113,9 @@ def _other_rows(numbers: Sequence[int], name: str | None) -> str:
 
 def charge_for(budget: "Budget", epsilon: float, fit: Planned) -> "Charge":
     """Return what a fit costs in this budget."""
-    from dplasso.privacy.cost import mechanism_for
     from dplasso.privacy.ledger import charge_of
 
-    return charge_of(
-        mechanism_for(
-            fit.method,
-            epsilon=epsilon,
-            delta=fit.delta,
-            n_iter=fit.steps,
-            neighbors=budget.neighbors,
-        )
-    )
+    return charge_of(fit.mechanism(epsilon, budget.neighbors))
 
 
 def report_of(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str, Any]:
@@ -160,7 +158,7 @@ def report_of(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str
         "rho_left": max(0, whole - budget.rho) / UNITS,
         "draw_delta_spent": budget.draw_delta / UNITS,
         "epsilon_left": largest_epsilon(budget, **fit.settings),
-        "another_fit": {"method": fit.method, "delta": fit.delta, "n_iter": fit.steps},
+        "another_fit": {"method": fit.method, "delta": fit.delta, "n_iter": fit.settings["n_iter"]},
         "entries": entries,
     }
     if epsilon is not None:

@@ -37,7 +37,7 @@ def show(
         print_json(
             {
                 "model": model,
-                "facts": model_facts(held),
+                "facts": model_facts(held, weights),
                 "n_features": held.n_features,
                 "params": {**held.params, "classes": held.classes.tolist()},
                 "n_nonzero": len(weights),
@@ -48,7 +48,7 @@ def show(
             }
         )
         return
-    facts = model_facts(held)
+    facts = model_facts(held, weights)
     indent = " " * (max(map(len, facts)) + 2)
     lines = wrap(facts["settings"], max(out.width - len(indent), 40), break_on_hyphens=False)
     facts["settings"] = f"\n{indent}".join(lines)

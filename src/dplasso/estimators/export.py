@@ -4,12 +4,14 @@ import math
 from typing import Any
 
 import numpy as np
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.gradient_descent.run import CONSTANT
+from dplasso.model.staged import StagedRelease
 
 
 def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
@@ -24,8 +26,9 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     ----------
     scaling : bool, default=True
         Whether to put in front what this model does to rows: a MinMaxScaler that clips to
-        `feature_bound` (dense rows only) or a Normalizer. Without it rows must be such already:
-        entries within `feature_bound`, or rows of length 1 (0 and 1 are within a bound of 1).
+        `feature_bound` (dense rows only), or a Normalizer, of the columns drawn where there was a
+        refit. Without it rows must be such already: entries within `feature_bound` (0 and 1 are
+        within a bound of 1), or rows of length 1 in these columns.
 
     Returns
     -------
@@ -42,7 +45,10 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     """
     check_is_fitted(self, "coef_")
     params, coefficients = self.model_.params, self.weights(dense=True)
+    release, kept = self.model_.release, None
     row_norm, factor = params.get("row_norm"), 1.0
+    if isinstance(release, StagedRelease) and release.refitted is not None:
+        row_norm, kept = "unit", release.columns
     if row_norm is not None:
         factor = math.sqrt(1.0 - CONSTANT**2) if params["fit_intercept"] else 1.0
     if scaling and row_norm not in (None, "unit"):
@@ -53,14 +59,19 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     sigmoid = self.privacy_.residual_bound == 1.0
     linear = LogisticRegression() if sigmoid else SGDClassifier(loss="hinge")
     names = getattr(self, "feature_names_in_", None)
+    if scaling and kept is not None:
+        coefficients = coefficients[kept]
     linear.coef_ = coefficients[np.newaxis, :] * factor
     linear.intercept_ = self.intercept_.copy()
     linear.n_iter_ = np.array([self.n_iter_]) if sigmoid else self.n_iter_
     linear.classes_ = self.classes_.copy()
-    _set_columns(linear, self.n_features_in_, names if not scaling else None)
+    _set_columns(linear, coefficients.size, names if not scaling else None)
     if not scaling:
         return linear
-    step = Normalizer() if row_norm is not None else _clip(self.n_features_in_, params)
+    step: Any = Normalizer() if row_norm is not None else _clip(self.n_features_in_, params)
+    if kept is not None:
+        step = ColumnTransformer([("kept", step, kept.tolist())])
+        step.fit(np.zeros((1, self.n_features_in_)))
     _set_columns(step, self.n_features_in_, names)
     pipeline: Pipeline = make_pipeline(step, linear)
     return pipeline

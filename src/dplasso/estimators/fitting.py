@@ -10,6 +10,7 @@ from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import Model
+from dplasso.model.staged import StagedRelease
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.groups import limit_rows
@@ -18,7 +19,14 @@ from dplasso.training.settings import lasso_settings, logistic_settings
 from dplasso.training.train import Hooks, Settings, train
 
 # Fitted attributes that not every fit has.
-_OPTIONAL = ("history_", "work_", "feature_names_in_")
+_OPTIONAL = (
+    "history_",
+    "work_",
+    "feature_names_in_",
+    "transcript_",
+    "coef_standard_error_",
+    "n_records_",
+)
 
 
 def settings_of(estimator: Any) -> Settings:
@@ -62,7 +70,7 @@ def fit_estimator(
         settings = settings_of(estimator)
         inputs = check_inputs(estimator, X, y)
         if groups is not None:
-            inputs = limit_rows(inputs, groups, getattr(settings, "rows_per_person", 1))
+            inputs = limit_rows(inputs, groups, settings.rows_per_person)
         try:
             model, work = train(settings, inputs, hooks)
         except MemoryError as error:
@@ -96,6 +104,13 @@ def set_fitted(estimator: Any, model: Model) -> None:
     estimator.coef_ = SparseWeights(coefficients) if sparse else coefficients
     estimator.classes_ = model.classes
     estimator.n_iter_ = len(model.release)
+    if isinstance(model.release, StagedRelease):
+        vertices = model.release.vertices
+        estimator.n_iter_ = len(vertices)
+        estimator.transcript_ = vertices.transcript
+        estimator.n_records_ = float(model.release.counts.sum())
+        if model.release.standard_error is not None:
+            estimator.coef_standard_error_ = model.release.standard_error
     estimator.n_features_in_ = model.n_features
     estimator.privacy_ = model.statement
     if isinstance(model.release, VertexRelease):

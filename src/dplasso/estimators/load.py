@@ -9,12 +9,15 @@ from dplasso.estimators.logistic import DPLogisticRegression
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import read_model
+from dplasso.model.release import with_former_params
+from dplasso.model.staged import StagedRelease
 
 Estimator = DPLassoClassifier | DPLogisticRegression
 
 # By what a fit releases.
 _ESTIMATORS: dict[str, type[Estimator]] = {
     VertexRelease.kind: DPLassoClassifier,
+    StagedRelease.kind: DPLassoClassifier,
     NoisyWeights.kind: DPLogisticRegression,
 }
 
@@ -45,7 +48,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
         kind = model.release.kind
         if kind not in _ESTIMATORS:
             raise ValueError(f"a {kind} is no complete fit")
-        estimator = _ESTIMATORS[kind](**model.params)
+        estimator = _ESTIMATORS[kind](**with_former_params(model.params))
         settings_of(estimator)
         set_fitted(estimator, model)
     except (TypeError, ValueError, OverflowError) as error:

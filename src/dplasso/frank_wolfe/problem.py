@@ -35,6 +35,8 @@ class Problem(NamedTuple):
         T.
     late_start : int
         t0: the steps ``2 / (t + t0 + 2)`` are taken as if t0 had been taken already.
+    distinct : bool
+        Whether every coordinate is drawn at most once.
     """
 
     design: Design
@@ -45,6 +47,7 @@ class Problem(NamedTuple):
     margin_unit: float
     n_steps: int
     late_start: int
+    distinct: bool
 
 
 def gradient_unit(bound: float, residual_bound: float = 1.0) -> float:
@@ -70,6 +73,7 @@ def build_problem(
     n_steps: int,
     loss: Logistic | None = None,
     late_start: int = 0,
+    distinct: bool = False,
 ) -> Problem:
     """Put a training run together.
 
@@ -87,6 +91,8 @@ def build_problem(
         By default the logistic loss with C = 1.
     late_start : int, default=0
         t0 of the step sizes.
+    distinct : bool, default=False
+        Whether every coordinate is drawn at most once; for at most half as many steps as columns.
 
     Returns
     -------
@@ -102,4 +108,5 @@ def build_problem(
         margin_unit=margin_unit(design.bound, n_steps, late_start),
         n_steps=n_steps,
         late_start=late_start,
+        distinct=distinct,
     )

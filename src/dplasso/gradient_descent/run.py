@@ -121,14 +121,14 @@ def plan_stages(n_steps: int | None, max_weights: int | None, n_features: int) -
     )
 
 
-def noisy_count(count: int, sensitivity: int, mu: float, stream: RandomStream) -> float:
+def noisy_count(count: int, sensitivity: float, mu: float, stream: RandomStream) -> float:
     """Count records privately.
 
     Parameters
     ----------
     count : int
         The exact count.
-    sensitivity : int
+    sensitivity : float
         How far it can move between neighbours; 0 releases it as it is.
     mu : float
         Gaussian differential privacy to spend; infinity for no noise.

@@ -11,14 +11,14 @@ from typing import Any
 
 from dplasso.model.file import Model
 from dplasso.model.release import digest_of
-from dplasso.model.weights import BY_NOISE, beyond_by_chance, weights_of
+from dplasso.model.weights import BY_NOISE, Weights, beyond_by_chance, weights_of
 from dplasso.privacy.statement import PrivacyStatement
 from dplasso.privacy.wording import assumptions, rounded_up
 
 _SHOWN = 20
 # Parameters that are not the fit's: where it ran, and what it showed.
 _ASIDE = ("classes", "ledger", "dataset", "purpose", "random_state", "n_jobs", "verbose")
-_ROUNDED_UP = ("epsilon", "epsilon_requested", "delta", "mu")
+_ROUNDED_UP = ("epsilon", "delta", "mu", "rho")
 
 
 def statement_facts(statement: PrivacyStatement) -> dict[str, Any]:
@@ -49,17 +49,19 @@ def _worded(name: str, value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, float):
-        return rounded_up(value) if name in _ROUNDED_UP or value < 0 else f"{value:.6g}"
+        return rounded_up(value) if name.startswith(_ROUNDED_UP) else f"{value:.6g}"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def model_facts(model: Model) -> dict[str, Any]:
+def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     """Return what a model is, in words: labels, columns, steps, settings and the release's digest.
 
     Parameters
     ----------
     model : Model
         What a fit released.
+    weights : Weights
+        Its weights.
 
     Returns
     -------
@@ -77,7 +79,7 @@ def model_facts(model: Model) -> dict[str, Any]:
         "method": f"{method}, {len(model.release):,} steps",
         "labels": f"{positive} (positive) against {negative}",
         "columns": f"{model.n_features:,}, {named}",
-        "weights": f"{len(weights_of(model)):,} that are not zero",
+        "weights": f"{len(weights):,} that are not zero",
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
         "digest": digest_of(model.release),
     }
@@ -151,18 +153,21 @@ def _wrapped(parts: Sequence[str]) -> str:
 
 
 def _parts(model: Model) -> list[str]:
-    statement, facts = model.statement, model_facts(model)
+    statement, every = model.statement, weights_of(model)
     public = assumptions(statement)
     promise = [text for text in statement.text().split("\n\n") if text != public]
+    counts = getattr(model.release, "counts", None)
+    told = statement.cautions(None if counts is None else float(counts.sum()))
+    promise += [text for text in told if text not in promise]
     state = "private" if statement.is_private else "open"
     return [
         f'<p class="verdict {state}">{escape(promise[0])}</p>',
         *(f"<p>{escape(text)}</p>" for text in promise[1:]),
         "<h2>What was public</h2>",
         f"<p>{escape(public)}</p>",
-        _table(facts),
+        _table(model_facts(model, every)),
         "<h2>The weights</h2>",
-        _weights(model),
+        _weights(every),
     ]
 
 
@@ -171,9 +176,8 @@ def _entries(model: Model) -> str:
     return f"<h2>The statement, entry by entry</h2>{_table(facts)}"
 
 
-def _weights(model: Model) -> str:
+def _weights(every: Weights) -> str:
     """Draw the largest weights as bars from a common zero, with three standard errors."""
-    every = weights_of(model)
     rows = every.top(_SHOWN).rows()
     if not rows:
         return "<p>No column has a weight.</p>"
@@ -194,7 +198,7 @@ def _weights(model: Model) -> str:
         )
     return (
         f'<table class="weights"><tbody>{"".join(lines)}</tbody></table>'
-        f"<p><small>{escape(_legend(model, len(rows), len(every)))}</small></p>"
+        f"<p><small>{escape(_legend(every, len(rows)))}</small></p>"
     )
 
 
@@ -213,21 +217,17 @@ def _bar(weight: float, error: float) -> str:
     )
 
 
-def _legend(model: Model, shown: int, count: int) -> str:
-    text = f"The {shown} largest of {count:,} weights that are not zero."
-    if "l1_radius" not in model.params:
-        if model.statement.mechanism == "none":
-            return text
+def _legend(every: Weights, shown: int) -> str:
+    text = f"The {shown} largest of {len(every):,} weights that are not zero."
+    if every.clear is None:
+        return text
+    if every.standard_error:
         text += " Lines: three standard errors by the noise."
-        chance = beyond_by_chance(model.n_features)
-        if chance:
-            text += f" By chance alone about {chance:,} of {model.n_features:,} pass that."
-        return text
-    if model.statement.mechanism == "none":
-        return text
-    return text + (
-        " Steps: those that chose the column with this sign, less those with the other. Marked is "
-        "what uniform draws choose as often in more than one run of 20."
+        chance = beyond_by_chance(len(every))
+        return f"{text} By chance alone about {chance:,} pass that." if chance else text
+    return (
+        f"{text} Steps: those that chose the column with this sign, less those with the other. "
+        "Marked is what uniform draws choose as often in more than one run of 20."
     )
 
 

@@ -12,6 +12,7 @@ from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import SIGNIFICANT
 from dplasso.model.file import Model
+from dplasso.model.staged import StagedRelease
 
 BY_NOISE = "noise alone could have picked this"
 # In this part of the runs, at most, uniform draws take some vertex as often as marks a clear one.
@@ -158,20 +159,22 @@ def weights_of(model: Model) -> Weights:
         columns, values = coefficients.indices.astype(np.int64), coefficients.data
     names = None if model.feature_names is None else model.feature_names[columns]
     release = model.release
-    if isinstance(release, NoisyWeights):
-        error = release.standard_error or None
+    refit = release.refitted if isinstance(release, StagedRelease) else release
+    if isinstance(refit, NoisyWeights):
+        error = refit.standard_error or None
         clear = np.abs(values) > SIGNIFICANT * error if error else None
         return Weights(columns, values, names, standard_error=error, clear=clear)
-    assert isinstance(release, VertexRelease)
-    transcript = release.transcript
+    vertices = release.vertices if isinstance(release, StagedRelease) else release
+    assert isinstance(vertices, VertexRelease)
+    transcript = vertices.transcript
     vertex, place = np.unique(transcript.vertex, return_inverse=True)
     net = np.zeros(vertex.size, dtype=np.int64)
     np.add.at(net, place, transcript.sign.astype(np.int64))
     steps = net[np.searchsorted(vertex, columns)] * np.sign(values).astype(np.int64)
     clear = None
     if model.statement.mechanism != "none":
-        vertices = 2 * (model.n_features + release.fit_intercept)
-        clear = steps >= steps_beyond_chance(len(release), vertices)
+        among = 2 * (model.n_features + vertices.fit_intercept)
+        clear = steps >= steps_beyond_chance(len(vertices), among)
     return Weights(columns, values, names, steps=steps, clear=clear)
 
 

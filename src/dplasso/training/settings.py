@@ -26,6 +26,7 @@ from dplasso.selection.registry import check_selector
 
 # Margins are sums of radius times entry: beyond this product they would not be finite.
 _LARGEST_MARGIN = 1e100
+_PAPER_STEPS, _PAPER_RADIUS = 100, 10.0
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,15 @@ class LassoSettings:
     ----------
     params : mapping
         The estimator's parameters as given, for files.
-    epsilon, delta, l1_radius, n_iter, feature_bound, neighbors, fit_intercept, classes, mechanism,
-    solver, selector, random_state, ledger, dataset, purpose
+    epsilon, delta, feature_bound, neighbors, fit_intercept, classes, mechanism, solver, selector,
+    n_records, rows_per_person, random_state, ledger, dataset, purpose
         As in `DPLassoClassifier`.
+    l1_radius, n_iter, refit : number or None
+        None leaves it to the plan.
     residual_bound : float
         Bound C of the loss.
+    class_weights : tuple of float
+        Of the negative and of the positive class; the larger is 1.
     drift_tol : float or None
         What the parameter stands for.
     n_threads : int
@@ -50,8 +55,9 @@ class LassoSettings:
     params: Mapping[str, Any]
     epsilon: float
     delta: float
-    l1_radius: float
-    n_iter: int
+    l1_radius: float | None
+    n_iter: int | None
+    refit: float | None
     feature_bound: float
     neighbors: str
     fit_intercept: bool
@@ -66,6 +72,14 @@ class LassoSettings:
     dataset: str | None = None
     purpose: str | None = None
     residual_bound: float = 1.0
+    n_records: int | None = None
+    rows_per_person: int = 1
+    class_weights: tuple[float, float] = (1.0, 1.0)
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether the fit counts, draws and refits; otherwise it draws T vertices and no more."""
+        return self.n_iter is None or self.l1_radius is None or bool(self.refit)
 
 
 def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
@@ -92,12 +106,22 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     if params["solver"] not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}")
     check_ledger_settings(params)
+    n_iter, l1_radius = _open(params, "n_iter"), _open(params, "l1_radius")
+    refit = _checked_refit(params["refit"])
+    if mechanism == "paper":
+        # Reproduction takes what version 0.1.0 took by default.
+        n_iter, l1_radius = n_iter or _PAPER_STEPS, l1_radius or _PAPER_RADIUS
+        if refit or params["class_weight"] is not None:
+            raise ValueError("mechanism='paper' knows neither refit nor class_weight")
+    if n_iter is not None and l1_radius is not None and refit is None:
+        refit = 0.0
     settings = LassoSettings(
         params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
-        l1_radius=check_positive("l1_radius", params["l1_radius"]),
-        n_iter=check_n_iter(params["n_iter"]),
+        l1_radius=None if l1_radius is None else check_positive("l1_radius", l1_radius),
+        n_iter=None if n_iter is None else check_n_iter(n_iter),
+        refit=refit,
         feature_bound=check_feature_bound(params["feature_bound"]),
         neighbors=check_neighbors(params["neighbors"]),
         fit_intercept=bool(params["fit_intercept"]),
@@ -111,8 +135,17 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         ledger=params["ledger"],
         dataset=params["dataset"],
         purpose=params["purpose"],
+        residual_bound=checked_residual_bound(
+            params["residual_bound"], private=private and mechanism != "paper"
+        ),
+        n_records=_checked_count("n_records", params["n_records"]),
+        rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
+        class_weights=checked_class_weight(params["class_weight"], params["classes"]),
     )
-    if settings.l1_radius * settings.feature_bound > _LARGEST_MARGIN:
+    if (
+        settings.l1_radius is not None
+        and settings.l1_radius * settings.feature_bound > _LARGEST_MARGIN
+    ):
         raise ValueError(
             f"l1_radius times feature_bound must be at most {_LARGEST_MARGIN:g}, got "
             f"{settings.l1_radius:g} times {settings.feature_bound:g}"
@@ -227,10 +260,65 @@ def checked_residual_bound(residual_bound: Any, *, private: bool) -> float:
     )
 
 
+def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]:
+    """Return the weights of the negative and of the positive class, the larger of them 1.
+
+    Parameters
+    ----------
+    class_weight : mapping, sequence of two numbers, or None
+        A positive weight for each of the two labels, by name or in the order of the classes.
+    classes : sequence or None
+        The labels, the negative first; only names need them.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or the labels are not declared.
+    """
+    if class_weight is None:
+        return 1.0, 1.0
+    if isinstance(class_weight, Mapping) and classes is not None:
+        labels = list(classes)
+        if set(class_weight) != set(labels):
+            raise ValueError(
+                f"class_weight must have a weight for each label of classes, {labels}, and no "
+                f"other; got {class_weight!r}"
+            )
+        class_weight = [class_weight[label] for label in labels]
+    if not isinstance(class_weight, list | tuple) or len(class_weight) != 2:
+        raise ValueError(
+            "class_weight must be None, two weights in the order of the classes, or a mapping of "
+            f"each label to a weight together with classes; got {class_weight!r}"
+        )
+    weights = [check_positive("class_weight", weight) for weight in class_weight]
+    return weights[0] / max(weights), weights[1] / max(weights)
+
+
+def _open(params: Mapping[str, Any], name: str) -> Any:
+    """Return a parameter, None for "auto"."""
+    return None if _is_word(params[name], "auto") else params[name]
+
+
+def _checked_refit(refit: Any) -> float | None:
+    if _is_word(refit, "auto"):
+        return None
+    if refit is None:
+        return 0.0
+    if isinstance(refit, Real) and 0.0 <= float(refit) < 1.0:
+        return float(refit)
+    raise ValueError(f"refit must be 'auto', None or a share of the budget below 1, got {refit!r}")
+
+
 def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as a file can hold them: classes may be an Index, a Series or a range."""
     classes = params["classes"]
-    return {**params, "classes": None if classes is None else np.asarray(classes).tolist()}
+    labels = None if classes is None else np.asarray(classes).tolist()
+    weight = params.get("class_weight")
+    if isinstance(weight, Mapping):
+        # In the order of the labels.
+        weight = [float(weight[label]) for label in classes]
+    stored = {**params, "classes": labels}
+    return stored | {"class_weight": weight} if "class_weight" in params else stored
 
 
 def _is_word(value: Any, word: str) -> bool:

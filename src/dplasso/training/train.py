@@ -17,6 +17,7 @@ from dplasso.frank_wolfe.work import Work
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import Payment, charged, check_affordable, data_fingerprint
+from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
@@ -24,7 +25,13 @@ from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
 from dplasso.runtime.chunks import Progress, run_in_chunks
 from dplasso.runtime.threads import thread_pool
 from dplasso.training.inputs import Inputs
-from dplasso.training.lasso import lasso_mechanism, lasso_problem, lasso_solver
+from dplasso.training.lasso import (
+    lasso_mechanism,
+    lasso_problem,
+    lasso_solver,
+    staged_mechanism,
+)
+from dplasso.training.lasso_run import LassoRun
 from dplasso.training.logistic import logistic_mechanism, logistic_solver
 from dplasso.training.settings import LassoSettings, LogisticSettings
 
@@ -34,12 +41,16 @@ Settings = LassoSettings | LogisticSettings
 def mechanism_of(settings: Settings, n_rows: int = 1, n_features: int = 2**24) -> Any:
     """Return the private step of a fit; only the paper's depends on the number of rows."""
     if isinstance(settings, LassoSettings):
+        if settings.is_staged:
+            return staged_mechanism(settings, n_features)
         return lasso_mechanism(settings, n_rows)
     return logistic_mechanism(settings, n_features)
 
 
 def _use_of_count(n_records: int | None, mechanism: Accounted) -> str:
     """Return how the number of records enters the settings."""
+    if isinstance(mechanism, StagedSteps) and mechanism.name != "none":
+        return COUNT_PRIVATE if n_records is None else COUNT_PUBLIC
     if not isinstance(mechanism, GaussianSteps) or mechanism.name == "none":
         return COUNT_UNUSED
     if n_records is None and mechanism.count_sensitivity:
@@ -173,7 +184,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         mechanism,
         seeded=settings.random_state is not None,
         classes_declared=settings.classes is not None,
-        records=_use_of_count(getattr(settings, "n_records", None), mechanism),
+        records=_use_of_count(settings.n_records, mechanism),
     )
     if hooks.checkpoints is None:
         check_affordable(settings.ledger, settings.dataset, mechanism)
@@ -191,7 +202,12 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     with thread_pool(settings.n_threads) as threads:
         prefix = None if session is None else session.prefix
         solver: Any
-        if isinstance(settings, LassoSettings):
+        if isinstance(mechanism, StagedSteps):
+            assert isinstance(settings, LassoSettings)
+            solver = LassoRun(
+                settings, mechanism, inputs.X, labels, stream, threads=threads, prefix=prefix
+            )
+        elif isinstance(settings, LassoSettings):
             solver = lasso_solver(
                 settings,
                 mechanism,
