@@ -200,11 +200,12 @@ def print_report(report: dict[str, Any]) -> None:
         "1 fit" if len(entries) == 1 else f"{len(entries):,} fits",
     )
     spent, left = _shares(report["share_spent"])
+    less = "; at the budget's delta that epsilon is less" * (another["delta"] < report["delta"])
     print_text(
         f"Spent: {spent} by {fits}. "
         + (
-            f"Left: {left}, all of it used up by one fit of epsilon {down(epsilon)} "
-            f"({fit_words(another['delta'], another['n_iter'])})."
+            f"Left: {left}, which one fit of epsilon {down(epsilon)} uses up "
+            f"({fit_words(another['delta'], another['n_iter'])}{less})."
             if epsilon
             else "Nothing is left."
         ),

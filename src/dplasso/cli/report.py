@@ -76,7 +76,7 @@ def _paid(model: "Model", ledger: Path) -> dict[str, str] | str:
                 "budget": f"epsilon {rounded_up(budget.epsilon)} at delta "
                 f"{rounded_up(budget.delta)} for all fits on this data set",
             }
-            return facts | {"data": entry.charge.fingerprint or "(no fingerprint)"}
+            return facts | {"fingerprint of the rows": entry.charge.fingerprint or "(none)"}
     return (
         f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
         "entries held digests, or not at all."
