@@ -74,7 +74,9 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         for name, value in model.params.items()
         if name not in _ASIDE and value is not None
     }
-    named = "without names" if model.feature_names is None else "with names"
+    named = "without names"
+    if model.feature_names is not None:
+        named = "with names, which are in the file and must be public"
     return {
         "method": f"{method}, {len(model.release):,} steps",
         "labels": f"{positive} (positive) against {negative}",
