@@ -30,7 +30,6 @@ from dplasso.privacy.ledger import (
     reserve,
     store,
 )
-from dplasso.runtime import chunks
 from dplasso.training import train as training
 from privacy.ledger.workers import charge, small_problem
 
@@ -52,11 +51,6 @@ def ledger(tmp_path):
     path = tmp_path / "team.ledger"
     create_ledger(path, 3.0, 1e-5, dataset="visits")
     return str(path)
-
-
-@pytest.fixture(autouse=True)
-def a_step_a_chunk(monkeypatch):
-    monkeypatch.setattr(chunks, "_CHUNK_SECONDS", 0.0)
 
 
 def model(ledger, **options):

@@ -16,6 +16,7 @@ from frank_wolfe.cases import (
     WAYS,
     build,
     dense_rows,
+    distinct_transcript,
     forced,
     large_steps,
     random_transcript,
@@ -81,10 +82,10 @@ def demand(condition, what):
         raise BrokenInvariantError(what)
 
 
-def compare(one, other, units, run, **public):
+def compare(one, other, units, run, n_steps=N_STEPS, **public):
     """Run two data sets (rows, labels, shared positions) and compare them at every step."""
     problems = [
-        build(X, y, N_STEPS, bound=BOUND, radius=40.0, **public) for X, y, _ in (one, other)
+        build(X, y, n_steps, bound=BOUND, radius=40.0, **public) for X, y, _ in (one, other)
     ]
     runs = zip(run(problems[0]), run(problems[1]), strict=True)
     at_one, at_other = one[2], other[2]
@@ -103,15 +104,20 @@ def compare(one, other, units, run, **public):
     return largest
 
 
+def vertices(problem, seed):
+    make = distinct_transcript if problem.distinct else random_transcript
+    return forced(make(problem, seed))
+
+
 def sparse(drift_tol, seed=0, **options):
     def run(problem):
-        return watch(problem, forced(random_transcript(problem, seed)), drift_tol, **options)
+        return watch(problem, vertices(problem, seed), drift_tol, **options)
 
     return run
 
 
 def standard(problem):
-    return watch_standard(problem, forced(random_transcript(problem, 0)))
+    return watch_standard(problem, vertices(problem, 0))
 
 
 RUNS = {
@@ -155,6 +161,32 @@ def test_a_clipped_residual_fills_the_same_units(run, late_start, residual_bound
             replaced = with_record(-hostile_rows()["signs"], 1 - label, 11)
             compare(more, replaced, 2 * CONTRIBUTION, RUNS[run], **public)
     assert 0.95 * CONTRIBUTION < largest <= CONTRIBUTION
+
+
+# What a fit by public facts takes: margins that start at the balance of the classes, steps of one
+# size, every column at most once; and classes of unequal weight.
+BY_PUBLIC_FACTS = {
+    "n_steps": 7,
+    "late_start": 2**20,
+    "distinct": True,
+    "intercept": False,
+}
+LOSSES = [Logistic(0.5, 0.8), Logistic(0.5, -1.5, 0.3, 1.0), Logistic(0.75, 0.0, 1.0, 0.01)]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("run", ["exact", "default", "standard"])
+def test_offsets_weights_and_distinct_columns_keep_the_units(run, loss):
+    public = BY_PUBLIC_FACTS | {"loss": loss}
+    without = (*other_rows(), np.arange(N_ROWS))
+    largest = 0
+    for entries in hostile_rows().values():
+        for label in (0, 1):
+            more = with_record(entries, label, 11)
+            largest = max(largest, compare(without, more, CONTRIBUTION, RUNS[run], **public))
+            replaced = with_record(-hostile_rows()["signs"], 1 - label, 11)
+            compare(more, replaced, 2 * CONTRIBUTION, RUNS[run], **public)
+    assert 0.5 * CONTRIBUTION < largest <= CONTRIBUTION
 
 
 def test_a_residual_beyond_the_declared_bound_is_caught():

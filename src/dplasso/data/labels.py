@@ -14,24 +14,14 @@ def encode_labels(
 ) -> tuple[NDArray[Any], NDArray[np.int8]]:
     """Turn labels into zeros and ones.
 
-    Parameters
-    ----------
-    y : ndarray, shape (N,)
-        The labels.
-    declared : sequence of two labels, or None
-        The label set, negative first; None takes it from `y`, in sorted order.
+    `y`, shape (N,): the labels.
+    `declared`: the label set, negative first; None takes it from `y`, in sorted order.
 
-    Returns
-    -------
-    classes : ndarray, shape (2,)
-        The labels, negative first, in the shortest type that holds them.
-    labels : ndarray of int8, shape (N,)
-        Their numbers.
+    Returns `classes`, shape (2,): the labels, negative first, in the shortest type that holds
+    them.
+    `labels`, shape (N,): their numbers.
 
-    Raises
-    ------
-    ValueError
-        If there are not exactly two labels, or `y` has one that was not declared.
+    Raises ValueError if there are not exactly two labels, or `y` has one that was not declared.
     """
     check_classification_targets(y)
     if declared is None:

@@ -255,15 +255,9 @@ class PrivacyStatement:
     def cautions(self, n_records: float | None = None) -> list[str]:
         """Say what of the promise means little.
 
-        Parameters
-        ----------
-        n_records : float, optional
-            The number of records, public or counted privately.
+        `n_records`: the number of records, public or counted privately.
 
-        Returns
-        -------
-        list of str
-            A sentence each; empty for a promise that is worth its words.
+        Returns: a sentence each; empty for a promise that is worth its words.
         """
         return cautions(self, n_records)
 
@@ -276,21 +270,13 @@ def make_statement(
 ) -> PrivacyStatement:
     """State what a fit with this mechanism guarantees.
 
-    Parameters
-    ----------
-    mechanism : Mechanism or GaussianSteps
-        The private step that was used.
-    seeded : bool
-        Whether the random numbers can be repeated (`random_state` was given).
-    classes_declared : bool
-        Whether the two class labels were named by the user, not taken from the data.
-    records : str, default="not used"
-        How the number of records entered the settings.
+    `mechanism`: the private step that was used.
+    `seeded`: whether the random numbers can be repeated (`random_state` was given).
+    `classes_declared`: whether the two class labels were named by the user, not taken from the
+    data.
+    `records`: how the number of records entered the settings.
 
-    Returns
-    -------
-    PrivacyStatement
-        Made of public parameters alone.
+    Returns: made of public parameters alone.
     """
     reasons = []
     if mechanism.name == "none":

@@ -106,6 +106,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     if params["solver"] not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}")
     check_ledger_settings(params)
+    class_weights = checked_class_weight(params["class_weight"], params["classes"])
     n_iter, l1_radius = _open(params, "n_iter"), _open(params, "l1_radius")
     refit = _checked_refit(params["refit"])
     if mechanism == "paper":
@@ -140,7 +141,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         ),
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
-        class_weights=checked_class_weight(params["class_weight"], params["classes"]),
+        class_weights=class_weights,
     )
     if (
         settings.l1_radius is not None
@@ -316,7 +317,9 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
     weight = params.get("class_weight")
     if isinstance(weight, Mapping):
         # In the order of the labels.
-        weight = [float(weight[label]) for label in classes]
+        weight = [weight[label] for label in classes]
+    if weight is not None:
+        weight = tuple(float(one) for one in weight)
     stored = {**params, "classes": labels}
     return stored | {"class_weight": weight} if "class_weight" in params else stored
 

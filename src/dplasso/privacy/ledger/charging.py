@@ -26,12 +26,9 @@ from dplasso.privacy.ledger.store import (
 class Payment:
     """How a fit that can be resumed pays: once, however often it is begun again.
 
-    Attributes
-    ----------
-    take : callable
-        Makes the fit's one charge, or takes it up where it was made before.
-    release : callable
-        After the fit: the digest of what it released, which the charge pays for and no other.
+    `take`: makes the fit's one charge, or takes it up where it was made before.
+    `release`: after the fit: the digest of what it released, which the charge pays for and no
+    other.
     """
 
     take: Callable[[], Reservation]
@@ -41,19 +38,12 @@ class Payment:
 def check_ledger_settings(settings: Mapping[str, Any]) -> None:
     """Refuse settings of a fit that no ledger can account for.
 
-    Parameters
-    ----------
-    settings : mapping
-        The estimator's parameters by name.
+    `settings`: the estimator's parameters by name.
 
-    Raises
-    ------
-    TypeError
-        If the ledger is no path, or the data set or the purpose no string.
-    LedgerError
-        If a data set or a purpose is named without a ledger, or if a fit with a ledger is not
-        private: seeded (whoever knows the seed can take the noise away), `mechanism="paper"` or
-        infinite epsilon.
+    Raises TypeError if the ledger is no path, or the data set or the purpose no string;
+    LedgerError if one of these is named without a ledger, or if a fit with a ledger is not private:
+    seeded (whoever knows the seed can take the noise away), `mechanism="paper"` or infinite
+    epsilon.
     """
     ledger = settings["ledger"]
     for name in ("dataset", "purpose"):
@@ -83,19 +73,10 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
 def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Accounted) -> None:
     """Refuse, before the long work, a fit that could not be charged; nothing is spent.
 
-    Parameters
-    ----------
-    ledger : path or None
-        The ledger; None has nothing to refuse.
-    dataset : str or None
-        The data set.
-    mechanism : Mechanism
-        The fit's private step.
+    `ledger`: the ledger; None has nothing to refuse.
+    `mechanism`: the fit's private step.
 
-    Raises
-    ------
-    LedgerError, BudgetError
-        As `charged` would.
+    Raises LedgerError, BudgetError as `charged` would.
     """
     if ledger is None:
         return
@@ -118,35 +99,17 @@ def charged(
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, before it begins.
 
-    Parameters
-    ----------
-    ledger : path or None
-        The ledger; None charges nothing.
-    dataset : str or None
-        The data set.
-    mechanism : Mechanism
-        The private step of the fit inside the block.
-    payment : Payment, optional
-        Of a fit that can be resumed. None makes a new charge.
-    release : callable, optional
-        Without `payment`: after the block, the digest of what it released, to be noted.
-    notes : mapping, optional
-        Without `payment`: purpose and fingerprint, as in `charge_of`.
+    `ledger`: the ledger; None charges nothing.
+    `mechanism`: the private step of the fit inside the block.
+    `payment`: of a fit that can be resumed. None makes a new charge, for which `release` gives the
+    digest of what the block released, and `notes` purpose and fingerprint, as in `charge_of`.
 
-    Yields
-    ------
-    Reservation or None
-        After the charge is on the disk. It stays spent however the block ends.
+    Yields: after the charge is on the disk. It stays spent however the block ends.
 
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used or the mechanism is not private: the block does not run. After
-        the block, if its charge has paid for another model meanwhile, or the end of a fit that can
-        be resumed cannot be noted (a copy of it could be released as well): the result must not
-        be used.
-    BudgetError
-        If too little is left; the block does not run.
+    Raises LedgerError if the ledger cannot be used or the mechanism is not private: the block does
+    not run. After the block, if its charge has paid for another model meanwhile, or the end of a
+    fit that can be resumed cannot be noted (a copy of it could be released as well): the result
+    must not be used; BudgetError if too little is left; the block does not run.
 
     Warns
     -----

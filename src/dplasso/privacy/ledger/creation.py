@@ -152,24 +152,10 @@ def name_dataset(path: LedgerPath, dataset: str) -> None:
 def check_name(dataset: Any, what: str = "dataset") -> str:
     """Check the name of a data set, or another word of the curator's.
 
-    Parameters
-    ----------
-    dataset : str
-        The name given.
-    what : str, default="dataset"
-        The parameter, for messages.
+    `what`: the parameter, for messages. Returns the name.
 
-    Returns
-    -------
-    str
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If it is not a string.
-    LedgerError
-        If it is empty, longer than 200 characters, or not one line of printable text.
+    Raises TypeError if it is not a string; LedgerError if it is empty, longer than 200 characters,
+    or not one line of printable text.
     """
     if not isinstance(dataset, str):
         raise TypeError(f"{what} must be a string, got {dataset!r}")
