@@ -94,7 +94,7 @@ def fill(page: str, items: Sequence[Item]) -> str:
         table = next(markdown_table(part) for part in item.parts if isinstance(part, Table))
         shown = f"<!-- {item.name} -->\n{table}\n<!-- end -->"
         marks = rf"<!-- {item.name} -->\n.*?<!-- end -->"
-        page = re.sub(marks, lambda _, text=shown: text, page, flags=re.DOTALL)
+        page = re.sub(marks, shown.replace("\\", r"\\"), page, flags=re.DOTALL)
     return page
 
 

@@ -128,6 +128,7 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]]) -> Item:
     chance = math.erf(_NEAR * math.sqrt(max(fits - 1, 0)))
     about = (
         f"{fits} fits of the same records. Spread over printed: root mean square over the columns. "
-        f"So few draws put {chance:.0%} of the columns within 10 % where the error is exactly right."
+        f"So few draws put {chance:.0%} of the columns within 10 % where the error is exactly "
+        "right."
     )
     return Item("standard-errors", TITLE, (about, Table(head, rows)))

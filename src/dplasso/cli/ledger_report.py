@@ -12,6 +12,7 @@ from dplasso.cli.output import print_table, print_text
 if TYPE_CHECKING:
     from dplasso.model import Model
     from dplasso.privacy.ledger import Budget, Charge, Entry
+    from dplasso.privacy.statement import PrivacyStatement
 
 
 @dataclass(frozen=True)
@@ -52,11 +53,16 @@ def left_in(ledger: Path, dataset: str | None, model: "Model") -> dict[str, Any]
     """Return a data set's budget, what is spent of it, and what is left for another such fit."""
     from dplasso.model.release import digest_of
 
-    statement = model.statement
+    return left_after(ledger, dataset, model.statement, digest_of(model.release))
+
+
+def left_after(
+    ledger: Path, dataset: str | None, statement: "PrivacyStatement", release: str = ""
+) -> dict[str, Any]:
+    """Return the same after a charge for what the statement is of."""
     method = "logistic" if statement.mechanism == "gaussian" else "lasso"
     steps = statement.steps if statement.mechanism in ("gaussian", "exponential") else None
-    fit = Planned(method, statement.delta, steps)
-    return left_of(ledger, dataset, fit, digest_of(model.release))
+    return left_of(ledger, dataset, Planned(method, statement.delta, steps), release)
 
 
 def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") -> dict[str, Any]:
