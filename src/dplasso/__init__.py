@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from dplasso.estimators.lasso import DPLassoClassifier
+    from dplasso.estimators.linear import DPLinearRegression
     from dplasso.estimators.load import load
     from dplasso.estimators.logistic import DPLogisticRegression
     from dplasso.privacy.cost import privacy_cost
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BudgetError",
     "DPLassoClassifier",
+    "DPLinearRegression",
     "DPLogisticRegression",
     "DataError",
     "LedgerError",
@@ -49,6 +51,7 @@ __all__ = [
 _HOMES = {
     "BudgetError": ("dplasso.errors", "BudgetError"),
     "DPLassoClassifier": ("dplasso.estimators.lasso", "DPLassoClassifier"),
+    "DPLinearRegression": ("dplasso.estimators.linear", "DPLinearRegression"),
     "DPLogisticRegression": ("dplasso.estimators.logistic", "DPLogisticRegression"),
     "DataError": ("dplasso.errors", "DataError"),
     "LedgerError": ("dplasso.errors", "LedgerError"),

@@ -172,6 +172,7 @@ def test_statements_cannot_be_changed(statement):
 
 # Entries since version 0.2, with what they were before there was a choice.
 SINCE = {"residual_bound": 1.0, "mu": 0.0, "rows_per_person": 1, "records": "not used"}
+SINCE |= {"n_classes": 2, "target_bounds": None}
 ENTRIES = [field.name for field in dataclasses.fields(PrivacyStatement)]
 
 

@@ -81,7 +81,8 @@ def set_fitted(estimator: Any, model: Model) -> None:
         estimator.__dict__.pop(name, None)
     estimator.model_ = model
     estimator.coef_, estimator.intercept_ = model.release.coefficients()
-    estimator.classes_ = model.classes
+    if model.classes.size:
+        estimator.classes_ = model.classes
     estimator.n_iter_ = len(model.release)
     estimator.n_features_in_ = model.n_features
     estimator.privacy_ = model.statement

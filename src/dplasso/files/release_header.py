@@ -175,6 +175,8 @@ def _to_json(name: str, value: Any, noun: str) -> Any:
         return value
     if isinstance(value, float):
         return value if np.isfinite(value) else {"float": repr(value)}
+    if name == "target_bounds":
+        return {"numbers": [float(number) for number in value]}
     if isinstance(value, Sequence) or hasattr(value, "__array__"):
         return {"labels": labels_to_array(value)[0].tolist()}
     raise ValueError(
@@ -185,6 +187,8 @@ def _to_json(name: str, value: Any, noun: str) -> Any:
 def _from_json(value: Any, classes: NDArray[Any]) -> Any:
     if isinstance(value, dict) and set(value) == {"float"}:
         return float(value["float"])
+    if isinstance(value, dict) and set(value) == {"numbers"}:
+        return tuple(float(number) for number in value["numbers"])
     if isinstance(value, dict) and set(value) == {"labels"}:
         given = value["labels"]
         return classes if given == _LABELS else labels_of_version_1(given)

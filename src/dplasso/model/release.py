@@ -25,6 +25,10 @@ class Release(Protocol):
     @property
     def kind(self) -> str: ...
 
+    @property
+    def n_outputs(self) -> int:
+        """Return how many margins a record has: K for more than two classes, otherwise 1."""
+
     def __len__(self) -> int:
         """Return the number of steps it was drawn in."""
 
@@ -32,7 +36,7 @@ class Release(Protocol):
         """Return whether two runs with the same settings can be one, as far as both have come."""
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
-        """Return the weights, shape (1, D), and the intercept, shape (1,)."""
+        """Return the weights, shape (n_outputs, D), and the intercepts, shape (n_outputs,)."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""

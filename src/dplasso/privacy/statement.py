@@ -16,6 +16,7 @@ from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
 from dplasso.privacy.wording import (
     CLASSES_DECLARED,
     CLASSES_FROM_Y,
+    CLASSES_NONE,
     COUNT_PRIVATE,
     COUNT_PUBLIC,
     COUNT_UNUSED,
@@ -31,7 +32,7 @@ _ALLOWED = {
     "mechanism": ("exponential", "gaussian", "paper", "none"),
     "records": (COUNT_UNUSED, COUNT_PUBLIC, COUNT_PRIVATE),
     "randomness": (FROM_SYSTEM, SEEDED, NOT_RANDOM),
-    "classes": (CLASSES_DECLARED, CLASSES_FROM_Y),
+    "classes": (CLASSES_DECLARED, CLASSES_FROM_Y, CLASSES_NONE),
 }
 # The mechanisms that have an accountant.
 _PRIVATE = ("exponential", "gaussian")
@@ -86,8 +87,8 @@ class PrivacyStatement:
         The part of `delta` that covers the inexactness of the random draws.
     randomness : {"operating system", "seeded", "none"}
         Where the random numbers came from.
-    classes : {"declared", "taken from y, treated as public"}
-        Where the two class labels came from.
+    classes : {"declared", "taken from y, treated as public", "none"}
+        Where the class labels came from.
     reasons : tuple of str
         Why the fit is not private; empty if it is.
     residual_bound : float
@@ -98,6 +99,10 @@ class PrivacyStatement:
         Rows of one person that the guarantee covers together.
     records : {"not used", "given as public", "counted privately"}
         How the number of records entered the settings.
+    n_classes : int
+        Number of classes, 0 for a regression.
+    target_bounds : tuple of float or None
+        Public interval of the targets of a regression; they were clipped to it.
     """
 
     is_private: bool
@@ -119,6 +124,8 @@ class PrivacyStatement:
     mu: float = 0.0
     rows_per_person: int = 1
     records: str = COUNT_UNUSED
+    n_classes: int = 2
+    target_bounds: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -137,6 +144,8 @@ class PrivacyStatement:
             if math.isinf(values[name]):
                 values[name] = "inf"
         values["reasons"] = list(self.reasons)
+        if self.target_bounds is not None:
+            values["target_bounds"] = list(self.target_bounds)
         return values
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -190,8 +199,9 @@ class PrivacyStatement:
                 entries[name] = math.inf
             elif isinstance(entries[name], int) and not isinstance(entries[name], bool):
                 entries[name] = float(entries[name])
-        if isinstance(entries["reasons"], list):
-            entries["reasons"] = tuple(entries["reasons"])
+        for name in ("reasons", "target_bounds"):
+            if isinstance(entries.get(name), list):
+                entries[name] = tuple(entries[name])
         return cls(**entries)
 
     @classmethod
@@ -230,7 +240,13 @@ class PrivacyStatement:
 
 
 def make_statement(
-    mechanism: Accounted, *, seeded: bool, classes_declared: bool, records: str = COUNT_UNUSED
+    mechanism: Accounted,
+    *,
+    seeded: bool,
+    classes_declared: bool,
+    records: str = COUNT_UNUSED,
+    n_classes: int = 2,
+    target_bounds: tuple[float, float] | None = None,
 ) -> PrivacyStatement:
     """State what a fit with this mechanism guarantees.
 
@@ -241,9 +257,13 @@ def make_statement(
     seeded : bool
         Whether the random numbers can be repeated (`random_state` was given).
     classes_declared : bool
-        Whether the two class labels were named by the user, not taken from the data.
+        Whether the class labels were named by the user, not taken from the data.
     records : str, default="not used"
         How the number of records entered the settings.
+    n_classes : int, default=2
+        Number of classes; 0 for a regression.
+    target_bounds : tuple of float, optional
+        Public interval of the targets of a regression.
 
     Returns
     -------
@@ -272,6 +292,7 @@ def make_statement(
     if mechanism.name == "gaussian":
         accountant = "the exact curve of Gaussian differential privacy"
     randomness = NOT_RANDOM if mechanism.name == "none" else SEEDED if seeded else FROM_SYSTEM
+    classes = CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y
     return PrivacyStatement(
         is_private=not reasons,
         epsilon=mechanism.epsilon_spent,
@@ -286,12 +307,14 @@ def make_statement(
         feature_bound=mechanism.feature_bound,
         sampling_delta=mechanism.sampling_delta,
         randomness=randomness,
-        classes=CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y,
+        classes=classes if n_classes else CLASSES_NONE,
         reasons=tuple(reasons),
         residual_bound=mechanism.residual_bound,
         mu=mechanism.mu if isinstance(mechanism, GaussianSteps) else 0.0,
         rows_per_person=getattr(mechanism, "rows_per_person", 1),
         records=records,
+        n_classes=n_classes,
+        target_bounds=target_bounds,
     )
 
 
@@ -320,6 +343,17 @@ def _check_kinds(statement: PrivacyStatement) -> None:
             raise ValueError(
                 f"{name} of a privacy statement must be one of {', '.join(allowed)}, got {value!r}."
             )
+    bounds, n_classes = statement.target_bounds, statement.n_classes
+    if not isinstance(n_classes, int) or isinstance(n_classes, bool) or n_classes < 0:
+        raise ValueError(
+            f"n_classes of a privacy statement must be a whole number >= 0, got {n_classes!r}."
+        )
+    if bounds is not None and not (
+        isinstance(bounds, tuple)
+        and [type(end) for end in bounds] == [float, float]
+        and -math.inf < bounds[0] < bounds[1] < math.inf
+    ):
+        raise ValueError(f"target_bounds of a privacy statement cannot be {bounds!r}.")
     if not isinstance(statement.accountant, str):
         raise ValueError("accountant of a privacy statement must be text.")
     reasons = statement.reasons
@@ -329,6 +363,9 @@ def _check_kinds(statement: PrivacyStatement) -> None:
 
 def _check_claim(statement: PrivacyStatement) -> None:
     """Refuse a statement that claims more than its own entries support."""
+    numbers = [statement.n_classes == 0, statement.target_bounds is not None]
+    if len({*numbers, statement.classes == CLASSES_NONE}) > 1:
+        raise ValueError("A privacy statement has either classes or an interval of the targets.")
     if statement.is_private == bool(statement.reasons):
         raise ValueError("A privacy statement gives reasons exactly when it is not private.")
     has_bound = math.isfinite(statement.epsilon) and math.isfinite(statement.eps0)

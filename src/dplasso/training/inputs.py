@@ -154,7 +154,7 @@ def unit_margins(
     estimator: BaseEstimator,
     X: Any,
     weights: NDArray[np.float64],
-    offset: float,
+    offset: Any,
     constant: float,
     norm_bound: float | None,
     n_threads: int,
@@ -167,9 +167,9 @@ def unit_margins(
         Fitted; says how many columns X must have.
     X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
         The rows, scaled by their own entries as in training.
-    weights : ndarray of float64, shape (D,)
+    weights : ndarray of float64, shape (D,) or (D, K)
         Weights of unit rows.
-    offset : float
+    offset : float or ndarray of float64, shape (K,)
         The intercept.
     constant, norm_bound
         As in `dplasso.matrix.unit_rows.row_factors`.
@@ -178,7 +178,7 @@ def unit_margins(
 
     Returns
     -------
-    ndarray of float64, shape (N,)
+    ndarray of float64, shape (N,) or (N, K)
 
     Raises
     ------
@@ -190,7 +190,7 @@ def unit_margins(
         if store is not None:
             _check_columns(estimator, store)
             check_entries(store, "rows", n_threads=n_threads)
-            rows, weights = store.rows, weights[store.original_column[: weights.size]]
+            rows, weights = store.rows, weights[store.original_column[: weights.shape[0]]]
         else:
             matrix, by_rows = compress(_validate(estimator, X, reset=False))
             rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)

@@ -129,10 +129,12 @@ class LogisticSettings:
     epsilon, delta, max_weights, neighbors, fit_intercept, classes, n_records, rows_per_person,
     random_state, ledger, dataset
         As in `DPLogisticRegression`.
+    target_bounds : tuple of float or None
+        As in `DPLinearRegression`; None for a classification.
     norm_bound : float or None
         None where rows are made unit rows.
-    residual_bound : float
-        Bound C of the loss.
+    residual_bound : float or None
+        Bound C of the loss; None leaves it to the loss.
     n_iter : int or None
         None leaves it to the plan.
     n_threads : int
@@ -144,7 +146,7 @@ class LogisticSettings:
     delta: float
     max_weights: int | str | None
     norm_bound: float | None
-    residual_bound: float
+    residual_bound: float | None
     neighbors: str
     fit_intercept: bool
     classes: Any
@@ -155,6 +157,7 @@ class LogisticSettings:
     random_state: Any = None
     ledger: Any = None
     dataset: str | None = None
+    target_bounds: tuple[float, float] | None = None
 
 
 def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
@@ -163,7 +166,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     Parameters
     ----------
     params : mapping
-        The parameters of `DPLogisticRegression` by name.
+        The parameters of `DPLogisticRegression` or `DPLinearRegression` by name.
 
     Returns
     -------
@@ -177,18 +180,19 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({**params, "mechanism": "gaussian"})
     n_iter = params["n_iter"]
+    bounds = None
+    if "target_bounds" in params:
+        bounds = checked_target_bounds(params["target_bounds"])
     return LogisticSettings(
         params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
         max_weights=_checked_max_weights(params["max_weights"]),
         norm_bound=_checked_row_norm(params["row_norm"]),
-        residual_bound=checked_residual_bound(
-            params["residual_bound"], private=not math.isinf(epsilon)
-        ),
+        residual_bound=_given_bound(params["residual_bound"], regression=bounds is not None),
         neighbors=check_neighbors(params["neighbors"]),
         fit_intercept=bool(params["fit_intercept"]),
-        classes=params["classes"],
+        classes=params.get("classes"),
         n_iter=None if _is_word(n_iter, "auto") else check_n_iter(n_iter),
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
@@ -196,6 +200,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        target_bounds=bounds,
     )
 
 
@@ -223,10 +228,56 @@ def checked_residual_bound(residual_bound: Any, *, private: bool) -> float:
     )
 
 
+def _given_bound(residual_bound: Any, *, regression: bool) -> float | None:
+    """Return a bound C that was given; None for "auto", which is the loss's affair."""
+    if _is_word(residual_bound, "auto"):
+        return None
+    if not regression:
+        return checked_residual_bound(residual_bound, private=True)
+    if isinstance(residual_bound, Real) and 0.01 <= float(residual_bound) <= 2.0:
+        return float(residual_bound)
+    raise ValueError(
+        f"residual_bound must be 'auto' or a number from 0.01 to 2, got {residual_bound!r}"
+    )
+
+
+def checked_target_bounds(bounds: Any) -> tuple[float, float]:
+    """Return the interval of a regression's targets.
+
+    Parameters
+    ----------
+    bounds : pair of float
+        Its lower and its upper end.
+
+    Raises
+    ------
+    ValueError
+        If it is missing or no finite interval.
+    """
+    if bounds is None:
+        raise ValueError(
+            "target_bounds is missing: give the interval (low, high) that the targets are publicly "
+            "known to lie in; it must not be taken from the data"
+        )
+    try:
+        low, high = (float(end) for end in bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(
+            f"target_bounds must be two finite numbers (low, high), low < high, got {bounds!r}"
+        )
+    return low, high
+
+
 def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as a file can hold them: classes may be an Index, a Series or a range."""
-    classes = params["classes"]
-    return {**params, "classes": None if classes is None else np.asarray(classes).tolist()}
+    plain = dict(params)
+    if params.get("classes") is not None:
+        plain["classes"] = np.asarray(params["classes"]).tolist()
+    if params.get("target_bounds") is not None:
+        plain["target_bounds"] = checked_target_bounds(params["target_bounds"])
+    return plain
 
 
 def _is_word(value: Any, word: str) -> bool:
