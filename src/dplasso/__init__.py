@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         StoreError,
     )
     from dplasso.estimators.lasso import DPLassoClassifier
+    from dplasso.estimators.lasso_regression import DPLasso
     from dplasso.estimators.linear import DPLinearRegression
     from dplasso.estimators.load import load
     from dplasso.estimators.logistic import DPLogisticRegression
@@ -32,6 +33,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BudgetError",
+    "DPLasso",
     "DPLassoClassifier",
     "DPLinearRegression",
     "DPLogisticRegression",
@@ -50,6 +52,7 @@ __all__ = [
 
 _HOMES = {
     "BudgetError": ("dplasso.errors", "BudgetError"),
+    "DPLasso": ("dplasso.estimators.lasso_regression", "DPLasso"),
     "DPLassoClassifier": ("dplasso.estimators.lasso", "DPLassoClassifier"),
     "DPLinearRegression": ("dplasso.estimators.linear", "DPLinearRegression"),
     "DPLogisticRegression": ("dplasso.estimators.logistic", "DPLogisticRegression"),

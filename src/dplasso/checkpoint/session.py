@@ -28,6 +28,7 @@ from dplasso.files.release_header import params_to_json
 from dplasso.model import Release
 from dplasso.model.release import empty_release
 from dplasso.privacy.ledger import Payment, Reservation
+from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.wording import FROM_SYSTEM
 from dplasso.training.train import Begun, Hooks, Session, mechanism_of
 
@@ -270,7 +271,12 @@ def keep_checkpoints(
         ledger, dataset, mechanism = settings.ledger, settings.dataset, begun.mechanism
         params = _stored(settings.params)
 
-        nothing = empty_release(params, begun.n_features)
+        nothing = empty_release(
+            params,
+            begun.n_features,
+            begun.statement.steps,
+            staged=isinstance(mechanism, StagedSteps),
+        )
         start = Checkpoint(
             params,
             nothing,

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import Model
+from dplasso.model.staged import StagedRelease
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.groups import limit_rows
@@ -15,7 +15,14 @@ from dplasso.training.settings import lasso_settings, logistic_settings
 from dplasso.training.train import Hooks, Settings, train
 
 # Fitted attributes that not every fit has.
-_OPTIONAL = ("history_", "work_", "feature_names_in_")
+_OPTIONAL = (
+    "history_",
+    "work_",
+    "feature_names_in_",
+    "transcript_",
+    "coef_standard_error_",
+    "n_records_",
+)
 
 
 def settings_of(estimator: Any) -> Settings:
@@ -59,7 +66,7 @@ def fit_estimator(
         settings = settings_of(estimator)
         inputs = check_inputs(estimator, X, y)
         if groups is not None:
-            inputs = limit_rows(inputs, groups, getattr(settings, "rows_per_person", 1))
+            inputs = limit_rows(inputs, groups, settings.rows_per_person)
         model, work = train(settings, inputs, hooks)
     set_fitted(estimator, model)
     if work is not None:
@@ -81,15 +88,28 @@ def set_fitted(estimator: Any, model: Model) -> None:
         estimator.__dict__.pop(name, None)
     estimator.model_ = model
     estimator.coef_, estimator.intercept_ = model.release.coefficients()
+    error = getattr(model.release, "standard_error", None)
+    if model.statement.target_bounds is not None:
+        # Of a regression, targets are learnt as numbers in [-1, 1].
+        low, high = model.statement.target_bounds
+        half = 0.5 * high - 0.5 * low
+        estimator.coef_ = estimator.coef_ * half
+        estimator.intercept_ = estimator.intercept_ * half + (0.5 * low + 0.5 * high)
+        error = None if error is None else error * half
+    if error is not None:
+        estimator.coef_standard_error_ = error
     if model.classes.size:
         estimator.classes_ = model.classes
     estimator.n_iter_ = len(model.release)
+    if isinstance(model.release, StagedRelease):
+        vertices = model.release.vertices
+        estimator.n_iter_ = len(vertices)
+        estimator.transcript_ = vertices.transcript
+        estimator.n_records_ = float(model.release.counts.sum())
     estimator.n_features_in_ = model.n_features
     estimator.privacy_ = model.statement
     if isinstance(model.release, VertexRelease):
         estimator.transcript_ = model.release.transcript
-    if isinstance(model.release, NoisyWeights):
-        estimator.coef_standard_error_ = model.release.standard_error
     if model.feature_names is not None:
         estimator.feature_names_in_ = model.feature_names
     if model.history is not None:

@@ -1,32 +1,35 @@
 """The estimator: scikit-learn's interface around the private Frank-Wolfe solver."""
 
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.prediction import (
     classifier_tags,
+    lasso_margins,
     predict,
     predict_log_proba,
     predict_proba,
     save,
 )
-from dplasso.training.inputs import decision_margins
 
 
 class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     r"""Differentially private L1-constrained logistic regression for sparse, wide data.
 
-    Minimises the logistic loss over ``||w||_1 <= l1_radius`` by T = `n_iter` steps of Frank-Wolfe
-    (arXiv 2310.19978, with the errors of its listings repaired). Each step draws one of the 2D
-    signed vertices by the exponential mechanism, so the model has at most T non-zero weights and
-    the whole fit is (`epsilon`, `delta`)-differentially private. An iteration costs only the
-    entries of X it touches.
+    Steps of Frank-Wolfe (arXiv 2310.19978, with the errors of its listings repaired) draw signed
+    columns by the exponential mechanism, one after another, so the model has at most `n_iter`
+    non-zero weights. By default nothing is to be set but `epsilon`: the classes are counted
+    privately, the number of steps and their size follow from the counts, epsilon, delta and D,
+    every column is drawn at most once, and noisy gradient descent refits the weights of the columns
+    drawn (DESIGN.md, section 7). With both `n_iter` and `l1_radius` given, the fit is T steps over
+    ``||w||_1 <= l1_radius`` and nothing else, as in the paper. The whole fit is (`epsilon`,
+    `delta`)-differentially private either way, and a step costs only the entries of X it touches.
 
     Parameters
     ----------
@@ -36,21 +39,43 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     delta : float, default=1e-6
         Probability with which the epsilon guarantee may fail, in (0, 1). Choose it well below one
         over the number of people; it is never derived from the data.
-    l1_radius : float, default=10.0
-        Radius of the L1 ball, > 0. Public.
-    n_iter : int, default=100
-        Number of steps T. Public. More steps leave less privacy budget for each.
+    l1_radius : float or "auto", default="auto"
+        Radius of the L1 ball, > 0. Public. "auto" takes steps of one size without a ball, every
+        column at most once, and starts from the margin of the classes' balance.
+    n_iter : int or "auto", default="auto"
+        Number of steps T, and the most weights that the model can have. Public. More steps leave
+        less privacy budget for each. "auto" takes as many as the budget can tell from noise, at
+        most 200; with no more columns than that, all of them are taken and none is drawn.
+    refit : float, "auto" or None, default="auto"
+        Share of the budget for noisy gradient descent on the columns drawn, which gives their
+        weights a standard error. "auto" is 0.3, or none where noise allows fewer than 8 columns, or
+        where both `n_iter` and `l1_radius` are given; None and 0 leave it out. Public.
     feature_bound : float, default=1.0
         Bound B on ``|x_ij|``, > 0. Public. Entries beyond it are clipped, in fitting and in
         prediction, without a word. The noise is proportional to it: binary or rescaled features
-        (whose typical entry is near the bound) do far better than tf-idf.
+        (whose typical entry is near the bound) do far better than tf-idf. The refit takes unit
+        rows of whatever values instead.
+    residual_bound : float or "auto", default="auto"
+        Bound C in [1/2, 1] on the size of a record's residual; the noise is proportional to it.
+        "auto" is 1/2 in private fits and 1 without privacy and with ``mechanism="paper"``. Public.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
         (which halves the exponent scale).
     fit_intercept : bool, default=True
-        Add a constant column of value `feature_bound` inside the L1 ball, drawn like any other. A
-        step along it touches every record: on large data whose labels are unbalanced, leave it out
-        where you can (docs/performance.md).
+        Let every margin have a constant term: the balance of the classes and, in the refit, a
+        constant entry of a tenth of each row. With a radius given, add a constant column of value
+        `feature_bound` inside the L1 ball instead, drawn like any other; a step along it touches
+        every record (docs/performance.md).
+    n_records : int, default=None
+        The number of rows, where it is public. None counts them privately, both classes together
+        for 1 % of the budget. Not used where both `n_iter` and `l1_radius` are given.
+    rows_per_person : int, default=1
+        Rows of one person, at most: the guarantee then covers a person, and the noise grows in
+        proportion. With `groups` in `fit`, further rows are left out.
+    class_weight : mapping, pair of floats or None, default=None
+        A weight for each label of `classes`, or for both in their order, public: what the loss of a
+        record counts. Only their ratio matters, and the larger is taken for 1, so that no record
+        pulls more than it does without.
     classes : sequence of two labels, default=None
         The label set, declared in advance, the negative class first. None takes it from y, and
         `privacy_` says that it was treated as public.
@@ -84,13 +109,18 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     coef_ : scipy.sparse.csr_array, shape (1, D)
-        Weights.
+        Weights; of a refit, for rows scaled to unit length in the columns that have one.
     intercept_ : ndarray, shape (1,)
         Intercept.
     classes_ : ndarray, shape (2,)
         The two labels, negative first.
+    coef_standard_error_ : float
+        Standard deviation of every refitted weight by the noise alone, known and public. Only with
+        a refit.
     n_iter_ : int
-        Steps taken, always `n_iter`.
+        Vertices drawn.
+    n_records_ : float
+        The number of records as given or counted privately; only where it was used.
     n_features_in_ : int
         D.
     feature_names_in_ : ndarray of str, shape (D,)
@@ -100,9 +130,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     transcript_ : Transcript
         The vertices drawn: private by composition; the weights are a function of them.
     history_ : History
-        Objective and gap per step; only with ``epsilon=inf``.
+        Objective and gap per step; only with ``epsilon=inf``, `n_iter` and `l1_radius` given.
     work_ : Work
-        Work per step; only with ``epsilon=inf`` or ``mechanism="paper"``.
+        Work per step; likewise, or with ``mechanism="paper"``.
 
     Examples
     --------
@@ -111,7 +141,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     >>> from dplasso import DPLassoClassifier
     >>> X = random_array((200, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
     >>> y = np.asarray(X.sum(axis=1) > 2.4).ravel()
-    >>> model = DPLassoClassifier(epsilon=1.0, n_iter=20).fit(X, y)
+    >>> model = DPLassoClassifier(epsilon=1.0).fit(X, y)
     >>> model.coef_.shape
     (1, 50)
     >>> model.privacy_.is_private
@@ -123,11 +153,16 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         epsilon: float = 1.0,
         delta: float = 1e-6,
         *,
-        l1_radius: float = 10.0,
-        n_iter: int = 100,
+        l1_radius: float | str = "auto",
+        n_iter: int | str = "auto",
+        refit: float | str | None = "auto",
         feature_bound: float = 1.0,
+        residual_bound: float | str = "auto",
         neighbors: str = "add-remove",
         fit_intercept: bool = True,
+        n_records: int | None = None,
+        rows_per_person: int = 1,
+        class_weight: Mapping[Any, float] | Sequence[float] | None = None,
         classes: ArrayLike | None = None,
         mechanism: str = "exponential",
         solver: str = "sparse",
@@ -143,9 +178,14 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         self.delta = delta
         self.l1_radius = l1_radius
         self.n_iter = n_iter
+        self.refit = refit
         self.feature_bound = feature_bound
+        self.residual_bound = residual_bound
         self.neighbors = neighbors
         self.fit_intercept = fit_intercept
+        self.n_records = n_records
+        self.rows_per_person = rows_per_person
+        self.class_weight = class_weight
         self.classes = classes
         self.mechanism = mechanism
         self.solver = solver
@@ -157,7 +197,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         self.ledger = ledger
         self.dataset = dataset
 
-    def fit(self, X: Any, y: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Train a model.
 
         Parameters
@@ -168,6 +208,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
         y : array-like, shape (N,), default=None
             Two labels. Only a store may go without: it has its own.
+        groups : array-like, shape (N,), default=None
+            Whose row each is: of each, the first `rows_per_person` rows enter.
 
         Returns
         -------
@@ -193,16 +235,16 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        fit_estimator(self, X, y)
+        fit_estimator(self, X, y, groups=groups)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Compute the margins ``clip(X) w + intercept``.
+        """Compute the margins ``clip(X) w + intercept``; of a refit, those of unit rows.
 
         Parameters
         ----------
         X : sparse or dense matrix, shape (N, D), or a store
-            Entries are clipped to `feature_bound` as in training.
+            Entries are clipped to `feature_bound`, or rows scaled, as in training.
 
         Returns
         -------
@@ -216,15 +258,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If X has another number of columns than the training data, or NaN or infinity.
         """
-        check_is_fitted(self, "coef_")
-        return decision_margins(
-            self,
-            X,
-            self.coef_.indices,
-            self.coef_.data,
-            self.privacy_.feature_bound,
-            float(self.intercept_[0]),
-        )
+        return lasso_margins(self, X)
 
     predict = predict
     predict_proba = predict_proba

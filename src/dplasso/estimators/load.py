@@ -5,17 +5,22 @@ import os
 from dplasso.errors import ModelFileError
 from dplasso.estimators.fitting import set_fitted, settings_of
 from dplasso.estimators.lasso import DPLassoClassifier
+from dplasso.estimators.lasso_regression import DPLasso
 from dplasso.estimators.linear import DPLinearRegression
 from dplasso.estimators.logistic import DPLogisticRegression
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import read_model
+from dplasso.model.staged import StagedRelease
 
-Estimator = DPLassoClassifier | DPLogisticRegression | DPLinearRegression
+Estimator = DPLassoClassifier | DPLasso | DPLogisticRegression | DPLinearRegression
 
 # By what a fit releases, and whether it is a regression.
 _ESTIMATORS: dict[tuple[str, bool], type[Estimator]] = {
     (VertexRelease.kind, False): DPLassoClassifier,
+    (StagedRelease.kind, False): DPLassoClassifier,
+    (VertexRelease.kind, True): DPLasso,
+    (StagedRelease.kind, True): DPLasso,
     (NoisyWeights.kind, False): DPLogisticRegression,
     (NoisyWeights.kind, True): DPLinearRegression,
 }
@@ -31,7 +36,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
 
     Returns
     -------
-    DPLassoClassifier, DPLogisticRegression or DPLinearRegression
+    DPLassoClassifier, DPLasso, DPLogisticRegression or DPLinearRegression
         Fitted, with the same weights. A seed is never stored: `random_state` is ``None``, and
         `privacy_` says whether there was one.
 

@@ -14,7 +14,8 @@ from dplasso.gradient_descent.run import CONSTANT
 from dplasso.losses.logistic import class_probabilities
 from dplasso.losses.multinomial import multinomial_probabilities
 from dplasso.model import write_model
-from dplasso.training.inputs import unit_margins
+from dplasso.model.staged import StagedRelease
+from dplasso.training.inputs import decision_margins, unit_margins
 
 
 def predict(self: Any, X: Any) -> NDArray[Any]:
@@ -51,6 +52,26 @@ def dense_margins(self: Any, X: Any) -> NDArray[np.float64]:
         None if params["row_norm"] == "unit" else float(params["row_norm"]),
         effective_n_jobs(self.n_jobs),
     )
+
+
+def lasso_margins(self: Any, X: Any) -> NDArray[np.float64]:
+    """Compute the margins of clipped rows, or of a refit those of unit rows, of a LASSO."""
+    check_is_fitted(self, "coef_")
+    release, offset = self.model_.release, float(self.intercept_[0])
+    if isinstance(release, StagedRelease) and release.refitted is not None:
+        kept = release.columns
+        return unit_margins(
+            self,
+            X,
+            self.coef_.data,
+            offset,
+            CONSTANT if self.model_.params["fit_intercept"] else 0.0,
+            None,
+            effective_n_jobs(self.n_jobs),
+            kept=kept,
+        )
+    bound = self.privacy_.feature_bound
+    return decision_margins(self, X, self.coef_.indices, self.coef_.data, bound, offset)
 
 
 def within_bounds(self: Any, targets: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,11 +1,14 @@
 """Alpha from nothing: all column gradients at given record gradients, in one parallel pass."""
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.gradient import add_contributions, contribution
 from dplasso.frank_wolfe.problem import Problem
+from dplasso.losses.contract import gradient
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads, even_parts
@@ -29,15 +32,28 @@ def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
     ndarray of int64, shape (D,) or (D + 1,)
         In fixed point.
     """
-    return alpha_of(problem, 0.5 - problem.labels, threads)
+    return alpha_of(problem, starting_gradient(problem.loss, problem.labels), threads)
+
+
+def starting_gradient(loss: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the record gradients at zero weights, shape (N,)."""
+    residuals = np.empty(labels.size)
+    _starting_gradient(loss, labels, residuals)
+    return residuals
+
+
+@njit(cache=True, nogil=True)
+def _starting_gradient(loss, labels, residuals):
+    for i in range(labels.size):
+        residuals[i] = gradient(loss, 0.0, np.float64(labels[i]))
 
 
 def alpha_of(
-    problem: Problem, gradient: NDArray[np.floating], threads: Threads
+    problem: Problem, residuals: NDArray[np.floating], threads: Threads
 ) -> NDArray[np.int64]:
     """Compute the column gradients for some record gradients."""
     if not problem.design.has_columns:
-        return _alpha_by_rows(problem, gradient, threads)
+        return _alpha_by_rows(problem, residuals, threads)
     alpha = np.empty(problem.design.n_coordinates, dtype=np.int64)
     # Columns differ in length beyond measure: many parts of about equally many entries.
     parts = 8 * threads.count
@@ -46,14 +62,14 @@ def alpha_of(
 
     def some(t: int) -> None:
         for part in range(t, parts, threads.count):
-            gather_contributions(problem, gradient, edges[part], edges[part + 1], alpha)
+            gather_contributions(problem, residuals, edges[part], edges[part + 1], alpha)
 
     threads.run(some)
     return alpha
 
 
 def _alpha_by_rows(
-    problem: Problem, gradient: NDArray[np.floating], threads: Threads
+    problem: Problem, residuals: NDArray[np.floating], threads: Threads
 ) -> NDArray[np.int64]:
     """Sum the contributions of all rows, each thread into gradients of its own."""
     n_coordinates = problem.design.n_coordinates
@@ -63,7 +79,7 @@ def _alpha_by_rows(
     def part(t: int) -> NDArray[np.int64]:
         alpha = np.zeros(n_coordinates if t < n_parts else 0, dtype=np.int64)
         if t < n_parts:
-            add_contributions(problem, edges[t], edges[t + 1], gradient, alpha)
+            add_contributions(problem, edges[t], edges[t + 1], residuals, alpha)
         return alpha
 
     alpha: NDArray[np.int64]
@@ -74,7 +90,7 @@ def _alpha_by_rows(
 
 
 @njit(cache=True, nogil=True)
-def gather_contributions(problem, gradient, first, last, alpha):
+def gather_contributions(problem, residuals, first, last, alpha):
     """Set the column gradients `first` to `last` (exclusive) to the sums of their contributions."""
     design = problem.design
     columns = design.columns
@@ -84,13 +100,13 @@ def gather_contributions(problem, gradient, first, last, alpha):
     for c in range(first, last):
         total = np.int64(0)
         if c == design.n_columns:
-            for i in range(gradient.size):
-                total += contribution(gradient[i] * unit, design.bound)
+            for i in range(residuals.size):
+                total += contribution(residuals[i] * unit, design.bound)
         else:
             value = constant
             for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
                 if values.size:
                     value = clip(values[p], design.bound)
-                total += contribution(gradient[np.uint64(columns.indices[p])] * unit, value)
+                total += contribution(residuals[np.uint64(columns.indices[p])] * unit, value)
         place = c if design.columns_internal else look_up(design.numbering.internal, c)
         alpha[place] = total

@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.losses.logistic import Logistic
@@ -21,10 +20,10 @@ class Problem(NamedTuple):
     ----------
     design : Design
         The records.
-    loss : Logistic
+    loss : Logistic or Squared
         The loss; its `residual_bound` C is what the mechanism's sensitivity rests on.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
+    labels : ndarray of int8 or float64, shape (N,)
+        The targets: 0 or 1, or numbers in [-1, 1].
     radius : float
         Radius of the L1 ball.
     unit : float
@@ -35,16 +34,19 @@ class Problem(NamedTuple):
         T.
     late_start : int
         t0: the steps ``2 / (t + t0 + 2)`` are taken as if t0 had been taken already.
+    distinct : bool
+        Whether every coordinate is drawn at most once.
     """
 
     design: Design
     loss: Any
-    labels: NDArray[np.int8]
+    labels: NDArray[Any]
     radius: float
     unit: float
     margin_unit: float
     n_steps: int
     late_start: int
+    distinct: bool
 
 
 def gradient_unit(bound: float, residual_bound: float = 1.0) -> float:
@@ -64,12 +66,13 @@ def margin_unit(bound: float, n_steps: int, late_start: int = 0) -> float:
 
 def build_problem(
     design: Design,
-    labels: NDArray[np.int8],
+    labels: NDArray[Any],
     *,
     radius: float,
     n_steps: int,
-    loss: Logistic | None = None,
+    loss: Any = None,
     late_start: int = 0,
+    distinct: bool = False,
 ) -> Problem:
     """Put a training run together.
 
@@ -77,16 +80,18 @@ def build_problem(
     ----------
     design : Design
         The records.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
+    labels : ndarray of int8 or float64, shape (N,)
+        The targets.
     radius : float
         Radius of the L1 ball.
     n_steps : int
         T.
-    loss : Logistic, optional
+    loss : Logistic or Squared, optional
         By default the logistic loss with C = 1.
     late_start : int, default=0
         t0 of the step sizes.
+    distinct : bool, default=False
+        Whether every coordinate is drawn at most once; for at most half as many steps as columns.
 
     Returns
     -------
@@ -102,4 +107,5 @@ def build_problem(
         margin_unit=margin_unit(design.bound, n_steps, late_start),
         n_steps=n_steps,
         late_start=late_start,
+        distinct=distinct,
     )

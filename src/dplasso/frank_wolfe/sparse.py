@@ -11,6 +11,7 @@ contributions of those whose gradient has to change.
 import numpy as np
 from numba import njit
 
+from dplasso.frank_wolfe.distinct import draw, leave_out
 from dplasso.frank_wolfe.drift import NONE, due_step, schedule, take_due
 from dplasso.frank_wolfe.gradient import (
     margin_scale,
@@ -28,7 +29,6 @@ from dplasso.selection.contract import (
     NOTHING_REPORTED,
     granularity,
     rebuild,
-    select,
     update_many,
 )
 
@@ -310,7 +310,9 @@ def run_sparse(
     design = problem.design
     internal = design.numbering.internal
     for step in range(first, last + 1):
-        j, s = select(selector, state.alpha, stream)
+        if problem.distinct:
+            leave_out(problem, state.alpha, selector, vertex, step - 1, True)
+        j, s = draw(problem, state.alpha, selector, stream, vertex, step - 1)
         if step <= n_prefix:
             j, s = vertex[step - 1], np.int64(sign[step - 1])
         vertex[step - 1] = j

@@ -10,6 +10,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.frank_wolfe.column_gradients import starting_gradient
+from dplasso.frank_wolfe.distinct import draw, leave_out
 from dplasso.frank_wolfe.gradient import add_contributions, add_margins, margin_scale
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import weight_scale
@@ -20,7 +22,7 @@ from dplasso.frank_wolfe.work import (
 )
 from dplasso.losses.contract import gradient, value
 from dplasso.matrix.numbering import look_up
-from dplasso.selection.contract import rebuild, select
+from dplasso.selection.contract import rebuild
 
 
 class StandardState(NamedTuple):
@@ -61,7 +63,7 @@ def start_standard(problem: Problem, alpha: NDArray[np.int64]) -> StandardState:
         alpha,
         np.zeros_like(alpha),
         np.zeros(problem.labels.size, dtype=np.int64),
-        np.subtract(0.5, problem.labels, dtype=np.float64),
+        starting_gradient(problem.loss, problem.labels),
         np.zeros(2, dtype=np.int64),
     )
 
@@ -101,8 +103,10 @@ def run_standard(
     n_rows = state.margin.size
     for step in range(first, last + 1):
         refresh_all(problem, state, step - 1)
+        if problem.distinct:
+            leave_out(problem, state.alpha, selector, vertex, step - 1, False)
         rebuild(selector, state.alpha)
-        j, s = select(selector, state.alpha, stream)
+        j, s = draw(problem, state.alpha, selector, stream, vertex, step - 1)
         if step <= n_prefix:
             j, s = vertex[step - 1], np.int64(sign[step - 1])
         vertex[step - 1] = j

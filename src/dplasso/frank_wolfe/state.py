@@ -1,12 +1,13 @@
 """What Algorithm 2 carries from step to step, and the room its blocks of rows need."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.drift import Calendar, new_calendar, new_rows
 from dplasso.frank_wolfe.problem import Problem
+from dplasso.losses.contract import gradient, tangent_offset
 
 # Rows worked through together.
 BLOCK_ROWS = 2048
@@ -90,6 +91,17 @@ def new_scratch(n_rows: int, longest_row: int) -> Scratch:
     )
 
 
+def starting_offset(loss: Any, labels: NDArray[Any]) -> float:
+    """Return the sum of the tangent offsets at zero weights."""
+    if labels.dtype.kind == "f":
+        return sum(tangent_offset(loss, gradient(loss, 0.0, y), y) for y in labels.tolist())
+    counts = np.bincount(labels, minlength=2).astype(np.float64)
+    offsets = [tangent_offset(loss, gradient(loss, 0.0, y), y) for y in (0.0, 1.0)]
+    if offsets[0] == offsets[1]:
+        return float(labels.size * offsets[0])
+    return float(counts @ offsets)
+
+
 def start_sparse(
     problem: Problem, alpha: NDArray[np.int64], drift_tol: float | None
 ) -> SparseState:
@@ -104,14 +116,13 @@ def start_sparse(
     drift_tol : float or None
         Tolerance; with None no row is refreshed but by a touch.
     """
-    n_rows = problem.labels.size
     design = problem.design
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     return SparseState(
         alpha,
         new_rows(problem.loss, problem.labels, drift_tol or 0.0),
         new_calendar(problem.n_steps, drift_tol is not None),
-        np.array([0.0, n_rows * np.log(2.0)]),
+        np.array([0.0, starting_offset(problem.loss, problem.labels)]),
         np.zeros(2, dtype=np.int64),
         np.ones(1),
         new_scratch(BLOCK_ROWS, longest_row),

@@ -79,8 +79,6 @@ class RunPlan:
         As in `dplasso.matrix.unit_rows.row_factors`.
     n_records : int or None
         N, if it is public.
-    target_bounds : tuple of float or None
-        The interval of the targets of a regression, public; weights are in its units.
     """
 
     stages: tuple[Stage, ...]
@@ -88,7 +86,6 @@ class RunPlan:
     fit_intercept: bool
     norm_bound: float | None
     n_records: int | None
-    target_bounds: tuple[float, float] | None = None
 
     @property
     def ends(self) -> list[int]:
@@ -128,33 +125,37 @@ def plan_stages(
     )
 
 
-def noisy_count(count: int, sensitivity: int, mu: float, stream: RandomStream) -> float:
+def noisy_count(
+    count: int, sensitivity: float, mu: float, stream: RandomStream, part_bits: int = 0
+) -> float:
     """Count records privately.
 
     Parameters
     ----------
     count : int
         The exact count.
-    sensitivity : int
+    sensitivity : float
         How far it can move between neighbours; 0 releases it as it is.
     mu : float
         Gaussian differential privacy to spend; infinity for no noise.
     stream : RandomStream
         Keys the noise.
+    part_bits : int, default=0
+        `count` is in parts of a record, so many bits of it.
 
     Returns
     -------
     float
-        At least 1.
+        Records, at least 1 if there is noise.
     """
     if sensitivity == 0 or math.isinf(mu):
-        return float(count)
+        return count / 2.0**part_bits
     # In units of 2^-32, coarser where the noise is so large that its words would not reach.
     scale, bits = sensitivity / mu * 2.0**32, 32
     while scale > LARGEST_SCALE:
         scale, bits = scale / 2.0, bits - 1
-    # Beyond 2^32 nobody makes up a unit, and a count that were rounded could still move by one.
-    value = np.array([count << bits if bits >= 0 else 0], dtype=np.int64)
+    # Beyond, no part makes up a unit, and a count that were rounded could still move by one.
+    value = np.array([count << bits - part_bits if bits >= part_bits else 0], dtype=np.int64)
     noisy(noise_table(scale), word_buffers(stream, 1)[0], value)
     return max(1.0, float(value[0]) / 2.0**bits)
 
@@ -356,16 +357,14 @@ class GradientRun:
         intercept = np.zeros(solver.n_outputs)
         if constant.size:
             intercept = constant[0] * whole.constant
-        low, high = self._plan.target_bounds or (-1.0, 1.0)
-        scale, middle = 0.5 * high - 0.5 * low, 0.5 * low + 0.5 * high
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=whole.n_columns,
             columns=columns,
-            weights=np.ascontiguousarray(weights) * scale,
-            intercept=intercept * scale + middle,
-            standard_error=error * scale,
-            intercept_error=error * whole.constant * scale,
+            weights=np.ascontiguousarray(weights),
+            intercept=intercept,
+            standard_error=error,
+            intercept_error=error * whole.constant,
         )
 
 

@@ -24,9 +24,16 @@ class Logistic(NamedTuple):
     ----------
     residual_bound : float
         C in [1/2, 1], public.
+    offset : float
+        Added to every margin: public, or released before.
+    negative_weight, positive_weight : float
+        What the loss of a record of each class counts, in (0, 1]: a residual stays within C.
     """
 
     residual_bound: float = 1.0
+    offset: float = 0.0
+    negative_weight: float = 1.0
+    positive_weight: float = 1.0
 
     @property
     def n_outputs(self) -> int:
@@ -67,15 +74,21 @@ def round_up(margin):
 
 
 @njit(cache=True, nogil=True)
+def weight_of(loss, target):
+    """Return what a record of this class counts."""
+    return loss.positive_weight if target else loss.negative_weight
+
+
+@njit(cache=True, nogil=True)
 def logistic_gradient(loss, margin, target):
     """Return the residual, clipped; a margin that is no number pulls with nothing."""
-    q = sigma(margin) - target
+    q = sigma(margin + loss.offset) - target
     bound = loss.residual_bound
     if q > bound:
-        return bound
+        q = bound
     if q < -bound:
-        return -bound
-    return q if q == q else 0.0
+        q = -bound
+    return q * weight_of(loss, target) if q == q else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -83,35 +96,40 @@ def logistic_margins_within(loss, q, target, tolerance):
     """Return the ends of the interval of margins whose residual is within `tolerance` of q."""
     if tolerance == 0.0:
         return np.float32(np.inf), np.float32(-np.inf)
+    weight = weight_of(loss, target)
+    q, tolerance = q / weight, tolerance / weight
     p = q + target
     lowest = -np.inf if q - tolerance <= -loss.residual_bound else logit(p - tolerance)
     highest = np.inf if q + tolerance >= loss.residual_bound else logit(p + tolerance)
-    return round_up(lowest), -round_up(-highest)
+    return round_up(lowest - loss.offset), -round_up(loss.offset - highest)
 
 
 @njit(cache=True, nogil=True)
 def logistic_value(loss, margin, target):
     """Return the loss: ``log(1 + exp(z))``, z the margin on the wrong side, linear from C on."""
-    wrong = -margin if target else margin
+    wrong = -(margin + loss.offset) if target else margin + loss.offset
     edge = logit(loss.residual_bound)
     beyond = max(wrong - edge, 0.0)
     inside = wrong - beyond
     logistic = max(inside, 0.0) + np.log1p(np.exp(-abs(inside)))
-    return logistic + (loss.residual_bound * beyond if beyond > 0.0 else 0.0)
+    tail = loss.residual_bound * beyond if beyond > 0.0 else 0.0
+    return (logistic + tail) * weight_of(loss, target)
 
 
 @njit(cache=True, nogil=True)
 def logistic_tangent_offset(loss, q, target):
-    """Return ``-p log p - (1 - p) log(1 - p)`` at ``p = q + target``."""
-    p = q + target
+    """Return ``-p log p - (1 - p) log(1 - p)`` at ``p = q + target``, for weight 1 and offset 0."""
+    weight = weight_of(loss, target)
+    p = q / weight + target
     if p <= 0.0 or p >= 1.0:
-        return 0.0
-    return -p * np.log(p) - (1.0 - p) * np.log1p(-p)
+        return q * loss.offset
+    return (-p * np.log(p) - (1.0 - p) * np.log1p(-p)) * weight + q * loss.offset
 
 
 @njit(cache=True, nogil=True)
 def logistic_probability(loss, margin):
     """Return P(target = 1): the mean target at which this margin minimises the loss."""
+    margin = margin + loss.offset
     rarer = sigma(-abs(margin))
     bound = loss.residual_bound
     likelier = 1.0 - rarer

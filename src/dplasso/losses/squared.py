@@ -19,10 +19,13 @@ class Squared(NamedTuple):
     Attributes
     ----------
     residual_bound : float
-        C > 0, public; infinite where nothing is clipped, which no private step takes.
+        C > 0, public.
+    offset : float
+        Added to every margin: public, or released before.
     """
 
     residual_bound: float = 0.25
+    offset: float = 0.0
 
     @property
     def n_outputs(self) -> int:
@@ -38,7 +41,7 @@ class Squared(NamedTuple):
 @njit(cache=True, nogil=True)
 def squared_gradient(loss, margin, target):
     """Return the residual, clipped; a margin that is no number pulls with nothing."""
-    q = margin - target
+    q = margin + loss.offset - target
     bound = loss.residual_bound
     if q > bound:
         return bound
@@ -53,29 +56,30 @@ def squared_margins_within(loss, q, target, tolerance):
     if tolerance == 0.0:
         return np.float32(np.inf), np.float32(-np.inf)
     bound = loss.residual_bound
-    lowest = -np.inf if q - tolerance <= -bound else target + q - tolerance
-    highest = np.inf if q + tolerance >= bound else target + q + tolerance
+    middle = target + q - loss.offset
+    lowest = -np.inf if q - tolerance <= -bound else middle - tolerance
+    highest = np.inf if q + tolerance >= bound else middle + tolerance
     return round_up(lowest), -round_up(-highest)
 
 
 @njit(cache=True, nogil=True)
 def squared_value(loss, margin, target):
     """Return the loss: half the square of the distance, linear from C on."""
-    distance = abs(margin - target)
+    distance = abs(margin + loss.offset - target)
     inside = min(distance, loss.residual_bound)
     return inside * (distance - 0.5 * inside)
 
 
 @njit(cache=True, nogil=True)
 def squared_tangent_offset(loss, q, target):
-    """Return ``-q (q / 2 + target)``, inside the bound and beyond it."""
-    return -q * (0.5 * q + target)
+    """Return ``-q (q / 2 + target - offset)``, inside the bound and beyond it."""
+    return -q * (0.5 * q + target - loss.offset)
 
 
 @njit(cache=True, nogil=True)
 def squared_prediction(loss, margin):
     """Return the target that a margin stands for: itself, within [-1, 1]."""
-    return min(max(margin, -1.0), 1.0)
+    return min(max(margin + loss.offset, -1.0), 1.0)
 
 
 register(

@@ -11,6 +11,7 @@ from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from
 from dplasso.gradient_descent.state import GradientState, empty_state, gradient_state_from
+from dplasso.model.staged import STAGED_ARRAYS, StagedRelease, empty_staged, staged_from
 
 
 class Release(Protocol):
@@ -53,7 +54,23 @@ RELEASE_ARRAYS: dict[str, dict[str, str]] = {
         "columns": "<i8",
         "numbers": "<f8",
     },
+    StagedRelease.kind: STAGED_ARRAYS,
 }
+
+
+# Parameters that files of version 0.1.0 lack, and what its fits did.
+_FORMER_PARAMS = {
+    "refit": None,
+    "residual_bound": 1.0,
+    "n_records": None,
+    "rows_per_person": 1,
+    "class_weight": None,
+}
+
+
+def with_former_params(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a fit, with those of the LASSO that older files do not know."""
+    return _FORMER_PARAMS | params if "l1_radius" in params else params
 
 
 def release_from(
@@ -88,6 +105,8 @@ def release_from(
         return noisy_weights_from(arrays, n_features)
     if kind == GradientState.kind:
         return gradient_state_from(arrays, n_features)
+    if kind == StagedRelease.kind:
+        return staged_from(arrays, float(params["feature_bound"]), n_features)
     return _vertices(arrays, params, n_features)
 
 
@@ -97,14 +116,19 @@ def _vertices(
     return VertexRelease(
         transcript=Transcript(arrays["vertex"].astype(np.int64, copy=False), arrays["sign"]),
         n_features=n_features,
-        l1_radius=float(params["l1_radius"]),
+        # With the paper's mechanism "auto" stands for what version 0.1.0 took.
+        l1_radius=10.0 if params["l1_radius"] == "auto" else float(params["l1_radius"]),
         feature_bound=float(params["feature_bound"]),
         fit_intercept=bool(params["fit_intercept"]),
     )
 
 
-def empty_release(params: Mapping[str, Any], n_features: int) -> Release:
+def empty_release(
+    params: Mapping[str, Any], n_features: int, n_steps: int, *, staged: bool
+) -> Release:
     """Return the release of a fit with these parameters before its first step."""
+    if staged:
+        return empty_staged(n_steps, float(params["feature_bound"]), n_features)
     if "l1_radius" not in params:
         return empty_state(n_features)
     arrays = {name: np.zeros(0, kind) for name, kind in RELEASE_ARRAYS[VertexRelease.kind].items()}

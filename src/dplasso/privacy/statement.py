@@ -6,11 +6,11 @@ A statement is made of public parameters alone, so it can be released with the m
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from importlib.metadata import version
 from typing import Any
 
-from dplasso.privacy.mechanisms import Mechanism
+from dplasso.privacy.mechanisms import Mechanism, StagedSteps
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
 from dplasso.privacy.wording import (
@@ -23,19 +23,21 @@ from dplasso.privacy.wording import (
     FROM_SYSTEM,
     NOT_RANDOM,
     SEEDED,
+    STAGED,
     assumptions,
+    cautions,
     guarantee,
 )
 
 _ALLOWED = {
     "neighbors": NEIGHBOR_RELATIONS,
-    "mechanism": ("exponential", "gaussian", "paper", "none"),
+    "mechanism": ("exponential", "gaussian", STAGED, "paper", "none"),
     "records": (COUNT_UNUSED, COUNT_PUBLIC, COUNT_PRIVATE),
     "randomness": (FROM_SYSTEM, SEEDED, NOT_RANDOM),
     "classes": (CLASSES_DECLARED, CLASSES_FROM_Y, CLASSES_NONE),
 }
 # The mechanisms that have an accountant.
-_PRIVATE = ("exponential", "gaussian")
+_PRIVATE = ("exponential", "gaussian", STAGED)
 _NUMBERS = (
     "epsilon",
     "epsilon_requested",
@@ -46,11 +48,15 @@ _NUMBERS = (
     "sampling_delta",
     "residual_bound",
     "mu",
+    "rho",
 )
 # Names of entries in files of version 0.1.0.
 _FORMER_NAMES = {"draw_error": "sampling_delta"}
 
-Accounted = Mechanism | GaussianSteps
+Accounted = Mechanism | GaussianSteps | StagedSteps
+
+# Rows of one person for whom the statement gives an epsilon too.
+_ROWS = (2, 5, 10)
 
 
 @dataclass(frozen=True)
@@ -70,14 +76,15 @@ class PrivacyStatement:
         The probability that the guarantee allows for exceeding epsilon.
     neighbors : {"add-remove", "replace-one"}
         Which data sets the guarantee compares.
-    mechanism : {"exponential", "gaussian", "paper", "none"}
+    mechanism : {"exponential", "gaussian", "exponential and gaussian", "paper", "none"}
         How each step was chosen or made noisy.
     accountant : str
         How the steps' costs were added up; empty if they were not.
     steps : int
-        Number of steps T.
+        Number of steps T; the most there can be, where it follows from a noisy count.
     eps0 : float
-        Bounded-range parameter of one step; infinite if not private, 0 with Gaussian noise.
+        Bounded-range parameter of one step; infinite if not private, 0 where steps have no common
+        one.
     sensitivity : float
         How far one coordinate of the summed gradient can move between neighbours; with Gaussian
         noise, how far the whole of it can, in L2.
@@ -103,6 +110,11 @@ class PrivacyStatement:
         Number of classes, 0 for a regression.
     target_bounds : tuple of float or None
         Public interval of the targets of a regression; they were clipped to it.
+    rho : float
+        zCDP of the whole fit, where vertices and gradients share a budget; otherwise 0.
+    epsilon_by_rows : dict of str to float
+        The epsilon of somebody with 2, 5 or 10 times as many rows as the guarantee covers, at the
+        same delta.
     """
 
     is_private: bool
@@ -126,6 +138,8 @@ class PrivacyStatement:
     records: str = COUNT_UNUSED
     n_classes: int = 2
     target_bounds: tuple[float, float] | None = None
+    rho: float = 0.0
+    epsilon_by_rows: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -146,6 +160,10 @@ class PrivacyStatement:
         values["reasons"] = list(self.reasons)
         if self.target_bounds is not None:
             values["target_bounds"] = list(self.target_bounds)
+        values["epsilon_by_rows"] = {
+            rows: "inf" if math.isinf(epsilon) else epsilon
+            for rows, epsilon in self.epsilon_by_rows.items()
+        }
         return values
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -184,9 +202,13 @@ class PrivacyStatement:
         """
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
-        names = {field.name for field in fields(cls)}
+        names = {one.name for one in fields(cls)}
         entries = {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
-        required = {field.name for field in fields(cls) if field.default is MISSING}
+        required = {
+            one.name
+            for one in fields(cls)
+            if one.default is MISSING and one.default_factory is MISSING
+        }
         required.add("reasons")
         if missing := sorted(required - set(entries)):
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
@@ -202,6 +224,11 @@ class PrivacyStatement:
         for name in ("reasons", "target_bounds"):
             if isinstance(entries.get(name), list):
                 entries[name] = tuple(entries[name])
+        by_rows = entries.get("epsilon_by_rows")
+        if isinstance(by_rows, dict):
+            entries["epsilon_by_rows"] = {
+                rows: math.inf if epsilon == "inf" else epsilon for rows, epsilon in by_rows.items()
+            }
         return cls(**entries)
 
     @classmethod
@@ -233,7 +260,22 @@ class PrivacyStatement:
         str
             A few short paragraphs.
         """
-        return "\n\n".join([*guarantee(self), assumptions(self)])
+        return "\n\n".join([*guarantee(self), *self.cautions(), assumptions(self)])
+
+    def cautions(self, n_records: float | None = None) -> list[str]:
+        """Say what of the promise means little.
+
+        Parameters
+        ----------
+        n_records : float, optional
+            The number of records, public or counted privately.
+
+        Returns
+        -------
+        list of str
+            A sentence each; empty for a promise that is worth its words.
+        """
+        return cautions(self, n_records)
 
     def __str__(self) -> str:
         return self.text()
@@ -291,6 +333,11 @@ def make_statement(
         )
     if mechanism.name == "gaussian":
         accountant = "the exact curve of Gaussian differential privacy"
+    if isinstance(mechanism, StagedSteps) and not math.isinf(mechanism.rho):
+        accountant = f"RDP of zCDP (dp-accounting {version('dp-accounting')})"
+    by_rows = {}
+    if mechanism.name in _PRIVATE:
+        by_rows = {str(rows): mechanism.epsilon_of_rows(rows) for rows in _ROWS}
     randomness = NOT_RANDOM if mechanism.name == "none" else SEEDED if seeded else FROM_SYSTEM
     classes = CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y
     return PrivacyStatement(
@@ -311,10 +358,12 @@ def make_statement(
         reasons=tuple(reasons),
         residual_bound=mechanism.residual_bound,
         mu=mechanism.mu if isinstance(mechanism, GaussianSteps) else 0.0,
-        rows_per_person=getattr(mechanism, "rows_per_person", 1),
+        rows_per_person=mechanism.rows_per_person,
         records=records,
         n_classes=n_classes,
         target_bounds=target_bounds,
+        rho=mechanism.rho if isinstance(mechanism, StagedSteps) else 0.0,
+        epsilon_by_rows=by_rows,
     )
 
 
@@ -354,6 +403,11 @@ def _check_kinds(statement: PrivacyStatement) -> None:
         and -math.inf < bounds[0] < bounds[1] < math.inf
     ):
         raise ValueError(f"target_bounds of a privacy statement cannot be {bounds!r}.")
+    by_rows = statement.epsilon_by_rows
+    if not isinstance(by_rows, dict) or not all(
+        isinstance(epsilon, float) and epsilon >= 0 for epsilon in by_rows.values()
+    ):
+        raise ValueError("epsilon_by_rows of a privacy statement must map rows to numbers >= 0.")
     if not isinstance(statement.accountant, str):
         raise ValueError("accountant of a privacy statement must be text.")
     reasons = statement.reasons

@@ -16,6 +16,10 @@ CLASSES_FROM_Y = "taken from y, treated as public"
 COUNT_UNUSED = "not used"
 COUNT_PUBLIC = "given as public"
 COUNT_PRIVATE = "counted privately"
+STAGED = "exponential and gaussian"
+# Beyond these a promise means little.
+_LARGE_EPSILON = 10.0
+_LARGE_DELTA = 1e-3
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
@@ -69,6 +73,46 @@ def _several_rows(statement: "PrivacyStatement") -> str:
     return "A person with more rows is protected less."
 
 
+def _epsilon_by_rows(statement: "PrivacyStatement") -> str:
+    """Word the epsilon of people with several rows; empty for statements without it."""
+    by_rows = statement.epsilon_by_rows
+    if not by_rows:
+        return ""
+    covered = statement.rows_per_person
+    told = [
+        f"{covered * int(rows):,} rows: "
+        + ("none" if math.isinf(epsilon) else rounded_up(epsilon, 3))
+        for rows, epsilon in by_rows.items()
+    ]
+    return f" The epsilon of a person with {', '.join(told)}."
+
+
+def cautions(statement: "PrivacyStatement", n_records: float | None) -> list[str]:
+    """Word what of a promise means little."""
+    if not statement.is_private:
+        return []
+    told = []
+    if statement.epsilon > _LARGE_EPSILON:
+        told.append(
+            f"Caution: an epsilon of {rounded_up(statement.epsilon)} promises very little. Whoever "
+            "has seen the model may be almost certain whether a given record was in the data. "
+            "Values up to 1 protect strongly, up to 3 reasonably."
+        )
+    if statement.delta >= _LARGE_DELTA:
+        told.append(
+            f"Caution: with a delta of {rounded_up(statement.delta)} the promise may fail "
+            f"altogether for one record in {math.floor(1 / statement.delta):,}. Choose it well "
+            "below one over the number of people."
+        )
+    elif n_records is not None and statement.delta * n_records >= 1.0:
+        told.append(
+            f"Caution: delta, {rounded_up(statement.delta)}, is not below one over the number of "
+            f"records, about {n_records:,.0f}: publishing a record at random would keep such a "
+            "promise."
+        )
+    return told
+
+
 def guarantee(statement: "PrivacyStatement") -> list[str]:
     """Word the first paragraphs: what is protected and how strongly, or why nothing is."""
     if not statement.is_private:
@@ -86,7 +130,7 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
         f"If {_unit(statement)}, the probability of any outcome, and so of anything anyone could "
         f"conclude from the model, would be at most e^epsilon{factor} times as large, plus "
         f"delta = {delta}; and the same the other way round. This holds whatever else is known "
-        f"about the other records. {_several_rows(statement)}",
+        f"about the other records. {_several_rows(statement)}{_epsilon_by_rows(statement)}",
         f"How: {_steps(statement)}. Added up by: "
         f"{statement.accountant}. Of delta, {statement.sampling_delta:.2g} covers the rounding of "
         "the random draws. Random numbers: a cryptographic generator keyed by the operating "
@@ -102,6 +146,12 @@ def _steps(statement: "PrivacyStatement") -> str:
         return (
             f"{statement.steps:,} gradients over all records, each with Gaussian noise{counted} "
             f"(together {rounded_up(statement.mu)}-GDP)"
+        )
+    if statement.mechanism == STAGED:
+        return (
+            f"noisy counts of the two classes, then at most {statement.steps:,} steps: columns "
+            "drawn by the exponential mechanism, and gradients over all records on those columns, "
+            f"each with Gaussian noise (together {rounded_up(statement.rho)}-zCDP)"
         )
     return (
         f"{statement.steps:,} steps, each a random choice by the exponential mechanism (a step is "

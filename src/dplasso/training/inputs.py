@@ -14,7 +14,7 @@ from dplasso.errors import DataError
 from dplasso.matrix.compressed import compress, working_dtype
 from dplasso.matrix.margins import column_margins, margins
 from dplasso.matrix.transpose import transpose
-from dplasso.matrix.unit_rows import row_factors, unit_row_margins
+from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
 from dplasso.runtime.threads import thread_pool
 
 
@@ -158,6 +158,8 @@ def unit_margins(
     constant: float,
     norm_bound: float | None,
     n_threads: int,
+    *,
+    kept: NDArray[np.int64] | None = None,
 ) -> NDArray[np.float64]:
     """Compute the margins of unit rows that a fitted estimator is shown.
 
@@ -167,14 +169,16 @@ def unit_margins(
         Fitted; says how many columns X must have.
     X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
         The rows, scaled by their own entries as in training.
-    weights : ndarray of float64, shape (D,) or (D, K)
-        Weights of unit rows.
+    weights : ndarray of float64, shape (D,) or (k,), or (D, K) or (k, K)
+        Weights of unit rows, of the columns that are kept.
     offset : float or ndarray of float64, shape (K,)
         The intercept.
     constant, norm_bound
         As in `dplasso.matrix.unit_rows.row_factors`.
     n_threads : int
         Threads.
+    kept : ndarray of int64, shape (k,), optional
+        Columns that rows are looked at in, ascending; by default all.
 
     Returns
     -------
@@ -187,12 +191,17 @@ def unit_margins(
     """
     store = store_of(X)
     with thread_pool(n_threads) as threads:
-        if store is not None:
+        if store is not None and kept is not None:
+            _check_columns(estimator, store)
+            inner = store.internal_column[kept]
+            rows, _ = select_columns(store.columns, inner, store.shape[0], n_threads)
+        elif store is not None:
             _check_columns(estimator, store)
             check_entries(store, "rows", n_threads=n_threads)
             rows, weights = store.rows, weights[store.original_column[: weights.shape[0]]]
         else:
-            matrix, by_rows = compress(_validate(estimator, X, reset=False))
+            X = _validate(estimator, X, reset=False)
+            matrix, by_rows = compress(X if kept is None else X[:, kept])
             rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
         factor = row_factors(rows, constant, norm_bound, threads)
         return unit_row_margins(rows, weights, factor, offset, threads)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
@@ -10,18 +9,21 @@ from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.squared import Squared
 from dplasso.matrix.design import Design, adopt, lay_out
 from dplasso.matrix.numbering import Numbering
-from dplasso.privacy.mechanisms import Mechanism, build_mechanism
+from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.registry import make_selector
 from dplasso.selection.replay import replay_state
+from dplasso.training.lasso_plan import REFIT_STEPS, most_vertices
 from dplasso.training.settings import LassoSettings
 
 
 def lasso_mechanism(settings: LassoSettings, n_samples: int = 1) -> Mechanism:
     """Calibrate the private step; only the paper's asks for the number of rows."""
+    assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
     return build_mechanism(
         epsilon=settings.epsilon,
         delta=settings.delta,
@@ -29,13 +31,33 @@ def lasso_mechanism(settings: LassoSettings, n_samples: int = 1) -> Mechanism:
         neighbors=settings.neighbors,
         feature_bound=settings.feature_bound,
         residual_bound=settings.residual_bound,
+        rows_per_person=settings.rows_per_person,
         mechanism=settings.mechanism,
         l1_radius=settings.l1_radius,
         n_samples=n_samples,
+        # A ledger adds up zCDP.
+        plain_sum=settings.ledger is None,
     )
 
 
-def lasso_design(settings: LassoSettings, X: Any) -> Design:
+def staged_mechanism(settings: LassoSettings, n_features: int) -> StagedSteps:
+    """Calibrate a fit that chooses its own settings."""
+    n_vertices = most_vertices(settings.n_iter, settings.l1_radius, n_features)
+    balance = settings.fit_intercept and settings.l1_radius is None
+    return build_staged(
+        epsilon=settings.epsilon,
+        delta=settings.delta,
+        n_vertices=n_vertices,
+        n_gradients=0 if n_vertices and settings.refit == 0.0 else REFIT_STEPS,
+        neighbors=settings.neighbors,
+        feature_bound=settings.feature_bound,
+        residual_bound=settings.residual_bound,
+        rows_per_person=settings.rows_per_person,
+        counted=balance or settings.n_records is None,
+    )
+
+
+def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bool) -> Design:
     """Lay out a matrix, or take a store as it is."""
     if isinstance(X, Store):
         numbering = Numbering(X.internal_column, X.original_column)
@@ -44,26 +66,34 @@ def lasso_design(settings: LassoSettings, X: Any) -> Design:
             X.columns,
             numbering,
             bound=settings.feature_bound,
-            intercept=settings.fit_intercept,
+            intercept=intercept,
         )
     return lay_out(
         X,
         bound=settings.feature_bound,
-        intercept=settings.fit_intercept,
+        intercept=intercept,
         by_columns=settings.solver == "sparse",
-        n_steps=settings.n_iter,
+        n_steps=n_steps,
         n_threads=settings.n_threads,
     )
 
 
-def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[np.int8]) -> Problem:
+def lasso_loss(settings: LassoSettings, offset: float = 0.0) -> Any:
+    """Return the loss of a fit whose margins start at an offset."""
+    if settings.target_bounds is not None:
+        return Squared(settings.residual_bound, offset)
+    return Logistic(settings.residual_bound, offset, *settings.class_weights)
+
+
+def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[Any]) -> Problem:
     """Lay out the data and put the training problem together."""
+    assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
     return build_problem(
-        lasso_design(settings, X),
+        lasso_design(settings, X, settings.n_iter, intercept=settings.fit_intercept),
         labels,
         radius=settings.l1_radius,
         n_steps=settings.n_iter,
-        loss=Logistic(settings.residual_bound),
+        loss=lasso_loss(settings),
     )
 
 

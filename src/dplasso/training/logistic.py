@@ -18,14 +18,11 @@ from dplasso.matrix.unit_rows import both_orientations
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
-from dplasso.training.settings import LogisticSettings
+from dplasso.training.settings import LogisticSettings, default_residual_bound
 
 # How far noise may move the prediction of a regression, in halves of the interval of the targets:
 # its score pays for every error, that of a classification only for exchanged ranks.
 _REGRESSION_KAPPA = 0.1
-# Bound C on the residual of a private regression, in the same unit: measured best at epsilon up to
-# 1 (docs/regression.md). Without privacy nothing is clipped while predictions stay inside.
-_REGRESSION_BOUND, _PLAIN_REGRESSION_BOUND = 0.25, 2.0
 
 
 def logistic_loss(settings: LogisticSettings, n_classes: int = 2) -> Any:
@@ -43,10 +40,10 @@ def logistic_loss(settings: LogisticSettings, n_classes: int = 2) -> Any:
     Logistic, Multinomial or Squared
     """
     private, given = not math.isinf(settings.epsilon), settings.residual_bound
-    if settings.target_bounds is not None:
-        return Squared(given or (_REGRESSION_BOUND if private else _PLAIN_REGRESSION_BOUND))
-    if n_classes == 2:
-        return Logistic(given or (0.5 if private else 1.0))
+    regression = settings.target_bounds is not None
+    if regression or n_classes == 2:
+        bound = given or default_residual_bound(private=private, regression=regression)
+        return Squared(bound) if regression else Logistic(bound)
     bound = residual_norm_at_zero(n_classes) if private else math.sqrt(2.0)
     return Multinomial(n_classes, given or bound)
 
@@ -81,7 +78,6 @@ def logistic_plan(settings: LogisticSettings, n_features: int) -> RunPlan:
         fit_intercept=settings.fit_intercept,
         norm_bound=settings.norm_bound,
         n_records=settings.n_records,
-        target_bounds=bounds,
     )
 
 

@@ -26,6 +26,7 @@ from dplasso.selection.registry import check_selector
 
 # Margins are sums of radius times entry: beyond this product they would not be finite.
 _LARGEST_MARGIN = 1e100
+_PAPER_STEPS, _PAPER_RADIUS = 100, 10.0
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,17 @@ class LassoSettings:
     ----------
     params : mapping
         The estimator's parameters as given, for files.
-    epsilon, delta, l1_radius, n_iter, feature_bound, neighbors, fit_intercept, classes, mechanism,
-    solver, selector, random_state, ledger, dataset
+    epsilon, delta, feature_bound, neighbors, fit_intercept, classes, mechanism, solver, selector,
+    n_records, rows_per_person, random_state, ledger, dataset
         As in `DPLassoClassifier`.
+    l1_radius, n_iter, refit : number or None
+        None leaves it to the plan.
     residual_bound : float
         Bound C of the loss.
+    class_weights : tuple of float
+        Of the negative and of the positive class; the larger is 1.
+    target_bounds : tuple of float or None
+        As in `DPLasso`; None for a classification.
     drift_tol : float or None
         What the parameter stands for.
     n_threads : int
@@ -50,8 +57,9 @@ class LassoSettings:
     params: Mapping[str, Any]
     epsilon: float
     delta: float
-    l1_radius: float
-    n_iter: int
+    l1_radius: float | None
+    n_iter: int | None
+    refit: float | None
     feature_bound: float
     neighbors: str
     fit_intercept: bool
@@ -65,6 +73,15 @@ class LassoSettings:
     ledger: Any = None
     dataset: str | None = None
     residual_bound: float = 1.0
+    n_records: int | None = None
+    rows_per_person: int = 1
+    class_weights: tuple[float, float] = (1.0, 1.0)
+    target_bounds: tuple[float, float] | None = None
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether the fit counts, draws and refits; otherwise it draws T vertices and no more."""
+        return self.n_iter is None or self.l1_radius is None or bool(self.refit)
 
 
 def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
@@ -73,7 +90,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     Parameters
     ----------
     params : mapping
-        The parameters of `DPLassoClassifier` by name.
+        The parameters of `DPLassoClassifier` or `DPLasso` by name.
 
     Returns
     -------
@@ -91,16 +108,32 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     if params["solver"] not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}")
     check_ledger_settings(params)
+    classes, class_weight = params.get("classes"), params.get("class_weight")
+    bounds = _bounds_of(params)
+    residual_bound = _given_bound(params["residual_bound"], regression=bounds is not None)
+    if residual_bound is None:
+        clipped = private and mechanism != "paper"
+        residual_bound = default_residual_bound(private=clipped, regression=bounds is not None)
+    n_iter, l1_radius = _open(params, "n_iter"), _open(params, "l1_radius")
+    refit = _checked_refit(params["refit"])
+    if mechanism == "paper":
+        # Reproduction takes what version 0.1.0 took by default.
+        n_iter, l1_radius = n_iter or _PAPER_STEPS, l1_radius or _PAPER_RADIUS
+        if refit or class_weight is not None:
+            raise ValueError("mechanism='paper' knows neither refit nor class_weight")
+    if n_iter is not None and l1_radius is not None and refit is None:
+        refit = 0.0
     settings = LassoSettings(
         params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
-        l1_radius=check_positive("l1_radius", params["l1_radius"]),
-        n_iter=check_n_iter(params["n_iter"]),
+        l1_radius=None if l1_radius is None else check_positive("l1_radius", l1_radius),
+        n_iter=None if n_iter is None else check_n_iter(n_iter),
+        refit=refit,
         feature_bound=check_feature_bound(params["feature_bound"]),
         neighbors=check_neighbors(params["neighbors"]),
         fit_intercept=bool(params["fit_intercept"]),
-        classes=params["classes"],
+        classes=classes,
         mechanism=mechanism,
         solver=params["solver"],
         selector=params["selector"],
@@ -109,8 +142,16 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        residual_bound=residual_bound,
+        n_records=_checked_count("n_records", params["n_records"]),
+        rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
+        class_weights=checked_class_weight(class_weight, classes),
+        target_bounds=bounds,
     )
-    if settings.l1_radius * settings.feature_bound > _LARGEST_MARGIN:
+    if (
+        settings.l1_radius is not None
+        and settings.l1_radius * settings.feature_bound > _LARGEST_MARGIN
+    ):
         raise ValueError(
             f"l1_radius times feature_bound must be at most {_LARGEST_MARGIN:g}, got "
             f"{settings.l1_radius:g} times {settings.feature_bound:g}"
@@ -180,9 +221,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({**params, "mechanism": "gaussian"})
     n_iter = params["n_iter"]
-    bounds = None
-    if "target_bounds" in params:
-        bounds = checked_target_bounds(params["target_bounds"])
+    bounds = _bounds_of(params)
     return LogisticSettings(
         params=_for_files(params),
         epsilon=epsilon,
@@ -204,41 +243,35 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     )
 
 
-def checked_residual_bound(residual_bound: Any, *, private: bool) -> float:
-    """Return the bound C that a parameter stands for.
+def default_residual_bound(*, private: bool, regression: bool = False) -> float:
+    """Return the bound C that "auto" stands for.
 
-    Parameters
-    ----------
-    residual_bound : float or "auto"
-        A number in [1/2, 1], or "auto": 1/2 in a private fit, 1 without privacy.
-    private : bool
-        Whether epsilon is finite.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
+    Of a binary classification 1/2 in a private fit, where no residual is clipped at zero weights,
+    and 1 without privacy. Of a regression, in halves of the targets' interval, 1/4 in a private
+    fit, measured best at epsilon up to 1 (docs/regression.md), and 2 without privacy, where nothing
+    is clipped while predictions stay in the interval.
     """
-    if _is_word(residual_bound, "auto"):
-        return 0.5 if private else 1.0
-    if isinstance(residual_bound, Real) and 0.5 <= float(residual_bound) <= 1.0:
-        return float(residual_bound)
-    raise ValueError(
-        f"residual_bound must be 'auto' or a number from 0.5 to 1, got {residual_bound!r}"
-    )
+    if regression:
+        return 0.25 if private else 2.0
+    return 0.5 if private else 1.0
 
 
 def _given_bound(residual_bound: Any, *, regression: bool) -> float | None:
-    """Return a bound C that was given; None for "auto", which is the loss's affair."""
+    """Return a bound C that was given; None for "auto"."""
     if _is_word(residual_bound, "auto"):
         return None
-    if not regression:
-        return checked_residual_bound(residual_bound, private=True)
-    if isinstance(residual_bound, Real) and 0.01 <= float(residual_bound) <= 2.0:
+    least, most = (0.01, 2.0) if regression else (0.5, 1.0)
+    if isinstance(residual_bound, Real) and least <= float(residual_bound) <= most:
         return float(residual_bound)
     raise ValueError(
-        f"residual_bound must be 'auto' or a number from 0.01 to 2, got {residual_bound!r}"
+        f"residual_bound must be 'auto' or a number from {least:g} to {most:g}, got "
+        f"{residual_bound!r}"
     )
+
+
+def _bounds_of(params: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the interval of the targets; None for a classification."""
+    return checked_target_bounds(params["target_bounds"]) if "target_bounds" in params else None
 
 
 def checked_target_bounds(bounds: Any) -> tuple[float, float]:
@@ -270,11 +303,63 @@ def checked_target_bounds(bounds: Any) -> tuple[float, float]:
     return low, high
 
 
+def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]:
+    """Return the weights of the negative and of the positive class, the larger of them 1.
+
+    Parameters
+    ----------
+    class_weight : mapping, sequence of two numbers, or None
+        A positive weight for each of the two labels, by name or in the order of the classes.
+    classes : sequence or None
+        The labels, the negative first; only names need them.
+
+    Raises
+    ------
+    ValueError
+        If it is neither, or the labels are not declared.
+    """
+    if class_weight is None:
+        return 1.0, 1.0
+    if isinstance(class_weight, Mapping) and classes is not None:
+        labels = list(classes)
+        if set(class_weight) != set(labels):
+            raise ValueError(
+                f"class_weight must have a weight for each label of classes, {labels}, and no "
+                f"other; got {class_weight!r}"
+            )
+        class_weight = [class_weight[label] for label in labels]
+    if not isinstance(class_weight, list | tuple) or len(class_weight) != 2:
+        raise ValueError(
+            "class_weight must be None, two weights in the order of the classes, or a mapping of "
+            f"each label to a weight together with classes; got {class_weight!r}"
+        )
+    weights = [check_positive("class_weight", weight) for weight in class_weight]
+    return weights[0] / max(weights), weights[1] / max(weights)
+
+
+def _open(params: Mapping[str, Any], name: str) -> Any:
+    """Return a parameter, None for "auto"."""
+    return None if _is_word(params[name], "auto") else params[name]
+
+
+def _checked_refit(refit: Any) -> float | None:
+    if _is_word(refit, "auto"):
+        return None
+    if refit is None:
+        return 0.0
+    if isinstance(refit, Real) and 0.0 <= float(refit) < 1.0:
+        return float(refit)
+    raise ValueError(f"refit must be 'auto', None or a share of the budget below 1, got {refit!r}")
+
+
 def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as a file can hold them: classes may be an Index, a Series or a range."""
-    plain = dict(params)
-    if params.get("classes") is not None:
-        plain["classes"] = np.asarray(params["classes"]).tolist()
+    plain, classes = dict(params), params.get("classes")
+    if classes is not None:
+        plain["classes"] = np.asarray(classes).tolist()
+        if isinstance(params.get("class_weight"), Mapping):
+            # In the order of the labels.
+            plain["class_weight"] = [float(params["class_weight"][label]) for label in classes]
     if params.get("target_bounds") is not None:
         plain["target_bounds"] = checked_target_bounds(params["target_bounds"])
     return plain

@@ -16,6 +16,7 @@ from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
 from dplasso.model import Model
 from dplasso.privacy.ledger import Payment, charged, check_affordable
+from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
@@ -23,7 +24,13 @@ from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
 from dplasso.runtime.chunks import Progress, run_in_chunks
 from dplasso.runtime.threads import thread_pool
 from dplasso.training.inputs import Inputs
-from dplasso.training.lasso import lasso_mechanism, lasso_problem, lasso_solver
+from dplasso.training.lasso import (
+    lasso_mechanism,
+    lasso_problem,
+    lasso_solver,
+    staged_mechanism,
+)
+from dplasso.training.lasso_run import LassoRun
 from dplasso.training.logistic import logistic_mechanism, logistic_solver
 from dplasso.training.settings import LassoSettings, LogisticSettings
 
@@ -35,20 +42,23 @@ def mechanism_of(
 ) -> Any:
     """Return the private step of a fit; only the paper's depends on the number of rows."""
     if isinstance(settings, LassoSettings):
+        if settings.is_staged:
+            return staged_mechanism(settings, n_features)
         return lasso_mechanism(settings, n_rows)
     return logistic_mechanism(settings, n_features, n_classes)
 
 
 def _targets_of(settings: Settings, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return the classes, none for a regression, and the targets as a loss takes them."""
-    bounds = getattr(settings, "target_bounds", None)
-    if bounds is not None:
-        return np.zeros(0), encode_targets(y, bounds)
+    if settings.target_bounds is not None:
+        return np.zeros(0), encode_targets(y, settings.target_bounds)
     return encode_labels(y, settings.classes, 2 if isinstance(settings, LassoSettings) else None)
 
 
 def _use_of_count(n_records: int | None, mechanism: Accounted) -> str:
     """Return how the number of records enters the settings."""
+    if isinstance(mechanism, StagedSteps) and mechanism.name != "none":
+        return COUNT_PRIVATE if n_records is None else COUNT_PUBLIC
     if not isinstance(mechanism, GaussianSteps) or mechanism.name == "none":
         return COUNT_UNUSED
     if n_records is None and mechanism.count_sensitivity:
@@ -179,9 +189,9 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         mechanism,
         seeded=settings.random_state is not None,
         classes_declared=settings.classes is not None,
-        records=_use_of_count(getattr(settings, "n_records", None), mechanism),
+        records=_use_of_count(settings.n_records, mechanism),
         n_classes=classes.size,
-        target_bounds=getattr(settings, "target_bounds", None),
+        target_bounds=settings.target_bounds,
     )
     if hooks.checkpoints is None:
         check_affordable(settings.ledger, settings.dataset, mechanism)
@@ -196,7 +206,12 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     with thread_pool(settings.n_threads) as threads:
         prefix = None if session is None else session.prefix
         solver: Any
-        if isinstance(settings, LassoSettings):
+        if isinstance(mechanism, StagedSteps):
+            assert isinstance(settings, LassoSettings)
+            solver = LassoRun(
+                settings, mechanism, inputs.X, labels, stream, threads=threads, prefix=prefix
+            )
+        elif isinstance(settings, LassoSettings):
             solver = lasso_solver(
                 settings,
                 mechanism,

@@ -17,6 +17,7 @@ from dplasso.privacy.mechanisms.signed_exponential import (
     SAMPLING_ERROR,
     SignedExponential,
 )
+from dplasso.privacy.mechanisms.staged import StagedSteps, build_staged
 
 __all__ = [
     "EXPONENT_SLACK",
@@ -28,7 +29,9 @@ __all__ = [
     "PaperStep",
     "SelectionRule",
     "SignedExponential",
+    "StagedSteps",
     "build_mechanism",
+    "build_staged",
     "check_mechanism",
     "sensitivity",
 ]

@@ -50,9 +50,11 @@ def build_mechanism(
     neighbors: str = "add-remove",
     feature_bound: float = 1.0,
     residual_bound: float = 1.0,
+    rows_per_person: int = 1,
     mechanism: str = "exponential",
     l1_radius: float | None = None,
     n_samples: int | None = None,
+    plain_sum: bool = True,
 ) -> Mechanism:
     """Choose the scale of the private step from public parameters.
 
@@ -70,12 +72,16 @@ def build_mechanism(
         Bound B on the magnitude of an entry.
     residual_bound : float, default=1.0
         Bound C on the magnitude of a residual, that of the loss.
+    rows_per_person : int, default=1
+        Rows of one person, at most, that may change between neighbours.
     mechanism : {"exponential", "paper"}, default="exponential"
         "paper" takes the scales as printed in arXiv 2310.19978 and is not private.
     l1_radius : float, optional
         The radius lambda; "paper" only.
     n_samples : int, optional
         The number of rows N; "paper" only (one more reason why it is not private).
+    plain_sum : bool, default=True
+        Whether few steps may be accounted by the plain sum of their eps0; not with a ledger.
 
     Returns
     -------
@@ -96,6 +102,7 @@ def build_mechanism(
         "neighbors": check_neighbors(neighbors),
         "feature_bound": check_feature_bound(feature_bound),
         "residual_bound": residual_bound,
+        "rows_per_person": rows_per_person,
     }
     if math.isinf(common["epsilon"]):
         return ExactStep(**common)
@@ -103,4 +110,4 @@ def build_mechanism(
         budget = common["epsilon"], common["delta"], common["n_iter"]
         exponent_scale, laplace_scale = paper_scales(*budget, l1_radius, n_samples)
         return PaperStep(**common, exponent_scale=exponent_scale, laplace_scale=laplace_scale)
-    return calibrated(**common)
+    return calibrated(**common, plain_sum=plain_sum)

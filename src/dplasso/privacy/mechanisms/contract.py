@@ -40,6 +40,8 @@ class Mechanism(Protocol):
         The neighbour relation.
     feature_bound, residual_bound : float
         Bounds B on the magnitude of an entry and C on that of a residual.
+    rows_per_person : int
+        Rows of one person, at most, that may change between neighbours.
     sensitivity : float
         How far one coordinate of the summed gradient can move between neighbours.
     eps0 : float
@@ -67,6 +69,8 @@ class Mechanism(Protocol):
     @property
     def residual_bound(self) -> float: ...
     @property
+    def rows_per_person(self) -> int: ...
+    @property
     def sensitivity(self) -> float: ...
     @property
     def eps0(self) -> float: ...
@@ -80,11 +84,16 @@ class Mechanism(Protocol):
     def event(self) -> Any:
         """Return the whole run as an event of ``dp-accounting``; raise if it has none."""
 
+    def epsilon_of_rows(self, count: int) -> float:
+        """Return the epsilon for somebody with `count` times as many rows as are covered."""
+
     def rule(self, unit: float) -> SelectionRule:
         """Return what a structure draws from, with `unit` fixed-point units per unit of alpha."""
 
 
-def sensitivity(feature_bound: float, neighbors: str, residual_bound: float = 1.0) -> float:
+def sensitivity(
+    feature_bound: float, neighbors: str, residual_bound: float = 1.0, rows_per_person: int = 1
+) -> float:
     """Return how far one coordinate of the summed gradient can move between neighbours.
 
     One record's contribution to ``alpha_j`` is ``q_i x_ij`` with ``|q_i| <= C`` and
@@ -99,16 +108,18 @@ def sensitivity(feature_bound: float, neighbors: str, residual_bound: float = 1.
         The neighbour relation.
     residual_bound : float, default=1.0
         Bound C on the magnitude of a residual.
+    rows_per_person : int, default=1
+        Rows m that may change together.
 
     Returns
     -------
     float
-        B C or 2 B C, in units of the summed gradient.
+        m B C or 2 m B C, in units of the summed gradient.
 
     Raises
     ------
     TypeError, ValueError
         If a parameter is not of its kind or out of range.
     """
-    moved = check_feature_bound(feature_bound) * residual_bound
+    moved = check_feature_bound(feature_bound) * residual_bound * rows_per_person
     return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved

@@ -17,6 +17,7 @@ class ExactStep:
     neighbors: str
     feature_bound: float
     residual_bound: float
+    rows_per_person: int
 
     name = "none"
     eps0 = math.inf
@@ -27,11 +28,17 @@ class ExactStep:
     @property
     def sensitivity(self) -> float:
         """How far a coordinate of the gradient can move between neighbours."""
-        return sensitivity(self.feature_bound, self.neighbors, self.residual_bound)
+        return sensitivity(
+            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
+        )
 
     def event(self) -> Any:
         """Raise, since nothing bounds what an exact step reveals."""
         raise ValueError("a fit with infinite epsilon has no privacy to account for")
+
+    def epsilon_of_rows(self, count: int) -> float:  # noqa: ARG002
+        """Return infinity."""
+        return math.inf
 
     def rule(self, unit: float) -> SelectionRule:  # noqa: ARG002
         """Return the argmax."""

@@ -97,6 +97,18 @@ class GaussianSteps:
         """The zCDP of the whole fit, with room for `ratio_error` at every Renyi order from 1.01."""
         return self.mu * self.mu / 2.0 + RATIO_RHO * self.ratio_error
 
+    def epsilon_of_rows(self, count: int) -> float:
+        """Return the epsilon for somebody with `count` times as many rows as are covered.
+
+        Infinite where the tails that are not drawn, which count for more then, use delta up.
+        """
+        largest = gaussian_epsilon(count * self.mu, self.delta / 2.0)
+        growth = math.exp(min(700.0, max(0.0, largest - self.epsilon_spent)))
+        rest = self.delta - self.sampling_delta * growth
+        if rest < self.delta / 2.0:
+            return math.inf
+        return gaussian_epsilon(count * self.mu, rest) + count * self.ratio_error
+
     def event(self) -> Any:
         """Return the whole fit as an event of ``dp-accounting``."""
         from dp_accounting import GaussianDpEvent
@@ -125,6 +137,29 @@ def l2_sensitivity(residual_bound: float, neighbors: str, rows_per_person: int =
     """
     moved = residual_bound * rows_per_person
     return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved
+
+
+def inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
+    """Return what the sampler's imprecision costs (`dplasso.privacy.gaussian_noise`).
+
+    Parameters
+    ----------
+    draws : float
+        Variates drawn.
+    mu : float
+        Gaussian differential privacy of all of them, at most.
+    epsilon : float
+        Privacy loss of all of them, at most.
+
+    Returns
+    -------
+    tuple of float
+        The delta of the tails that are not drawn, and what rounding adds to a log-ratio.
+    """
+    scale = min(2.0**32 / mu, LARGEST_SCALE / 2.0)
+    ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
+    tails = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(min(epsilon, 700.0)))
+    return tails, ratio
 
 
 def build_gaussian(
@@ -171,9 +206,7 @@ def build_gaussian(
         aim = min(epsilon, LARGEST_EPSILON)
         draws = float(n_iter) * float(n_coordinates) + _SINGLE_DRAWS
         # With nothing withheld yet, mu is at its largest.
-        scale = min(2.0**32 / calibrate_mu(aim, delta), LARGEST_SCALE / 2.0)
-        ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
-        sampling = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(aim))
+        sampling, ratio = inexactness(draws, calibrate_mu(aim, delta), aim)
         if not (sampling < delta / 2.0 and ratio < aim / 100.0):
             raise ValueError(
                 f"epsilon={epsilon:g} or delta={delta:g} is too small to cover the rounding of "

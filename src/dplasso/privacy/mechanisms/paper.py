@@ -28,6 +28,7 @@ class PaperStep:
     neighbors: str
     feature_bound: float
     residual_bound: float
+    rows_per_person: int
     exponent_scale: float
     laplace_scale: float
 
@@ -40,13 +41,19 @@ class PaperStep:
     @property
     def sensitivity(self) -> float:
         """How far a coordinate of the gradient can move between neighbours."""
-        return sensitivity(self.feature_bound, self.neighbors, self.residual_bound)
+        return sensitivity(
+            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
+        )
 
     def event(self) -> Any:
         """Raise: the true sign that the step releases has no price."""
         raise ValueError(
             "the bounded-range accountant holds for the exponential mechanism only, not for 'paper'"
         )
+
+    def epsilon_of_rows(self, count: int) -> float:  # noqa: ARG002
+        """Return infinity."""
+        return math.inf
 
     def rule(self, unit: float) -> SelectionRule:
         """Return the published distribution."""

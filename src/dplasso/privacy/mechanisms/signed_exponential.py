@@ -31,7 +31,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dplasso.privacy.accounting import calibrate_eps0, epsilon_spent, rho_of_bounded_range
+from dplasso.privacy.accounting import calibrate_eps0, epsilon_of_steps, rho_of_bounded_range
 from dplasso.privacy.mechanisms.contract import SelectionRule, sensitivity
 
 # Total variation between a selection structure's draw and the exponential mechanism's.
@@ -65,6 +65,7 @@ class SignedExponential:
     neighbors: str
     feature_bound: float
     residual_bound: float
+    rows_per_person: int
     eps0: float
     eps0_accounted: float
     exponent_scale: float
@@ -76,7 +77,9 @@ class SignedExponential:
     @property
     def sensitivity(self) -> float:
         """How far a coordinate of the gradient can move between neighbours."""
-        return sensitivity(self.feature_bound, self.neighbors, self.residual_bound)
+        return sensitivity(
+            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
+        )
 
     @property
     def delta_accounted(self) -> float:
@@ -87,6 +90,15 @@ class SignedExponential:
     def rho(self) -> float:
         """The zCDP of the whole run."""
         return self.n_iter * rho_of_bounded_range(self.eps0_accounted)
+
+    def epsilon_of_rows(self, count: int) -> float:
+        """Return the epsilon for somebody with `count` times as many rows as are covered.
+
+        Infinite where the inexactness of the draws, which counts for more then, uses delta up.
+        """
+        eps0 = count * self.eps0_accounted
+        rest = self.delta - sampling_delta_of(eps0, self.n_iter)
+        return epsilon_of_steps(eps0, self.n_iter, rest) if rest > 0.0 else math.inf
 
     def event(self) -> Any:
         """Return the run as an event: T adaptive steps of (eps0^2/8)-zCDP."""
@@ -108,8 +120,13 @@ def calibrated(
     neighbors: str,
     feature_bound: float,
     residual_bound: float,
+    rows_per_person: int = 1,
+    plain_sum: bool = True,
 ) -> SignedExponential:
     """Return the mechanism whose T steps cost at most (epsilon, delta).
+
+    Over few steps the plain sum ``T eps0`` allows more than zCDP does; `plain_sum` says whether it
+    may be used. A ledger adds up zCDP, so it may not where there is one.
 
     Raises
     ------
@@ -117,6 +134,9 @@ def calibrated(
         If `delta` is too small to cover the inexactness of `n_iter` draws.
     """
     accounted, sampling = _calibrate_with_draws(epsilon, delta, n_iter)
+    plain = epsilon / n_iter
+    if plain_sum and plain > accounted and sampling_delta_of(plain, n_iter) <= delta / 2.0:
+        accounted, sampling = plain, sampling_delta_of(plain, n_iter)
     accounted *= 1.0 - LEDGER_MARGIN
     eps0 = accounted * (1.0 - EXPONENT_SLACK)
     return SignedExponential(
@@ -126,10 +146,12 @@ def calibrated(
         neighbors=neighbors,
         feature_bound=feature_bound,
         residual_bound=residual_bound,
+        rows_per_person=rows_per_person,
         eps0=eps0,
         eps0_accounted=accounted,
-        exponent_scale=eps0 / (2.0 * sensitivity(feature_bound, neighbors, residual_bound)),
-        epsilon_spent=epsilon_spent(accounted, n_iter, delta - sampling),
+        exponent_scale=eps0
+        / (2.0 * sensitivity(feature_bound, neighbors, residual_bound, rows_per_person)),
+        epsilon_spent=epsilon_of_steps(accounted, n_iter, delta - sampling),
         sampling_delta=sampling,
     )
 

@@ -1,0 +1,174 @@
+"""What a fit releases that counts the classes, draws columns and refits their weights."""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from, same_arrays
+from dplasso.gradient_descent.state import GradientState, gradient_state_from
+
+
+@dataclass(frozen=True)
+class StagedRelease:
+    """Counts, vertices and refitted weights; a `dplasso.model.release.Release`.
+
+    Attributes
+    ----------
+    done, n_steps : int
+        Steps done and to be done.
+    counts : ndarray of float64, shape (2,)
+        Noisy numbers of the records of each class.
+    offset : float
+        Where every margin starts, from the counts.
+    vertices : VertexRelease
+        The columns drawn; none where all were taken.
+    weights : NoisyWeights, GradientState or None
+        The refit on the columns of the vertices, ascending, or on all; a state while it is under
+        way, None before it and where there is none.
+    """
+
+    kind: ClassVar[str] = "staged"
+    n_outputs: ClassVar[int] = 1
+
+    done: int
+    n_steps: int
+    counts: NDArray[np.float64]
+    offset: float
+    vertices: VertexRelease
+    weights: NoisyWeights | GradientState | None = None
+
+    def __post_init__(self) -> None:
+        numbers = np.array([*self.counts, self.offset, self.vertices.l1_radius])
+        if self.counts.shape != (2,) or not np.isfinite(numbers).all():
+            raise ValueError("a number of its release is not finite")
+        if not 0 <= self.done <= self.n_steps or self.vertices.late_start < 0:
+            raise ValueError("the numbers of its release do not fit together")
+        if self.weights is not None and self.weights.n_features != self.columns.size:
+            raise ValueError("its weights are not those of its vertices")
+        if isinstance(self.weights, GradientState) and self.done == self.n_steps:
+            raise ValueError("its refit is not complete")
+
+    def __len__(self) -> int:
+        return self.done
+
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """Columns that may have a weight, ascending, shape (k,)."""
+        drawn = self.vertices.transcript.vertex
+        if drawn.size == 0:
+            return np.arange(self.vertices.n_features)
+        return np.unique(drawn[drawn < self.vertices.n_features])
+
+    @property
+    def refitted(self) -> NoisyWeights | None:
+        """The weights of unit rows of the columns, where there was a refit."""
+        return self.weights if isinstance(self.weights, NoisyWeights) else None
+
+    @property
+    def standard_error(self) -> float | None:
+        """Standard deviation of each refitted weight by the noise alone."""
+        return None if self.refitted is None else self.refitted.standard_error
+
+    def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
+        """Compute the linear model.
+
+        Returns
+        -------
+        coefficients : csr_array, shape (1, D)
+            Weights of the columns; of a refit, for rows of unit length in these columns.
+        intercept : ndarray, shape (1,)
+            The constant term of the margin.
+
+        Raises
+        ------
+        ValueError
+            If the fit is not complete.
+        """
+        if self.done < self.n_steps:
+            raise ValueError("a fit that is not complete has no model")
+        if self.refitted is None:
+            coefficients, intercept = self.vertices.coefficients()
+        else:
+            named = replace(
+                self.refitted, n_features=self.vertices.n_features, columns=self.columns
+            )
+            coefficients, intercept = named.coefficients()
+        return coefficients, intercept + self.offset
+
+    def agrees_with(self, other: Any) -> bool:
+        """Return whether two runs can be one, as far as both have come."""
+        if not isinstance(other, StagedRelease) or 0 in (self.done, other.done):
+            return True
+        if not np.array_equal(self.counts, other.counts):
+            return False
+        if not self.vertices.agrees_with(other.vertices):
+            return False
+        if self.done != other.done or self.weights is None or other.weights is None:
+            return True
+        return same_arrays(self.weights.arrays(), other.weights.arrays())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what a file has to hold of it."""
+        nothing = np.zeros(0)
+        inner = {} if self.weights is None else self.weights.arrays()
+        stage = 0.0 if self.weights is None else 1.0 if self.refitted is None else 2.0
+        vertices = self.vertices
+        numbers = [self.done, self.n_steps, self.offset, vertices.l1_radius, vertices.late_start]
+        return {
+            **vertices.arrays(),
+            "counts": np.array(self.counts),
+            "plan": np.array([*numbers, stage, float(vertices.fit_intercept)]),
+            **{name: inner.get(name, nothing) for name in ("weights", "velocity", "averaged")},
+            "numbers": inner.get("numbers", nothing),
+        }
+
+
+STAGED_ARRAYS = {
+    "vertex": "<i8",
+    "sign": "|i1",
+    "counts": "<f8",
+    "plan": "<f8",
+    "weights": "<f8",
+    "velocity": "<f8",
+    "averaged": "<f8",
+    "numbers": "<f8",
+}
+
+
+def staged_from(
+    arrays: dict[str, NDArray[Any]], feature_bound: float, n_features: int
+) -> StagedRelease:
+    """Rebuild a release from what a file holds.
+
+    Raises
+    ------
+    ValueError
+        If its parts do not fit together.
+    """
+    done, n_steps, offset, l1_radius, late_start, stage, constant = arrays["plan"].tolist()
+    vertices = VertexRelease(
+        transcript=Transcript(arrays["vertex"].astype(np.int64), arrays["sign"]),
+        n_features=n_features,
+        l1_radius=l1_radius,
+        feature_bound=feature_bound,
+        fit_intercept=bool(constant),
+        late_start=int(late_start),
+    )
+    plain = StagedRelease(int(done), int(n_steps), arrays["counts"], offset, vertices)
+    if stage == 0.0:
+        return plain
+    inner = arrays | {"columns": np.zeros(0, dtype=np.int64)}
+    size = plain.columns.size
+    weights = noisy_weights_from(inner, size) if stage == 2.0 else gradient_state_from(inner, size)
+    return replace(plain, weights=weights)
+
+
+def empty_staged(n_steps: int, feature_bound: float, n_features: int) -> StagedRelease:
+    """Return the release of a fit before anything is counted."""
+    nothing = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
+    vertices = VertexRelease(nothing, n_features, 0.0, feature_bound, fit_intercept=False)
+    return StagedRelease(0, n_steps, np.zeros(2), 0.0, vertices)

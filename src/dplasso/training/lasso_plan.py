@@ -1,0 +1,185 @@
+"""The settings that a LASSO chooses for itself, from public facts and from what was released.
+
+With t columns drawn, the t-th best one's gradient has fallen to about ``theta N / (2 sqrt(t))``,
+and the exponential mechanism at ``eps0 = sqrt(8 rho / T)`` finds it where ``eps0`` times that
+exceeds the ``ln 2D`` of the largest of 2D noises. So T grows linearly with
+``sqrt(rho) N / ln 2D``.
+"""
+
+import math
+from dataclasses import dataclass
+
+from dplasso.privacy.mechanisms import StagedSteps
+
+# The most columns drawn unless more are asked for; with no more columns than that, none is drawn.
+MOST_COLUMNS = 200
+# Gradients of the refit.
+REFIT_STEPS = 100
+# How far noise may move the margin of a unit row in the refit: a short list bears more than a
+# dense model.
+REFIT_KAPPA, REGRESSION_REFIT_KAPPA = 1.0, 0.2
+# Steps of constant size, not shrunken: as if so many had been taken before.
+LATE_START = 2**20
+# Each column's weight before the refit is this over the square root of their number.
+STEP, REGRESSION_STEP = 0.8, 0.2
+# theta: how strong the best column is.
+_STRENGTH = 0.35
+# Share of the budget that the refit has, and the one where half of all columns are drawn.
+_REFIT_SHARE, _REFIT_SHARE_OF_FEW = 0.3, 0.6
+# With fewer columns than these to be found, all of the budget goes to finding them.
+_FEWEST_REFITTED = 8
+# The balance of the classes counts as far as it is beyond so many standard deviations.
+_BALANCE_DEVIATIONS = 2.0
+
+
+@dataclass(frozen=True)
+class LassoPlan:
+    """What a fit does once the classes are counted.
+
+    Attributes
+    ----------
+    n_vertices : int
+        Vertices to draw; 0 where all columns are taken.
+    refit_share : float
+        Share of what the counts leave of the budget that goes to the refit; 0 for none.
+    l1_radius : float
+        Radius of the L1 ball.
+    late_start : int
+        t0 of the step sizes.
+    offset : float
+        Where every margin starts.
+    """
+
+    n_vertices: int
+    refit_share: float
+    l1_radius: float
+    late_start: int
+    offset: float
+
+
+def most_vertices(n_iter: int | None, l1_radius: float | None, n_features: int) -> int:
+    """Return the most vertices that a fit draws, from public numbers.
+
+    Parameters
+    ----------
+    n_iter : int or None
+        T, if it is given.
+    l1_radius : float or None
+        None takes every column at most once.
+    n_features : int
+        D.
+
+    Returns
+    -------
+    int
+        0 where all columns are taken, with steps of a number of their own.
+    """
+    asked = MOST_COLUMNS if n_iter is None else n_iter
+    if l1_radius is not None:
+        return asked
+    return 0 if n_features <= asked else min(asked, max(1, n_features // 2))
+
+
+def columns_to_be_found(rho: float, n_records: float, n_features: int) -> int:
+    """Return how many columns the budget can tell from noise, if the data are like most.
+
+    Parameters
+    ----------
+    rho : float
+        zCDP of the vertices.
+    n_records : float
+        N.
+    n_features : int
+        D.
+    """
+    if math.isinf(rho):
+        return MOST_COLUMNS
+    found = _STRENGTH * math.sqrt(2.0 * rho) * n_records / math.log(2.0 * n_features)
+    return int(min(found, 2.0**31))
+
+
+def mean_target(negative: float, positive: float, deviation: float) -> float:
+    """Return the mean of targets of -1 and 1, or between them, from noisy counts of both ends.
+
+    The parameters as of `offset_of`.
+    """
+    total = max(1.0, negative + positive)
+    difference = positive - negative
+    noise = _BALANCE_DEVIATIONS * math.sqrt(2.0) * deviation
+    difference = math.copysign(max(0.0, abs(difference) - noise), difference)
+    return min(1.0, max(-1.0, difference / total))
+
+
+def offset_of(negative: float, positive: float, deviation: float, residual_bound: float) -> float:
+    """Return the margin that minimises the loss without columns, from noisy counts.
+
+    Parameters
+    ----------
+    negative, positive : float
+        Records of the classes, noisy.
+    deviation : float
+        Standard deviation of each count's noise. A difference within two of its own standard
+        deviations is taken for none.
+    residual_bound : float
+        C.
+
+    Returns
+    -------
+    float
+    """
+    p = min(0.99, max(0.01, 0.5 + 0.5 * mean_target(negative, positive, deviation)))
+    rarer = min(p, 1.0 - p)
+    # The link of the clipped loss (DESIGN.md, section 4): below 1 - C the residual of the rarer
+    # class is clipped.
+    sigma = residual_bound * rarer / (1.0 - rarer)
+    sigma = sigma if sigma < 1.0 - residual_bound else rarer
+    margin = math.log(sigma / (1.0 - sigma))
+    return margin if p < 0.5 else -margin
+
+
+def plan_lasso(
+    mechanism: StagedSteps,
+    *,
+    n_iter: int | None,
+    l1_radius: float | None,
+    refit: float | None,
+    n_records: float,
+    n_features: int,
+    offset: float,
+    step: float = STEP,
+) -> LassoPlan:
+    """Choose what the settings leave open.
+
+    Parameters
+    ----------
+    mechanism : StagedSteps
+        The budget.
+    n_iter, l1_radius, refit : number or None
+        As given; None for what is to be chosen.
+    n_records : float
+        N, given as public or counted privately.
+    n_features : int
+        D.
+    offset : float
+        As of `offset_of`.
+    step : float, default=0.8
+        Each column's weight before the refit, times the square root of their number.
+
+    Returns
+    -------
+    LassoPlan
+    """
+    most, rho = mechanism.n_vertices, mechanism.rho_left
+    if most == 0:
+        return LassoPlan(0, 1.0, 0.0, LATE_START, offset)
+    few = l1_radius is None and n_iter is None and n_features <= 2 * MOST_COLUMNS
+    share = (_REFIT_SHARE_OF_FEW if few else _REFIT_SHARE) if refit is None else refit
+    found = columns_to_be_found(rho * (1.0 - share), n_records, n_features)
+    if refit is None and found < _FEWEST_REFITTED:
+        share, found = 0.0, columns_to_be_found(rho, n_records, n_features)
+    n_vertices = most if few or n_iter is not None else max(1, min(most, found))
+    if l1_radius is not None:
+        return LassoPlan(n_vertices, share, l1_radius, 0, offset)
+    # A vertex weighs radius * 2 / (t0 + ...) each.
+    radius = step / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0
+    return LassoPlan(n_vertices, share, radius, LATE_START, offset)

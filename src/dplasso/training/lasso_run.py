@@ -1,0 +1,263 @@
+"""A LASSO fit that chooses its own settings: counts, columns, and a refit of their weights."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.data.store import Store
+from dplasso.frank_wolfe.problem import build_problem
+from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.gradient_descent.release import NoisyWeights
+from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
+from dplasso.gradient_descent.schedule import MOMENTUM
+from dplasso.gradient_descent.state import GradientState
+from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.numbering import AS_GIVEN
+from dplasso.matrix.unit_rows import both_orientations, select_columns
+from dplasso.model.staged import StagedRelease
+from dplasso.privacy.mechanisms import StagedSteps
+from dplasso.privacy.randomness import RandomStream
+from dplasso.runtime.threads import Threads
+from dplasso.selection.registry import make_selector
+from dplasso.training.lasso import lasso_design, lasso_loss
+from dplasso.training.lasso_plan import (
+    REFIT_KAPPA,
+    REGRESSION_REFIT_KAPPA,
+    REGRESSION_STEP,
+    STEP,
+    LassoPlan,
+    mean_target,
+    offset_of,
+    plan_lasso,
+)
+from dplasso.training.settings import LassoSettings
+
+# Bits of a record of a regression that are counted.
+_PART_BITS = 20
+
+
+class LassoRun:
+    """Counts, vertices, gradients on their columns; a `dplasso.runtime.chunks.Solver`.
+
+    Parameters
+    ----------
+    settings : LassoSettings
+        Valid settings.
+    mechanism : StagedSteps
+        The budget.
+    X : csr or csc matrix or array, ndarray, or Store, shape (N, D)
+        The records.
+    labels : ndarray of int8 or float64, shape (N,)
+        The targets: 0 or 1, or numbers in [-1, 1].
+    stream : RandomStream
+        Random words of all draws.
+    threads : Threads
+        Of the run.
+    prefix : StagedRelease, optional
+        What was released already, not to be drawn again.
+
+    Attributes
+    ----------
+    n_steps : int
+        The most vertices and gradients. Steps beyond the vertices that were planned do nothing.
+    """
+
+    history = None
+    work = None
+
+    def __init__(
+        self,
+        settings: LassoSettings,
+        mechanism: StagedSteps,
+        X: Any,
+        labels: NDArray[Any],
+        stream: RandomStream,
+        *,
+        threads: Threads,
+        prefix: StagedRelease | None = None,
+    ) -> None:
+        self.n_steps = mechanism.n_iter
+        self._settings, self._mechanism = settings, mechanism
+        self._X, self._labels = X, labels
+        self._stream, self._threads = stream, threads
+        prefix = prefix if prefix is not None and len(prefix) else None
+        self._prefix = prefix
+        self._counts = self._count() if prefix is None else prefix.counts
+        self._plan = self._planned()
+        self._loss = lasso_loss(settings, self._plan.offset)
+        self._refit: GradientRun | None = None
+        self._finished = None if prefix is None else prefix.refitted
+        self._columns: FrankWolfe | None = None
+        # Once the refit has begun, the vertices are only to be named.
+        begun = prefix is not None and prefix.weights is not None
+        self._drawn = prefix.vertices.transcript if prefix is not None and begun else None
+        if self._drawn is None and self._plan.n_vertices:
+            self._columns = self._frank_wolfe()
+
+    def advance(self, first: int, last: int) -> None:
+        """Take steps `first` to `last`, counted from 1, both included."""
+        n_vertices, most = self._plan.n_vertices, self._mechanism.n_vertices
+        if self._columns is not None and first <= min(last, n_vertices):
+            self._columns.advance(first, min(last, n_vertices))
+        first, last = first - most, last - most
+        if last < 1 or not self._plan.refit_share or self._finished is not None:
+            return
+        if self._refit is None:
+            self._refit = self._gradient_run()
+        if self._refit is not None:
+            self._refit.advance(max(1, first), last)
+
+    def release(self, done: int | None = None) -> StagedRelease:
+        """Return what the first `done` steps have released, by default all of them."""
+        done = self.n_steps if done is None else done
+        weights: NoisyWeights | GradientState | None = self._finished
+        gradients = done - self._mechanism.n_vertices
+        if self._refit is not None and gradients > 0:
+            weights = self._refit.release(gradients)
+        return StagedRelease(
+            done=done,
+            n_steps=self.n_steps,
+            counts=self._counts,
+            offset=self._plan.offset,
+            vertices=self._vertices(min(done, self._plan.n_vertices)),
+            weights=weights,
+        )
+
+    def _vertices(self, done: int) -> VertexRelease:
+        if self._columns is not None:
+            return self._columns.release(done)
+        drawn = self._drawn
+        if drawn is None:
+            drawn = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
+        return VertexRelease(
+            drawn,
+            int(self._X.shape[1]),
+            self._plan.l1_radius,
+            self._settings.feature_bound,
+            fit_intercept=self._has_constant_vertex,
+            late_start=self._plan.late_start,
+        )
+
+    @property
+    def _has_constant_vertex(self) -> bool:
+        """Whether the constant column is drawn like the others; otherwise margins start offset."""
+        return self._settings.fit_intercept and self._settings.l1_radius is not None
+
+    def _count(self) -> NDArray[np.float64]:
+        """Count the records of both classes, privately; public are none, or their sum.
+
+        A record of a regression counts for both ends of the interval, in the parts that make its
+        target their mean: parts of one record, as one class is.
+        """
+        if self._labels.dtype.kind == "f":
+            part_bits = _PART_BITS
+            positive = int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
+        else:
+            part_bits, positive = 0, int(np.count_nonzero(self._labels))
+        exact = [(self._labels.size << part_bits) - positive, positive]
+        mechanism, public = self._mechanism, self._settings.n_records
+        if not mechanism.counted:
+            # Nothing but N is used then, and in equal parts.
+            total = float(self._labels.size if public is None else public)
+            return np.array([total / 2.0, total / 2.0])
+        sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
+        noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
+        if public is not None:
+            # The sum is known, so half the difference is better known than either.
+            half = (noisy[1] - noisy[0]) / 2.0
+            noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]
+        return np.array(noisy)
+
+    def _planned(self) -> LassoPlan:
+        settings, mechanism = self._settings, self._mechanism
+        offset = 0.0
+        if settings.fit_intercept and not self._has_constant_vertex:
+            noise = mechanism.count_sensitivity / mechanism.count_mu if mechanism.counted else 0.0
+            negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
+            deviation = 0.0 if math.isinf(mechanism.rho) else noise
+            if settings.target_bounds is None:
+                offset = offset_of(negative, positive, deviation, settings.residual_bound)
+            else:
+                offset = mean_target(negative, positive, deviation)
+        return plan_lasso(
+            mechanism,
+            n_iter=settings.n_iter,
+            l1_radius=settings.l1_radius,
+            refit=settings.refit,
+            n_records=float(self._counts.sum()),
+            n_features=int(self._X.shape[1]),
+            offset=offset,
+            step=STEP if settings.target_bounds is None else REGRESSION_STEP,
+        )
+
+    def _frank_wolfe(self) -> FrankWolfe:
+        settings, plan = self._settings, self._plan
+        design = lasso_design(
+            settings, self._X, plan.n_vertices, intercept=self._has_constant_vertex
+        )
+        problem = build_problem(
+            design,
+            self._labels,
+            radius=plan.l1_radius,
+            n_steps=plan.n_vertices,
+            loss=self._loss,
+            late_start=plan.late_start,
+            distinct=settings.l1_radius is None,
+        )
+        step = self._mechanism.vertices(plan.n_vertices, 1.0 - plan.refit_share)
+        selector = make_selector(
+            settings.selector, design.n_coordinates, step.rule(problem.unit), design.numbering
+        )
+        return FrankWolfe(
+            problem,
+            selector,
+            self._stream,
+            solver=settings.solver,
+            drift_tol=settings.drift_tol,
+            threads=self._threads,
+            prefix=None if self._prefix is None else self._prefix.vertices.transcript,
+        )
+
+    def _gradient_run(self) -> GradientRun | None:
+        """Begin the refit; with the constant alone drawn there is nothing to refit."""
+        kept = self.release(self._mechanism.n_vertices).columns
+        if not kept.size:
+            return None
+        if self._columns is not None:
+            self._drawn, self._columns = self._columns.transcript(), None
+        rows, columns = self._selected(kept)
+        regression = self._settings.target_bounds is not None
+        kappa = REGRESSION_REFIT_KAPPA if regression else REFIT_KAPPA
+        plan = RunPlan(
+            stages=(Stage(self._mechanism.n_gradients, 1.0, kappa, MOMENTUM, int(kept.size)),),
+            significant=False,
+            fit_intercept=self._settings.fit_intercept,
+            norm_bound=None,
+            n_records=max(1, round(self._counts.sum())),
+        )
+        state = None if self._prefix is None else self._prefix.weights
+        return GradientRun(
+            plan,
+            self._mechanism.gradients(self._plan.refit_share),
+            rows,
+            columns,
+            AS_GIVEN,
+            self._loss,
+            self._labels,
+            self._stream,
+            threads=self._threads,
+            prefix=state if isinstance(state, GradientState) else None,
+        )
+
+    def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed]:
+        """Return the columns that are kept, by rows and by columns."""
+        if isinstance(self._X, Store):
+            inner = self._X.internal_column
+            return select_columns(
+                self._X.columns, inner[kept], self._labels.size, self._threads.count
+            )
+        return both_orientations(self._X[:, kept], self._threads.count)
