@@ -69,8 +69,12 @@ _FORMER_PARAMS = {
 
 
 def with_former_params(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a fit, with those of the LASSO that older files do not know."""
-    return _FORMER_PARAMS | params if "l1_radius" in params else params
+    """Return the parameters of a fit, with those of the LASSO that older files do not know.
+
+    There were no regressions then.
+    """
+    former = "l1_radius" in params and "target_bounds" not in params
+    return _FORMER_PARAMS | params if former else params
 
 
 def release_from(
