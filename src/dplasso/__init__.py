@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dplasso.estimators.linear import DPLinearRegression
     from dplasso.estimators.load import load
     from dplasso.estimators.logistic import DPLogisticRegression
-    from dplasso.privacy.cost import privacy_cost
     from dplasso.privacy.statement import PrivacyStatement
+    from dplasso.training.cost import privacy_cost, weakest_association
 
 __version__ = "0.1.0"
 
@@ -48,6 +48,7 @@ __all__ = [
     "load",
     "open_store",
     "privacy_cost",
+    "weakest_association",
 ]
 
 _HOMES = {
@@ -65,7 +66,8 @@ _HOMES = {
     "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
     "load": ("dplasso.estimators.load", "load"),
     "open_store": ("dplasso.data.store.reader", "open_store"),
-    "privacy_cost": ("dplasso.privacy.cost", "privacy_cost"),
+    "privacy_cost": ("dplasso.training.cost", "privacy_cost"),
+    "weakest_association": ("dplasso.training.cost", "weakest_association"),
 }
 
 

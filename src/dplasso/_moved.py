@@ -49,6 +49,7 @@ MODULES = {
     "kernel_cache": "runtime.kernel_cache",
     "label_json": "files.labels",
     "privacy.audit": "audit",
+    "privacy.cost": "training.cost",
     "privacy.ledger.curator": "privacy.ledger.provenance",
     "privacy.mechanism": "privacy.mechanisms",
     "progress": "runtime.progress",

@@ -39,7 +39,16 @@ def some_labels(n_rows, seed):
 
 
 def build(
-    X, labels, n_steps, *, bound=1.0, radius=5.0, intercept=True, residual_bound=1.0, late_start=0
+    X,
+    labels,
+    n_steps,
+    *,
+    bound=1.0,
+    radius=5.0,
+    intercept=True,
+    residual_bound=1.0,
+    loss=None,
+    **options,
 ):
     """Lay out a dense or CSR matrix as the estimator does, always with columns."""
     rows, by_rows = compress(X if sp.issparse(X) else sp.csr_array(X))
@@ -60,8 +69,8 @@ def build(
         np.asarray(labels, dtype=np.int8),
         radius=radius,
         n_steps=n_steps,
-        loss=Logistic(residual_bound),
-        late_start=late_start,
+        loss=loss or Logistic(residual_bound),
+        **options,
     )
 
 
@@ -85,6 +94,15 @@ def random_transcript(problem, seed):
     rng = np.random.default_rng(seed)
     return Transcript(
         rng.integers(0, problem.design.n_coordinates, problem.n_steps),
+        rng.choice(np.array([-1, 1], dtype=np.int8), problem.n_steps),
+    )
+
+
+def distinct_transcript(problem, seed):
+    """Return different vertices that have nothing to do with the data."""
+    rng = np.random.default_rng(seed)
+    return Transcript(
+        rng.permutation(problem.design.n_coordinates)[: problem.n_steps],
         rng.choice(np.array([-1, 1], dtype=np.int8), problem.n_steps),
     )
 
@@ -188,6 +206,8 @@ def last(states):
 def true_gradient(problem, margin, step):
     """Return the clipped sigma(margin) - label of every row at its integer margin."""
     margins = margin * margin_scale(problem, step)
-    bound = problem.loss.residual_bound
+    loss = problem.loss
+    weights = np.where(problem.labels, loss.positive_weight, loss.negative_weight)
     with np.errstate(over="ignore"):
-        return np.clip(1.0 / (1.0 + np.exp(-margins)) - problem.labels, -bound, bound)
+        residuals = 1.0 / (1.0 + np.exp(-margins - loss.offset)) - problem.labels
+    return weights * np.clip(residuals, -loss.residual_bound, loss.residual_bound)

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso import DPLassoClassifier, PrivacyLeakWarning, privacy_cost
+from dplasso import DPLassoClassifier, PrivacyLeakWarning
+from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.privacy.statement import make_statement
 
 SMALL = {"n_iter": 50, "l1_radius": 7.5, "feature_bound": 1.25, "random_state": 20240}
 SELECTORS = {
@@ -164,7 +166,9 @@ def fit(options: dict[str, Any], data: Data) -> DPLassoClassifier:
     """Fit, where it does not matter that the paper's mechanism leaks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
-        return DPLassoClassifier(**options).fit(data.X, data.y)
+        return DPLassoClassifier(**{"residual_bound": 1.0, "l1_radius": 10.0, **options}).fit(
+            data.X, data.y
+        )
 
 
 def kept_of(model: DPLassoClassifier) -> Fitted:
@@ -234,7 +238,18 @@ def statements() -> dict[str, dict[str, Any]]:
         found[f"{mechanism} {neighbors} seed={seed} classes={classes}"] = model.privacy_
     for epsilon, delta, n_iter in product((0.1, 1.0, 8.0, 200.0), (1e-6, 1e-8), (1, 100, 4000)):
         for neighbors in NEIGHBORS:
-            cost = privacy_cost(epsilon, delta, n_iter, neighbors, feature_bound=0.5)
+            cost = make_statement(
+                build_mechanism(
+                    epsilon=epsilon,
+                    delta=delta,
+                    n_iter=n_iter,
+                    neighbors=neighbors,
+                    feature_bound=0.5,
+                    plain_sum=False,
+                ),
+                seeded=False,
+                classes_declared=True,
+            )
             found[f"{epsilon} {delta} {n_iter} {neighbors}"] = cost
     return {name: numbers_of(statement) for name, statement in found.items()}
 

@@ -34,11 +34,13 @@ from dplasso.privacy.ledger import (
 )
 
 FILES = Path(__file__).parent / "files"
-CHECKPOINTED = {"n_iter": 60, "l1_radius": 7.5, "epsilon": 5.0, "random_state": 20243}
-CHARGED = {"n_iter": 60, "epsilon": 1.0, "dataset": "visits"}
+# What version 0.1.0 did where nothing was said.
+FORMER = {"l1_radius": 10.0, "residual_bound": 1.0}
+CHECKPOINTED = {**FORMER, "n_iter": 60, "l1_radius": 7.5, "epsilon": 5.0, "random_state": 20243}
+CHARGED = {**FORMER, "n_iter": 60, "epsilon": 1.0, "dataset": "visits"}
 FILED = {
-    "private": {"n_iter": 60, "epsilon": 2.0},
-    "plain": {"n_iter": 60, "epsilon": float("inf"), "feature_bound": 1.25},
+    "private": {**FORMER, "n_iter": 60, "epsilon": 2.0},
+    "plain": {**FORMER, "n_iter": 60, "epsilon": float("inf"), "feature_bound": 1.25},
 }
 
 

@@ -98,6 +98,41 @@ class TestGradient:
             assert gradient(Logistic(0.5), 0.0, target) == 0.5 - target
 
 
+OTHER_LOSSES = st.builds(
+    Logistic, bounds, st.floats(-5.0, 5.0), st.floats(0.01, 1.0), st.floats(0.01, 1.0)
+)
+
+
+class TestOffsetAndWeights:
+    """Both change a loss in a way that its definition with neither says."""
+
+    @given(OTHER_LOSSES, anything, targets)
+    def test_no_margin_pulls_harder_than_the_bound(self, loss, margin, target):
+        assert abs(gradient(loss, margin, target)) <= loss.residual_bound
+
+    @given(OTHER_LOSSES, margins, targets)
+    def test_they_move_the_margin_and_scale_the_rest(self, loss, margin, target):
+        plain, moved = Logistic(loss.residual_bound), margin + loss.offset
+        weight = loss.positive_weight if target else loss.negative_weight
+        q = gradient(loss, margin, target)
+        assert q == gradient(plain, moved, target) * weight
+        assert value(loss, margin, target) == pytest.approx(
+            weight * value(plain, moved, target), rel=1e-12
+        )
+        tangent = value(loss, margin, target) - q * margin
+        # Next to a residual of 0 or 1 the logarithms have lost their digits.
+        assert tangent_offset(loss, q, target) == pytest.approx(tangent, abs=2e-5 + 1e-9 * abs(tangent))
+        assert probability(loss, margin) == probability(plain, moved)
+
+    @given(OTHER_LOSSES, margins, targets, tolerances)
+    def test_inside_the_residual_is_within_the_tolerance(self, loss, margin, target, tolerance):
+        q = gradient(loss, margin, target)
+        lowest, highest = (float(end) for end in margins_within(loss, q, target, tolerance))
+        assume(lowest <= highest)
+        for end in (lowest, highest):
+            assert abs(gradient(loss, end, target) - q) <= tolerance + 1e-15
+
+
 class TestMarginsWithin:
     @given(bounds, margins, targets, tolerances)
     @example(1.0, 40.0, 0.0, 1e-20)

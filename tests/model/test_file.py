@@ -226,5 +226,5 @@ def test_settings_changed_since_the_fit_are_not_the_models(tmp_path):
     assert (tmp_path / "after.npz").read_bytes() == (tmp_path / "before.npz").read_bytes()
     np.testing.assert_array_equal(model.decision_function(X), margins)
     loaded = load(tmp_path / "after.npz")
-    assert (loaded.l1_radius, loaded.n_iter, loaded.fit_intercept) == (10.0, 3, True)
+    assert (loaded.l1_radius, loaded.n_iter, loaded.fit_intercept) == ("auto", 3, True)
     np.testing.assert_array_equal(loaded.decision_function(X), margins)

@@ -16,6 +16,7 @@ from frank_wolfe.cases import (
     WAYS,
     build,
     dense_rows,
+    distinct_transcript,
     forced,
     large_steps,
     random_transcript,
@@ -81,10 +82,10 @@ def demand(condition, what):
         raise BrokenInvariantError(what)
 
 
-def compare(one, other, units, run, **public):
+def compare(one, other, units, run, n_steps=N_STEPS, **public):
     """Run two data sets (rows, labels, shared positions) and compare them at every step."""
     problems = [
-        build(X, y, N_STEPS, bound=BOUND, radius=40.0, **public) for X, y, _ in (one, other)
+        build(X, y, n_steps, bound=BOUND, radius=40.0, **public) for X, y, _ in (one, other)
     ]
     runs = zip(run(problems[0]), run(problems[1]), strict=True)
     at_one, at_other = one[2], other[2]
@@ -103,15 +104,20 @@ def compare(one, other, units, run, **public):
     return largest
 
 
+def vertices(problem, seed):
+    make = distinct_transcript if problem.distinct else random_transcript
+    return forced(make(problem, seed))
+
+
 def sparse(drift_tol, seed=0, **options):
     def run(problem):
-        return watch(problem, forced(random_transcript(problem, seed)), drift_tol, **options)
+        return watch(problem, vertices(problem, seed), drift_tol, **options)
 
     return run
 
 
 def standard(problem):
-    return watch_standard(problem, forced(random_transcript(problem, 0)))
+    return watch_standard(problem, vertices(problem, 0))
 
 
 RUNS = {
@@ -155,6 +161,32 @@ def test_a_clipped_residual_fills_the_same_units(run, late_start, residual_bound
             replaced = with_record(-hostile_rows()["signs"], 1 - label, 11)
             compare(more, replaced, 2 * CONTRIBUTION, RUNS[run], **public)
     assert 0.95 * CONTRIBUTION < largest <= CONTRIBUTION
+
+
+# What a fit by public facts takes: margins that start at the balance of the classes, steps of one
+# size, every column at most once; and classes of unequal weight.
+BY_PUBLIC_FACTS = {
+    "n_steps": 7,
+    "late_start": 2**20,
+    "distinct": True,
+    "intercept": False,
+}
+LOSSES = [Logistic(0.5, 0.8), Logistic(0.5, -1.5, 0.3, 1.0), Logistic(0.75, 0.0, 1.0, 0.01)]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("run", ["exact", "default", "standard"])
+def test_offsets_weights_and_distinct_columns_keep_the_units(run, loss):
+    public = BY_PUBLIC_FACTS | {"loss": loss}
+    without = (*other_rows(), np.arange(N_ROWS))
+    largest = 0
+    for entries in hostile_rows().values():
+        for label in (0, 1):
+            more = with_record(entries, label, 11)
+            largest = max(largest, compare(without, more, CONTRIBUTION, RUNS[run], **public))
+            replaced = with_record(-hostile_rows()["signs"], 1 - label, 11)
+            compare(more, replaced, 2 * CONTRIBUTION, RUNS[run], **public)
+    assert 0.5 * CONTRIBUTION < largest <= CONTRIBUTION
 
 
 def test_a_residual_beyond_the_declared_bound_is_caught():
@@ -204,7 +236,7 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     options = {"entries_large": threshold, "part_recomputed": WAYS[way]["part_recomputed"]}
     large = 0
     for X, y, _ in (without, one_more):
-        problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
+        problem = build(X, y, n_steps, bound=BOUND, radius=40.0)
         with large_steps(1, **options) as means:
             large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, means)
     assert large == 1
@@ -269,7 +301,7 @@ def log_ratios(one, other, mechanism, seeds):
     """Yield the log-ratios of all vertices' probabilities, at every step of several runs."""
     for seed in seeds:
         problems = [
-            build(X, y, N_STEPS, bound=BOUND, radius=40.0, residual_bound=mechanism.residual_bound)
+            build(X, y, n_steps, bound=BOUND, radius=40.0, residual_bound=mechanism.residual_bound)
             for X, y, _ in (one, other)
         ]
         exponent = mechanism.rule(problems[0].unit).exponent
@@ -333,7 +365,7 @@ def test_the_true_sign_is_caught():
     other = with_record(hostile_rows()["owner"], 1, 4)
     signs = []
     for X, y, _ in (one, other):
-        problem = build(X, y, N_STEPS, bound=BOUND)
+        problem = build(X, y, n_steps, bound=BOUND)
         _, state = next(watch(problem, forced(random_transcript(problem, 0)), 0.0))
         signs.append(np.sign(state.alpha[OWNED]))
     # The vertex +e_12 has probability 0 on one data set and more than 0 on its neighbour.

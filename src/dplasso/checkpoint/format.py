@@ -17,7 +17,7 @@ from dplasso.files.release_header import ReleaseHeader, read_release, write_rele
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.model import Release, check_columns
-from dplasso.model.release import RELEASE_ARRAYS, release_from, with_former_params
+from dplasso.model.release import RELEASE_ARRAYS, release_from
 from dplasso.privacy.statement import PrivacyStatement
 
 FORMAT_VERSION = 2
@@ -182,7 +182,7 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
         header, members, arrays=RELEASE_ARRAYS, entries=("about", "finished", "charge")
     )
     return Checkpoint(
-        params=with_former_params(found.params),
+        params=found.params,
         release=release_from(found.release, members, found.params, found.n_features),
         statement=PrivacyStatement.from_dict(found.privacy),
         classes=found.classes,

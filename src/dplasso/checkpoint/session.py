@@ -26,7 +26,7 @@ from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim, sidecar_path
 from dplasso.files.release_header import params_to_json
 from dplasso.model import Release
-from dplasso.model.release import empty_release
+from dplasso.model.release import empty_release, with_former_params
 from dplasso.privacy.ledger import Payment, Reservation
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.wording import FROM_SYSTEM
@@ -358,6 +358,7 @@ def _check_same_params(
     besides: tuple[str, ...] = (),
 ) -> None:
     """Refuse other parameters; the message names the first that differs."""
+    stored = with_former_params(stored)
     one, other = params_to_json(stored, "checkpoint"), params_to_json(current, "checkpoint")
     for name in sorted((one.keys() | other.keys()) - set(besides)):
         if one.get(name, _MISSING) != other.get(name, _MISSING):

@@ -3,6 +3,8 @@
 import math
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from dplasso.cli import options
 from dplasso.cli.methods import LOGISTIC
 from dplasso.cli.options import MODEL, option
@@ -13,7 +15,8 @@ if TYPE_CHECKING:
 
 EXAMPLES = options.examples(
     "dplasso budget --epsilon 1",
-    "dplasso budget --epsilon 0.5 --n-iter 300 --features 1000000",
+    "dplasso budget --epsilon 1 --rows 30000 --columns 100000",
+    "dplasso budget --epsilon 0.5 --n-iter 300 --columns 1000000",
     "dplasso budget --epsilon 1 --method logistic",
     "dplasso budget --epsilon 1 --neighbors replace-one --json",
 )
@@ -28,65 +31,121 @@ def budget(
     neighbors: options.Neighbors = "add-remove",
     feature_bound: options.FeatureBound = 1.0,
     rows_per_person: options.RowsPerPerson = None,
-    n_records: options.Records = None,
-    method: options.Method = "lasso",
-    n_iter: options.Steps = None,
-    features: Annotated[
+    n_records: Annotated[
         int | None,
-        option(
-            "--features",
-            "lasso: also say how strong a column must be to be found among D.",
-            "D",
-            MODEL,
+        typer.Option(
+            "--rows",
+            "--n-records",
+            help="Number of rows, where it is public; with --columns, also say what can be found.",
+            metavar="N",
+            rich_help_panel=MODEL,
             min=1,
         ),
     ] = None,
+    features: Annotated[
+        int | None,
+        typer.Option(
+            "--columns",
+            "--features",
+            help="Number of columns.",
+            metavar="D",
+            rich_help_panel=MODEL,
+            min=1,
+        ),
+    ] = None,
+    row_entries: Annotated[
+        float, option("--row-entries", "logistic: entries of a row, about.", "R", MODEL)
+    ] = 1.0,
+    method: options.Method = "lasso",
+    n_iter: options.Steps = None,
     explain: options.Explain = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say what a fit would cost and how much noise it would meet, without any data."""
+    """Say what a fit would cost and what it could find, without any data."""
     from dplasso import privacy_cost
 
-    logistic = method == LOGISTIC
-    foreign = {"n_features": features} if logistic else {"n_records": n_records}
-    for name, value in foreign.items():
-        if value is not None:
-            raise ValueError(f"{name} does not go with method={method}")
+    bounds: dict[str, Any] = {"rows_per_person": rows_per_person or 1}
+    if method != LOGISTIC:
+        bounds["feature_bound"] = feature_bound
+    elif feature_bound != 1.0:
+        raise ValueError(f"feature_bound does not go with method={method}")
+    settings: dict[str, Any] = {"method": method, "neighbors": neighbors, **bounds}
 
     def cost(epsilon: float, steps: int | None) -> "PrivacyStatement":
-        return privacy_cost(
-            epsilon,
-            delta,
-            steps,
-            neighbors,
-            feature_bound,
-            method=method,
-            rows_per_person=1 if rows_per_person is None else rows_per_person,
-        )
+        return privacy_cost(epsilon, delta, steps, n_records=n_records, **settings)
 
     asked = cost(epsilon, n_iter)
-    if logistic:
+    report: dict[str, Any] = {"privacy": asked.to_dict()}
+    if n_records is not None and features is not None:
+        report["findable"] = _findable(
+            epsilon, delta, n_records, features, n_iter=n_iter, row_entries=row_entries, **settings
+        )
+    if method == LOGISTIC:
         shown = sorted({*EPSILONS_SHOWN, epsilon})
         rows = [_noise_row(cost(one, n_iter), n_records) for one in shown]
         mine = rows[shown.index(epsilon)]
     else:
-        counts = sorted({*ITERATIONS_SHOWN, asked.steps})
+        counts = sorted({*ITERATIONS_SHOWN, *([] if n_iter is None else [n_iter])})
         rows = [_row(cost(epsilon, count), features) for count in counts]
-        mine = rows[counts.index(asked.steps)]
+        mine = rows[counts.index(n_iter or ITERATIONS_SHOWN[2])]
+    report |= {"noise_scale": mine["noise_scale"], "table": rows}
     if as_json:
-        print_json({"privacy": asked.to_dict(), "noise_scale": mine["noise_scale"], "table": rows})
+        print_json(report)
         return
     print_text("A fit with these settings would be:\n")
     print_promise(asked, explain=explain)
     print_text()
-    if logistic:
+    if "findable" in report:
+        _print_findable(report["findable"], epsilon, n_records or 1, features or 1, method)
+    elif method == LOGISTIC:
         _print_noise(rows, rows.index(mine))
+    if method == LOGISTIC:
         return
-    _print_table(rows, rows.index(mine), features)
+    if n_iter is not None or "findable" not in report:
+        strong = None if n_iter is None else rows.index(mine)
+        _print_table(rows, strong, features)
+        print_text(
+            "A column's gradient is a sum over records, each giving at most "
+            f"{asked.residual_bound * feature_bound:g}. At noise scale s, a column whose gradient "
+            "is larger by s is about e times as likely to be chosen."
+        )
+    if "findable" not in report:
+        print_text("With --rows N and --columns D: what such a fit can find.")
+
+
+def _findable(
+    epsilon: float, delta: float, n_records: int, features: int, **settings: Any
+) -> list[dict[str, Any]]:
+    """Say for several epsilons how strong a column must be, as JSON says it."""
+    from dataclasses import asdict
+
+    from dplasso import weakest_association
+
+    return [
+        {"epsilon": one} | asdict(weakest_association(one, delta, n_records, features, **settings))
+        for one in sorted({*EPSILONS_SHOWN, epsilon})
+    ]
+
+
+def _print_findable(
+    found: list[dict[str, Any]], epsilon: float, n_records: int, features: int, method: str
+) -> None:
+    cells = [
+        [
+            f"{one['epsilon']:g}",
+            f"{one['n_weights']:,}",
+            f"{math.ceil(one['rows']):,}",
+            f"{100 * one['part']:.2g} %" if one["part"] <= 1 else "nothing can be found",
+        ]
+        for one in found
+    ]
+    headings = [">epsilon", ">weights", ">weakest column,\nin rows", ">of all rows"]
+    asked = [one["epsilon"] for one in found].index(epsilon)
+    print_table(headings, cells, strong={asked: "bold"})
+    stands = "is drawn rather than noise" if method != LOGISTIC else "is beyond 3 standard errors"
     print_text(
-        "A column's gradient is a sum over records, each giving at most "
-        f"{feature_bound:g}. At noise scale s, a column whose gradient is larger by s is about e "
-        "times as likely to be chosen."
+        f"Of {features:,} columns in {n_records:,} rows: one that occurs in so many more rows of "
+        f"one class than of the other {stands}."
     )
 
 
@@ -128,7 +187,7 @@ def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str
     }
 
 
-def _print_table(rows: list[dict[str, Any]], asked: int, features: int | None) -> None:
+def _print_table(rows: list[dict[str, Any]], asked: int | None, features: int | None) -> None:
     from dplasso.privacy.wording import rounded_up
 
     headings = [">iterations", ">eps0 per iteration", ">noise scale on a gradient"]
@@ -140,7 +199,7 @@ def _print_table(rows: list[dict[str, Any]], asked: int, features: int | None) -
         headings.append(f">gradient that stands out\namong {features:,} columns")
         for line, row in zip(cells, rows, strict=True):
             line.append(f"{row['findable_gradient']:,.0f}")
-    print_table(headings, cells, strong={asked: "bold"})
+    print_table(headings, cells, strong={} if asked is None else {asked: "bold"})
 
 
 def _print_noise(rows: list[dict[str, Any]], asked: int) -> None:

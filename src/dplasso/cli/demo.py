@@ -38,8 +38,6 @@ EXAMPLES = options.examples(
 # The LASSO's, of a small grid (20 to 150 iterations, radius 4 to 40), chosen once by the scores on
 # this public data set's test part. The choice is not accounted for: on private records it would
 # cost budget. Gradient descent has nothing to choose.
-ITERATIONS = 100
-RADIUS = 10.0
 DELTA = 1e-6
 
 HEAVIEST_PRINTED = 5
@@ -89,14 +87,7 @@ def demo(
         public: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1}
         steps = "auto" if n_iter is None else n_iter
         models: dict[str, Estimator] = {
-            "lasso": DPLassoClassifier(
-                epsilon,
-                DELTA,
-                l1_radius=RADIUS,
-                n_iter=n_iter or ITERATIONS,
-                random_state=seed,
-                **public,
-            ),
+            "lasso": DPLassoClassifier(epsilon, DELTA, n_iter=steps, random_state=seed, **public),
             "logistic": DPLogisticRegression(
                 epsilon, DELTA, n_iter=steps, random_state=seed, **public
             ),

@@ -10,7 +10,6 @@ from dplasso.cli.checkpoints import kept_checkpoint
 from dplasso.cli.files import check_outputs, naming, write_file
 from dplasso.cli.ledger import left_in, left_sentence
 from dplasso.cli.methods import (
-    LOGISTIC,
     ModelOptions,
     PrivacyOptions,
     better_method,
@@ -167,7 +166,7 @@ def fit(
         "model": output.model,
         "statement": output.statement,
     }
-    if training.method == LOGISTIC:
+    if hasattr(estimator, "coef_standard_error_"):
         report |= {
             "standard_error": estimator.coef_standard_error_,
             "n_significant": count_significant(estimator),
@@ -191,7 +190,7 @@ def fit(
         return
     print_facts(_facts(estimator, report, output))
     print_text()
-    if training.method == LOGISTIC:
+    if "heaviest" in report:
         print_weights(report["heaviest"], "The heaviest weights, of rows of length 1")
     print_promise(estimator.privacy_, explain=explain)
     note = None if privacy.features is not None else _columns_note(train)
@@ -267,10 +266,17 @@ def _facts(estimator: "Estimator", report: dict[str, Any], output: OutputOptions
 def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:
     """Word how many weights came of how many steps."""
     count = f"{report['n_nonzero']:,} non-zero weights after {estimator.n_iter_:,}"
+    lasso = hasattr(estimator, "transcript_")
     if "heaviest" not in report:
-        return f"{count} iterations, L1 radius {estimator.l1_radius:g}"
+        radius = estimator.l1_radius
+        rest = "no refit: their sizes say little" if radius == "auto" else f"L1 radius {radius:g}"
+        return f"{count} iterations, {rest}"
     if report["n_significant"] is None:
-        return f"{count} gradients without noise"
+        return f"{count} {'iterations and a refit' if lasso else 'gradients'} without noise"
+    if lasso:
+        return (
+            f"{count} iterations and a refit, {report['n_significant']:,} beyond 3 standard errors"
+        )
     beyond = f"{report['n_significant']:,} beyond 3 standard errors"
     chance = beyond_by_chance(report["n_features"])
     # A short list was chosen by another run than the one that gave it its weights.

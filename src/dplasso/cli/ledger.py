@@ -174,14 +174,15 @@ def plan(
     fit = Planned(method, delta, n_iter)
     left = largest_epsilon(budget, **fit.settings, fits=fits)
     if as_json:
-        settings = {"epsilon": left, "delta": delta, "n_iter": fit.steps, "method": method}
+        steps = fit.settings["n_iter"]
+        settings = {"epsilon": left, "delta": delta, "n_iter": steps, "method": method}
         print_json({"dataset": budget.name, "fits": fits, **settings})
     elif left == 0:
         print_text(f"Nothing is left of the budget{_called(budget.name)}.", wrap=False)
     else:
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
         print_text(
-            f"{each} with {_words(delta, fit.steps, ' and ')} can have epsilon "
+            f"{each} with {_words(delta, fit.settings['n_iter'], ' and ')} can have epsilon "
             f"{_down(left)}{_called(budget.name, ' on')}.",
             wrap=False,
         )
@@ -196,29 +197,36 @@ class Planned:
     n_iter: int | None = None
 
     def __post_init__(self) -> None:
-        from dplasso.privacy.cost import DEFAULT_STEPS
+        from dplasso.training.cost import METHODS
 
-        if self.method not in DEFAULT_STEPS:
+        if self.method not in METHODS:
             raise ValueError(f"method must be lasso or logistic, got {self.method!r}")
-
-    @property
-    def steps(self) -> int:
-        """Its number of steps."""
-        from dplasso.privacy.cost import DEFAULT_STEPS
-
-        return DEFAULT_STEPS[self.method] if self.n_iter is None else self.n_iter
 
     @property
     def settings(self) -> dict[str, Any]:
         """What `dplasso.privacy.ledger.largest_epsilon` asks of it."""
-        mechanism = "gaussian" if self.method == "logistic" else "exponential"
-        return {"delta": self.delta, "n_iter": self.steps, "mechanism": mechanism}
+        planned = self.mechanism(1.0, "add-remove")
+        return {"delta": self.delta, "n_iter": planned.n_iter, "mechanism": planned.name}
+
+    def mechanism(self, epsilon: float, neighbors: str) -> Any:
+        """Return its private step."""
+        from dplasso.training.cost import mechanism_for
+
+        return mechanism_for(
+            self.method,
+            epsilon=epsilon,
+            delta=self.delta,
+            n_iter=self.n_iter,
+            neighbors=neighbors,
+            **({"plain_sum": False} if self.method == "lasso" and self.n_iter else {}),
+        )
 
 
 def left_in(ledger: Path, dataset: str | None, statement: "PrivacyStatement") -> dict[str, Any]:
     """Return a data set's budget, what is spent of it, and what is left for another such fit."""
     method = "logistic" if statement.mechanism == "gaussian" else "lasso"
-    return _left(ledger, dataset, Planned(method, statement.delta, statement.steps))
+    steps = statement.steps if statement.mechanism in ("gaussian", "exponential") else None
+    return _left(ledger, dataset, Planned(method, statement.delta, steps))
 
 
 def _left(ledger: Path, dataset: str | None, fit: Planned) -> dict[str, Any]:
@@ -241,18 +249,9 @@ def left_sentence(report: dict[str, Any]) -> str:
 
 def _charge(budget: "Budget", epsilon: float, fit: Planned) -> "Charge":
     """Return what a fit costs in this budget."""
-    from dplasso.privacy.cost import mechanism_for
     from dplasso.privacy.ledger import charge_of
 
-    return charge_of(
-        mechanism_for(
-            fit.method,
-            epsilon=epsilon,
-            delta=fit.delta,
-            n_iter=fit.steps,
-            neighbors=budget.neighbors,
-        )
-    )
+    return charge_of(fit.mechanism(epsilon, budget.neighbors))
 
 
 def _report(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str, Any]:
@@ -291,7 +290,7 @@ def _report(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str, 
         "rho_left": max(0, whole - budget.rho) / UNITS,
         "draw_delta_spent": budget.draw_delta / UNITS,
         "epsilon_left": largest_epsilon(budget, **fit.settings),
-        "another_fit": {"method": fit.method, "delta": fit.delta, "n_iter": fit.steps},
+        "another_fit": {"method": fit.method, "delta": fit.delta, "n_iter": fit.settings["n_iter"]},
         "entries": entries,
     }
     if epsilon is not None:

@@ -48,7 +48,7 @@ class PrivacyOptions:
         str | None,
         option(
             "--residual-bound",
-            "logistic: the most that a row can pull, from 0.5 (default) to 1.",
+            "The most that a row can pull, from 0.5 (default) to 1.",
             "C",
             PRIVACY,
         ),
@@ -106,9 +106,25 @@ class ModelOptions:
     ] = None
     l1_radius: Annotated[
         float | None,
-        option("--l1-radius", "lasso: largest sum of |weight|, 10 by default.", "R", MODEL),
+        option(
+            "--l1-radius",
+            "lasso: largest sum of |weight|, for steps as in the paper. Default: steps of one "
+            "size, every column at most once.",
+            "R",
+            MODEL,
+        ),
     ] = None
     n_iter: options.Steps = None
+    refit: Annotated[
+        str | None,
+        option(
+            "--refit",
+            "lasso: share of the budget that refits the weights of the columns drawn; none: no "
+            "refit. Default: 0.3 where it pays by public facts.",
+            "SHARE|none",
+            MODEL,
+        ),
+    ] = None
     no_intercept: Annotated[bool, flag("--no-intercept", "Leave the intercept out.", MODEL)] = False
     solver: Annotated[
         str | None,
@@ -169,9 +185,11 @@ def make_estimator(privacy: PrivacyOptions, training: ModelOptions) -> "Estimato
     if foreign := [name for name in chosen if name not in estimator.get_params()]:
         other = LASSO if method == LOGISTIC else LOGISTIC
         raise ValueError(f"{foreign[0]} does not go with method={method}, only with {other}")
-    for name in ("max_weights", "row_norm", "residual_bound"):
+    for name in ("max_weights", "row_norm", "residual_bound", "refit"):
         if name in chosen:
             chosen[name] = _number_or_word(chosen[name])
+    if chosen.get("refit") == "none":
+        chosen["refit"] = None
     if training.drift_tol is not None:
         chosen["drift_tol"] = parse_drift_tol(training.drift_tol)
     if privacy.ledger is not None:
@@ -209,7 +227,7 @@ def better_method(training: ModelOptions, estimator: "Estimator") -> str | None:
     Unless a number of weights was asked for: then the LASSO may be what is wanted.
     """
     asked = training.n_iter is not None or training.l1_radius is not None
-    if training.method != LASSO or asked or estimator.privacy_.mechanism != "exponential":
+    if training.method != LASSO or asked or not estimator.privacy_.is_private:
         return None
     if math.isinf(estimator.epsilon) or estimator.n_features_in_ > _MOST_COLUMNS:
         return None

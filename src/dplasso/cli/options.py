@@ -76,8 +76,8 @@ Steps = Annotated[
     int | None,
     option(
         "--n-iter",
-        "lasso: iterations, and the most non-zero weights the model can have, 100 by default; more "
-        "leave less budget for each. logistic: gradients, 300 by default.",
+        "lasso: columns drawn, and the most weights the model can have; by default as many as the "
+        "budget can tell from noise, at most 200. logistic: gradients, 300 by default.",
         "T",
         MODEL,
     ),
@@ -96,7 +96,7 @@ RowsPerPerson = Annotated[
     int | None,
     option(
         "--rows-per-person",
-        "logistic: protect a person with up to M rows; the noise grows M-fold.",
+        "Protect a person with up to M rows; the noise grows M-fold.",
         "M",
         PRIVACY,
     ),
@@ -105,7 +105,7 @@ Records = Annotated[
     int | None,
     option(
         "--n-records",
-        "logistic: the number of rows, where it is public. Default: counted privately.",
+        "The number of rows, where it is public. Default: counted privately.",
         "N",
         PRIVACY,
     ),

@@ -11,6 +11,7 @@ from dplasso.estimators.logistic import DPLogisticRegression
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import read_model
+from dplasso.model.release import with_former_params
 from dplasso.model.staged import StagedRelease
 
 Estimator = DPLassoClassifier | DPLasso | DPLogisticRegression | DPLinearRegression
@@ -54,7 +55,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
             raise ValueError(f"a {kind[0]} is no complete fit")
         if kind[1] == bool(model.classes.size):
             raise ValueError("it has labels and an interval of targets, or neither")
-        estimator = _ESTIMATORS[kind](**model.params)
+        estimator = _ESTIMATORS[kind](**with_former_params(model.params))
         settings_of(estimator)
         set_fitted(estimator, model)
     except (TypeError, ValueError, OverflowError) as error:

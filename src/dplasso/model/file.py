@@ -15,7 +15,7 @@ from dplasso.errors import ModelFileError
 from dplasso.files.archive import ArchiveKind, array_of, read_archive, write_archive
 from dplasso.files.release_header import ReleaseHeader, read_release, write_release
 from dplasso.frank_wolfe.transcript import History
-from dplasso.model.release import RELEASE_ARRAYS, Release, release_from, with_former_params
+from dplasso.model.release import RELEASE_ARRAYS, Release, release_from
 from dplasso.privacy.statement import PrivacyStatement
 
 __all__ = ["FORMAT_VERSION", "Model", "check_columns", "read_model", "write_model"]
@@ -161,7 +161,7 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
         history = History(
             *(array_of(members, name, kind) for name, kind in _HISTORY_ARRAYS.items())
         )
-    params = with_former_params(found.params)
+    params = found.params
     if params.get("random_state") not in (None, "seeded"):
         raise ValueError("it holds a random_state")
     params["random_state"] = None

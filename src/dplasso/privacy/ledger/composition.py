@@ -34,7 +34,7 @@ from typing import Any, Protocol
 from dplasso.errors import LedgerError
 from dplasso.privacy.accounting import renyi_orders
 from dplasso.privacy.gaussian import gaussian_epsilon
-from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.privacy.mechanisms import build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import RATIO_RHO, build_gaussian
 
 # Units to 1: of rho, and of delta.
@@ -362,8 +362,8 @@ def largest_epsilon(
         Steps of each fit.
     fits : int, default=1
         How many.
-    mechanism : {"exponential", "gaussian"}, default="exponential"
-        How a step is private: vertices or noisy gradients.
+    mechanism : {"exponential", "gaussian", "exponential and gaussian"}, default="exponential"
+        How a step is private: vertices, noisy gradients, or both.
 
     Returns
     -------
@@ -377,7 +377,12 @@ def largest_epsilon(
         If `delta` is too small to cover the inexactness of `n_iter` draws.
     """
     build: Any = build_gaussian if mechanism == "gaussian" else build_mechanism
-    settings = {"delta": delta, "n_iter": n_iter, "neighbors": budget.neighbors}
+    settings: dict[str, Any] = {"delta": delta, "n_iter": n_iter, "neighbors": budget.neighbors}
+    if mechanism == "exponential":
+        settings["plain_sum"] = False
+    if mechanism == "exponential and gaussian":
+        build = build_staged
+        settings |= {"n_vertices": n_iter, "n_gradients": settings.pop("n_iter")}
     # The draws' part of delta grows with eps0, so a first solution bounds it from above.
     draws = ratio = 0.0
     rho = epsilon = 0.0

@@ -9,9 +9,11 @@ counts, since ``eps0 = sqrt(8 rho_i / T)`` spends the same on any number of them
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from dplasso.privacy.accounting import calibrate, epsilon_of
+from dplasso.privacy.gaussian import calibrate_mu
 from dplasso.privacy.mechanisms.contract import Mechanism, sensitivity
 from dplasso.privacy.mechanisms.exact import ExactStep
 from dplasso.privacy.mechanisms.gaussian import (
@@ -205,8 +207,9 @@ def build_staged(
     if math.isinf(epsilon):
         return steps
     aim = min(steps.epsilon, LARGEST_EPSILON)
-    # At the whole delta rho comes out too large, so what the draws need there is enough.
-    largest = _calibrated(aim, delta)
+    # Gaussian noise of this much is exactly (aim, delta), so no rho that the accountant allows is
+    # larger, and what the draws need there is enough.
+    largest = calibrate_mu(aim, delta) ** 2 / 2.0
     sampling = _sampling_delta(largest, n_vertices, n_gradients)
     draws = _gaussian_draws(n_vertices, n_gradients)
     ratio = inexactness(draws, math.sqrt(2.0 * largest), aim)[1]
@@ -228,6 +231,7 @@ def epsilon_of_rho(rho: float, delta: float) -> float:
     return epsilon_of(event, delta)
 
 
+@lru_cache(maxsize=256)
 def _calibrated(epsilon: float, delta: float) -> float:
     from dp_accounting import ZCDpEvent
 
