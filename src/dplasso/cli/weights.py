@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from dplasso.estimators.load import Estimator
 
 
-def stored_weights(estimator: "Estimator") -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the columns that have a weight, and their weights."""
+def stored_weights(
+    estimator: "Estimator",
+) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[Any]]:
+    """Return the columns that have a weight, their weights, and the outputs that these are of."""
     coefficients = estimator.coef_
     if isinstance(coefficients, np.ndarray):
-        (columns,) = np.nonzero(coefficients[0])
-        return columns, coefficients[0, columns]
-    return coefficients.indices, coefficients.data
+        outputs, columns = np.nonzero(coefficients)
+        return columns, coefficients[outputs, columns], outputs
+    outputs = np.repeat(np.arange(coefficients.shape[0]), np.diff(coefficients.indptr))
+    return coefficients.indices, coefficients.data, outputs
 
 
 def heaviest_weights(estimator: "Estimator", count: int) -> list[dict[str, Any]]:
@@ -28,21 +31,28 @@ def heaviest_weights(estimator: "Estimator", count: int) -> list[dict[str, Any]]
     -------
     list of dict
         ``column`` (from 0), ``name`` (of the column, or None), ``weight``, ``standard_error`` and
-        ``z``, which are None for the LASSO and without privacy.
+        ``z``, which are None for the LASSO and without privacy; of more than two classes,
+        ``class``.
     """
-    columns, weights = stored_weights(estimator)
+    columns, weights, outputs = stored_weights(estimator)
     order = np.argsort(-np.abs(weights), kind="stable")[:count]
     names = getattr(estimator, "feature_names_in_", None)
     error = getattr(estimator, "coef_standard_error_", None) or None
+    labels: list[Any] = [None]
+    if estimator.coef_.shape[0] > 1:
+        labels = estimator.model_.classes.tolist()
     return [
-        {
+        ({} if len(labels) == 1 else {"class": labels[output]})
+        | {
             "column": column,
             "name": None if names is None else str(names[column]),
             "weight": weight,
             "standard_error": error,
             "z": weight / error if error else None,
         }
-        for column, weight in zip(columns[order].tolist(), weights[order].tolist(), strict=True)
+        for column, weight, output in zip(
+            columns[order].tolist(), weights[order].tolist(), outputs[order].tolist(), strict=True
+        )
     ]
 
 
@@ -51,7 +61,7 @@ def count_significant(estimator: "Estimator") -> int | None:
     from dplasso.gradient_descent.run import SIGNIFICANT
 
     error = estimator.coef_standard_error_
-    _, weights = stored_weights(estimator)
+    _, weights, _ = stored_weights(estimator)
     return int((np.abs(weights) > SIGNIFICANT * error).sum()) if error else None
 
 
@@ -68,6 +78,10 @@ def print_weights(heaviest: list[dict[str, Any]], title: str) -> None:
         return
     headings = ["column (from 0)" if heaviest[0]["name"] is None else "column", ">weight"]
     rows = [[one["name"] or f"{one['column']:,}", f"{one['weight']:+.3f}"] for one in heaviest]
+    if "class" in heaviest[0]:
+        headings.insert(0, "class")
+        for row, one in zip(rows, heaviest, strict=True):
+            row.insert(0, str(one["class"]))
     if heaviest[0]["z"] is not None:
         headings += [">standard error", ">z"]
         for row, one in zip(rows, heaviest, strict=True):
