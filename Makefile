@@ -29,8 +29,9 @@ $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.run-installed
 	$(BIN)/dplasso demo --out demo
 
+# Each worker begins with folders of its own, so that no two compile the same kernel.
 test: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 $(VENV)/.bench-installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' \

@@ -27,7 +27,6 @@ from dplasso.privacy.ledger import (
     reserve,
     store,
 )
-from dplasso.runtime import chunks
 from dplasso.training import train as training
 from privacy.ledger.workers import charge, small_problem
 
@@ -51,13 +50,10 @@ def ledger(tmp_path):
     return str(path)
 
 
-@pytest.fixture(autouse=True)
-def a_step_a_chunk(monkeypatch):
-    monkeypatch.setattr(chunks, "_CHUNK_SECONDS", 0.0)
-
-
 def model(ledger, **options):
-    return DPLassoClassifier(**({"epsilon": 2.0, "n_iter": STEPS, "ledger": ledger} | options))
+    return DPLassoClassifier(
+        **({"epsilon": 2.0, "n_iter": STEPS, "l1_radius": 10.0, "ledger": ledger} | options)
+    )
 
 
 def entries(ledger):

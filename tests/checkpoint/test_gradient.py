@@ -4,12 +4,9 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from dplasso import DPLogisticRegression
-from dplasso.checkpoint import session as module
 from dplasso.checkpoint.session import (
-    fit_with_checkpoints,
     mark_finished,
     read_checkpoint,
     resume_fit,
@@ -21,54 +18,12 @@ from dplasso.gradient_descent import run
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.state import GradientState
 from dplasso.privacy.ledger import create_ledger, read_budgets
-from dplasso.runtime import chunks
 
 STEPS = 30
 
 
-class Killed(BaseException):
-    """Stands for the end of the process: nothing may catch it."""
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(3)
-    X = sp.random_array((80, 40), density=0.2, format="csr", rng=rng, dtype=np.float32)
-    return X, np.where(rng.random(80) < 0.5, "no", "yes")
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "fit.checkpoint"
-
-
-@pytest.fixture(autouse=True)
-def a_step_a_chunk(monkeypatch):
-    monkeypatch.setattr(chunks, "_CHUNK_SECONDS", 0.0)
-
-
 def model(**options):
     return DPLogisticRegression(**({"epsilon": 2.0, "n_iter": STEPS} | options))
-
-
-def killed_after(count, estimator, data, path, monkeypatch, *, resume=False):
-    """Run until `count` checkpoints have been written, the first one of no steps included."""
-    written = 0
-    original = module.write_checkpoint
-
-    def write(*arguments, **options):
-        nonlocal written
-        original(*arguments, **options)
-        written += 1
-        if written == count:
-            raise Killed
-
-    go = resume_fit if resume else fit_with_checkpoints
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "write_checkpoint", write)
-        with pytest.raises(Killed):
-            go(estimator, *data, path, seconds=0)
-    assert not hasattr(estimator, "coef_")
 
 
 def same_model(one, other):
@@ -82,12 +37,14 @@ OPTIONS = {"dense": {}, "short": {"max_weights": 2}, "significant": {"max_weight
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("repeatable", [{"random_state": 7}, {"epsilon": math.inf}])
-def test_a_repeatable_fit_ends_as_the_very_same_model(data, path, monkeypatch, options, repeatable):
+def test_a_repeatable_fit_ends_as_the_very_same_model(
+    data, path, killed_after, options, repeatable
+):
     options = options | repeatable
     whole = model(**options).fit(*data)
-    killed_after(12, model(**options), data, path, monkeypatch)
+    killed_after(12, model(**options), data, path)
     assert len(read_checkpoint(path).release) == 11
-    killed_after(8, model(**options), data, path, monkeypatch, resume=True)
+    killed_after(8, model(**options), data, path, resume=True)
     assert len(read_checkpoint(path).release) == 19
     same_model(resume_fit(model(**options), *data, path), whole)
     # Complete: the same again, and no seed but this.
@@ -99,15 +56,17 @@ def test_a_repeatable_fit_ends_as_the_very_same_model(data, path, monkeypatch, o
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 @pytest.mark.parametrize("count", [2, 11, 12, 16, STEPS])
-def test_an_unrepeatable_fit_keeps_what_was_released(data, path, monkeypatch, options, count):
-    killed_after(count, model(**options), data, path, monkeypatch)
+def test_an_unrepeatable_fit_keeps_what_was_released(
+    data, path, monkeypatch, killed_after, options, count
+):
+    killed_after(count, model(**options), data, path)
     before = read_checkpoint(path).release
     assert isinstance(before, GradientState)
     assert len(before) == count - 1
     # The count is not drawn again, and the next state is one noisy gradient further.
     monkeypatch.setattr(run, "noisy_count", None)
     if count < STEPS - 1:
-        killed_after(1, model(**options), data, path, monkeypatch, resume=True)
+        killed_after(1, model(**options), data, path, resume=True)
         after = read_checkpoint(path).release
         assert len(after) == count
         assert after.numbers[0] == before.numbers[0]
@@ -127,22 +86,22 @@ def test_an_unrepeatable_fit_keeps_what_was_released(data, path, monkeypatch, op
         resume_fit(model(**options), *data, path)
 
 
-def test_a_fit_goes_on_with_a_store_of_the_same_records(data, path, tmp_path, monkeypatch):
+def test_a_fit_goes_on_with_a_store_of_the_same_records(data, path, tmp_path, killed_after):
     """Checkpoints know original column numbers alone."""
     X, y = data
     store = write_store(matrix_source(X, np.zeros(80)), tmp_path / "a.store", memory=2**27)
     options = {"random_state": 7, "max_weights": 2}
     whole = model(**options).fit(X, y)
-    killed_after(12, model(**options), data, path, monkeypatch)
+    killed_after(12, model(**options), data, path)
     same_model(resume_fit(model(**options), store.X, y, path), whole)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 12, STEPS + 2])
-def test_a_killed_fit_is_charged_once(data, path, tmp_path, monkeypatch, count):
+def test_a_killed_fit_is_charged_once(data, path, tmp_path, killed_after, count):
     ledger = tmp_path / "team.ledger"
     create_ledger(ledger, 2.5, 1e-5)
     options = {"ledger": ledger, "max_weights": 2}
-    killed_after(count, model(**options), data, path, monkeypatch)
+    killed_after(count, model(**options), data, path)
     fitted = resume_fit(model(**options), *data, path)
     (entry,) = read_budgets(ledger)[0].entries
     assert entry.state == "finished"
@@ -162,14 +121,14 @@ def test_a_killed_fit_is_charged_once(data, path, tmp_path, monkeypatch, count):
         ({"random_state": 1}, "another privacy statement"),
     ],
 )
-def test_another_fit_is_refused(data, path, monkeypatch, changes, message):
-    killed_after(9, model(max_weights=2), data, path, monkeypatch)
+def test_another_fit_is_refused(data, path, killed_after, changes, message):
+    killed_after(9, model(max_weights=2), data, path)
     with pytest.raises(CheckpointError, match=message):
         resume_fit(model(**{"max_weights": 2} | changes), *data, path)
 
 
-def test_a_checkpoint_holds_nothing_else_of_the_data(data, path, monkeypatch):
-    killed_after(9, model(), data, path, monkeypatch)
+def test_a_checkpoint_holds_nothing_else_of_the_data(data, path, killed_after):
+    killed_after(9, model(), data, path)
     release = read_checkpoint(path).release
     arrays = release.arrays()
     assert {name: array.size for name, array in arrays.items()} == {

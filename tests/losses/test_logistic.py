@@ -121,7 +121,9 @@ class TestOffsetAndWeights:
         )
         tangent = value(loss, margin, target) - q * margin
         # Next to a residual of 0 or 1 the logarithms have lost their digits.
-        assert tangent_offset(loss, q, target) == pytest.approx(tangent, abs=2e-5 + 1e-9 * abs(tangent))
+        assert tangent_offset(loss, q, target) == pytest.approx(
+            tangent, abs=2e-5 + 1e-9 * abs(tangent)
+        )
         assert probability(loss, margin) == probability(plain, moved)
 
     @given(OTHER_LOSSES, margins, targets, tolerances)

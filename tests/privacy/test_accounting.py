@@ -52,7 +52,7 @@ def test_epsilon_is_the_closed_form(eps0, n_iter, delta):
     assert exact * (1 - 1e-9) <= reported <= exact * (1 + 1e-4)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(epsilon=EPSILONS, delta=DELTAS, n_iter=STEPS)
 @example(epsilon=1e-4, delta=1e-15, n_iter=1)
 @example(epsilon=1e-4, delta=0.5, n_iter=2_000_000)
@@ -63,7 +63,7 @@ def test_calibration_lands_on_the_private_side_within_one_percent(epsilon, delta
     assert 0.99 * epsilon < spent <= epsilon
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(epsilon=EPSILONS, delta=DELTAS, n_iter=STEPS)
 def test_calibration_wastes_nothing_the_finest_orders_would_give(epsilon, delta, n_iter):
     eps0 = calibrate_eps0(epsilon, delta, n_iter)
@@ -226,7 +226,7 @@ def gaussian(noise):
     return lambda x: GaussianDpEvent(noise / x)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=8)
 @given(epsilon=EPSILONS, delta=DELTAS, start=st.floats(-6, 6).map(lambda exponent: 10.0**exponent))
 def test_any_event_is_calibrated_from_anywhere(epsilon, delta, start):
     x = calibrate(gaussian(2.0), epsilon, delta, start=start)

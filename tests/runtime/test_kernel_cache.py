@@ -1,5 +1,6 @@
 """Compiled kernels are kept, but never longer than the sources they came from."""
 
+import json
 import os
 import subprocess
 import sys
@@ -116,23 +117,32 @@ def test_rooms_that_are_left_out_hold_no_kernels():
         assert order.index(f"dplasso.{room}") < order.index("dplasso.frank_wolfe")
 
 
-TOY = """
-import os, sys
+FORKS = """
+import json, os, sys
 from pathlib import Path
 import numba, pooch
-import numba.core.typed_passes, llvmlite.binding
 from dplasso.runtime.kernel_cache import drop_stale_kernels
 
-folder, cure = Path(sys.argv[1]), sys.argv[2] == "cure"
-sys.path.insert(0, str(folder))
-if os.geteuid() == 0 and sys.argv[3] == "read-only":
-    # Nothing is read-only to the superuser.
-    numba.njit(lambda: 0)()
-    os.setresuid(65534, 65534, 65534)
-if cure:
-    drop_stale_kernels(folder / "toy")
-from toy.loop import loop
-print(loop(), os.environ.get("NUMBA_CACHE_DIR", ""))
+numba.njit(lambda: 0)()  # what the compiler imports, users without rights may not read
+
+def run(folder, cure, rights, environment):
+    os.environ.update(environment)
+    numba.config.reload_config()
+    sys.path.insert(0, folder)
+    if os.geteuid() == 0 and rights == "read-only":
+        # Nothing is read-only to the superuser.
+        os.setresuid(65534, 65534, 65534)
+    if cure == "cure":
+        drop_stale_kernels(Path(folder) / "toy")
+    from toy.loop import loop
+    print(json.dumps([loop(), os.environ.get("NUMBA_CACHE_DIR", "")]), flush=True)
+
+for line in sys.stdin:
+    process = os.fork()
+    if process == 0:
+        run(*json.loads(line))
+        os._exit(0)
+    os.waitpid(process, 0)
 """
 CALLED = "from numba import njit\n@njit(cache=True)\ndef step():\n    return {}\n"
 CALLING = """
@@ -144,11 +154,22 @@ def loop():
 """
 
 
+@pytest.fixture(scope="module")
+def processes():
+    """A process that has done the imports, and forks off one that runs the toy a line."""
+    clean = {name: os.environ[name] for name in os.environ if name != "NUMBA_CACHE_DIR"}
+    command = [sys.executable, "-B", "-c", FORKS]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": clean}
+    with subprocess.Popen(command, **pipes) as process:
+        yield process
+        process.stdin.close()
+
+
 class TestReadOnlyInstallation:
     """A kernel calls another that is repaired where nobody but the installer may write."""
 
     @pytest.fixture
-    def toy(self):
+    def toy(self, processes):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             folder.chmod(0o755)
@@ -158,23 +179,17 @@ class TestReadOnlyInstallation:
             (folder / "toy" / "__init__.py").write_text("")
             (folder / "toy" / "step.py").write_text(CALLED.format(1))
             (folder / "toy" / "loop.py").write_text(CALLING)
+            self.processes = processes
             yield folder
             (folder / "toy").chmod(0o755)
             (folder / "toy" / "__pycache__").chmod(0o755)
 
     def run(self, folder, cure="cure", rights="read-only", **environment):
         home = {"HOME": str(folder / "home"), "XDG_CACHE_HOME": str(folder / "home")}
-        clean = {name: os.environ[name] for name in os.environ if name != "NUMBA_CACHE_DIR"}
-        done = subprocess.run(
-            [sys.executable, "-B", "-c", TOY, str(folder), cure, rights],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=clean | home | environment,
-        )
-        assert done.returncode == 0, done.stderr
-        result, _, place = done.stdout.strip().partition(" ")
-        return int(result), place
+        job = json.dumps([str(folder), cure, rights, home | environment])
+        self.processes.stdin.write(job + "\n")
+        self.processes.stdin.flush()
+        return tuple(json.loads(self.processes.stdout.readline()))
 
     def close(self, folder):
         (folder / "toy" / "__pycache__").mkdir(exist_ok=True)

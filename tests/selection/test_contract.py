@@ -21,7 +21,7 @@ from selection.invariants import check
 
 def number_of_draws(name, n_columns):
     """Enough to see a factor of 2 in the exponent; the O(D) reference costs 2 D noises a draw."""
-    return min(200_000, 10_000_000 // n_columns) if name == "noisy-max" else 200_000
+    return min(50_000, 5_000_000 // n_columns) if name == "noisy-max" else 50_000
 
 
 @pytest.mark.parametrize("name", PRIVATE)
@@ -52,7 +52,7 @@ class TestEveryPrivateSelector:
         fill(selector, alpha)
         check(selector, alpha)
         expected = vertex_probabilities(alpha, exponent)
-        draws = draw(selector, alpha, random_stream(2), 50_000)
+        draws = draw(selector, alpha, random_stream(2), 20_000)
         assert p_value(count_vertices(alpha.size, *draws), expected) > ALARM
 
     @pytest.mark.parametrize("case", HARD)

@@ -236,7 +236,7 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     options = {"entries_large": threshold, "part_recomputed": WAYS[way]["part_recomputed"]}
     large = 0
     for X, y, _ in (without, one_more):
-        problem = build(X, y, n_steps, bound=BOUND, radius=40.0)
+        problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
         with large_steps(1, **options) as means:
             large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, means)
     assert large == 1
@@ -301,7 +301,7 @@ def log_ratios(one, other, mechanism, seeds):
     """Yield the log-ratios of all vertices' probabilities, at every step of several runs."""
     for seed in seeds:
         problems = [
-            build(X, y, n_steps, bound=BOUND, radius=40.0, residual_bound=mechanism.residual_bound)
+            build(X, y, N_STEPS, bound=BOUND, radius=40.0, residual_bound=mechanism.residual_bound)
             for X, y, _ in (one, other)
         ]
         exponent = mechanism.rule(problems[0].unit).exponent
@@ -365,7 +365,7 @@ def test_the_true_sign_is_caught():
     other = with_record(hostile_rows()["owner"], 1, 4)
     signs = []
     for X, y, _ in (one, other):
-        problem = build(X, y, n_steps, bound=BOUND)
+        problem = build(X, y, N_STEPS, bound=BOUND)
         _, state = next(watch(problem, forced(random_transcript(problem, 0)), 0.0))
         signs.append(np.sign(state.alpha[OWNED]))
     # The vertex +e_12 has probability 0 on one data set and more than 0 on its neighbour.

@@ -39,12 +39,8 @@ _SCORES = ("weight", "came with +", "came with -", "likelihood", "seen")
 class Runs:
     """Releases of many fits on one data set.
 
-    Attributes
-    ----------
-    vertex : ndarray of int64, shape (runs, T)
-        Coordinates.
-    sign : ndarray of int64, shape (runs, T)
-        Signs.
+    `vertex`, shape (runs, T): coordinates.
+    `sign`, shape (runs, T): signs.
     """
 
     vertex: NDArray[np.int64]
@@ -84,20 +80,10 @@ class Roc:
 def collect(fit: Fit, data: Data, runs: int, progress: Callable[[int], None] | None = None) -> Runs:
     """Fit many times.
 
-    Parameters
-    ----------
-    fit : callable
-        As in `Target`.
-    data : Data
-        What is fitted.
-    runs : int
-        How often, at least once.
-    progress : callable, optional
-        Called now and then with the number of fits since the last call.
-
-    Returns
-    -------
-    Runs
+    `fit`: as in `Target`.
+    `data`: what is fitted.
+    `runs`: how often, at least once.
+    `progress`: called now and then with the number of fits since the last call.
     """
     releases = []
     reported = 0
@@ -128,17 +114,11 @@ def _codes(runs: Runs) -> NDArray[np.int64]:
 def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]:
     """Learn scores that are high on the first data set's releases.
 
-    Parameters
-    ----------
-    one, other : Runs
-        Releases to learn from.
+    `one`, `other`: releases to learn from.
 
-    Returns
-    -------
-    list of callable
-        Each gives a number per release: the canary's weight in the model; whether its vertices
-        came at all, by sign; the log-likelihood ratio of the steps taken as independent; and
-        whether this very release has been seen on the one data set and not on the other.
+    Returns: each gives a number per release: the canary's weight in the model; whether its
+    vertices came at all, by sign; the log-likelihood ratio of the steps taken as independent; and
+    whether this very release has been seen on the one data set and not on the other.
     """
     steps = one.vertex.shape[1]
     weight = np.arange(2, steps + 2, dtype=np.float64)
@@ -244,26 +224,14 @@ def compare(
 ) -> tuple[Finding, Roc]:
     """Choose one event by the first runs, and test that one by the others.
 
-    Parameters
-    ----------
-    claim : Claim
-        What is to be refuted.
-    scored : sequence of (ndarray, ndarray)
-        For each score its values over the runs, on the one data set and on the other.
-    names : sequence of str
-        Of the scores.
-    false_alarm : float
-        Probability that a true claim is called violated.
-    runs : (int, int)
-        Fits on each data set in all, and how many of the scored ones choose.
-    name : str
-        Of the finding.
+    `claim`: what is to be refuted.
+    `scored`: for each score its values over the runs, on the one data set and on the other.
+    `names`: of the scores.
+    `false_alarm`: probability that a true claim is called violated.
+    `runs`: fits on each data set in all, and how many of the scored ones choose.
+    `name`: of the finding.
 
-    Returns
-    -------
-    finding : Finding
-    roc : Roc
-        Of the score that was chosen.
+    Returns `roc`: of the score that was chosen.
     """
     n_runs, n_choice = runs
     best = (-1.0, -math.inf, math.inf, 0, 1.0)

@@ -16,17 +16,10 @@ _LARGEST_EPSILON = 700.0
 def binomial_lower(hits: int, trials: int, alpha: float) -> float:
     """Return the one-sided Clopper-Pearson lower bound of a probability.
 
-    Parameters
-    ----------
-    hits, trials : int
-        How often the event came, out of how many independent trials.
-    alpha : float
-        Probability that the bound exceeds the truth, in (0, 1).
+    `hits`, `trials`: how often the event came, out of how many independent trials.
+    `alpha`: probability that the bound exceeds the truth, in (0, 1).
 
-    Returns
-    -------
-    float
-        0 without hits or trials.
+    Returns: 0 without hits or trials.
     """
     if hits == 0:
         return 0.0
@@ -36,15 +29,9 @@ def binomial_lower(hits: int, trials: int, alpha: float) -> float:
 def binomial_upper(hits: int, trials: int, alpha: float) -> float:
     """Return the one-sided Clopper-Pearson upper bound of a probability.
 
-    Parameters
-    ----------
-    hits, trials, alpha
-        As in `binomial_lower`.
+    `hits`, `trials`, `alpha`: as in `binomial_lower`.
 
-    Returns
-    -------
-    float
-        1 without misses.
+    Returns: 1 without misses.
     """
     return 1.0 - binomial_lower(trials - hits, trials, alpha)
 
@@ -52,17 +39,10 @@ def binomial_upper(hits: int, trials: int, alpha: float) -> float:
 def epsilon_of_rates(likely: float, unlikely: float, delta: float) -> float:
     """Return the smallest epsilon that allows an event these two probabilities.
 
-    Parameters
-    ----------
-    likely, unlikely : float
-        The event's probability on the one and on the other data set.
-    delta : float
-        Delta of the claim.
+    `likely`, `unlikely`: the event's probability on the one and on the other data set.
+    `delta`: delta of the claim.
 
-    Returns
-    -------
-    float
-        ``log((likely - delta) / unlikely)``, at least 0.
+    Returns: ``log((likely - delta) / unlikely)``, at least 0.
     """
     above = likely - delta
     if above <= unlikely:
@@ -75,19 +55,11 @@ def epsilon_lower_bound(
 ) -> float:
     """Bound epsilon from below by how often one event came on two neighbouring data sets.
 
-    Parameters
-    ----------
-    hits, trials : pair of int
-        First the data set on which the event is the likelier.
-    delta : float
-        Delta of the claim.
-    alpha : float
-        Probability that the bound exceeds the truth; half of it goes to either rate.
+    `hits`, `trials`: first the data set on which the event is the likelier.
+    `delta`: delta of the claim.
+    `alpha`: probability that the bound exceeds the truth; half of it goes to either rate.
 
-    Returns
-    -------
-    float
-        Valid for an event chosen without looking at these trials.
+    Returns: valid for an event chosen without looking at these trials.
     """
     likely = binomial_lower(hits[0], trials[0], alpha / 2)
     unlikely = binomial_upper(hits[1], trials[1], alpha / 2)
@@ -97,18 +69,12 @@ def epsilon_lower_bound(
 def odds_p_value(hits: tuple[int, int], trials: tuple[int, int], log_ratio: float) -> float:
     """Test that an event's odds are not much larger in one set of trials than in another.
 
-    Parameters
-    ----------
-    hits, trials : pair of int
-        How often the event came, out of how many; first where it is thought likelier.
-    log_ratio : float
-        The largest log of the odds ratio that the hypothesis allows.
+    `hits`, `trials`: how often the event came, out of how many; first where it is thought
+    likelier.
+    `log_ratio`: the largest log of the odds ratio that the hypothesis allows.
 
-    Returns
-    -------
-    float
-        Fisher's exact one-sided p-value: given the number of hits in all, how many of them fall to
-        the first set follows the noncentral hypergeometric distribution.
+    Returns: Fisher's exact one-sided p-value: given the number of hits in all, how many of them
+    fall to the first set follows the noncentral hypergeometric distribution.
     """
     total = sum(hits)
     first = np.arange(max(0, total - trials[1]), min(trials[0], total) + 1)
@@ -128,18 +94,11 @@ def range_lower_bound(hits: tuple[int, int], trials: tuple[int, int], alpha: flo
     If all log-ratios of two distributions lie within eps0 of each other, so do those of an event
     and of its complement: the event's log-odds differ by at most eps0.
 
-    Parameters
-    ----------
-    hits, trials : pair of int
-        As in `odds_p_value`.
-    alpha : float
-        Probability that the bound exceeds the truth.
+    `hits`, `trials`: as in `odds_p_value`.
+    `alpha`: probability that the bound exceeds the truth.
 
-    Returns
-    -------
-    float
-        The largest difference of the log-odds that `odds_p_value` refutes, to within 1e-9; at
-        least 0.
+    Returns: the largest difference of the log-odds that `odds_p_value` refutes, to within 1e-9; at
+    least 0.
     """
 
     def refuted(log_ratio: float) -> bool:
@@ -151,17 +110,10 @@ def range_lower_bound(hits: tuple[int, int], trials: tuple[int, int], alpha: flo
 def hockey_stick(log_p: NDArray[np.float64], log_q: NDArray[np.float64], epsilon: float) -> float:
     """Return ``sum max(0, P - e^epsilon Q)``: the delta at which P and Q are `epsilon` apart.
 
-    Parameters
-    ----------
-    log_p, log_q : ndarray of float64, the same shape
-        Log-probabilities of the same outcomes; -inf where impossible.
-    epsilon : float
-        At least 0.
+    `log_p`, `log_q`: log-probabilities of the same outcomes; -inf where impossible.
+    `epsilon`: at least 0.
 
-    Returns
-    -------
-    float
-        In [0, 1].
+    Returns: in [0, 1].
     """
     with np.errstate(over="ignore"):
         return float(np.maximum(0.0, np.exp(log_p) - np.exp(np.add(log_q, epsilon))).sum())
@@ -170,18 +122,12 @@ def hockey_stick(log_p: NDArray[np.float64], log_q: NDArray[np.float64], epsilon
 def epsilon_at_delta(log_p: NDArray[np.float64], log_q: NDArray[np.float64], delta: float) -> float:
     """Return the smallest epsilon for which two distributions are (epsilon, delta)-close.
 
-    Parameters
-    ----------
-    log_p, log_q : ndarray of float64, the same shape
-        Log-probabilities of the same outcomes; -inf where impossible. Either may be the first.
-    delta : float
-        At least 0.
+    `log_p`, `log_q`: log-probabilities of the same outcomes; -inf where impossible. Either may be
+    the first.
+    `delta`: at least 0.
 
-    Returns
-    -------
-    float
-        From below, to within 1e-9; infinity where outcomes that are impossible on one side hold
-        more than delta.
+    Returns: from below, to within 1e-9; infinity where outcomes that are impossible on one side
+    hold more than delta.
     """
 
     def exceeds(epsilon: float) -> bool:
@@ -214,22 +160,12 @@ def one_run_p_value(
 
     (Steinke, Nasr and Jagielski 2023, arXiv 2305.08846, theorem 5.2).
 
-    Parameters
-    ----------
-    canaries, guesses, correct : int
-        m, r and v.
-    epsilon, delta : float
-        The claim.
+    `canaries`, `guesses`, `correct`: m, r and v.
+    `epsilon`, `delta`: the claim.
 
-    Returns
-    -------
-    float
-        In [0, 1].
+    Returns: in [0, 1].
 
-    Raises
-    ------
-    ValueError
-        Unless ``0 <= correct <= guesses <= canaries``.
+    Raises ValueError unless ``0 <= correct <= guesses <= canaries``.
     """
     if not 0 <= correct <= guesses <= canaries:
         raise ValueError(
@@ -248,19 +184,11 @@ def one_run_p_value(
 def one_run_epsilon(canaries: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
     """Return the largest epsilon that so many right guesses refute.
 
-    Parameters
-    ----------
-    canaries, guesses, correct : int
-        As in `one_run_p_value`.
-    delta : float
-        Delta of the claim.
-    alpha : float
-        Probability that the bound exceeds the truth.
+    `canaries`, `guesses`, `correct`: as in `one_run_p_value`.
+    `delta`: delta of the claim.
+    `alpha`: probability that the bound exceeds the truth.
 
-    Returns
-    -------
-    float
-        From below, to within 1e-9; 0 where nothing is refuted.
+    Returns: from below, to within 1e-9; 0 where nothing is refuted.
     """
 
     def refuted(epsilon: float) -> bool:
@@ -285,17 +213,10 @@ def _largest_refuted(refuted: Callable[[float], bool]) -> float:
 def repeat_probability(draws: int, outcomes_log: float) -> float:
     """Bound the probability that two of several equally distributed releases are the same.
 
-    Parameters
-    ----------
-    draws : int
-        Number of independent releases.
-    outcomes_log : float
-        Minus the logarithm of the likeliest release's probability.
+    `draws`: number of independent releases.
+    `outcomes_log`: minus the logarithm of the likeliest release's probability.
 
-    Returns
-    -------
-    float
-        ``min(1, draws (draws - 1) / 2 exp(-outcomes_log))``.
+    Returns: ``min(1, draws (draws - 1) / 2 exp(-outcomes_log))``.
     """
     if draws < 2:
         return 0.0

@@ -143,17 +143,10 @@ class Finding:
 def bound_in_words(name: str, audited: float, claimed: float) -> str:
     """Return what a lower bound says: an attack that found nothing has not shown that nothing is.
 
-    Parameters
-    ----------
-    name : {"epsilon", "eps0"}
-        What is bounded.
-    audited, claimed : float
-        As in `Finding`.
+    `name`: what is bounded.
+    `audited`, `claimed`: as in `Finding`.
 
-    Returns
-    -------
-    str
-        The end of a sentence.
+    Returns: the end of a sentence.
     """
     if audited == 0:
         return f"the attack found nothing against the claimed {name} of {claimed:.4g}"
@@ -163,21 +156,12 @@ def bound_in_words(name: str, audited: float, claimed: float) -> str:
 def claim_of(mechanism: Accounted) -> Claim:
     """Return the claim of a mechanism.
 
-    Parameters
-    ----------
-    mechanism : Mechanism or GaussianSteps
-        With finite epsilon.
+    `mechanism`: with finite epsilon.
 
-    Returns
-    -------
-    Claim
-        For ``mechanism="paper"``, which has no guarantee, what its authors' accounting says:
-        epsilon in all and ``epsilon / sqrt(8 T log(1/delta))`` a step (arXiv 2310.19978).
+    Returns: for ``mechanism="paper"``, which has no guarantee, what its authors' accounting says:
+    epsilon in all and ``epsilon / sqrt(8 T log(1/delta))`` a step (arXiv 2310.19978).
 
-    Raises
-    ------
-    ValueError
-        Without privacy there is nothing to audit.
+    Raises ValueError without privacy: there is nothing to audit then.
     """
     if math.isinf(mechanism.epsilon):
         raise ValueError("epsilon=inf claims nothing: there is nothing to audit.")

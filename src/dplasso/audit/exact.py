@@ -28,14 +28,9 @@ Progress = Callable[[int, int], None]
 class Transcripts:
     """Every transcript of one data set, with the distribution of each step on the way.
 
-    Attributes
-    ----------
-    prefixes : list of prefixes
-        In the order of `steps`.
-    steps : ndarray of float64, shape (len(prefixes), V)
-        Log-probabilities of the next of V vertices.
-    paths : ndarray of float64, shape (V ** T,)
-        Log-probabilities of whole transcripts.
+    `prefixes`: in the order of `steps`.
+    `steps`, shape (len(prefixes), V): log-probabilities of the next of V vertices.
+    `paths`, shape (V ** T,): log-probabilities of whole transcripts.
     """
 
     prefixes: list[Prefix]
@@ -46,18 +41,9 @@ class Transcripts:
 def all_transcripts(step: StepDistribution, data: Data, n_iter: int) -> Transcripts:
     """Enumerate the transcripts of a fit.
 
-    Parameters
-    ----------
-    step : callable
-        As in `Target`.
-    data : Data
-        What is fitted.
-    n_iter : int
-        T; V^T transcripts are enumerated, V being twice the number of coordinates.
-
-    Returns
-    -------
-    Transcripts
+    `step`: as in `Target`.
+    `data`: what is fitted.
+    `n_iter`: T; V^T transcripts are enumerated, V being twice the number of coordinates.
     """
     coordinates = step(data, ()).shape[1]
     vertices = [(j, sign) for sign in (-1, 1) for j in range(coordinates)]
@@ -78,15 +64,10 @@ def log_ratios(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the range and the largest magnitude of the log-ratios of distributions.
 
-    Parameters
-    ----------
-    one, other : ndarray of float64, shape (..., V)
-        Log-probabilities of the same outcomes; -inf where impossible.
+    `one`, `other`, shape (..., V): log-probabilities of the same outcomes; -inf where impossible.
 
-    Returns
-    -------
-    widest, largest : ndarray of float64, shape (...)
-        max - min and max of the magnitudes; infinite where an outcome is possible on one side only.
+    Returns `widest`, `largest`, shape (...): max - min and max of the magnitudes; infinite where
+    an outcome is possible on one side only.
     """
     both = np.isneginf(one) & np.isneginf(other)
     with np.errstate(invalid="ignore"):

@@ -26,22 +26,12 @@ def weights_target(
 ) -> tuple[Claim, FitWeights]:
     """Make a target of `DPLogisticRegression`.
 
-    Parameters
-    ----------
-    epsilon, delta, neighbors, n_iter
-        As in `DPLogisticRegression`.
+    `epsilon`, `delta`, `neighbors`, `n_iter`: as in `DPLogisticRegression`.
 
-    Returns
-    -------
-    claim : Claim
-        What it promises.
-    fit : callable
-        ``fit(data)`` trains once, with fresh randomness, and returns the weights.
+    Returns `claim`: what it promises.
+    `fit`: ``fit(data)`` trains once, with fresh randomness, and returns the weights.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For settings that the estimator would refuse, or without privacy.
+    Raises ValueError, TypeError for settings that the estimator would refuse, or without privacy.
     """
     estimator = DPLogisticRegression(
         epsilon,
@@ -64,20 +54,10 @@ def audit_weights(
 ) -> Outcome:
     """Bound epsilon from below by the weight of a canary's own column, over many fits.
 
-    Parameters
-    ----------
-    claim, fit
-        From `weights_target`.
-    runs : int
-        Fits on each of the two neighbours, at least 8.
-    false_alarm : float
-        Probability that a true claim is called violated.
-    progress : callable, optional
-        Called with the fits done and their number.
-
-    Returns
-    -------
-    Outcome
+    `claim`, `fit`: from `weights_target`.
+    `runs`: fits on each of the two neighbours, at least 8.
+    `false_alarm`: probability that a true claim is called violated.
+    `progress`: called with the fits done and their number.
     """
     weights = np.empty((2, runs))
     for place, data in enumerate(canary_pair(claim)):

@@ -22,17 +22,10 @@ GUESSED = 0.8
 def canary_scores(release: Release, canaries: int) -> NDArray[np.float64]:
     """Score every canary: high if the release looks as if it was in (or had label 1).
 
-    Parameters
-    ----------
-    release : Release
-        Of one fit on `many_canaries`.
-    canaries : int
-        m.
+    `release`: of one fit on `many_canaries`.
+    `canaries`: m.
 
-    Returns
-    -------
-    ndarray of float64, shape (m,)
-        The weight of the canary's feature in the model, up to a common factor.
+    Returns shape (m,): the weight of the canary's feature in the model, up to a common factor.
     """
     vertex, sign = np.asarray(release.vertex), np.asarray(release.sign, dtype=np.float64)
     steps = np.arange(2, vertex.size + 2)
@@ -47,19 +40,11 @@ def guess(
 ) -> NDArray[np.int64]:
     """Guess a fixed number of coins from scores.
 
-    Parameters
-    ----------
-    scores : ndarray of float64, shape (m,)
-        Of `canary_scores`.
-    guesses : int
-        r, even: half of them for the highest scores, half for the lowest.
-    coins : numpy.random.Generator
-        Breaks ties.
+    `scores`, shape (m,): of `canary_scores`.
+    `guesses`: r, even: half of them for the highest scores, half for the lowest.
+    `coins`: breaks ties.
 
-    Returns
-    -------
-    ndarray of int64, shape (m,)
-        +1 for "in", -1 for "out", 0 for no guess.
+    Returns shape (m,): +1 for "in", -1 for "out", 0 for no guess.
     """
     order = np.lexsort((coins.random(scores.size), scores))
     guessed = np.zeros(scores.size, dtype=np.int64)

@@ -24,18 +24,11 @@ _FEWEST_RUNS_SHOWN = 30
 def allowed_power(rate: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]:
     """Return the largest true positive rate that (epsilon, delta)-privacy allows.
 
-    Parameters
-    ----------
-    rate : ndarray of float64
-        False positive rates, in [0, 1].
-    epsilon, delta : float
-        The claim.
+    `rate`: False positive rates, in [0, 1].
+    `epsilon`, `delta`: the claim.
 
-    Returns
-    -------
-    ndarray of float64
-        ``min(1, e^epsilon rate + delta, 1 - e^-epsilon (1 - delta - rate))`` (Kairouz, Oh and
-        Viswanath 2015).
+    Returns: ``min(1, e^epsilon rate + delta, 1 - e^-epsilon (1 - delta - rate))`` (Kairouz, Oh and
+    Viswanath 2015).
     """
     with np.errstate(over="ignore"):
         steep = np.exp(epsilon) * rate + delta
@@ -46,18 +39,8 @@ def allowed_power(rate: NDArray[np.float64], epsilon: float, delta: float) -> ND
 def audit_picture(roc: Roc, finding: Finding) -> bytes:
     """Draw an attack's ROC curve and the region that the claim rules out.
 
-    Parameters
-    ----------
-    roc : Roc
-        Of the canary audit.
-    finding : Finding
-        Of the same audit.
-
-    Returns
-    -------
-    bytes
-        A PNG image: the same curves on linear axes (left) and on logarithmic ones (right), where
-        the rare events are.
+    Returns: a PNG image: the same curves on linear axes (left) and on logarithmic ones (right),
+    where the rare events are.
     """
     figure = Figure(figsize=(14, 7.4), layout="constrained")
     verdict = "VIOLATION" if finding.violated else "consistent with the claim"

@@ -18,14 +18,9 @@ COMPANY = 10
 class Neighbourhood(NamedTuple):
     """Data sets, and which of them are neighbours.
 
-    Attributes
-    ----------
-    name : str
-        What they have in common.
-    data : list of Data
-        The data sets.
-    pairs : list of (int, int)
-        Positions of neighbours in `data`.
+    `name`: what they have in common.
+    `data`: the data sets.
+    `pairs`: positions of neighbours in `data`.
     """
 
     name: str
@@ -36,12 +31,8 @@ class Neighbourhood(NamedTuple):
 def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
     """Return a data set of dense rows.
 
-    Parameters
-    ----------
-    rows : ndarray of float64, shape (N, D)
-        Entries; zeros are not stored.
-    labels : ndarray of int, shape (N,)
-        0 or 1.
+    `rows`, shape (N, D): entries; zeros are not stored.
+    `labels`, shape (N,): 0 or 1.
     """
     return Data(csr_array(np.asarray(rows, dtype=np.float64)), np.asarray(labels, dtype=np.int64))
 
@@ -49,17 +40,10 @@ def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
 def records(n_columns: int, bound: float) -> list[tuple[tuple[float, ...], int]]:
     """Return the records that an adversary may choose from.
 
-    Parameters
-    ----------
-    n_columns : int
-        D.
-    bound : float
-        The claim's bound B.
+    `n_columns`: D.
+    `bound`: the claim's bound B.
 
-    Returns
-    -------
-    list of (entries, label)
-        All entries in {-B, 0, B} with either label, and two records far beyond the bound.
+    Returns: all entries in {-B, 0, B} with either label, and two records far beyond the bound.
     """
     ordinary = list(product((-bound, 0.0, bound), repeat=n_columns))
     beyond = [(1e30,) * n_columns, (-3.0 * bound,) + (1e300,) * (n_columns - 1)]
@@ -69,19 +53,12 @@ def records(n_columns: int, bound: float) -> list[tuple[tuple[float, ...], int]]
 def neighbourhoods(claim: Claim, n_columns: int = 2) -> Iterator[Neighbourhood]:
     """Enumerate neighbours around a few small data sets.
 
-    Parameters
-    ----------
-    claim : Claim
-        Gives the neighbour relation and the bound.
-    n_columns : int, default=2
-        D.
+    `claim`: gives the neighbour relation and the bound.
+    `n_columns`: D.
 
-    Yields
-    ------
-    Neighbourhood
-        Under add-remove the base and every record added to it, under replace-one every two of the
-        latter. The bases: next to nothing, where one record is everything; one with a gradient
-        that stands out by about two nats, where log-ratios are largest; and a mixed one.
+    Yields: under add-remove the base and every record added to it, under replace-one every two of
+    the latter. The bases: next to nothing, where one record is everything; one with a gradient
+    that stands out by about two nats, where log-ratios are largest; and a mixed one.
     """
     bound = claim.feature_bound
     company = np.zeros((2, n_columns))
@@ -110,18 +87,13 @@ def neighbourhoods(claim: Claim, n_columns: int = 2) -> Iterator[Neighbourhood]:
 def canary_pair(claim: Claim) -> tuple[Data, Data]:
     """Return two neighbours that differ in a canary: a record that owns its features.
 
-    Parameters
-    ----------
-    claim : Claim
-        Gives the neighbour relation and the bound.
+    `claim`: gives the neighbour relation and the bound.
 
-    Returns
-    -------
-    with_canary, without : Data
-        The others are `COMPANY` empty records of both labels. Under add-remove the canary owns
-        column 0 and is left out of the second. Under replace-one it owns columns 0 and 1, and is
-        replaced by a record of the other label that differs in the sign of column 1: a step along
-        column 1 then drives their contributions to column 0 apart, to all of twice the bound.
+    Returns `with_canary`, `without`: the others are `COMPANY` empty records of both labels. Under
+    add-remove the canary owns column 0 and is left out of the second. Under replace-one it owns
+    columns 0 and 1, and is replaced by a record of the other label that differs in the sign of
+    column 1: a step along column 1 then drives their contributions to column 0 apart, to all of
+    twice the bound.
     """
     labels = np.arange(COMPANY) % 2
     if claim.neighbors == "add-remove":
@@ -139,17 +111,11 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
 def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
     """Return one data set with a canary per bit, each with a feature of its own.
 
-    Parameters
-    ----------
-    claim : Claim
-        Gives the neighbour relation and the bound.
-    bits : ndarray of bool, shape (m,)
-        Under add-remove: who is in. Under replace-one all are, and the bit is the label.
+    `claim`: gives the neighbour relation and the bound.
+    `bits`, shape (m,): under add-remove: who is in. Under replace-one all are, and the bit is the
+    label.
 
-    Returns
-    -------
-    Data
-        Canary k has the bound in column k; two empty records carry either label.
+    Returns: canary k has the bound in column k; two empty records carry either label.
     """
     m = bits.size
     entries = claim.feature_bound * np.eye(m)
@@ -163,9 +129,6 @@ def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
 def blank_data(n_columns: int) -> Data:
     """Return two empty records: all gradients are 0 at every step, whatever was drawn.
 
-    Parameters
-    ----------
-    n_columns : int
-        D.
+    `n_columns`: D.
     """
     return make_data(np.zeros((2, n_columns)), np.array([0, 1]))

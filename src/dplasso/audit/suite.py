@@ -37,14 +37,10 @@ class Builder(Protocol):
     def __call__(self, n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
         """Make a target.
 
-        Parameters
-        ----------
-        n_iter : int
-            Number of steps; the total claim stays what it is.
-        public : bool, default=False
-            Through the interface that users call, rather than the fastest way to the release.
-        intercept : bool, default=False
-            Whether a constant column is part of it.
+        `n_iter`: number of steps; the total claim stays what it is.
+        `public`: through the interface that users call, rather than the fastest way to the
+        release.
+        `intercept`: whether a constant column is part of it.
         """
 
 
@@ -52,18 +48,11 @@ class Builder(Protocol):
 class Plan:
     """How much is audited.
 
-    Attributes
-    ----------
-    methods : tuple of {"exact", "canary", "one-run"}
-        Which audits.
-    n_iter : int
-        Steps of the whole fits of the canary audit.
-    runs : int
-        Fits on each of the canary's two data sets.
-    canaries : int
-        Of the one-run audit.
-    false_alarm : float
-        Probability, over all audits together, that a true claim is called violated.
+    `methods`: which audits.
+    `n_iter`: steps of the whole fits of the canary audit.
+    `runs`: fits on each of the canary's two data sets.
+    `canaries`: of the one-run audit.
+    `false_alarm`: probability, over all audits together, that a true claim is called violated.
     """
 
     methods: tuple[str, ...] = METHODS
@@ -87,14 +76,9 @@ class Plan:
 class Outcome:
     """What a plan came to.
 
-    Attributes
-    ----------
-    report : Report
-        All findings.
-    roc : Roc or None
-        Of the canary audit of whole fits; None if that was not made.
-    attack : Finding or None
-        Its finding.
+    `report`: all findings.
+    `roc`: of the canary audit of whole fits; None if that was not made.
+    `attack`: its finding.
     """
 
     report: Report

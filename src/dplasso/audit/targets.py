@@ -63,10 +63,7 @@ NewStream = Callable[[], RandomStream]
 def settings_of(settings: AuditSettings) -> LassoSettings:
     """Check the settings as the estimator does.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For settings that the estimator would refuse.
+    Raises ValueError, TypeError for settings that the estimator would refuse.
     """
     return lasso_settings(_estimator(settings).get_params(deep=False))
 
@@ -76,16 +73,7 @@ def settings_of(settings: AuditSettings) -> LassoSettings:
 def mechanism_of(settings: AuditSettings, n_samples: int) -> Mechanism:
     """Calibrate the private step as the estimator does.
 
-    Parameters
-    ----------
-    settings : AuditSettings
-        Public parameters.
-    n_samples : int
-        Number of rows; only ``mechanism="paper"`` looks at it.
-
-    Returns
-    -------
-    Mechanism
+    `n_samples`: number of rows; only ``mechanism="paper"`` looks at it.
     """
     return lasso_mechanism(settings_of(settings), n_samples)
 
@@ -139,15 +127,7 @@ def solver_target(
 def estimator_target(settings: AuditSettings) -> Target:
     """Make a target of the public estimator: everything that a user's fit goes through.
 
-    Parameters
-    ----------
-    settings : AuditSettings
-        What is audited.
-
-    Returns
-    -------
-    Target
-        Without a `step`.
+    Returns: without a `step`.
     """
     estimator = _estimator(settings)
 
@@ -163,20 +143,11 @@ def estimator_target(settings: AuditSettings) -> Target:
 def builder(settings: AuditSettings) -> Builder:
     """Make the targets of `dplasso.audit.run_audits`.
 
-    Parameters
-    ----------
-    settings : AuditSettings
-        What is audited; `n_iter` and `fit_intercept` are set by each audit.
+    `settings`: what is audited; `n_iter` and `fit_intercept` are set by each audit.
 
-    Returns
-    -------
-    callable
-        See `dplasso.audit.suite.Builder`.
+    Returns: see `dplasso.audit.suite.Builder`.
 
-    Raises
-    ------
-    ValueError, TypeError
-        From the builder, for settings that the estimator would refuse.
+    Raises ValueError, TypeError from the builder, for settings that the estimator would refuse.
     """
 
     def build(n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:

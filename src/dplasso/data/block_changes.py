@@ -14,14 +14,7 @@ from dplasso.errors import DataError
 def binarized(source: BlockSource) -> BlockSource:
     """Turn every non-zero value into 1.
 
-    Parameters
-    ----------
-    source : BlockSource
-        The records. Explicit zeros stay zeros.
-
-    Returns
-    -------
-    BlockSource
+    `source`: the records. Explicit zeros stay zeros.
     """
 
     def ones(block: RowBlock, first: int) -> RowBlock:
@@ -40,21 +33,9 @@ def binarized(source: BlockSource) -> BlockSource:
 def with_mapped_labels(source: BlockSource, label_map: Mapping[str, float]) -> BlockSource:
     """Map the labels of records whose reader does not.
 
-    Parameters
-    ----------
-    source : BlockSource
-        The records.
-    label_map : mapping of str to number
-        What the labels mean; any other label is an error, found when its block is read.
+    `label_map`: what the labels mean; any other label is an error, found when its block is read.
 
-    Returns
-    -------
-    BlockSource
-
-    Raises
-    ------
-    DataError
-        If the map cannot be used.
+    Raises DataError if the map cannot be used.
     """
     meaning = check_label_map(label_map)
 

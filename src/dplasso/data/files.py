@@ -100,10 +100,7 @@ def read_data(
 def refuse_labels_path(files: SourceFiles, labels_path: str | Path | None) -> None:
     """Refuse labels beside svmlight text.
 
-    Raises
-    ------
-    DataError
-        If there are any.
+    Raises DataError if there are any.
     """
     if labels_path is not None:
         raise DataError(
@@ -121,23 +118,14 @@ def read_npz_files(
 ) -> tuple[csr_array, NDArray[Any]]:
     """Read .npz files as one data set, as wide as the widest of them.
 
-    Parameters
-    ----------
-    files : SourceFiles
-        In the order of the records.
-    n_features, labels_path, label_map, progress
-        As for `read_data`.
+    `files`: in the order of the records.
+    `n_features`, `labels_path`, `label_map`, `progress`: as for `read_data`.
 
-    Returns
-    -------
-    X : csr_array, shape (n_records, n_features)
-    y : array, shape (n_records,)
+    Returns `X`, shape (n_records, n_features).
+    `y`, shape (n_records,).
 
-    Raises
-    ------
-    DataError
-        As `read_npz` does; if labels differ in kind between files, or are not in the map; if
-        `labels_path` is given for several files.
+    Raises DataError as `read_npz` does; if labels differ in kind between files, or are not in the
+    map; if `labels_path` is given for several files.
     """
     if labels_path is not None and len(files.paths) > 1:
         raise DataError(f"{labels_path}: one file of labels does not go with several .npz")

@@ -19,12 +19,8 @@ _TRUTH = {"false": 0.0, "true": 1.0}
 class LabelMap:
     """A checked map of labels.
 
-    Attributes
-    ----------
-    words : dict of str to float
-        Every label as it was given, compared as text.
-    numbers : dict of float to float
-        Those that are numbers, compared as numbers: 1, +1 and 1.0 are one label.
+    `words`: every label as it was given, compared as text.
+    `numbers`: those that are numbers, compared as numbers: 1, +1 and 1.0 are one label.
     """
 
     words: dict[str, float]
@@ -38,20 +34,10 @@ class LabelMap:
 def check_label_map(label_map: Mapping[Any, float]) -> LabelMap:
     """Check a map of labels.
 
-    Parameters
-    ----------
-    label_map : mapping
-        From labels, as text or numbers, to finite numbers: ``{"neg": 0, "pos": 1}``.
+    `label_map`: from labels, as text or numbers, to finite numbers: ``{"neg": 0, "pos": 1}``.
 
-    Returns
-    -------
-    LabelMap
-
-    Raises
-    ------
-    DataError
-        If it is empty, a label is mapped to two numbers, or to something that is not a finite
-        number.
+    Raises DataError if it is empty, a label is mapped to two numbers, or to something that is not
+    a finite number.
     """
     words: dict[str, float] = {}
     numbers: dict[float, float] = {}
@@ -80,20 +66,11 @@ def check_label_map(label_map: Mapping[Any, float]) -> LabelMap:
 def parse_label_map(text: str) -> dict[str, float]:
     """Read ``LABEL=NUMBER,LABEL=NUMBER,...``.
 
-    Parameters
-    ----------
-    text : str
-        For example ``neg=0,pos=1``. The last ``=`` of a part divides it, so that a label may
-        hold others; no label holds a comma.
+    `text`: for example ``neg=0,pos=1``. The last ``=`` of a part divides it, so that a label may
+    hold others; no label holds a comma.
 
-    Returns
-    -------
-    dict of str to float
-
-    Raises
-    ------
-    DataError
-        If a part is not ``LABEL=NUMBER``, a label is there twice, or a number is not finite.
+    Raises DataError if a part is not ``LABEL=NUMBER``, a label is there twice, or a number is not
+    finite.
     """
     label_map: dict[str, float] = {}
     for part in text.split(","):
@@ -114,26 +91,15 @@ def parse_label_map(text: str) -> dict[str, float]:
 def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int = 0) -> Any:
     """Map labels that were read as an array.
 
-    Parameters
-    ----------
-    labels : array, shape (n,)
-        Numbers, strings or bools. A string is looked up as text and then, if it is a number, as
-        a number; True and False also as the texts true and false.
-    label_map : LabelMap
-        What they mean.
-    name : str
-        The data, for messages.
-    first : int, default=0
-        The row of the first label, for messages.
+    `labels`, shape (n,): numbers, strings or bools. A string is looked up as text and then, if it
+    is a number, as a number; True and False also as the texts true and false.
+    `label_map`: what they mean.
+    `name`: the data, for messages.
+    `first`: the row of the first label, for messages.
 
-    Returns
-    -------
-    float64 array, shape (n,)
+    Returns shape (n,).
 
-    Raises
-    ------
-    DataError
-        If a label is not in the map; the message names the row, counted from 1.
+    Raises DataError if a label is not in the map; the message names the row, counted from 1.
     """
     present, where = np.unique(labels, return_inverse=True)
     meaning = np.array([_meaning(label, label_map) for label in present.tolist()], np.float64)

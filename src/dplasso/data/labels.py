@@ -14,26 +14,15 @@ def encode_labels(
 ) -> tuple[NDArray[Any], NDArray[np.int8] | NDArray[np.int32]]:
     """Turn labels into the numbers of their classes, zeros and ones where there are two.
 
-    Parameters
-    ----------
-    y : ndarray, shape (N,)
-        The labels.
-    declared : sequence of labels, or None
-        The label set, of two the negative first; None takes it from `y`, in sorted order.
-    most : int, optional
-        How many classes there may be; any number by default.
+    `y`, shape (N,): the labels.
+    `declared`: the label set, of two the negative first; None takes it from `y`, in sorted order.
+    `most`: how many classes there may be; any number by default.
 
-    Returns
-    -------
-    classes : ndarray, shape (K,)
-        The labels, in the shortest type that holds them.
-    labels : ndarray of int8, of int32 for more than two classes, shape (N,)
-        Their numbers.
+    Returns `classes`, shape (K,): the labels, in the shortest type that holds them.
+    `labels`, shape (N,): their numbers; int8, int32 for more than two classes.
 
-    Raises
-    ------
-    ValueError
-        If there are fewer than two labels or too many, or `y` has one that was not declared.
+    Raises ValueError if there are fewer than two labels or too many, or `y` has one that was not
+    declared.
     """
     check_classification_targets(y)
     if declared is None:

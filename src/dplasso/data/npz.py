@@ -113,19 +113,9 @@ def write_npz(path: str | Path, X: Any, y: Any) -> None:
 def npz_shape(path: str | Path) -> tuple[int, int]:
     """Read how many rows and columns a .npz holds, and nothing else of it.
 
-    Parameters
-    ----------
-    path : str or Path
-        As for `read_npz`.
+    `path`: as for `read_npz`.
 
-    Returns
-    -------
-    tuple of int
-
-    Raises
-    ------
-    DataError
-        If the file is missing, damaged, or no sparse matrix.
+    Raises DataError if the file is missing, damaged, or no sparse matrix.
     """
     path = Path(path)
     check_readable(path)

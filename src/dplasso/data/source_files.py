@@ -26,12 +26,8 @@ SVMLIGHT_SUFFIXES = (
 class SourceFiles:
     """Files that make one data set, in their order.
 
-    Attributes
-    ----------
-    paths : tuple of Path
-        At least one.
-    marks : tuple of FileMark
-        What they looked like at first.
+    `paths`: at least one.
+    `marks`: what they looked like at first.
     """
 
     paths: tuple[Path, ...]
@@ -76,19 +72,9 @@ Paths = str | Path | Iterable[str | Path] | SourceFiles
 def source_files(paths: Paths) -> SourceFiles:
     """Return the files of a data set, of whatever kind.
 
-    Parameters
-    ----------
-    paths : str, Path, iterable of these, or SourceFiles
-        Names and patterns as `expand` takes them; what it returned before stays as it is.
+    `paths`: names and patterns as `expand` takes them; what it returned before stays as it is.
 
-    Returns
-    -------
-    SourceFiles
-
-    Raises
-    ------
-    DataError
-        As `expand` does; if a file is missing, or is no file.
+    Raises DataError as `expand` does; if a file is missing, or is no file.
     """
     if isinstance(paths, SourceFiles):
         return paths
@@ -101,22 +87,13 @@ def source_files(paths: Paths) -> SourceFiles:
 def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     """Turn names and patterns into the files they mean.
 
-    Parameters
-    ----------
-    paths : str, Path or iterable of these
-        A name that exists is taken as it is, whatever characters it holds. Any other name with
-        ``*``, ``?`` or ``[`` is a pattern; its files come in the order of their names, with
-        runs of digits compared as numbers (part-2 before part-10). ``**`` means any folders.
+    `paths`: a name that exists is taken as it is, whatever characters it holds. Any other name
+    with ``*``, ``?`` or ``[`` is a pattern; its files come in the order of their names, with runs
+    of digits compared as numbers (part-2 before part-10). ``**`` means any folders.
 
-    Returns
-    -------
-    list of Path
-        At least one file, none of them twice.
+    Returns: at least one file, none of them twice.
 
-    Raises
-    ------
-    DataError
-        If there is no such file, a pattern means none, or a file is named twice.
+    Raises DataError if there is no such file, a pattern means none, or a file is named twice.
     """
     if isinstance(paths, str | Path):
         paths = [paths]

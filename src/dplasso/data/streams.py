@@ -56,14 +56,8 @@ class Block(NamedTuple):
 class FileMark:
     """What a file looks like from outside; it changes when the file does.
 
-    Attributes
-    ----------
-    size : int
-        Bytes.
-    modified : int
-        Time of the last change, in nanoseconds.
-    inode : tuple of int
-        Device and number: another file put in its place has another one.
+    `modified`: time of the last change, in nanoseconds.
+    `inode`: device and number: another file put in its place has another one.
     """
 
     size: int
@@ -74,10 +68,7 @@ class FileMark:
     def of(cls, path: Path, descriptor: int | None = None) -> "FileMark":
         """Look at a file, by an open descriptor or by its name.
 
-        Raises
-        ------
-        DataError
-            If it is not there any more, or not to be looked at.
+        Raises DataError if it is not there any more, or not to be looked at.
         """
         try:
             found = path.stat() if descriptor is None else os.fstat(descriptor)
@@ -89,10 +80,7 @@ class FileMark:
 def check_unchanged(path: Path, mark: FileMark, descriptor: int | None = None) -> None:
     """Refuse a file that has changed since it was first looked at.
 
-    Raises
-    ------
-    DataError
-        If size, time of change or the file itself are not those of `mark`.
+    Raises DataError if size, time of change or the file itself are not those of `mark`.
     """
     if FileMark.of(path, descriptor) != mark:
         raise DataError(
@@ -140,10 +128,8 @@ class _ZstdReader:
 def check_readable(path: Path) -> None:
     """Refuse a path that is not a file.
 
-    Raises
-    ------
-    DataError
-        If there is nothing at ``path``, a directory, or something that cannot be read again.
+    Raises DataError if there is nothing at ``path``, a directory, or something that cannot be read
+    again.
     """
     if path.is_dir():
         raise DataError(f"{path}: this is a directory; a data file is needed")
@@ -184,20 +170,12 @@ def line_blocks(
     Only the last block may lack a line end; a byte-order mark is left out. At most three blocks
     are in memory.
 
-    Parameters
-    ----------
-    path : Path
-        Plain text, or ``.gz``, ``.bz2``, ``.xz``, ``.zst``.
-    block_bytes : int, default 2 MiB
-        Decompressed bytes a block, about; a block holds at least one line.
-    mark : FileMark, optional
-        What the file must look like. Default: as it looks when it is opened.
+    `path`: plain text, or ``.gz``, ``.bz2``, ``.xz``, ``.zst``.
+    `block_bytes`: decompressed bytes a block, about; a block holds at least one line.
+    `mark`: what the file must look like. Default: as it looks when it is opened.
 
-    Raises
-    ------
-    DataError
-        If the file is missing, a directory, not readable, or its compressed stream is damaged
-        or cut short; if it changes while it is read; if a line is longer than 1 GiB.
+    Raises DataError if the file is missing, a directory, not readable, or its compressed stream is
+    damaged or cut short; if it changes while it is read; if a line is longer than 1 GiB.
     """
     check_readable(path)
     suffix = path.suffix.lower()

@@ -134,22 +134,14 @@ def crosses(X: csr_array, order: int = 3) -> csr_array:
     Column k stands for the values that ``cross_name(k)`` says, whatever records `X` holds; the
     columns up to a lower order are the same.
 
-    Parameters
-    ----------
-    X : csr_array, shape (n_records, 123)
-        As `load_adult` gives it: zeros and ones, at most one column of each attribute.
-    order : {1, 2, 3}, default 3
-        The most attributes in one cross.
+    `X`, shape (n_records, 123): as `load_adult` gives it: zeros and ones, at most one column of
+    each attribute.
+    `order`: the most attributes in one cross.
 
-    Returns
-    -------
-    csr_array of float32, shape (n_records, n_crosses(order))
-        A record with a values has a + a(a-1)/2 + a(a-1)(a-2)/6 ones.
+    Returns shape (n_records, n_crosses(order)): a record with a values has a + a(a-1)/2 +
+    a(a-1)(a-2)/6 ones.
 
-    Raises
-    ------
-    ValueError
-        If `X` is not of that form.
+    Raises ValueError if `X` is not of that form.
     """
     n_columns = n_crosses(order)
     X = csr_array(X)
@@ -229,10 +221,7 @@ def _fill_crosses(
 def cross_name(column: int) -> str:
     """Name a column of `crosses`, such as ``education=Bachelors & sex=Male``.
 
-    Raises
-    ------
-    ValueError
-        If there is no such column.
+    Raises ValueError if there is no such column.
     """
     if not 0 <= column < _STARTS[-1]:
         raise ValueError(f"column must be from 0 to {_STARTS[-1] - 1}, not {column}")

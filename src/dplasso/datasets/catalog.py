@@ -96,10 +96,7 @@ CATALOG = {
 def find_entry(name: str) -> Entry:
     """Return the entry of a data set.
 
-    Raises
-    ------
-    ValueError
-        If there is none of this name.
+    Raises ValueError if there is none of this name.
     """
     if name not in CATALOG:
         raise ValueError(f"there is no data set {name!r}; there are {', '.join(CATALOG)}")
@@ -109,15 +106,9 @@ def find_entry(name: str) -> Entry:
 def base_url(given: str | None = None) -> str:
     """Return the address under which the files are: as given, of the environment, or LIBSVM's.
 
-    Parameters
-    ----------
-    given : str, optional
-        A mirror's address.
+    `given`: a mirror's address.
 
-    Raises
-    ------
-    ValueError
-        If it is not an address of the web.
+    Raises ValueError if it is not an address of the web.
     """
     url = given or os.environ.get(BASE_URL_VARIABLE) or BASE_URL
     if not url.startswith(("http://", "https://")):

@@ -44,36 +44,20 @@ def download(
 ) -> Path:
     """Download a file, or find it there, and check it against its pinned checksum.
 
-    Parameters
-    ----------
-    url : str
-        Where from.
-    target : str or path-like
-        Where to; the directory is made.
-    progress : callable, optional
-        Called as ``progress(done, total)`` in bytes; what an earlier run left counts as done.
-    attempts : int, default=3
-        How often a broken download is resumed before giving up.
-    wait : float, default=1.0
-        Seconds between attempts.
+    `url`: where from.
+    `target`: where to; the directory is made.
+    `progress`: called as ``progress(done, total)`` in bytes; what an earlier run left counts as
+    done.
+    `attempts`: how often a broken download is resumed before giving up.
+    `wait`: seconds between attempts.
 
-    Returns
-    -------
-    Path
-        The file.
+    Returns: the file.
 
-    Raises
-    ------
-    NotThereError
-        If the server has no such file.
-    DataError
-        If the file, downloaded or there already, differs from the checksum pinned at first, or
-        another process is downloading it.
-    ConnectionError
-        If the server cannot be reached, fails, or cuts the connection; another call resumes with
-        what has arrived, if the server dates its files and serves parts of them.
-    OSError
-        If the file cannot be written, for instance on a full disk.
+    Raises NotThereError if the server has no such file; DataError if the file, downloaded or there
+    already, differs from the checksum pinned at first, or another process is downloading it;
+    ConnectionError if the server cannot be reached, fails, or cuts the connection; another call
+    resumes with what has arrived, if the server dates its files and serves parts of them; OSError
+    if the file cannot be written, for instance on a full disk.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -28,16 +28,10 @@ _Parsed = TypeVar("_Parsed")
 class ArchiveKind:
     """One kind of file.
 
-    Attributes
-    ----------
-    noun : str
-        What messages call it.
-    magic : str
-        What its header calls it.
-    version : int
-        Of its format, as written; higher ones are refused, lower ones are read.
-    error : type of ValueError
-        What is raised when a file is not a complete, undamaged one of this kind.
+    `noun`: what messages call it.
+    `magic`: what its header calls it.
+    `version`: of its format, as written; higher ones are refused, lower ones are read.
+    `error`: what is raised when a file is not a complete, undamaged one of this kind.
     """
 
     noun: str
@@ -56,23 +50,12 @@ def write_archive(
 ) -> None:
     """Write a file, whole or not at all.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where; an older file there is replaced.
-    kind : ArchiveKind
-        What it is.
-    header : mapping
-        Values that JSON can hold; magic, version and writer are added.
-    arrays : mapping of name to flat array
-        Written in this order.
-    temporary : str, optional
-        As in `dplasso.files.atomic.atomic_write`.
+    `path`: where; an older file there is replaced.
+    `header`: values that JSON can hold; magic, version and writer are added.
+    `arrays`: written in this order.
+    `temporary`: as in `dplasso.files.atomic.atomic_write`.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
+    Raises OSError if the file cannot be written.
     """
     preamble = {
         "magic": kind.magic,
@@ -99,27 +82,15 @@ def read_archive(
 ) -> _Parsed:
     """Read and check a file.
 
-    Parameters
-    ----------
-    path : str or path-like
-        A file that `write_archive` wrote.
-    kind : ArchiveKind
-        What it must be.
-    parse : callable
-        Makes the result of the header (with magic, version and writer) and the members' bytes
-        (`array_of` reads them); whatever it raises means a damaged file.
+    `path`: a file that `write_archive` wrote.
+    `kind`: what it must be.
+    `parse`: makes the result of the header (with magic, version and writer) and the members' bytes
+    (`array_of` reads them); whatever it raises means a damaged file.
 
-    Returns
-    -------
-    object
-        What `parse` made.
+    Returns: what `parse` made.
 
-    Raises
-    ------
-    ValueError
-        ``kind.error``, if the file is damaged, foreign, or of a newer version of the format.
-    OSError
-        If there is no such file or it cannot be read.
+    Raises ValueError ``kind.error``, if the file is damaged, foreign, or of a newer version of the
+    format; OSError if there is no such file or it cannot be read.
     """
     shown = os.fspath(path)
     with Path(path).open("rb") as file:
@@ -193,24 +164,12 @@ def parse_array(member: bytes) -> NDArray[Any]:
 def array_of(members: Mapping[str, bytes], name: str, kind: str) -> NDArray[Any]:
     """Parse one member, which must be a flat array of exactly this type.
 
-    Parameters
-    ----------
-    members : mapping of name to bytes
-        As `read_archive` hands them over.
-    name : str
-        Which.
-    kind : str
-        Its type in numpy's short form, such as ``"<i8"``.
+    `members`: as `read_archive` hands them over.
+    `kind`: its type in numpy's short form, such as ``"<i8"``.
 
-    Returns
-    -------
-    ndarray
-        Flat.
+    Returns: flat.
 
-    Raises
-    ------
-    ValueError
-        If it is of another type or shape.
+    Raises ValueError if it is of another type or shape.
     """
     array = parse_array(members[name])
     if array.dtype.str != kind or array.ndim != 1:

@@ -17,15 +17,9 @@ _DISK = {*_FULL, errno.EFBIG, errno.EIO}
 def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
     """Name the file in the system's error of a failed write, whose own words name none.
 
-    Parameters
-    ----------
-    path : path
-        What the block writes, and what its caller removes if it fails.
+    `path`: what the block writes, and what its caller removes if it fails.
 
-    Raises
-    ------
-    OSError
-        Of the block's own class and number.
+    Raises OSError of the block's own class and number.
     """
     try:
         yield
@@ -51,23 +45,13 @@ def atomic_write(
     the block raises anything, Ctrl-C included, the temporary file is removed and an older file at
     `path` stays as it was.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where the file shall be; a symbolic link is followed.
-    temporary : str, optional
-        Name of the temporary file, for a writer that is sure to be alone: what a killed process
-        left there is overwritten. By default no two writers share one.
+    `path`: where the file shall be; a symbolic link is followed.
+    `temporary`: name of the temporary file, for a writer that is sure to be alone: what a killed
+    process left there is overwritten. By default no two writers share one.
 
-    Yields
-    ------
-    binary file
-        Open for writing.
+    Yields: open for writing.
 
-    Raises
-    ------
-    OSError
-        If the place cannot be written to, see `check_writable`, or the disk is full.
+    Raises OSError if the place cannot be written to, see `check_writable`, or the disk is full.
 
     Examples
     --------
@@ -99,16 +83,10 @@ def atomic_write(
 def check_writable(path: str | os.PathLike[str]) -> None:
     """Find out whether `atomic_write` could write a file, before the work that fills it.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where the file shall be; nothing is left there.
+    `path`: where the file shall be; nothing is left there.
 
-    Raises
-    ------
-    OSError
-        If the directory is missing or takes no new file, or if something other than a writable
-        regular file is in the way.
+    Raises OSError if the directory is missing or takes no new file, or if something other than a
+    writable regular file is in the way.
     """
     target = _target(path)
     probe = target.with_name(f".dplasso-{secrets.token_hex(8)}.tmp")

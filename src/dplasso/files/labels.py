@@ -13,22 +13,13 @@ LabelsType = Literal["plain", "object", "string"]
 def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
     """Return labels as an array that ``.npy`` holds without pickle.
 
-    Parameters
-    ----------
-    labels : array-like
-        Flat; booleans, finite numbers or strings, or objects that are such, all of one kind.
+    `labels`: flat; booleans, finite numbers or strings, or objects that are such, all of one kind.
 
-    Returns
-    -------
-    array : ndarray
-        Strings in the shortest type that holds them, since a longer one tells of other labels.
-    kind : {"plain", "object", "string"}
-        What `labels_from_array` needs to return the type there was.
+    Returns `array`: strings in the shortest type that holds them, since a longer one tells of
+    other labels.
+    `kind`: what `labels_from_array` needs to return the type there was.
 
-    Raises
-    ------
-    ValueError
-        If a label is of another kind, or not finite.
+    Raises ValueError if a label is of another kind, or not finite.
     """
     given = np.asarray(labels)
     if given.ndim != 1:
@@ -52,20 +43,9 @@ def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
 def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
     """Return the labels that `labels_to_array` was given.
 
-    Parameters
-    ----------
-    array : ndarray
-    kind : {"plain", "object", "string"}
+    Returns: same values, same type, but for the length of strings.
 
-    Returns
-    -------
-    ndarray
-        Same values, same type, but for the length of strings.
-
-    Raises
-    ------
-    ValueError
-        If these are no labels.
+    Raises ValueError if these are no labels.
     """
     if array.ndim != 1 or array.dtype.kind not in _KINDS:
         raise ValueError(f"labels cannot be an array of type {array.dtype}")
@@ -83,19 +63,9 @@ def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
 def labels_of_version_1(entry: Any) -> NDArray[Any]:
     """Read labels as version 1 of a header had them: ``{"dtype": ..., "values": [...]}``.
 
-    Parameters
-    ----------
-    entry : dict
-        Of a header of version 1.
+    `entry`: of a header of version 1.
 
-    Returns
-    -------
-    ndarray
-
-    Raises
-    ------
-    ValueError
-        If the entry is not of that form.
+    Raises ValueError if the entry is not of that form.
     """
     if not isinstance(entry, dict) or set(entry) != {"dtype", "values"}:
         raise ValueError("labels need a dtype and values")

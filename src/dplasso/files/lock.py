@@ -17,17 +17,10 @@ _PATIENCE_S = 0.2
 def sidecar_path(path: str | os.PathLike[str], ending: str) -> Path:
     """Return the name of the helper file ``.NAME.ending`` beside a file.
 
-    Parameters
-    ----------
-    path : path
-        The file; a symbolic link is followed.
-    ending : str
-        Without the dot.
+    `path`: the file; a symbolic link is followed.
+    `ending`: without the dot.
 
-    Returns
-    -------
-    pathlib.Path
-        There or not yet.
+    Returns: there or not yet.
     """
     target = Path(os.path.realpath(path))
     return target.with_name(f".{target.name}.{ending}")
@@ -37,17 +30,10 @@ def sidecar_path(path: str | os.PathLike[str], ending: str) -> Path:
 def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
     """Hold a file or directory for this process alone while the block runs.
 
-    Parameters
-    ----------
-    path : path
-        What is held, there or not yet; the file ``.NAME.lock`` beside it is locked.
-    refusal : Exception
-        Raised if another process holds it.
+    `path`: what is held, there or not yet; the file ``.NAME.lock`` beside it is locked.
+    `refusal`: raised if another process holds it.
 
-    Raises
-    ------
-    OSError
-        If there can be no file beside it.
+    Raises OSError if there can be no file beside it.
     """
     file = sidecar_path(path, "lock")
     lock = FileLock(file)
@@ -84,17 +70,9 @@ def is_held(path: str | os.PathLike[str]) -> bool:
 def claim(path: str | os.PathLike[str]) -> Iterator[None]:
     """Hold a checkpoint for this process alone while the block runs.
 
-    Parameters
-    ----------
-    path : path
-        The checkpoint, there or not yet.
+    `path`: the checkpoint, there or not yet.
 
-    Raises
-    ------
-    CheckpointError
-        If another process holds it.
-    OSError
-        If nothing can be written there.
+    Raises CheckpointError if another process holds it; OSError if nothing can be written there.
     """
     check_writable(path)
     refusal = CheckpointError(

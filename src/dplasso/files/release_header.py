@@ -20,21 +20,13 @@ _LABELS = "classes"
 class ReleaseHeader(NamedTuple):
     """What every file of a release says of itself.
 
-    Attributes
-    ----------
-    release : str
-        The kind of what was drawn; "vertices" in files of version 1, which do not say.
-    params : dict
-        The estimator's parameters: plain values, numpy scalars, labels; `classes` equal to the
-        attribute `classes`, or None.
-    privacy : dict
-        The statement as `PrivacyStatement.to_dict` gives it.
-    n_features : int
-        Number of columns D.
-    classes : ndarray
-        The labels.
-    feature_names : ndarray of str objects, shape (D,), or None
-        Names of the columns, if they had any.
+    `release`: the kind of what was drawn; "vertices" in files of version 1, which do not say.
+    `params`: the estimator's parameters: plain values, numpy scalars, labels; `classes` equal to
+    the attribute `classes`, or None.
+    `privacy`: the statement as `PrivacyStatement.to_dict` gives it.
+    `n_features`: number of columns D.
+    `classes`: the labels.
+    `feature_names`, shape (D,): names of the columns, if they had any.
     """
 
     release: str
@@ -50,24 +42,13 @@ def write_release(
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return what `dplasso.files.archive.write_archive` shall write for a release.
 
-    Parameters
-    ----------
-    release : ReleaseHeader
-    noun : str
-        What the file is called, for messages.
+    `noun`: what the file is called, for messages.
 
-    Returns
-    -------
-    header : dict
-        Entries of the header.
-    arrays : dict
-        Members of the archive.
+    Returns `header`: entries of the header.
+    `arrays`: members of the archive.
 
-    Raises
-    ------
-    ValueError
-        If a label or parameter is of a kind that the file cannot hold, or the parameter `classes`
-        names other labels than the release has.
+    Raises ValueError if a label or parameter is of a kind that the file cannot hold, or the
+    parameter `classes` names other labels than the release has.
     """
     labels, kind = labels_to_array(release.classes)
     params = params_to_json(release.params, noun)
@@ -100,27 +81,12 @@ def read_release(
 ) -> ReleaseHeader:
     """Read a release back, and see that the file holds nothing unknown.
 
-    Parameters
-    ----------
-    header : mapping
-        As `dplasso.files.archive.read_archive` hands it over.
-    members : mapping of name to bytes
-        Likewise.
-    arrays : mapping of str to names
-        The members of each kind of release.
-    besides : names
-        Further members that are all there or all missing.
-    entries : names
-        What else the header holds.
+    `header`: as `dplasso.files.archive.read_archive` hands it over.
+    `arrays`: the members of each kind of release.
+    `besides`: further members that are all there or all missing.
+    `entries`: what else the header holds.
 
-    Returns
-    -------
-    ReleaseHeader
-
-    Raises
-    ------
-    ValueError
-        If an entry or member is missing, unknown or not of its form.
+    Raises ValueError if an entry or member is missing, unknown or not of its form.
     """
     old = header["version"] == 1
     fields = set(ReleaseHeader._fields) - ({"release"} if old else set())
@@ -148,22 +114,13 @@ def read_release(
 def params_to_json(params: Mapping[str, Any], noun: str) -> dict[str, Any]:
     """Return an estimator's parameters as values that JSON can hold and that can be compared.
 
-    Parameters
-    ----------
-    params : mapping
-        Plain values, numpy scalars, or labels: a list, an array, a range, a pandas Index or Series.
-    noun : str
-        What the file is called, for the message.
+    `params`: plain values, numpy scalars, or labels: a list, an array, a range, a pandas Index or
+    Series.
+    `noun`: what the file is called, for the message.
 
-    Returns
-    -------
-    dict
-        Plain values as they are; infinities and labels marked.
+    Returns: plain values as they are; infinities and labels marked.
 
-    Raises
-    ------
-    ValueError
-        If a parameter is of another kind.
+    Raises ValueError if a parameter is of another kind.
     """
     return {name: _to_json(name, value, noun) for name, value in params.items()}
 
@@ -175,8 +132,8 @@ def _to_json(name: str, value: Any, noun: str) -> Any:
         return value
     if isinstance(value, float):
         return value if np.isfinite(value) else {"float": repr(value)}
-    if name == "target_bounds":
-        return {"numbers": [float(number) for number in value]}
+    if isinstance(value, tuple) and all(isinstance(one, float) for one in value):
+        return {"numbers": list(value)}
     if isinstance(value, Sequence) or hasattr(value, "__array__"):
         return {"labels": labels_to_array(value)[0].tolist()}
     raise ValueError(
@@ -188,7 +145,7 @@ def _from_json(value: Any, classes: NDArray[Any]) -> Any:
     if isinstance(value, dict) and set(value) == {"float"}:
         return float(value["float"])
     if isinstance(value, dict) and set(value) == {"numbers"}:
-        return tuple(float(number) for number in value["numbers"])
+        return tuple(float(one) for one in value["numbers"])
     if isinstance(value, dict) and set(value) == {"labels"}:
         given = value["labels"]
         return classes if given == _LABELS else labels_of_version_1(given)

@@ -13,19 +13,13 @@ from dplasso.errors import DataError
 class Compressed(NamedTuple):
     """One orientation of X, by rows or by columns; the arrays may be the caller's.
 
-    Attributes
-    ----------
-    indptr : ndarray of int32 or int64
-        Where each row (column) starts.
-    indices : ndarray of int32 or int64
-        Column (row) numbers, each at most once in a row (column).
-    values : ndarray of float32 or float64
-        Entries as given, not clipped; empty when every entry is `constant`.
-    constant : float
-        The value of every entry where `values` is empty.
+    `indptr`: where each row (column) starts.
+    `indices`: column (row) numbers, each at most once in a row (column).
+    `values`: entries as given, not clipped; empty when every entry is `constant`.
+    `constant`: the value of every entry where `values` is empty.
     """
 
-    indptr: NDArray[np.integer]
+    indptr: NDArray[np.int64]
     indices: NDArray[np.integer]
     values: NDArray[np.floating]
     constant: float
@@ -40,15 +34,9 @@ def clip(value, bound):
 def working_dtype(X: Any) -> np.dtype:
     """Return the type in which the entries of `X` are kept: float32 if that is exact.
 
-    Parameters
-    ----------
-    X : array-like or sparse
-        Anything with a `dtype`, or without.
+    `X`: anything with a `dtype`, or without.
 
-    Returns
-    -------
-    numpy.dtype
-        float32 or float64.
+    Returns: float32 or float64.
     """
     try:
         kind = np.dtype(getattr(X, "dtype", np.float64))
@@ -63,28 +51,19 @@ def working_dtype(X: Any) -> np.dtype:
 def compress(X: Any) -> tuple[Compressed, bool]:
     """View a matrix as compressed rows or columns.
 
-    Parameters
-    ----------
-    X : csr or csc matrix or array, or ndarray, shape (N, D)
-        float32 or float64, finite. Never written to.
+    `X`, shape (N, D): float32 or float64, finite. Never written to.
 
-    Returns
-    -------
-    compressed : Compressed
-        The caller's arrays where they will do.
-    by_rows : bool
-        False for CSC input, which comes compressed by columns.
+    Returns `compressed`: the caller's arrays where they will do.
+    `by_rows`: False for CSC input, which comes compressed by columns.
 
-    Raises
-    ------
-    DataError
-        If an index lies outside the matrix or the row pointers are inconsistent.
+    Raises DataError if an index lies outside the matrix or the row pointers are inconsistent.
     """
     if not sp.issparse(X):
         X = sp.csr_array(X)
     by_rows = X.format == "csr"
     n_major, n_minor = X.shape if by_rows else X.shape[::-1]
-    indptr, indices, values = X.indptr, X.indices, X.data
+    # Pointers of one type, as stores have them: kernels are compiled once for both.
+    indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
     if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, values.size):
         raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
     canonical = _check_indices(indptr, indices, n_minor)
@@ -97,7 +76,7 @@ def compress(X: Any) -> tuple[Compressed, bool]:
         # Duplicate entries add up before they are clipped, else one record could exceed the bound.
         X = X.copy()
         X.sum_duplicates()
-        indptr, indices, values = X.indptr, X.indices, X.data
+        indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
     n_entries = int(indptr[-1])
     indices, values = indices[:n_entries], values[:n_entries]
     constant = 0.0

@@ -30,22 +30,12 @@ _CACHED_COLUMNS = 2**17
 class Design(NamedTuple):
     """The records as the kernels read them.
 
-    Attributes
-    ----------
-    rows, columns : Compressed
-        X by rows and by columns. The column numbers in `rows` are internal ones.
-    has_columns : bool
-        Without, `columns` stands for nothing and columns are found by reading all rows.
-    columns_internal : bool
-        Whether `columns` stand in the internal order too.
-    numbering : Numbering
-        Where the coordinates stand in alpha.
-    n_rows, n_columns : int
-        N and D.
-    intercept : bool
-        Whether coordinate D is a constant column of value `bound`.
-    bound : float
-        Entries are clipped to [-bound, bound].
+    `rows`, `columns`: X by rows and by columns. The column numbers in `rows` are internal ones.
+    `has_columns`: without, `columns` stands for nothing and columns are found by reading all rows.
+    `columns_internal`: whether `columns` stand in the internal order too.
+    `numbering`: where the coordinates stand in alpha.
+    `intercept`: whether coordinate D is a constant column of value `bound`.
+    `bound`: entries are clipped to [-bound, bound].
     """
 
     rows: Compressed
@@ -75,29 +65,14 @@ def lay_out(
 ) -> Design:
     """Lay out a matrix in memory, copying of it no more than pays.
 
-    Parameters
-    ----------
-    X : csr or csc matrix or array, or ndarray, shape (N, D)
-        float32 or float64, finite. Never written to.
-    bound : float
-        Entries are clipped to [-bound, bound].
-    intercept : bool
-        Whether to append a constant column.
-    by_columns : bool
-        Whether rows are looked up by column.
-    n_steps : int
-        How often.
-    n_threads : int, default=1
-        Threads for the copies.
+    `X`, shape (N, D): float32 or float64, finite. Never written to.
+    `bound`: entries are clipped to [-bound, bound].
+    `intercept`: whether to append a constant column.
+    `by_columns`: whether rows are looked up by column.
+    `n_steps`: how often.
+    `n_threads`: threads for the copies.
 
-    Returns
-    -------
-    Design
-
-    Raises
-    ------
-    DataError
-        See `dplasso.matrix.compressed.compress`; for more than `MAX_ROWS` rows.
+    Raises DataError as for `dplasso.matrix.compressed.compress`; for more than `MAX_ROWS` rows.
     """
     check_row_count(X.shape[0])
     matrix, given_by_rows = compress(X)
@@ -119,7 +94,7 @@ def lay_out(
         n_rows=n_rows,
         n_columns=n_columns,
         intercept=intercept,
-        bound=bound,
+        bound=float(bound),
     )
 
 
@@ -128,23 +103,11 @@ def adopt(
 ) -> Design:
     """Take both orientations as they are, in internal numbers.
 
-    Parameters
-    ----------
-    rows, columns : Compressed
-        X both ways, as a store holds it.
-    numbering : Numbering
-        Of the D columns.
-    bound, intercept
-        As in `lay_out`.
+    `rows`, `columns`: X both ways, as a store holds it.
+    `numbering`: of the D columns.
+    `bound`, `intercept`: as in `lay_out`.
 
-    Returns
-    -------
-    Design
-
-    Raises
-    ------
-    DataError
-        For more than `MAX_ROWS` rows.
+    Raises DataError for more than `MAX_ROWS` rows.
     """
     n_rows, n_columns = rows.indptr.size - 1, columns.indptr.size - 1
     check_row_count(n_rows)
@@ -163,7 +126,7 @@ def adopt(
         n_rows=n_rows,
         n_columns=n_columns,
         intercept=intercept,
-        bound=bound,
+        bound=float(bound),
     )
 
 
@@ -211,19 +174,7 @@ def _relabel(indices, internal, first, last, relabelled):
 def relabel(rows: Compressed, numbering: Numbering, n_threads: int = 1) -> Compressed:
     """Return rows with internal column numbers, in the given order within each row.
 
-    Parameters
-    ----------
-    rows : Compressed
-        By rows.
-    numbering : Numbering
-        The internal numbers.
-    n_threads : int, default=1
-        Threads to use.
-
-    Returns
-    -------
-    Compressed
-        New indices; pointers and values are those of `rows`.
+    Returns: new indices; pointers and values are those of `rows`.
     """
     relabelled = np.empty_like(rows.indices)
     edges = cut(0, relabelled.size, n_threads)
@@ -243,20 +194,11 @@ Column = tuple[NDArray[np.integer], NDArray[np.floating], float]
 def column_span(design, j):
     """Return a coordinate's column and where it begins and ends in it.
 
-    Parameters
-    ----------
-    design : Design
-        With X by columns, unless j is the constant column.
-    j : int
-        Coordinate.
+    `design`: with X by columns, unless j is the constant column.
 
-    Returns
-    -------
-    column : tuple of (indices, values, constant)
-        Rows and entries; without values every entry is `constant`, without indices every row holds
-        it.
-    begin, end : int
-        The part of the arrays that is this column; for a column of all rows, the rows.
+    Returns `column`: rows and entries; without values every entry is `constant`, without indices
+    every row holds it.
+    `begin`, `end`: the part of the arrays that is this column; for a column of all rows, the rows.
     """
     columns = design.columns
     if j == design.n_columns:
@@ -278,21 +220,11 @@ def column_of(design: Design, j: int, threads: Threads) -> tuple[Column, int, in
 def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
     """Find a column by reading all rows; what a run of few steps does instead of a transpose.
 
-    Parameters
-    ----------
-    design : Design
-        The records.
-    j : int
-        Original number of the column.
-    threads : Threads
-        Share the rows.
+    `j`: original number of the column.
+    `threads`: share the rows.
 
-    Returns
-    -------
-    column : tuple of (indices, values, constant)
-        As `column_span` returns it.
-    length : int
-        Number of entries.
+    Returns `column`: as `column_span` returns it.
+    `length`: number of entries.
     """
     rows = design.rows
     k = int(look_up(design.numbering.internal, j))

@@ -20,25 +20,13 @@ def margins(
 ) -> NDArray[Any]:
     """Compute ``clip(X) w + offset``.
 
-    Parameters
-    ----------
-    matrix : Compressed
-        X by rows, or by columns.
-    by_rows : bool
-        Which of the two.
-    n_rows : int
-        N.
-    weights : ndarray of float64, shape (D,)
-        w.
-    bound : float
-        Entries are clipped to [-bound, bound].
-    offset : float
-        The intercept.
+    `matrix`: X by rows, or by columns.
+    `by_rows`: which of the two.
+    `weights`, shape (D,): w.
+    `bound`: entries are clipped to [-bound, bound].
+    `offset`: the intercept.
 
-    Returns
-    -------
-    ndarray of float64, shape (N,)
-        The margins.
+    Returns shape (N,): the margins.
     """
     result = np.full(n_rows, offset)
     (_by_rows if by_rows else _by_columns)(matrix, weights, bound, result)
@@ -55,28 +43,15 @@ def column_margins(
 ) -> NDArray[np.float64]:
     """Compute ``clip(X) w + offset`` by columns, reading none without a weight.
 
-    Parameters
-    ----------
-    columns : Compressed
-        X by columns; its row numbers need not have been looked at.
-    numbers : ndarray of int, shape (n_nonzero,)
-        Columns with a weight, in the order in which a row's terms are added up in memory.
-    n_rows : int
-        N.
-    weights : ndarray of float64, shape (n_nonzero,)
-        Their weights.
-    bound, offset : float
-        As in `margins`.
+    `columns`: X by columns; its row numbers need not have been looked at.
+    `numbers`, shape (n_nonzero,): columns with a weight, in the order in which a row's terms are
+    added up in memory.
+    `weights`, shape (n_nonzero,): their weights.
+    `bound`, `offset`: as in `margins`.
 
-    Returns
-    -------
-    ndarray of float64, shape (N,)
-        The margins.
+    Returns shape (N,): the margins.
 
-    Raises
-    ------
-    DataError
-        If a row number lies outside the matrix.
+    Raises DataError if a row number lies outside the matrix.
     """
     result = np.full(n_rows, offset)
     if not _add_columns(columns, numbers, weights, bound, result):

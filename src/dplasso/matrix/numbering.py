@@ -15,12 +15,8 @@ from numpy.typing import NDArray
 class Numbering(NamedTuple):
     """Where each coordinate stands in alpha; empty arrays where the two numberings are one.
 
-    Attributes
-    ----------
-    internal : ndarray of int32 or int64, shape (D,) or (D + 1,) or (0,)
-        Place in alpha of each coordinate.
-    original : ndarray like `internal`
-        Coordinate at each place.
+    `internal`, shape (D,): place in alpha of each coordinate.
+    `original`: coordinate at each place.
     """
 
     internal: NDArray[np.integer]
@@ -41,16 +37,8 @@ def look_up(numbers, k):
 def by_frequency(counts: NDArray[np.integer], intercept: bool) -> Numbering:
     """Rank columns by their number of entries, most first, equals in the given order.
 
-    Parameters
-    ----------
-    counts : ndarray of int64, shape (D,)
-        Entries of each column.
-    intercept : bool
-        Whether an intercept follows the columns; it keeps its number.
-
-    Returns
-    -------
-    Numbering
+    `counts`, shape (D,): entries of each column.
+    `intercept`: whether an intercept follows the columns; it keeps its number.
     """
     size = counts.size + int(intercept)
     kind = np.int32 if size < 2**31 else np.int64

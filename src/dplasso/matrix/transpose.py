@@ -24,25 +24,14 @@ BLOCK_BITS = 16
 def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compressed:
     """Return the other orientation of a matrix, in new arrays.
 
-    Parameters
-    ----------
-    matrix : Compressed
-        By rows (columns).
-    n_columns : int
-        Number of columns (rows).
-    n_threads : int, default=1
-        Threads to use.
+    `matrix`: by rows (columns).
+    `n_columns`: number of columns (rows).
 
-    Returns
-    -------
-    Compressed
-        By columns (rows), indices ascending.
+    Returns: by columns (rows), indices ascending.
     """
     n_rows = matrix.indptr.size - 1
     n_entries = matrix.indices.size
-    indptr: NDArray[np.integer] = np.zeros(
-        n_columns + 1, dtype=np.int32 if n_entries < 2**31 else np.int64
-    )
+    indptr = np.zeros(n_columns + 1, dtype=np.int64)
     index = np.int32 if n_rows < 2**31 else np.int64
     rows: NDArray[np.integer] = np.empty(n_entries, dtype=index)
     values = np.empty_like(matrix.values)

@@ -25,16 +25,10 @@ _SMALLEST_ENTRY = 1e-290
 class UnitRows(NamedTuple):
     """A matrix whose rows are read as unit rows.
 
-    Attributes
-    ----------
-    rows, columns : Compressed
-        X by rows and by columns, both in the same column numbers.
-    factor : ndarray of float64, shape (N,)
-        What each row's entries are multiplied by.
-    n_columns : int
-        D.
-    constant : float
-        The constant entry of every row, column D; 0 without an intercept.
+    `rows`, `columns`: X by rows and by columns, both in the same column numbers.
+    `factor`, shape (N,): what each row's entries are multiplied by.
+    `n_columns`: D.
+    `constant`: the constant entry of every row, column D; 0 without an intercept.
     """
 
     rows: Compressed
@@ -54,22 +48,13 @@ def row_factors(
 ) -> NDArray[np.float64]:
     """Compute what each row's entries are multiplied by.
 
-    Parameters
-    ----------
-    rows : Compressed
-        X by rows; every entry finite, as all inputs are checked to be.
-    constant : float
-        The constant entry, in [0, 1); the others share the rest of the unit length.
-    norm_bound : float or None
-        None scales every row to unit length. A number R scales longer rows down to R, leaves the
-        others as they are, and then divides all by R.
-    threads : Threads
-        Share the rows.
+    `rows`: X by rows; every entry finite, as all inputs are checked to be.
+    `constant`: the constant entry, in [0, 1); the others share the rest of the unit length.
+    `norm_bound`: None scales every row to unit length. A number R scales longer rows down to R,
+    leaves the others as they are, and then divides all by R.
+    `threads`: share the rows.
 
-    Returns
-    -------
-    ndarray of float64, shape (N,)
-        0 for empty rows. Each depends on its own row alone.
+    Returns shape (N,): 0 for empty rows. Each depends on its own row alone.
     """
     factor = np.empty(rows.indptr.size - 1)
     longest = np.sqrt(1.0 - constant * constant) * (1.0 - _SLACK)
@@ -145,17 +130,10 @@ def row_margins(rows, i, weights, margins):
 def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:
     """Return a matrix in memory by rows and by columns; one of them is the caller's.
 
-    Parameters
-    ----------
-    X : csr or csc matrix or array, or ndarray, shape (N, D)
-        float32 or float64, finite. Never written to.
-    n_threads : int
-        Threads for the copy.
+    `X`, shape (N, D): float32 or float64, finite. Never written to.
+    `n_threads`: threads for the copy.
 
-    Raises
-    ------
-    DataError
-        See `dplasso.matrix.compressed.compress`.
+    Raises DataError as for `dplasso.matrix.compressed.compress`.
     """
     matrix, by_rows = compress(X)
     if by_rows:
@@ -168,21 +146,13 @@ def select_columns(
 ) -> tuple[Compressed, Compressed]:
     """Return the matrix of some columns, by rows and by columns.
 
-    Parameters
-    ----------
-    columns : Compressed
-        X by columns.
-    kept : ndarray of int, shape (k,)
-        Columns, in the order that they are to have.
-    n_rows : int
-        N.
-    n_threads : int
-        Threads for the transpose.
+    `kept`, shape (k,): columns, in the order that they are to have.
+    `n_threads`: threads for the transpose.
     """
     spans = [slice(int(columns.indptr[j]), int(columns.indptr[j + 1])) for j in kept]
     lengths = [span.stop - span.start for span in spans]
     taken = Compressed(
-        np.concatenate([[0], np.cumsum(lengths)]).astype(columns.indptr.dtype),
+        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         np.concatenate([columns.indices[span] for span in spans]),
         np.concatenate([columns.values[span] for span in spans])
         if columns.values.size
@@ -201,22 +171,13 @@ def unit_row_margins(
 ) -> NDArray[np.float64]:
     """Compute the margins of unit rows.
 
-    Parameters
-    ----------
-    rows : Compressed
-        X by rows; its column numbers must be known to lie inside the matrix.
-    weights : ndarray of float64, shape (D,) or (D, K)
-        Weights of unit rows.
-    factor : ndarray of float64, shape (N,)
-        Of `row_factors`.
-    offset : float or ndarray of float64, shape (K,)
-        The intercept.
-    threads : Threads
-        Share the rows.
+    `rows`: X by rows; its column numbers must be known to lie inside the matrix.
+    `weights`, shape (D,) or (D, K): weights of unit rows.
+    `factor`, shape (N,): of `row_factors`.
+    `offset`: the intercept, or K of them.
+    `threads`: share the rows.
 
-    Returns
-    -------
-    ndarray of float64, shape (N,) or (N, K)
+    Returns shape (N,) or (N, K).
     """
     margins = np.empty((factor.size, *weights.shape[1:]))
     edges = even_parts(rows.indptr, threads.count)

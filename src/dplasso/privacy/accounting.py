@@ -34,10 +34,7 @@ _DECADES = 12
 def renyi_orders() -> tuple[float, ...]:
     """Return the Renyi orders that the accountant is given.
 
-    Returns
-    -------
-    tuple of float
-        Increasing orders, all above 1.01.
+    Returns: increasing orders, all above 1.01.
     """
     count = _ORDERS_PER_DECADE * _DECADES + 1
     return tuple(
@@ -48,15 +45,9 @@ def renyi_orders() -> tuple[float, ...]:
 def rho_of_bounded_range(eps0: float) -> float:
     """Return the zCDP parameter of one bounded-range step.
 
-    Parameters
-    ----------
-    eps0 : float
-        The step's bounded-range parameter (natural logarithm units).
+    `eps0`: the step's bounded-range parameter (natural logarithm units).
 
-    Returns
-    -------
-    float
-        rho = eps0^2 / 8 (arXiv 2004.07223).
+    Returns: rho = eps0^2 / 8 (arXiv 2004.07223).
     """
     return eps0 * eps0 / 8.0
 
@@ -64,24 +55,13 @@ def rho_of_bounded_range(eps0: float) -> float:
 def epsilon_spent(eps0: float, n_iter: int, delta: float) -> float:
     """Return the epsilon of `n_iter` adaptive steps that are each `eps0`-bounded-range.
 
-    Parameters
-    ----------
-    eps0 : float
-        Bounded-range parameter of one step.
-    n_iter : int
-        Number of steps T.
-    delta : float
-        The delta at which epsilon is reported, in (0, 1).
+    `eps0`: bounded-range parameter of one step.
+    `n_iter`: number of steps T.
+    `delta`: the delta at which epsilon is reported, in (0, 1).
 
-    Returns
-    -------
-    float
-        The epsilon that the Renyi accountant reports: T steps of (eps0^2/8)-zCDP.
+    Returns: the epsilon that the Renyi accountant reports: T steps of (eps0^2/8)-zCDP.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     eps0, n_iter = check_positive("eps0", eps0), check_n_iter(n_iter)
     return epsilon_of(_steps(eps0, n_iter), delta)
@@ -93,20 +73,11 @@ def epsilon_of_steps(eps0: float, n_iter: int, delta: float) -> float:
     Over few steps with a large `eps0` the plain sum is the smaller one: a step that is
     eps0-bounded-range is also eps0-differentially private, at delta 0.
 
-    Parameters
-    ----------
-    eps0, n_iter, delta
-        As in `epsilon_spent`.
+    `eps0`, `n_iter`, `delta`: as in `epsilon_spent`.
 
-    Returns
-    -------
-    float
-        ``min(epsilon_spent(eps0, n_iter, delta), n_iter * eps0)``, the product rounded up.
+    Returns: ``min(epsilon_spent(eps0, n_iter, delta), n_iter * eps0)``, the product rounded up.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     spent = epsilon_spent(eps0, n_iter, delta)
     return min(spent, math.nextafter(n_iter * float(eps0), math.inf))
@@ -115,22 +86,12 @@ def epsilon_of_steps(eps0: float, n_iter: int, delta: float) -> float:
 def epsilon_of(event: Any, delta: float) -> float:
     """Return the epsilon of an event.
 
-    Parameters
-    ----------
-    event : dp_accounting.DpEvent
-        Any that the Renyi accountant supports.
-    delta : float
-        The delta at which epsilon is reported, in (0, 1).
+    `event`: any that the Renyi accountant supports.
+    `delta`: the delta at which epsilon is reported, in (0, 1).
 
-    Returns
-    -------
-    float
-        What the Renyi accountant reports.
+    Returns: what the Renyi accountant reports.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `delta` is no number in (0, 1).
+    Raises TypeError, ValueError if `delta` is no number in (0, 1).
     """
     return _epsilon_of(event, check_delta(delta))
 
@@ -155,29 +116,17 @@ def calibrate(
 ) -> float:
     """Return the largest parameter of an event that stays within (epsilon, delta).
 
-    Parameters
-    ----------
-    make_event : callable
-        ``make_event(x)`` is the ``dp_accounting`` event for the parameter x > 0; the larger x, the
-        larger its privacy loss.
-    epsilon : float
-        The total to stay within, positive and finite.
-    delta : float
-        In (0, 1).
-    start : float, default=1.0
-        Where the search begins; positive.
+    `make_event`: ``make_event(x)`` is the ``dp_accounting`` event for the parameter x > 0; the
+    larger x, the larger its privacy loss.
+    `epsilon`: the total to stay within, positive and finite.
+    `delta`: in (0, 1).
+    `start`: where the search begins; positive.
 
-    Returns
-    -------
-    float
-        x with ``epsilon_of(make_event(x), delta) <= epsilon``, always, and to a relative 1e-12 the
-        largest.
+    Returns: x with ``epsilon_of(make_event(x), delta) <= epsilon``, always, and to a relative
+    1e-12 the largest.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range, or if no x is small enough or none too
-        large.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or if no x is
+    small enough or none too large.
     """
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
     delta = check_delta(delta)
@@ -204,25 +153,14 @@ def calibrate(
 def calibrate_eps0(epsilon: float, delta: float, n_iter: int) -> float:
     """Return the largest step that keeps `n_iter` steps within (epsilon, delta).
 
-    Parameters
-    ----------
-    epsilon : float
-        The total to stay within, positive and finite.
-    delta : float
-        In (0, 1).
-    n_iter : int
-        Number of steps T.
+    `epsilon`: the total to stay within, positive and finite.
+    `delta`: in (0, 1).
+    `n_iter`: number of steps T.
 
-    Returns
-    -------
-    float
-        eps0 with ``epsilon_spent(eps0, n_iter, delta) <= epsilon``, always, and above
-        ``0.99 * epsilon``.
+    Returns: eps0 with ``epsilon_spent(eps0, n_iter, delta) <= epsilon``, always, and above ``0.99
+    * epsilon``.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     return _calibrate_steps(
         check_positive("epsilon", check_epsilon(epsilon)), check_delta(delta), check_n_iter(n_iter)

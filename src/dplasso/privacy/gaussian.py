@@ -69,23 +69,13 @@ def _delta(mu: float, epsilon: float) -> float:
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """Return the epsilon of mu-Gaussian differential privacy at a delta.
 
-    Parameters
-    ----------
-    mu : float
-        Positive and finite.
-    delta : float
-        In [1e-300, 1).
+    `mu`: positive and finite.
+    `delta`: in [1e-300, 1).
 
-    Returns
-    -------
-    float
-        With ``gaussian_delta(mu, epsilon) <= delta``, to a relative 1e-13 the smallest; 0 where
-        that is enough.
+    Returns: with ``gaussian_delta(mu, epsilon) <= delta``, to a relative 1e-13 the smallest; 0
+    where that is enough.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     mu, delta = check_positive("mu", mu), _check_delta(delta)
     if _delta(mu, 0.0) <= delta:
@@ -97,22 +87,12 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 def calibrate_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu that stays within (epsilon, delta).
 
-    Parameters
-    ----------
-    epsilon : float
-        The total to stay within, positive and finite.
-    delta : float
-        In [1e-300, 1).
+    `epsilon`: the total to stay within, positive and finite.
+    `delta`: in [1e-300, 1).
 
-    Returns
-    -------
-    float
-        mu with ``gaussian_delta(mu, epsilon) <= delta``, to a relative 1e-13 the largest.
+    Returns: mu with ``gaussian_delta(mu, epsilon) <= delta``, to a relative 1e-13 the largest.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), _check_delta(delta)
     private, _ = _bracket(lambda mu: _delta(mu, epsilon) <= delta, min(epsilon, 1.0))

@@ -43,20 +43,14 @@ SMALLEST_SCALE, LARGEST_SCALE = 2.0**24, 2.0**46
 class NoiseTable(NamedTuple):
     """The ziggurat of one standard deviation.
 
-    Attributes
-    ----------
-    scale : float
-        Standard deviation s, in units.
-    low_bits : int
-        The low bits of an integer that are uniform by themselves.
-    blocks : ndarray of uint64, shape (256,)
-        Widths of the rectangles, in blocks of ``2**low_bits`` integers.
-    whole : ndarray of int64, shape (256,)
-        Integers below are under the curve over the whole height of the rectangle.
-    heights : ndarray of float64, shape (257,)
-        Where the rectangles begin and end, rounded; the exact ones follow from `area`.
-    area : float
-        Area of every rectangle, exact as a double.
+    `scale`: standard deviation s, in units.
+    `low_bits`: the low bits of an integer that are uniform by themselves.
+    `blocks`, shape (256,): widths of the rectangles, in blocks of ``2**low_bits`` integers.
+    `whole`, shape (256,): integers below are under the curve over the whole height of the
+    rectangle.
+    `heights`, shape (257,): where the rectangles begin and end, rounded; the exact ones follow
+    from `area`.
+    `area`: area of every rectangle, exact as a double.
     """
 
     scale: float
@@ -72,19 +66,9 @@ class NoiseTable(NamedTuple):
 def noise_table(scale: float) -> NoiseTable:
     """Build the ziggurat of a standard deviation.
 
-    Parameters
-    ----------
-    scale : float
-        In units, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
+    `scale`: in units, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
 
-    Returns
-    -------
-    NoiseTable
-
-    Raises
-    ------
-    ValueError
-        If it is out of range.
+    Raises ValueError if it is out of range.
     """
     if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
         raise ValueError(
@@ -147,24 +131,12 @@ def _exact_heights(blocks: list[int], low_bits: int, area: float) -> list[Fracti
 def add_noise(table, buffer, totals, ambiguous, unsettled):
     """Add a variate to each of some integers.
 
-    Parameters
-    ----------
-    table : NoiseTable
-        The ziggurat.
-    buffer : WordBuffer
-        Random words.
-    totals : ndarray of int64
-        Changed in place.
-    ambiguous : float
-        `AMBIGUOUS`; a test may force more.
-    unsettled : ndarray of int64, shape (U, 4)
-        Filled with comparisons left open: place in `totals`, rectangle, candidate, and the word
-        that was compared. Nothing is added there.
+    `totals`: changed in place.
+    `ambiguous`: `AMBIGUOUS`; a test may force more.
+    `unsettled`, shape (U, 4): filled with comparisons left open: place in `totals`, rectangle,
+    candidate, and the word that was compared. Nothing is added there.
 
-    Returns
-    -------
-    int
-        How many were left open; more than U, if there was no room for all.
+    Returns: how many were left open; more than U, if there was no room for all.
     """
     low_bits = np.uint64(table.low_bits)
     low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
@@ -235,16 +207,8 @@ def noisy(
 ) -> None:
     """Add a variate to each of some integers, every comparison settled.
 
-    Parameters
-    ----------
-    table : NoiseTable
-        The ziggurat.
-    buffer : WordBuffer
-        Random words.
-    totals : ndarray of int64
-        Changed in place.
-    ambiguous : float, default=AMBIGUOUS
-        Comparisons nearer than this are settled exactly; a test may force more.
+    `totals`: changed in place.
+    `ambiguous`: comparisons nearer than this are settled exactly; a test may force more.
     """
     unsettled = np.zeros((16 + (totals.size if ambiguous > AMBIGUOUS else 0), 4), dtype=np.int64)
     count = add_noise(table, buffer, totals, ambiguous, unsettled)
@@ -260,25 +224,14 @@ def noisy(
 def settle(table: NoiseTable, value: int, layer: int, words: list[int]) -> bool:
     """Decide a comparison that double precision left open.
 
-    Parameters
-    ----------
-    table : NoiseTable
-        The ziggurat.
-    value, layer : int
-        The candidate and its rectangle.
-    words : list of int
-        The 64-bit words of its height, most significant first: the one that was compared, and
-        fresh ones.
+    `value`, `layer`: the candidate and its rectangle.
+    `words`: the 64-bit words of its height, most significant first: the one that was compared, and
+    fresh ones.
 
-    Returns
-    -------
-    bool
-        Whether the candidate lies under the curve.
+    Returns: whether the candidate lies under the curve.
 
-    Raises
-    ------
-    ValueError
-        If the words do not settle it either (with two fresh ones: never in practice).
+    Raises ValueError if the words do not settle it either (with two fresh ones: never in
+    practice).
     """
     magnitude = value if value >= 0 else -value - 1
     heights = _exact_heights([int(b) for b in table.blocks], table.low_bits, table.area)

@@ -28,22 +28,11 @@ def _number(name: str, value: Any) -> float:
 def check_epsilon(epsilon: Any) -> float:
     """Check the privacy parameter epsilon.
 
-    Parameters
-    ----------
-    epsilon : float
-        Greater than 0; infinity asks for no privacy.
+    `epsilon`: greater than 0; infinity asks for no privacy.
 
-    Returns
-    -------
-    float
-        The same value.
+    Returns: the same value.
 
-    Raises
-    ------
-    TypeError
-        If it is not a number.
-    ValueError
-        If it is 0, negative or NaN.
+    Raises TypeError if it is not a number; ValueError if it is 0, negative or NaN.
     """
     value = _number("epsilon", epsilon)
     if not value > 0:
@@ -56,22 +45,11 @@ def check_epsilon(epsilon: Any) -> float:
 def check_delta(delta: Any) -> float:
     """Check the privacy parameter delta.
 
-    Parameters
-    ----------
-    delta : float
-        A probability strictly between 0 and 1.
+    `delta`: a probability strictly between 0 and 1.
 
-    Returns
-    -------
-    float
-        The same value.
+    Returns: the same value.
 
-    Raises
-    ------
-    TypeError
-        If it is not a number.
-    ValueError
-        If it is not strictly between 0 and 1.
+    Raises TypeError if it is not a number; ValueError if it is not strictly between 0 and 1.
     """
     value = _number("delta", delta)
     if not 0 < value < 1:
@@ -82,22 +60,12 @@ def check_delta(delta: Any) -> float:
 def check_n_iter(n_iter: Any) -> int:
     """Check the number of steps.
 
-    Parameters
-    ----------
-    n_iter : int
-        From 1 to 2,000,000.
+    `n_iter`: from 1 to 2,000,000.
 
-    Returns
-    -------
-    int
-        The same value.
+    Returns: the same value.
 
-    Raises
-    ------
-    TypeError
-        If it is not a whole number.
-    ValueError
-        If it is less than 1 or above 2,000,000.
+    Raises TypeError if it is not a whole number; ValueError if it is less than 1 or above
+    2,000,000.
     """
     if isinstance(n_iter, bool) or not isinstance(n_iter, Integral):
         raise TypeError(
@@ -111,22 +79,11 @@ def check_n_iter(n_iter: Any) -> int:
 def check_neighbors(neighbors: Any) -> str:
     """Check the name of the neighbour relation.
 
-    Parameters
-    ----------
-    neighbors : {"add-remove", "replace-one"}
-        Which pairs of data sets count as neighbours.
+    `neighbors`: which pairs of data sets count as neighbours.
 
-    Returns
-    -------
-    str
-        The same value.
+    Returns: the same value.
 
-    Raises
-    ------
-    TypeError
-        If it is not a string.
-    ValueError
-        If there is no relation of that name.
+    Raises TypeError if it is not a string; ValueError if there is no relation of that name.
     """
     return check_choice("neighbors", neighbors, NEIGHBOR_RELATIONS)
 
@@ -134,26 +91,13 @@ def check_neighbors(neighbors: Any) -> str:
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
     """Check a parameter that is one of a few words.
 
-    Parameters
-    ----------
-    name : str
-        The parameter, for messages.
-    value : str
-        What was given.
-    choices : sequence of str
-        What would be right.
+    `name`: the parameter, for messages.
+    `value`: what was given.
+    `choices`: what would be right.
 
-    Returns
-    -------
-    str
-        The same value.
+    Returns: the same value.
 
-    Raises
-    ------
-    TypeError
-        If it is not a string.
-    ValueError
-        If it is none of the choices.
+    Raises TypeError if it is not a string; ValueError if it is none of the choices.
     """
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {value!r}.")
@@ -166,22 +110,12 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 def check_feature_bound(feature_bound: Any) -> float:
     """Check the public bound on the magnitude of an entry of the data.
 
-    Parameters
-    ----------
-    feature_bound : float
-        Positive and finite.
+    `feature_bound`: positive and finite.
 
-    Returns
-    -------
-    float
-        The same value.
+    Returns: the same value.
 
-    Raises
-    ------
-    TypeError
-        If it is not a number.
-    ValueError
-        If it is not positive and finite, or absurdly small or large (below 1e-100, above 1e100).
+    Raises TypeError if it is not a number; ValueError if it is not positive and finite, or
+    absurdly small or large (below 1e-100, above 1e100).
     """
     value = check_positive("feature_bound", feature_bound)
     if not SMALLEST_BOUND <= value <= LARGEST_BOUND:
@@ -195,24 +129,12 @@ def check_feature_bound(feature_bound: Any) -> float:
 def check_positive(name: str, value: Any) -> float:
     """Check a parameter that must be positive and finite.
 
-    Parameters
-    ----------
-    name : str
-        What to call it in the message.
-    value : float
-        The value given.
+    `name`: what to call it in the message.
+    `value`: the value given.
 
-    Returns
-    -------
-    float
-        The same value.
+    Returns: the same value.
 
-    Raises
-    ------
-    TypeError
-        If it is not a number.
-    ValueError
-        If it is not positive and finite.
+    Raises TypeError if it is not a number; ValueError if it is not positive and finite.
     """
     number = _number(name, value)
     if not (number > 0 and math.isfinite(number)):

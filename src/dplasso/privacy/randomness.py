@@ -34,14 +34,9 @@ def _refuse_copy() -> NoReturn:
 class RandomStream(NamedTuple):
     """State of one ChaCha20 stream.
 
-    Attributes
-    ----------
-    state : ndarray of uint32, shape (16,)
-        Constants, 256-bit key, 64-bit block counter and nonce.
-    block : ndarray of uint64, shape (8,)
-        The current output block.
-    position : ndarray of int64, shape (1,)
-        Words of `block` already used.
+    `state`, shape (16,): constants, 256-bit key, 64-bit block counter and nonce.
+    `block`, shape (8,): the current output block.
+    `position`, shape (1,): words of `block` already used.
     """
 
     state: NDArray[np.uint32]
@@ -55,15 +50,9 @@ class RandomStream(NamedTuple):
 def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
     """Start the stream of a 256-bit key.
 
-    Parameters
-    ----------
-    key : ndarray of uint32, shape (8,)
-        The key, as eight little-endian words.
+    `key`, shape (8,): the key, as eight little-endian words.
 
-    Returns
-    -------
-    RandomStream
-        Counter and nonce at zero.
+    Returns: counter and nonce at zero.
     """
     state = np.zeros(16, dtype=np.uint32)
     state[:4] = np.frombuffer(b"expand 32-byte k", dtype="<u4")
@@ -78,20 +67,11 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
 def check_random_state(random_state: Any) -> Any:
     """Check what random numbers are to be made from, without drawing any.
 
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState
-        As in `random_stream`.
+    `random_state`: as in `random_stream`.
 
-    Returns
-    -------
-    None, int, numpy.random.Generator or numpy.random.RandomState
-        The same.
+    Returns: the same.
 
-    Raises
-    ------
-    ValueError
-        If it is none of these, or negative.
+    Raises ValueError if it is none of these, or negative.
     """
     whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
     if whole and random_state < 0:
@@ -108,21 +88,12 @@ def check_random_state(random_state: Any) -> Any:
 def random_stream(random_state: Any = None) -> RandomStream:
     """Return a stream that no other call shares.
 
-    Parameters
-    ----------
-    random_state : None, int, numpy.random.Generator or numpy.random.RandomState, default=None
-        ``None`` takes a fresh 256-bit key from the operating system: the only choice that gives
-        privacy. Anything else makes the run repeatable, for experiments.
+    `random_state`: ``None`` takes a fresh 256-bit key from the operating system: the only choice
+    that gives privacy. Anything else makes the run repeatable, for experiments.
 
-    Returns
-    -------
-    RandomStream
-        A stream at its beginning.
+    Returns: a stream at its beginning.
 
-    Raises
-    ------
-    ValueError
-        If `random_state` is none of these.
+    Raises ValueError if `random_state` is none of these.
     """
     check_random_state(random_state)
     if random_state is None:
@@ -256,16 +227,10 @@ BUFFER_WORDS = LANES * WORDS_PER_BLOCK
 class WordBuffer(NamedTuple):
     """A ChaCha20 stream that is read `BUFFER_WORDS` at a time.
 
-    Attributes
-    ----------
-    state : ndarray of uint32, shape (16,)
-        As in `RandomStream`; the nonce tells the streams of one key apart.
-    work : ndarray of uint32, shape (16, LANES)
-        Room for the blocks.
-    words : ndarray of uint64, shape (BUFFER_WORDS,)
-        The current words.
-    position : ndarray of int64, shape (1,)
-        Those already used.
+    `state`, shape (16,): as in `RandomStream`; the nonce tells the streams of one key apart.
+    `work`, shape (16, LANES): room for the blocks.
+    `words`, shape (BUFFER_WORDS,): the current words.
+    `position`, shape (1,): those already used.
     """
 
     state: NDArray[np.uint32]
@@ -280,17 +245,10 @@ class WordBuffer(NamedTuple):
 def word_buffers(stream: RandomStream, count: int) -> list[WordBuffer]:
     """Make independent streams: those of one fresh key, told apart by their nonces.
 
-    Parameters
-    ----------
-    stream : RandomStream
-        Gives the 256 bits of the key; no other stream will have them.
-    count : int
-        How many, at most 2^32.
+    `stream`: gives the 256 bits of the key; no other stream will have them.
+    `count`: how many, at most 2^32.
 
-    Returns
-    -------
-    list of WordBuffer
-        At their beginnings.
+    Returns: at their beginnings.
     """
     key = np.array([random_word(stream) for _ in range(4)], dtype=np.uint64).view(np.uint32)
     buffers = []

@@ -265,15 +265,9 @@ class PrivacyStatement:
     def cautions(self, n_records: float | None = None) -> list[str]:
         """Say what of the promise means little.
 
-        Parameters
-        ----------
-        n_records : float, optional
-            The number of records, public or counted privately.
+        `n_records`: the number of records, public or counted privately.
 
-        Returns
-        -------
-        list of str
-            A sentence each; empty for a promise that is worth its words.
+        Returns: a sentence each; empty for a promise that is worth its words.
         """
         return cautions(self, n_records)
 
@@ -292,25 +286,15 @@ def make_statement(
 ) -> PrivacyStatement:
     """State what a fit with this mechanism guarantees.
 
-    Parameters
-    ----------
-    mechanism : Mechanism or GaussianSteps
-        The private step that was used.
-    seeded : bool
-        Whether the random numbers can be repeated (`random_state` was given).
-    classes_declared : bool
-        Whether the class labels were named by the user, not taken from the data.
-    records : str, default="not used"
-        How the number of records entered the settings.
-    n_classes : int, default=2
-        Number of classes; 0 for a regression.
-    target_bounds : tuple of float, optional
-        Public interval of the targets of a regression.
+    `mechanism`: the private step that was used.
+    `seeded`: whether the random numbers can be repeated (`random_state` was given).
+    `classes_declared`: whether the class labels were named by the user, not taken from the
+    data.
+    `records`: how the number of records entered the settings.
+    `n_classes`: number of classes; 0 for a regression.
+    `target_bounds`: public interval of the targets of a regression.
 
-    Returns
-    -------
-    PrivacyStatement
-        Made of public parameters alone.
+    Returns: made of public parameters alone.
     """
     reasons = []
     if mechanism.name == "none":

@@ -25,17 +25,10 @@ _LARGE_DELTA = 1e-3
 def rounded_up(value: float, digits: int = 4) -> str:
     """Write a privacy loss or a delta in a few digits, never as less than it is.
 
-    Parameters
-    ----------
-    value : float
-        At least 0; may be infinite.
-    digits : int, default=4
-        Significant digits.
+    `value`: at least 0; may be infinite.
+    `digits`: significant digits.
 
-    Returns
-    -------
-    str
-        As the format ``g`` writes it. A part in 10^12 is forgiven, so that 0.1 stays 0.1.
+    Returns: as the format ``g`` writes it. A part in 10^12 is forgiven, so that 0.1 stays 0.1.
     """
     if math.isinf(value):
         return "inf"

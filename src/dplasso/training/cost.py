@@ -180,32 +180,36 @@ def weakest_association(
     n_records = check_positive("n_records", n_records)
     n_features = int(check_positive("n_features", n_features))
     row_entries = check_positive("row_entries", row_entries)
-    mechanism = mechanism_for(method, epsilon=epsilon, delta=delta, n_iter=n_iter, **settings)
+    # A LASSO with a number of steps counts and refits like one without.
+    mechanism = mechanism_for(
+        method,
+        epsilon=epsilon,
+        delta=delta,
+        n_iter=n_iter if method == "logistic" else None,
+        **settings,
+    )
     n_weights, pull = n_features, mechanism.residual_bound / math.sqrt(row_entries)
+    gradient = 0.0
     if mechanism.name == "none":
         return Findable(n_weights, 0.0, 0.0, 0.0)
     if isinstance(mechanism, GaussianSteps):
         mu = mechanism.mu * math.sqrt(1.0 - COUNT_SHARE)
         schedule = schedule_for(n_records, mu, mechanism.sensitivity, mechanism.n_iter)
         gradient = SIGNIFICANT * schedule.standard_error / schedule.reach
-    else:
-        step: Any = mechanism
-        if isinstance(mechanism, StagedSteps):
-            most = most_vertices(n_iter, None, n_features)
-            plan = plan_lasso(
-                replace(mechanism, n_vertices=most),
-                n_iter=n_iter,
-                l1_radius=None,
-                refit=None,
-                n_records=n_records,
-                n_features=n_features,
-                offset=0.0,
-            )
-            # With as few columns as that none is drawn: gradients of all then tell the columns.
-            n_weights = plan.n_vertices or n_features
-            step = mechanism.vertices(n_weights, 1.0 - plan.refit_share if most else 1.0)
-        else:
-            n_weights = min(mechanism.n_iter, n_features)
+    elif isinstance(mechanism, StagedSteps):
+        most = most_vertices(n_iter, None, n_features)
+        plan = plan_lasso(
+            replace(mechanism, n_vertices=most),
+            n_iter=n_iter,
+            l1_radius=None,
+            refit=None,
+            n_records=n_records,
+            n_features=n_features,
+            offset=0.0,
+        )
+        # With as few columns as that none is drawn: about as much is told of each.
+        n_weights = plan.n_vertices or n_features
+        step = mechanism.vertices(n_weights, 1.0 - plan.refit_share if most else 1.0)
         scale = 2.0 * mechanism.sensitivity / step.eps0
         # The largest of 2D Gumbel noises of scale s is about s ln(2D).
         gradient, pull = scale * math.log(2.0 * n_features), mechanism.residual_bound

@@ -201,7 +201,9 @@ def unit_margins(
             rows, weights = store.rows, weights[store.original_column[: weights.shape[0]]]
         else:
             X = _validate(estimator, X, reset=False)
-            matrix, by_rows = compress(X if kept is None else X[:, kept])
+            matrix, by_rows = compress(X)
+            if kept is not None:
+                matrix, by_rows = compress(X[:, kept])
             rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
         factor = row_factors(rows, constant, norm_bound, threads)
         return unit_row_margins(rows, weights, factor, offset, threads)

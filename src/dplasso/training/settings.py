@@ -114,6 +114,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     if residual_bound is None:
         clipped = private and mechanism != "paper"
         residual_bound = default_residual_bound(private=clipped, regression=bounds is not None)
+    class_weights = checked_class_weight(class_weight, classes)
     n_iter, l1_radius = _open(params, "n_iter"), _open(params, "l1_radius")
     refit = _checked_refit(params["refit"])
     if mechanism == "paper":
@@ -145,7 +146,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         residual_bound=residual_bound,
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
-        class_weights=checked_class_weight(class_weight, classes),
+        class_weights=class_weights,
         target_bounds=bounds,
     )
     if (
@@ -333,12 +334,16 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]
             "class_weight must be None, two weights in the order of the classes, or a mapping of "
             f"each label to a weight together with classes; got {class_weight!r}"
         )
-    weights = [check_positive("class_weight", weight) for weight in class_weight]
+    if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in class_weight):
+        raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
+    weights = [float(one) for one in class_weight]
     return weights[0] / max(weights), weights[1] / max(weights)
 
 
 def _open(params: Mapping[str, Any], name: str) -> Any:
     """Return a parameter, None for "auto"."""
+    if params[name] is None:
+        raise TypeError(f"{name} must be 'auto' or a number, got None")
     return None if _is_word(params[name], "auto") else params[name]
 
 
@@ -359,7 +364,9 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
         plain["classes"] = np.asarray(classes).tolist()
         if isinstance(params.get("class_weight"), Mapping):
             # In the order of the labels.
-            plain["class_weight"] = [float(params["class_weight"][label]) for label in classes]
+            plain["class_weight"] = [params["class_weight"][label] for label in classes]
+    if plain.get("class_weight") is not None:
+        plain["class_weight"] = tuple(float(one) for one in plain["class_weight"])
     if params.get("target_bounds") is not None:
         plain["target_bounds"] = checked_target_bounds(params["target_bounds"])
     return plain

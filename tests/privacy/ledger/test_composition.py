@@ -177,7 +177,7 @@ class TestFilter:
         assert 0.985 * epsilon < epsilon_total(fixed, 0, delta) < epsilon
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     epsilon=st.floats(-3.0, 2.5).map(lambda power: 10.0**power),
     delta=st.floats(-9.0, -3.0).map(lambda power: 10.0**power),
@@ -200,7 +200,7 @@ def test_one_fit_may_take_the_whole_budget(epsilon, delta, n_iter):
 
 @settings(max_examples=6)
 @given(
-    fits=st.integers(1, 20),
+    fits=st.integers(1, 7),
     n_iter=st.integers(1, 500),
     fit_delta=st.sampled_from([1e-4, 1e-6, 1e-8]),
     before=st.floats(0.0, 1.5),

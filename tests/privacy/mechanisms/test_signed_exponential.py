@@ -130,7 +130,7 @@ def test_the_number_of_records_enters_no_private_scale():
     assert few == many == build()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(
     epsilon=st.floats(0.01, 50.0),
     delta=st.sampled_from([1e-4, 1e-6, 1e-8]),

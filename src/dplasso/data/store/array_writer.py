@@ -18,14 +18,8 @@ _COPY_BYTES = 1 << 22
 class ArrayWriter:
     """A flat array in a file, of a size that is known only at the end.
 
-    Parameters
-    ----------
-    path : Path
-        A file to create.
-    dtype : dtype
-        Type of the elements.
-    checksums : bool, default=True
-        Whether `append` sums up what it writes; pieces written elsewhere come with their own.
+    `checksums`: whether `append` sums up what it writes; pieces written elsewhere come with their
+    own.
     """
 
     def __init__(self, path: Path, dtype: DTypeLike, *, checksums: bool = True) -> None:

@@ -38,14 +38,9 @@ _FEWEST_ENTRIES = 1 << 10
 class Parts:
     """Ranges of columns.
 
-    Attributes
-    ----------
-    first_column : ndarray of int64, shape (parts + 1,)
-        First column of each, and the number of columns.
-    of_column : ndarray of uint16, shape (D,)
-        The part of each column.
-    offset_dtype : dtype
-        Type that holds a column counted from its part's first.
+    `first_column`, shape (parts + 1,): first column of each, and the number of columns.
+    `of_column`, shape (D,): the part of each column.
+    `offset_dtype`: type that holds a column counted from its part's first.
     """
 
     first_column: NDArray[np.int64]
@@ -65,20 +60,10 @@ class Orientation:
 def cut_parts(indptr: NDArray[np.int64], value_bytes: int, memory: int, n_threads: int) -> Parts:
     """Cut columns into parts that can be sorted in the given memory.
 
-    Parameters
-    ----------
-    indptr : ndarray of int64, shape (D + 1,)
-        Where each column starts.
-    value_bytes : int
-        Bytes of a value, 0 where none is stored.
-    memory : int
-        Bytes for all threads together.
-    n_threads : int
-        Parts sorted at a time.
-
-    Returns
-    -------
-    Parts
+    `indptr`, shape (D + 1,): where each column starts.
+    `value_bytes`: bytes of a value, 0 where none is stored.
+    `memory`: bytes for all threads together.
+    `n_threads`: parts sorted at a time.
     """
     n_columns, n_entries = indptr.size - 1, int(indptr[-1])
     narrow = n_columns <= NARROW_COLUMNS
@@ -113,29 +98,15 @@ def renumber_and_partition(
 ) -> list[tuple[int, int]]:
     """Renumber the columns of the rows in place, and partition the entries.
 
-    Parameters
-    ----------
-    rows : Orientation
-        With original columns; left with internal ones.
-    internal_column : ndarray of int, shape (D,)
-        Internal number of each column.
-    parts : Parts
-    column_indptr : ndarray of int64, shape (D + 1,)
-        Where each internal column starts.
-    columns : Orientation
-        Written: rows and values, by part.
-    offsets : ArrayWriter
-        Written: columns within their part.
-    memory : int
-        Bytes for all threads together.
-    n_threads : int
-    progress : callable
-        Told how many more entries are done.
+    `rows`: with original columns; left with internal ones.
+    `internal_column`, shape (D,): internal number of each column.
+    `column_indptr`, shape (D + 1,): where each internal column starts.
+    `columns`: written: rows and values, by part.
+    `offsets`: written: columns within their part.
+    `memory`: bytes for all threads together.
+    `progress`: told how many more entries are done.
 
-    Returns
-    -------
-    list of (int, int)
-        Checksums of the renumbered columns, in order.
+    Returns: checksums of the renumbered columns, in order.
     """
     n_entries, n_parts = rows.indices.size, parts.first_column.size - 1
     value_dtype = rows.values.dtype if rows.values else np.dtype(np.float32)
@@ -212,23 +183,12 @@ def sort_parts(
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
     """Sort each part by column, in place.
 
-    Parameters
-    ----------
-    columns : Orientation
-        As `renumber_and_partition` left them.
-    offsets : ArrayWriter
-        Columns within their part.
-    parts : Parts
-    memory : int
-        Bytes for all threads together: what `cut_parts` was told.
-    n_threads : int
-    progress : callable
-        Told how many more entries are done.
+    `columns`: as `renumber_and_partition` left them.
+    `offsets`: columns within their part.
+    `memory`: bytes for all threads together: what `cut_parts` was told.
+    `progress`: told how many more entries are done.
 
-    Returns
-    -------
-    indices, values : list of (int, int)
-        Checksums in order.
+    Returns `indices`, `values`: checksums in order.
     """
     n_parts = parts.first_column.size - 1
     sums: list[list[tuple[int, int]]] = [[] for _ in range(n_parts)]

@@ -58,14 +58,8 @@ _KEYS = {
 class ArrayEntry:
     """What the header says of one array.
 
-    Attributes
-    ----------
-    dtype : str
-        numpy's short form, little endian.
-    size : int
-        Number of elements.
-    pieces : tuple of (int, int)
-        Length in bytes and CRC-32 of consecutive pieces, which together are the data.
+    `dtype`: numpy's short form, little endian.
+    `pieces`: length in bytes and CRC-32 of consecutive pieces, which together are the data.
     """
 
     dtype: str
@@ -82,29 +76,19 @@ class ArrayEntry:
 class StoreHeader:
     """The header of a store.
 
-    Attributes
-    ----------
-    shape : tuple of int
-        Rows N and columns D.
-    nnz : int
-        Entries.
-    value_dtype : str
-        Type of the values, also of those left out.
-    constant : float or None
-        The value of every entry, if they are all the same; then no values are stored.
-    largest_value : float
-        The largest |value|: a property of the private data, never to become a default of the
-        public `feature_bound`.
-    label_words : tuple of str or None
-        The words that the numbers in ``labels`` stand for; None where labels are numbers.
-    source : str
-        Where the data came from.
-    origin : mapping or None
-        How the columns were made, as the source tells it.
-    written_by : str
-        Program and version.
-    arrays : mapping of str to ArrayEntry
-        By the names of `ARRAY_DTYPES`, and ``labels``; without values where there is a constant.
+    `shape`: rows N and columns D.
+    `nnz`: entries.
+    `value_dtype`: type of the values, also of those left out.
+    `constant`: the value of every entry, if they are all the same; then no values are stored.
+    `largest_value`: the largest |value|: a property of the private data, never to become a default
+    of the public `feature_bound`.
+    `label_words`: the words that the numbers in ``labels`` stand for; None where labels are
+    numbers.
+    `source`: where the data came from.
+    `origin`: how the columns were made, as the source tells it.
+    `written_by`: program and version.
+    `arrays`: by the names of `ARRAY_DTYPES`, and ``labels``; without values where there is a
+    constant.
     """
 
     shape: tuple[int, int]
@@ -144,19 +128,9 @@ def npy_header(dtype: DTypeLike, size: int) -> bytes:
 def header_text(header: StoreHeader) -> str:
     """Write a header as JSON, with a checksum of itself.
 
-    Parameters
-    ----------
-    header : StoreHeader
+    Returns: one JSON object.
 
-    Returns
-    -------
-    str
-        One JSON object.
-
-    Raises
-    ------
-    ValueError
-        If `origin` is not plain JSON.
+    Raises ValueError if `origin` is not plain JSON.
     """
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -198,19 +172,7 @@ def _header_sum(document: Mapping[str, Any]) -> int:
 def read_header(directory: Path) -> StoreHeader:
     """Read and check the header of a store.
 
-    Parameters
-    ----------
-    directory : Path
-        The store.
-
-    Returns
-    -------
-    StoreHeader
-
-    Raises
-    ------
-    StoreError
-        If it is damaged, foreign or of another version.
+    Raises StoreError if it is damaged, foreign or of another version.
     """
     path = directory / HEADER_FILE
     try:
@@ -323,10 +285,7 @@ def _require(condition: bool, problem: str) -> None:
 def check_array_file(directory: Path, name: str, entry: ArrayEntry) -> None:
     """See that an array's file has the length and the first bytes that the header implies.
 
-    Raises
-    ------
-    StoreError
-        If not, or if there is no such file.
+    Raises StoreError if not, or if there is no such file.
     """
     path = array_file(directory, name)
     try:
@@ -349,18 +308,9 @@ def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
     Kernels are compiled once for writable arrays; a read-only one would have all of them compiled
     again. Nothing is read before it is touched, and no memory is reserved.
 
-    Parameters
-    ----------
-    path : Path
-        A file with `DATA_OFFSET` bytes before the data.
-    dtype : dtype
-        Type of the elements.
-    size : int
-        Number of elements.
+    `path`: a file with `DATA_OFFSET` bytes before the data.
 
-    Returns
-    -------
-    ndarray, shape (size,)
+    Returns shape (size,).
     """
     dtype = np.dtype(dtype)
     if size == 0:

@@ -29,19 +29,11 @@ def partial_directory(path: Path) -> Path:
 def check_place(path: Path, *, force: bool) -> None:
     """Refuse a place where no store can be put, before the work.
 
-    Parameters
-    ----------
-    path : Path
-        Where the store shall be.
-    force : bool
-        Whether an existing store may be replaced. Nothing but a store ever is.
+    `path`: where the store shall be.
+    `force`: whether an existing store may be replaced. Nothing but a store ever is.
 
-    Raises
-    ------
-    StoreError
-        If something else is there, or a store and `force` is false.
-    OSError
-        If the directory around it is missing.
+    Raises StoreError if something else is there, or a store and `force` is false; OSError if the
+    directory around it is missing.
     """
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
         raise StoreError(
@@ -69,22 +61,12 @@ def unfinished(path: Path) -> Iterator[Path]:
 
     Whatever a killed process left there is removed first.
 
-    Parameters
-    ----------
-    path : Path
-        Where the store shall be in the end; `put_in_place` moves it there.
+    `path`: where the store shall be in the end; `put_in_place` moves it there.
 
-    Yields
-    ------
-    Path
-        The directory.
+    Yields: the directory.
 
-    Raises
-    ------
-    StoreError
-        If another process is writing the same store, or foreign files are in the way.
-    OSError
-        If there can be no directory here.
+    Raises StoreError if another process is writing the same store, or foreign files are in the
+    way; OSError if there can be no directory here.
     """
     partial = partial_directory(path)
     with hold(path, StoreError(f"{path} is being written by another process; wait for it")):
@@ -107,12 +89,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 def put_in_place(partial: Path, path: Path) -> None:
     """Move a complete store to its place; the one that is there goes only after that.
 
-    Parameters
-    ----------
-    partial : Path
-        What `unfinished` made, complete and on the disk.
-    path : Path
-        Its place.
+    `partial`: what `unfinished` made, complete and on the disk.
     """
     sync_directory(partial)
     if not path.exists():

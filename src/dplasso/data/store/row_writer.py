@@ -23,32 +23,17 @@ _MOST_WORDS = 2**16
 class RowWriter:
     """Records written to the files of a store so far.
 
-    Parameters
-    ----------
-    directory : Path
-        Where the files are made.
-    name : str
-        What the records are called in messages.
-    n_features : int or None
-        Columns, where known.
-    most_columns : int
-        Columns for which there is memory.
+    `directory`: where the files are made.
+    `name`: what the records are called in messages.
+    `n_features`: columns, where known.
+    `most_columns`: columns for which there is memory.
 
-    Attributes
-    ----------
-    n_rows, n_columns, n_entries : int
-        Of the records so far.
-    counts : ndarray of int64
-        Entries of each column; as long as there is room, at least `n_columns`.
-    constant : float
-        The value of every entry, where `values` is None.
-    largest_value : float
-        The largest |value|.
-    value_dtype : dtype
-        float32 or float64.
-    indptr, indices : ArrayWriter
-    values : ArrayWriter or None
-        None as long as all values are equal.
+    `n_rows`, `n_columns`, `n_entries`: of the records so far.
+    `counts`: entries of each column; as long as there is room, at least `n_columns`.
+    `constant`: the value of every entry, where `values` is None.
+    `largest_value`: the largest |value|.
+    `value_dtype`: float32 or float64.
+    `values`: None as long as all values are equal.
     """
 
     def __init__(
@@ -85,14 +70,9 @@ class RowWriter:
     def add(self, block: RowBlock) -> None:
         """Write one more block.
 
-        Raises
-        ------
-        DataError
-            If a row's columns do not ascend or fit, a value is not finite, or a label is strange.
-        MemoryError
-            If there are too many columns to count them in memory.
-        OSError
-            If it cannot be written.
+        Raises DataError if a row's columns do not ascend or fit, a value is not finite, or a label
+        is strange; MemoryError if there are too many columns to count them in memory; OSError if
+        it cannot be written.
         """
         indptr, indices, values = block.indptr, block.indices, block.values
         limit = 2**63 - 1 if self._declared is None else self._declared

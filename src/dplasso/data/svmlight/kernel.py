@@ -150,39 +150,23 @@ def parse_block(
 ) -> tuple[int, int, int, int, int, int]:
     """Parse whole lines of svmlight text.
 
-    Parameters
-    ----------
-    text : uint8[:]
-        The lines; the last may lack its line end.
-    eights : uint64[:]
-        The same bytes, eight by eight, the first lowest; an incomplete eight is left out.
-    first_index : int
-        The index that means column 0: 1, or 0.
-    n_columns : int
-        Columns must be less than this.
-    words, word_ends : uint8[:], int64[:]
-        Labels that are words, one after the other, and where each ends.
-    labels, row_ends : float64[:], int64[:]
-        Written: a record's label, and the number of entries up to its end. Room for as many
-        records as there are lines.
-    label_words : int64[:]
-        Written, if there are words: the label's word, -1 where it is a number. Room as for
-        `labels` then.
-    columns, values : int64[:], float32[:]
-        Written: the entries. Room for a quarter of the bytes (`` 1:1`` has four).
-    hard : int64[:, 4]
-        Written: numbers left to Python's ``float``, as (entry, or -1 - record for a label;
-        start; end; line). Room for every entry and label.
+    `text`: the lines; the last may lack its line end.
+    `eights`: the same bytes, eight by eight, the first lowest; an incomplete eight is left out.
+    `first_index`: the index that means column 0: 1, or 0.
+    `n_columns`: columns must be less than this.
+    `words`, `word_ends`: labels that are words, one after the other, and where each ends.
+    `labels`, `row_ends`: written: a record's label, and the number of entries up to its end. Room
+    for as many records as there are lines.
+    `label_words`: written, if there are words: the label's word, -1 where it is a number. Room as
+    for `labels` then.
+    `columns`, `values`: written: the entries. Room for a quarter of the bytes (`` 1:1`` has four).
+    `hard`: written: numbers left to Python's ``float``, as (entry, or -1 - record for a label;
+    start; end; line). Room for every entry and label.
 
-    Returns
-    -------
-    n_records, n_entries, n_hard : int
-    n_lines : int
-        Lines begun so far.
-    largest : int
-        The largest column, -1 if none.
-    bad_line : int
-        Where a line starts that cannot be read, -1 if there is none. The parse ends with it.
+    Returns `n_lines`: lines begun so far.
+    `largest`: the largest column, -1 if none.
+    `bad_line`: where a line starts that cannot be read, -1 if there is none. The parse ends with
+    it.
     """
     i = 0
     record = 0

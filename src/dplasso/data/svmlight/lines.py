@@ -22,14 +22,9 @@ _EIGHT = np.dtype("<u8")  # the first byte of text lowest, on any machine
 class Format:
     """How svmlight text is to be understood.
 
-    Attributes
-    ----------
-    n_features : int or None
-        Columns; None: as many as there are.
-    zero_based : bool
-        Whether indices count columns from 0.
-    label_map : LabelMap or None
-        What labels mean; None: they are numbers.
+    `n_features`: columns; None: as many as there are.
+    `zero_based`: whether indices count columns from 0.
+    `label_map`: what labels mean; None: they are numbers.
     """
 
     n_features: int | None = None
@@ -51,17 +46,9 @@ class Format:
 class Lines:
     """What one block of text holds.
 
-    Attributes
-    ----------
-    labels : float64 array, one a record
-    row_ends : int64 array, one a record
-        Entries of this block up to the end of the record.
-    columns : int32 or int64 array, one an entry
-        Counted from 0; int64 where int32 does not hold them.
-    values : float32 array, one an entry
-    largest : int
-        The largest column, -1 if there are no entries.
-    n_lines : int
+    `row_ends`: entries of this block up to the end of the record.
+    `columns`: counted from 0; int64 where int32 does not hold them.
+    `largest`: the largest column, -1 if there are no entries.
     """
 
     labels: NDArray[np.float64]
@@ -83,17 +70,9 @@ class LineError(Exception):
 def parse_lines(text: bytes, layout: Format) -> Lines | LineError:
     """Parse a block of whole lines; independent of every other block.
 
-    Parameters
-    ----------
-    text : bytes
-        The lines; the last may lack its line end.
-    layout : Format
-        How they are to be understood.
+    `text`: the lines; the last may lack its line end.
 
-    Returns
-    -------
-    Lines or LineError
-        The error is returned, not raised: it counts when all blocks before have been read.
+    Returns: the error is returned, not raised: it counts when all blocks before have been read.
     """
     try:
         return _parse_lines(text, layout)

@@ -49,10 +49,7 @@ def check_format(
 ) -> Format:
     """Check how svmlight text is to be understood.
 
-    Raises
-    ------
-    DataError
-        If `n_features` is out of range or the label map is malformed.
+    Raises DataError if `n_features` is out of range or the label map is malformed.
     """
     if n_features is not None and not 1 <= n_features <= INDEX_MAX:
         raise DataError(f"n_features must be from 1 to 2**63 - 1, not {n_features}")
@@ -69,24 +66,14 @@ def parsed_blocks(
 ) -> Generator[Lines]:
     """Parse files block by block, in parallel and in order.
 
-    Parameters
-    ----------
-    files : SourceFiles
-        The data set.
-    layout : Format
-        How it is to be understood.
-    block_bytes : int, default 2 MiB
-        Bytes of text parsed at a time; about four more blocks than threads are in memory.
-    n_threads : int, optional
-        Threads that parse. Default: the cores there are, 8 at most.
-    progress : callable, optional
-        Called as ``progress(done, total)`` after each block, in bytes on disk of all files.
+    `block_bytes`: bytes of text parsed at a time; about four more blocks than threads are in
+    memory.
+    `n_threads`: threads that parse. Default: the cores there are, 8 at most.
+    `progress`: called as ``progress(done, total)`` after each block, in bytes on disk of all
+    files.
 
-    Raises
-    ------
-    DataError
-        If a file cannot be read, changes, or a line is malformed: the message names the file,
-        the line and what is wrong. At the end, if there was no record, or no column.
+    Raises DataError if a file cannot be read, changes, or a line is malformed: the message names
+    the file, the line and what is wrong. At the end, if there was no record, or no column.
     """
     line, file = 0, 0
     n_records, largest = 0, -1 if layout.n_features is None else layout.n_features

@@ -33,10 +33,7 @@ class TextRecord(NamedTuple):
 def check_text_file(path: Path) -> None:
     """Refuse a file that `text_records` cannot read by its name.
 
-    Raises
-    ------
-    DataError
-        If it is missing, or of another kind.
+    Raises DataError if it is missing, or of another kind.
     """
     check_readable(path)
     if _suffix(path) not in TEXT_SUFFIXES:
@@ -51,25 +48,15 @@ def text_records(
 ) -> Iterator[TextRecord]:
     """Stream texts and labels from a file.
 
-    Parameters
-    ----------
-    path : Path
-        ``.csv`` or ``.tsv`` with a header, UTF-8; ``.jsonl`` or ``.ndjson``, one object a line
-        (all four also compressed); Parquet or Arrow.
-    text_column, label_column : str
-        Names in the header, keys of the objects, or columns of the table.
-    memory_bytes : int
-        What the raw text read ahead may use, about.
+    `path`: ``.csv`` or ``.tsv`` with a header, UTF-8; ``.jsonl`` or ``.ndjson``, one object a line
+    (all four also compressed); Parquet or Arrow.
+    `text_column`, `label_column`: names in the header, keys of the objects, or columns of the
+    table.
+    `memory_bytes`: what the raw text read ahead may use, about.
 
-    Yields
-    ------
-    TextRecord
-        Labels of CSV are strings, others as JSON or the table has them.
+    Yields: labels of CSV are strings, others as JSON or the table has them.
 
-    Raises
-    ------
-    DataError
-        If the file is missing, damaged or malformed: with its line.
+    Raises DataError if the file is missing, damaged or malformed: with its line.
     """
     check_text_file(path)
     suffix = _suffix(path)

@@ -78,24 +78,12 @@ def make_synthetic(
 def generate(shape: Shape, *, seed: int = 0, n_jobs: int = -1) -> Dataset:
     """Generate a data set of any shape in memory.
 
-    Parameters
-    ----------
-    shape : Shape
-        What it shall look like.
-    seed : int, default=0
-        Everything follows from it.
-    n_jobs : int, default=-1
-        Threads; -1 uses all cores. The result does not depend on it.
+    `seed`: everything follows from it.
+    `n_jobs`: threads; -1 uses all cores. The result does not depend on it.
 
-    Returns
-    -------
-    Dataset
-        As `make_synthetic` returns it.
+    Returns: as `make_synthetic` returns it.
 
-    Raises
-    ------
-    ValueError
-        If the shape cannot be made, or not with 32-bit indices.
+    Raises ValueError if the shape cannot be made, or not with 32-bit indices.
     """
     if shape.n_nonzeros >= 2**31:
         raise ValueError(
@@ -126,20 +114,12 @@ def synthetic_source(
     The rows are those of `make_synthetic`, bit for bit. Memory is that of the blocks asked for and
     of arrays of ``16 N + 4 D`` bytes, whatever the number of non-zeros.
 
-    Parameters
-    ----------
-    name, scale, seed, n_rows, n_columns, n_jobs
-        As for `make_synthetic`.
+    `name`, `scale`, `seed`, `n_rows`, `n_columns`, `n_jobs`: as for `make_synthetic`.
 
-    Returns
-    -------
-    BlockSource
-        Progress is counted in rows.
+    Returns: progress is counted in rows.
 
-    Raises
-    ------
-    ValueError
-        For an unknown name, a scale that is not positive, or a shape that cannot be made.
+    Raises ValueError for an unknown name, a scale that is not positive, or a shape that cannot be
+    made.
     """
     shape = scaled_shape(name, scale, n_rows, n_columns)
     return shape_source(shape, seed=seed, n_jobs=n_jobs, title=_title(name, shape, seed))
@@ -150,17 +130,10 @@ def shape_source(
 ) -> BlockSource:
     """Generate a data set of any shape as a stream of blocks of rows.
 
-    Parameters
-    ----------
-    shape, seed, n_jobs
-        As for `generate`.
-    title : str, default="generated"
-        The source's name.
+    `shape`, `seed`, `n_jobs`: as for `generate`.
+    `title`: the source's name.
 
-    Returns
-    -------
-    BlockSource
-        With the rows that `generate` makes.
+    Returns: with the rows that `generate` makes.
     """
     threads = effective_n_jobs(n_jobs)
 

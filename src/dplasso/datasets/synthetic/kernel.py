@@ -81,30 +81,19 @@ def fill_rows(
 ):
     """Draw rows `first` to `last`: columns without duplicates, ascending, values and scores.
 
-    Parameters
-    ----------
-    seed, first, last : int
-        Seed of the data set; rows to fill.
-    base : int
-        The row with which `indices`, `values` and `score` start.
-    indptr : ndarray of int64, shape (N + 1,)
-        Where each row of the whole matrix starts.
-    indices, values : ndarray of int32 and float32
-        Filled with the entries.
-    score : ndarray of float64
-        Filled with the planted model's score.
-    presence, dense_weight : ndarray of float64, shape (K,)
-        Share of rows that hold each dense column, and its planted weight.
-    table : ndarray of float64, shape (QUANTILES + 1,)
-        Quantiles of the ranks of the sparse columns.
-    planted : ndarray of float64
-        Planted weights of the most popular sparse columns.
-    columns : ndarray of int32, shape (D,)
-        Column number of the dense columns, then of the ranks.
-    shift : float
-        Rank from which popularity falls off; inverse document frequency starts there.
-    unit_rows : bool
-        Values like tf-idf scaled to unit norm; otherwise ones (dense columns real in (0, 1]).
+    `seed`, `first`, `last`: seed of the data set; rows to fill.
+    `base`: the row with which `indices`, `values` and `score` start.
+    `indptr`, shape (N + 1,): where each row of the whole matrix starts.
+    `indices`, `values`: filled with the entries.
+    `score`: filled with the planted model's score.
+    `presence`, `dense_weight`, shape (K,): share of rows that hold each dense column, and its
+    planted weight.
+    `table`, shape (QUANTILES + 1,): quantiles of the ranks of the sparse columns.
+    `planted`: planted weights of the most popular sparse columns.
+    `columns`, shape (D,): column number of the dense columns, then of the ranks.
+    `shift`: rank from which popularity falls off; inverse document frequency starts there.
+    `unit_rows`: values like tf-idf scaled to unit norm; otherwise ones (dense columns real in (0,
+    1]).
     """
     n_dense = presence.size
     n_ranks = columns.size - n_dense

@@ -30,24 +30,15 @@ PILOT_ROWS = 20_480
 class Shape:
     """What a generated data set looks like.
 
-    Attributes
-    ----------
-    n_rows, n_columns : int
-        N and D.
-    mean_row : float
-        Mean number of non-zeros in a row.
-    row_spread : float
-        Standard deviation of the logarithm of the row length; 0 makes all rows alike.
-    exponent, shift : float
-        A column of rank r is drawn proportionally to ``(r + shift) ** -exponent``.
-    unit_rows : bool
-        Values like tf-idf, rows of norm 1; otherwise ones.
-    n_dense : int
-        Informative columns that many rows have, with real values in (0, 1]; not with `unit_rows`.
-    dense_presence : tuple of float
-        Shares of the rows that hold the rarest and the commonest of them.
-    positive : float
-        Share of positive labels.
+    `mean_row`: mean number of non-zeros in a row.
+    `row_spread`: standard deviation of the logarithm of the row length; 0 makes all rows alike.
+    `exponent`, `shift`: a column of rank r is drawn proportionally to ``(r + shift) **
+    -exponent``.
+    `unit_rows`: values like tf-idf, rows of norm 1; otherwise ones.
+    `n_dense`: informative columns that many rows have, with real values in (0, 1]; not with
+    `unit_rows`.
+    `dense_presence`: shares of the rows that hold the rarest and the commonest of them.
+    `positive`: share of positive labels.
     """
 
     n_rows: int
@@ -91,10 +82,7 @@ SHAPES = {
 def scaled_shape(name: str, scale: float, n_rows: int | None, n_columns: int | None) -> Shape:
     """Return the shape of a data set like the named one; see `make_synthetic`.
 
-    Raises
-    ------
-    ValueError
-        For an unknown name or a scale that is not positive.
+    Raises ValueError for an unknown name or a scale that is not positive.
     """
     if name not in SHAPES:
         raise ValueError(f"there is no synthetic data like {name!r}; there are {', '.join(SHAPES)}")
@@ -112,24 +100,15 @@ def scaled_shape(name: str, scale: float, n_rows: int | None, n_columns: int | N
 class Plan:
     """Everything that is drawn before the rows; see `fill_rows` for the kernel's arrays.
 
-    Attributes
-    ----------
-    shape : Shape
-        What was asked for.
-    row_seed : int
-        Where the rows' own streams start.
-    columns : ndarray of int32, shape (D,)
-        Column number of the dense columns, then of the ranks.
-    presence, dense_weight : ndarray of float64, shape (n_dense,)
-        Share of the rows that hold each dense column, and its planted weight.
-    planted : ndarray of float64
-        Planted weights of the most popular sparse columns.
-    table : ndarray of float64
-        Quantiles of the ranks.
-    indptr : ndarray of int64, shape (N + 1,)
-        Where each row starts.
-    noise : ndarray of float64, shape (N,)
-        Standard logistic noise of each row's label.
+    `shape`: what was asked for.
+    `row_seed`: where the rows' own streams start.
+    `columns`, shape (D,): column number of the dense columns, then of the ranks.
+    `presence`, `dense_weight`, shape (n_dense,): share of the rows that hold each dense column,
+    and its planted weight.
+    `planted`: planted weights of the most popular sparse columns.
+    `table`: quantiles of the ranks.
+    `indptr`, shape (N + 1,): where each row starts.
+    `noise`, shape (N,): standard logistic noise of each row's label.
     """
 
     shape: Shape
@@ -146,19 +125,10 @@ class Plan:
 def draw_plan(shape: Shape, seed: int, threads: int) -> Plan:
     """Draw the plan of a data set, in memory of about ``24 N + 8 D`` bytes.
 
-    Parameters
-    ----------
-    shape : Shape
-        What it shall look like.
-    seed : int
-        Everything follows from it.
-    threads : int
-        The result does not depend on it.
+    `seed`: everything follows from it.
+    `threads`: the result does not depend on it.
 
-    Raises
-    ------
-    ValueError
-        If the shape cannot be made.
+    Raises ValueError if the shape cannot be made.
     """
     _check_shape(shape)
     rng = np.random.default_rng(seed)
@@ -187,23 +157,13 @@ def fill(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float64]]:
     """Fill rows ``first`` to ``last``.
 
-    Parameters
-    ----------
-    plan : Plan
-        Of the data set.
-    first, last : int
-        The first row, and the one after the last.
-    threads : int
-        The result does not depend on it.
+    `first`, `last`: the first row, and the one after the last.
+    `threads`: the result does not depend on it.
 
-    Returns
-    -------
-    indices : ndarray of int32
-        Columns, ascending within each row; row i starts at ``indptr[i] - indptr[first]``.
-    values : ndarray of float32
-        Likewise.
-    score : ndarray of float64, shape (last - first,)
-        The planted model's score of each row.
+    Returns `indices`: columns, ascending within each row; row i starts at ``indptr[i] -
+    indptr[first]``.
+    `values`: likewise.
+    `score`, shape (last - first,): the planted model's score of each row.
     """
     n_entries = int(plan.indptr[last] - plan.indptr[first])
     indices = np.empty(n_entries, dtype=np.int32)
@@ -245,12 +205,7 @@ class Labelling:
 def settle_labels(plan: Plan, score: NDArray[np.float64]) -> Labelling:
     """Settle noise and threshold of the labels.
 
-    Parameters
-    ----------
-    plan : Plan
-        Of the data set.
-    score : ndarray of float64
-        Scores of the first rows, at least ``min(N, PILOT_ROWS)`` of them.
+    `score`: scores of the first rows, at least ``min(N, PILOT_ROWS)`` of them.
     """
     pilot = score[:PILOT_ROWS]
     noise_scale = _LABEL_NOISE * (float(pilot.std()) or 1.0)

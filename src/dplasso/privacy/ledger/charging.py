@@ -26,12 +26,8 @@ from dplasso.privacy.ledger.store import (
 class Payment:
     """How a fit that can be resumed pays: once, however often it is begun again.
 
-    Attributes
-    ----------
-    take : callable
-        Makes the fit's one charge, or takes it up where it was made before.
-    release : callable
-        After the fit: the digest of its transcript, which the charge pays for and no other.
+    `take`: makes the fit's one charge, or takes it up where it was made before.
+    `release`: after the fit: the digest of its transcript, which the charge pays for and no other.
     """
 
     take: Callable[[], Reservation]
@@ -41,18 +37,11 @@ class Payment:
 def check_ledger_settings(settings: Mapping[str, Any]) -> None:
     """Refuse settings of a fit that no ledger can account for.
 
-    Parameters
-    ----------
-    settings : mapping
-        The estimator's parameters by name.
+    `settings`: the estimator's parameters by name.
 
-    Raises
-    ------
-    TypeError
-        If the ledger is no path or the data set no string.
-    LedgerError
-        If a data set is named without a ledger, or if a fit with a ledger is not private: seeded
-        (whoever knows the seed can take the noise away), `mechanism="paper"` or infinite epsilon.
+    Raises TypeError if the ledger is no path or the data set no string; LedgerError if a data set
+    is named without a ledger, or if a fit with a ledger is not private: seeded (whoever knows the
+    seed can take the noise away), `mechanism="paper"` or infinite epsilon.
     """
     ledger, dataset = settings["ledger"], settings["dataset"]
     if dataset is not None:
@@ -82,19 +71,10 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
 def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Accounted) -> None:
     """Refuse, before the long work, a fit that could not be charged; nothing is spent.
 
-    Parameters
-    ----------
-    ledger : path or None
-        The ledger; None has nothing to refuse.
-    dataset : str or None
-        The data set.
-    mechanism : Mechanism
-        The fit's private step.
+    `ledger`: the ledger; None has nothing to refuse.
+    `mechanism`: the fit's private step.
 
-    Raises
-    ------
-    LedgerError, BudgetError
-        As `charged` would.
+    Raises LedgerError, BudgetError as `charged` would.
     """
     if ledger is None:
         return
@@ -115,31 +95,16 @@ def charged(
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, before it begins.
 
-    Parameters
-    ----------
-    ledger : path or None
-        The ledger; None charges nothing.
-    dataset : str or None
-        The data set.
-    mechanism : Mechanism
-        The private step of the fit inside the block.
-    payment : Payment, optional
-        Of a fit that can be resumed. None makes a new charge.
+    `ledger`: the ledger; None charges nothing.
+    `mechanism`: the private step of the fit inside the block.
+    `payment`: of a fit that can be resumed. None makes a new charge.
 
-    Yields
-    ------
-    Reservation or None
-        After the charge is on the disk. It stays spent however the block ends.
+    Yields: after the charge is on the disk. It stays spent however the block ends.
 
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used or the mechanism is not private: the block does not run. After
-        the block, if its charge has paid for another model meanwhile, or the end of a fit that can
-        be resumed cannot be noted (a copy of it could be released as well): the result must not
-        be used.
-    BudgetError
-        If too little is left; the block does not run.
+    Raises LedgerError if the ledger cannot be used or the mechanism is not private: the block does
+    not run. After the block, if its charge has paid for another model meanwhile, or the end of a
+    fit that can be resumed cannot be noted (a copy of it could be released as well): the result
+    must not be used; BudgetError if too little is left; the block does not run.
 
     Warns
     -----

@@ -223,17 +223,10 @@ def charge_of(mechanism: Accounted) -> Charge:
 def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
     """Return the epsilon of everything that was spent.
 
-    Parameters
-    ----------
-    rho, draw_delta : int
-        Sums over the charges, in units of 10^-30.
-    delta : float
-        The delta at which epsilon is reported, in (0, 1).
+    `rho`, `draw_delta`: sums over the charges, in units of 10^-30.
+    `delta`: the delta at which epsilon is reported, in (0, 1).
 
-    Returns
-    -------
-    float
-        At `delta`, of which `draw_delta` is set aside; infinite if nothing of it is left.
+    Returns: at `delta`, of which `draw_delta` is set aside; infinite if nothing of it is left.
     """
     if rho == 0 and draw_delta == 0:
         return 0.0
@@ -246,18 +239,11 @@ def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
 def capacity(epsilon: float, delta: float, draw_delta: int) -> int:
     """Return the largest total rho within (epsilon, delta).
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        The budget.
-    draw_delta : int
-        The part of delta spent on the inexactness of draws, in units of 10^-30.
+    `epsilon`, `delta`: the budget.
+    `draw_delta`: the part of delta spent on the inexactness of draws, in units of 10^-30.
 
-    Returns
-    -------
-    int
-        In units of 10^-30, on the private side of the exact value by less than a part in 10^13;
-        a function of the arguments alone, so that everybody compares with the same number.
+    Returns: in units of 10^-30, on the private side of the exact value by less than a part in
+    10^13; a function of the arguments alone, so that everybody compares with the same number.
     """
     left = _rest(delta, draw_delta)
     return 0 if left <= 0 else _capacity(epsilon, left)
@@ -295,20 +281,12 @@ def _capacity(epsilon: float, delta: float) -> int:
 def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
     """Return what the charges to a budget may come to in all.
 
-    Parameters
-    ----------
-    budget : Budget
-        With all that was charged to it.
-    draw_delta : int, default=0
-        What the draws of further fits would use of delta, in units of 10^-30.
-    count : int, default=0
-        The number of these fits.
+    `budget`: with all that was charged to it.
+    `draw_delta`: what the draws of further fits would use of delta, in units of 10^-30.
+    `count`: the number of these fits.
 
-    Returns
-    -------
-    int
-        The largest sum of rho, with that of the further fits, in units of 10^-30; 0 if the draws
-        use up too much of delta.
+    Returns: the largest sum of rho, with that of the further fits, in units of 10^-30; 0 if the
+    draws use up too much of delta.
     """
     draws = budget.draw_delta + draw_delta
     if budget.draw_delta_limit is None:
@@ -324,19 +302,11 @@ def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
 def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
     """Return whether a budget has room for a charge.
 
-    Parameters
-    ----------
-    budget : Budget
-        With all that was charged to it.
-    charge : Charge
-        What one more fit would cost.
-    count : int, default=1
-        How many such fits.
+    `budget`: with all that was charged to it.
+    `charge`: what one more fit would cost.
+    `count`: how many such fits.
 
-    Returns
-    -------
-    bool
-        A comparison of integers.
+    Returns: a comparison of integers.
     """
     allowed = rho_limit(budget, count * charge.draw_delta, count)
     return allowed > 0 and budget.rho + count * charge.rho <= allowed

@@ -152,22 +152,10 @@ def name_dataset(path: LedgerPath, dataset: str) -> None:
 def check_name(dataset: Any) -> str:
     """Check the name of a data set.
 
-    Parameters
-    ----------
-    dataset : str
-        The name given.
+    Returns: the same.
 
-    Returns
-    -------
-    str
-        The same.
-
-    Raises
-    ------
-    TypeError
-        If it is not a string.
-    LedgerError
-        If it is empty, longer than 200 characters, or not one line of printable text.
+    Raises TypeError if it is not a string; LedgerError if it is empty, longer than 200 characters,
+    or not one line of printable text.
     """
     if not isinstance(dataset, str):
         raise TypeError(f"dataset must be a string, got {dataset!r}")

@@ -40,26 +40,13 @@ _NOT_IN_WAL_MODE = b"\x01\x01"
 def locked(path: Path, shown: str, *, write: bool) -> Iterator[FileIO]:
     """Open a ledger's file and hold its lock; no other process or thread is in it meanwhile.
 
-    Parameters
-    ----------
-    path : Path
-        The file, under any of its names.
-    shown : str
-        What to call it in messages.
-    write : bool
-        Whether it will be written to; readers may be several.
+    `path`: the file, under any of its names.
+    `shown`: what to call it in messages.
+    `write`: whether it will be written to; readers may be several.
 
-    Yields
-    ------
-    FileIO
-        Without a buffer.
+    Yields: without a buffer.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be opened.
-    LedgerError
-        If others keep the lock for a minute.
+    Raises OSError if the file cannot be opened; LedgerError if others keep the lock for a minute.
     """
     with FileIO(path, "r+" if write else "r") as file:
         _lock(file, shown, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
@@ -87,15 +74,9 @@ def _lock(file: FileIO, shown: str, kind: int) -> None:
 def read_image(file: FileIO) -> bytes:
     """Return the database that a ledger's file holds, whatever moment a commit was interrupted at.
 
-    Parameters
-    ----------
-    file : FileIO
-        From `locked`.
+    `file`: from `locked`.
 
-    Returns
-    -------
-    bytes
-        As short as the file is, if that is shorter than its header says.
+    Returns: as short as the file is, if that is shorter than its header says.
     """
     file.seek(0)
     content = file.readall()
@@ -106,17 +87,11 @@ def read_image(file: FileIO) -> bytes:
 def write_image(file: FileIO, image: bytes) -> None:
     """Replace the database that a ledger's file holds; a crash leaves the old one or the new one.
 
-    Parameters
-    ----------
-    file : FileIO
-        From `locked`, to be written to.
-    image : bytes
-        The new database.
+    `file`: from `locked`, to be written to.
+    `image`: the new database.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be written. Unless the first half was written, the old database stands.
+    Raises OSError if the file cannot be written. Unless the first half was written, the old
+    database stands.
     """
     file.seek(0)
     content = file.readall()

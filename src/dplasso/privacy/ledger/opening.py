@@ -23,23 +23,13 @@ _VERSION, _APPLICATION = slice(60, 64), slice(68, 72)
 def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Connection]:
     """Open a ledger for one transaction, which is undone if the block raises anything.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger; never created here, never changed if it is not one.
-    write : bool, default=True
-        Whether the block changes anything.
+    `path`: the ledger; never created here, never changed if it is not one.
+    `write`: whether the block changes anything.
 
-    Yields
-    ------
-    sqlite3.Connection
-        To the database in memory. Its changes are on the disk when the block has been left.
+    Yields: to the database in memory. Its changes are on the disk when the block has been left.
 
-    Raises
-    ------
-    LedgerError
-        If the file is missing, no ledger, damaged, of a newer version, not writable, or locked by
-        others for a minute.
+    Raises LedgerError if the file is missing, no ledger, damaged, of a newer version, not
+    writable, or locked by others for a minute.
     """
     shown, target = os.fspath(path), Path(path)
     try:

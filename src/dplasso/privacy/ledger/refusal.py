@@ -12,10 +12,7 @@ _DIGITS = 6
 def refuse_relation(budget: Budget, charge: Charge, path: Any) -> None:
     """Refuse a charge for another neighbour relation: the two do not add up.
 
-    Raises
-    ------
-    LedgerError
-        If the relations differ.
+    Raises LedgerError if the relations differ.
     """
     if charge.neighbors != budget.neighbors:
         raise LedgerError(
@@ -27,10 +24,7 @@ def refuse_relation(budget: Budget, charge: Charge, path: Any) -> None:
 def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
     """Refuse a charge that the budget has no room for.
 
-    Raises
-    ------
-    BudgetError
-        Always.
+    Raises BudgetError always.
     """
     epsilon = largest_epsilon(
         budget, delta=charge.delta, n_iter=charge.n_iter, mechanism=charge.mechanism
@@ -48,15 +42,9 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
 def rounded_down(value: float) -> str:
     """Return six digits of an epsilon, never more than its value.
 
-    Parameters
-    ----------
-    value : float
-        0 or positive, finite.
+    `value`: 0 or positive, finite.
 
-    Returns
-    -------
-    str
-        A number that can be asked for where `value` can.
+    Returns: a number that can be asked for where `value` can.
     """
     shorter = Context(prec=_DIGITS, rounding=ROUND_DOWN).create_decimal(value)
     return f"{float(shorter):.{_DIGITS}g}"

@@ -24,14 +24,9 @@ from dplasso.privacy.ledger.schema import FAILED, FINISHED
 class Reservation:
     """A charge that was made for a fit.
 
-    Attributes
-    ----------
-    path : str
-        The ledger's file.
-    number : int
-        Of the entry.
-    token : str
-        Random; tells this entry from one of the same number in another copy of the file.
+    `path`: the ledger's file.
+    `number`: of the entry.
+    `token`: random; tells this entry from one of the same number in another copy of the file.
     """
 
     path: str
@@ -113,21 +108,9 @@ def reserve(
 def find(path: LedgerPath, token: str) -> int | None:
     """Return the number of the entry with a token, or None.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger.
-    token : str
-        As given to `reserve`.
+    `token`: as given to `reserve`.
 
-    Returns
-    -------
-    int or None
-
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used.
+    Raises LedgerError if the ledger cannot be used.
     """
     with transaction(path, write=False) as db:
         read_rows(db, path)
@@ -191,30 +174,16 @@ def rejoin(
 ) -> Reservation:
     """Return the reservation of an interrupted fit that is resumed, so that it is not paid twice.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger.
-    number, token
-        As the fit's `Reservation` had them.
-    charge : Charge
-        What the resumed fit costs as a whole; must be what was charged.
-    dataset : str, optional
-        The data set; must be the one that was charged.
-    release : str, optional
-        Digest of the transcript, if it is complete: an entry that paid for that very one may be
-        taken up although it is finished.
+    `number`, `token`: as the fit's `Reservation` had them.
+    `charge`: what the resumed fit costs as a whole; must be what was charged.
+    `dataset`: the data set; must be the one that was charged.
+    `release`: digest of the transcript, if it is complete: an entry that paid for that very one
+    may be taken up although it is finished.
 
-    Returns
-    -------
-    Reservation
-        The same one; `finish` accepts one release for it.
+    Returns: the same one; `finish` accepts one release for it.
 
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used, has no entry of that number, token and cost, charged it to
-        another data set, or has noted that it paid for another model.
+    Raises LedgerError if the ledger cannot be used, has no entry of that number, token and cost,
+    charged it to another data set, or has noted that it paid for another model.
     """
     with transaction(path, write=False) as db:
         read_rows(db, path)
@@ -245,24 +214,12 @@ def rejoin(
 def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
     """Return the budget that a fit is to be charged to.
 
-    Parameters
-    ----------
-    budgets : iterable of Budget
-        All of a ledger's.
-    dataset : str or None
-        The name given.
-    path : path
-        The ledger, for the message.
+    `budgets`: all of a ledger's.
+    `path`: the ledger, for the message.
 
-    Returns
-    -------
-    Budget
-        The one of that name, or the only one where no name was given or it has none yet.
+    Returns: the one of that name, or the only one where no name was given or it has none yet.
 
-    Raises
-    ------
-    LedgerError
-        If there is none, or a name is needed.
+    Raises LedgerError if there is none, or a name is needed.
     """
     known = list(budgets)
     for budget in known:

@@ -22,22 +22,9 @@ MECHANISMS = ("exponential", "paper")
 def check_mechanism(mechanism: Any) -> str:
     """Check the name of a mechanism.
 
-    Parameters
-    ----------
-    mechanism : {"exponential", "paper"}
-        The name given.
+    Returns: the same value.
 
-    Returns
-    -------
-    str
-        The same value.
-
-    Raises
-    ------
-    TypeError
-        If it is not a string.
-    ValueError
-        If there is no mechanism of that name.
+    Raises TypeError if it is not a string; ValueError if there is no mechanism of that name.
     """
     return check_choice("mechanism", mechanism, MECHANISMS)
 

@@ -10,14 +10,10 @@ from dplasso.privacy.parameters import check_feature_bound, check_neighbors
 class SelectionRule:
     """The distribution that a selection structure has to draw from.
 
-    Attributes
-    ----------
-    mechanism : {"exponential", "paper", "none"}
-        Signed exponential mechanism; the paper's true-sign variant; plain argmax.
-    exponent : float
-        Log-weight per fixed-point unit of alpha; infinity for the argmax.
-    laplace : float
-        Scale of the paper's Laplace noise in fixed-point units; 0 unless ``mechanism="paper"``.
+    `mechanism`: signed exponential mechanism; the paper's true-sign variant; plain argmax.
+    `exponent`: log-weight per fixed-point unit of alpha; infinity for the argmax.
+    `laplace`: scale of the paper's Laplace noise in fixed-point units; 0 unless
+    ``mechanism="paper"``.
     """
 
     mechanism: str
@@ -100,26 +96,14 @@ def sensitivity(
     ``|x_ij| <= B``: adding or removing it moves the sum by at most B C, replacing it by at most
     2 B C.
 
-    Parameters
-    ----------
-    feature_bound : float
-        Bound B on the magnitude of an entry.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation.
-    residual_bound : float, default=1.0
-        Bound C on the magnitude of a residual.
-    rows_per_person : int, default=1
-        Rows m that may change together.
+    `feature_bound`: bound B on the magnitude of an entry.
+    `neighbors`: the neighbour relation.
+    `residual_bound`: bound C on the magnitude of a residual.
+    `rows_per_person`: rows m that may change together.
 
-    Returns
-    -------
-    float
-        m B C or 2 m B C, in units of the summed gradient.
+    Returns: m B C or 2 m B C, in units of the summed gradient.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     moved = check_feature_bound(feature_bound) * residual_bound * rows_per_person
     return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved

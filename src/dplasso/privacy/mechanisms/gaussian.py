@@ -38,26 +38,16 @@ RATIO_RHO = 200.0
 class GaussianSteps:
     """Full-batch gradients with Gaussian noise; made of public parameters alone.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        The guarantee asked for.
-    n_iter : int
-        Number of gradients T, over all runs of the fit.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation.
-    residual_bound : float
-        Bound C on the magnitude of a residual; rows have L2 norm at most 1.
-    rows_per_person : int
-        Rows of one person, at most, that may change between neighbours.
-    mu : float
-        Gaussian differential privacy of everything together; infinite without privacy.
-    epsilon_spent : float
-        What the curve gives for `mu`, with what rounding may use up; at most `epsilon`.
-    sampling_delta : float
-        The part of `delta` set aside for the tails that are not drawn.
-    ratio_error : float
-        What rounding can add to a log-ratio of probabilities.
+    `epsilon`, `delta`: the guarantee asked for.
+    `n_iter`: number of gradients T, over all runs of the fit.
+    `neighbors`: the neighbour relation.
+    `residual_bound`: bound C on the magnitude of a residual; rows have L2 norm at most 1.
+    `rows_per_person`: rows of one person, at most, that may change between neighbours.
+    `mu`: Gaussian differential privacy of everything together; infinite without privacy.
+    `epsilon_spent`: what the curve gives for `mu`, with what rounding may use up; at most
+    `epsilon`.
+    `sampling_delta`: the part of `delta` set aside for the tails that are not drawn.
+    `ratio_error`: what rounding can add to a log-ratio of probabilities.
     """
 
     epsilon: float
@@ -121,19 +111,11 @@ def l2_sensitivity(residual_bound: float, neighbors: str, rows_per_person: int =
 
     A record's share is its residual, at most C in size, times its row, at most 1 long.
 
-    Parameters
-    ----------
-    residual_bound : float
-        Bound C on the magnitude of a residual.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation.
-    rows_per_person : int, default=1
-        Rows that may change together.
+    `residual_bound`: bound C on the magnitude of a residual.
+    `neighbors`: the neighbour relation.
+    `rows_per_person`: rows that may change together.
 
-    Returns
-    -------
-    float
-        m C or 2 m C.
+    Returns: m C or 2 m C.
     """
     moved = residual_bound * rows_per_person
     return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved
@@ -142,19 +124,11 @@ def l2_sensitivity(residual_bound: float, neighbors: str, rows_per_person: int =
 def inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
     """Return what the sampler's imprecision costs (`dplasso.privacy.gaussian_noise`).
 
-    Parameters
-    ----------
-    draws : float
-        Variates drawn.
-    mu : float
-        Gaussian differential privacy of all of them, at most.
-    epsilon : float
-        Privacy loss of all of them, at most.
+    `draws`: variates drawn.
+    `mu`: Gaussian differential privacy of all of them, at most.
+    `epsilon`: privacy loss of all of them, at most.
 
-    Returns
-    -------
-    tuple of float
-        The delta of the tails that are not drawn, and what rounding adds to a log-ratio.
+    Returns: the delta of the tails that are not drawn, and what rounding adds to a log-ratio.
     """
     scale = min(2.0**32 / mu, LARGEST_SCALE / 2.0)
     ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
@@ -174,30 +148,18 @@ def build_gaussian(
 ) -> GaussianSteps:
     """Choose mu from public parameters.
 
-    Parameters
-    ----------
-    epsilon : float
-        Total privacy loss to stay within; infinity for no noise. No more than `LARGEST_EPSILON` is
-        spent.
-    delta : float
-        In (0, 1).
-    n_iter : int
-        Number of gradients T.
-    n_coordinates : int, default=2^24
-        Coordinates of a gradient, or a guess before there are data: they say how many variates are
-        drawn, which costs next to nothing.
-    neighbors, residual_bound, rows_per_person
-        As in `GaussianSteps`.
+    `epsilon`: total privacy loss to stay within; infinity for no noise. No more than
+    `LARGEST_EPSILON` is spent.
+    `delta`: in (0, 1).
+    `n_iter`: number of gradients T.
+    `n_coordinates`: coordinates of a gradient, or a guess before there are data: they say how many
+    variates are drawn, which costs next to nothing.
+    `neighbors`, `residual_bound`, `rows_per_person`: as in `GaussianSteps`.
 
-    Returns
-    -------
-    GaussianSteps
-        With ``epsilon_spent <= epsilon``.
+    Returns: with ``epsilon_spent <= epsilon``.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range, or `delta` too small for the draws.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
+    small for the draws.
     """
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     mu = spent = math.inf

@@ -12,14 +12,8 @@ from dplasso.privacy.parameters import check_positive
 class PaperStep:
     """The published scales, with Lipschitz constant L = 1.
 
-    Attributes
-    ----------
-    exponent_scale : float
-        Algorithm 2, line 5: N epsilon / (2 lambda sqrt(8 T log(1/delta))).
-    laplace_scale : float
-        Algorithm 1, line 8: lambda sqrt(8 T log(1/delta)) / (N epsilon).
-
-    The others as in `dplasso.privacy.mechanisms.contract.Mechanism`.
+    `exponent_scale`: algorithm 2, line 5: N epsilon / (2 lambda sqrt(8 T log(1/delta))).
+    `laplace_scale`: algorithm 1, line 8: lambda sqrt(8 T log(1/delta)) / (N epsilon).
     """
 
     epsilon: float
@@ -65,11 +59,8 @@ def paper_scales(
 ) -> tuple[float, float]:
     """Return `exponent_scale` and `laplace_scale` as printed.
 
-    Raises
-    ------
-    ValueError
-        Without the radius or the number of rows, which enter both (one more reason why the step is
-        not private).
+    Raises ValueError without the radius or the number of rows, which enter both (one more reason
+    why the step is not private).
     """
     if l1_radius is None or n_samples is None:
         raise ValueError("mechanism='paper' needs l1_radius and n_samples.")

@@ -128,10 +128,7 @@ def calibrated(
     Over few steps the plain sum ``T eps0`` allows more than zCDP does; `plain_sum` says whether it
     may be used. A ledger adds up zCDP, so it may not where there is one.
 
-    Raises
-    ------
-    ValueError
-        If `delta` is too small to cover the inexactness of `n_iter` draws.
+    Raises ValueError if `delta` is too small to cover the inexactness of `n_iter` draws.
     """
     accounted, sampling = _calibrate_with_draws(epsilon, delta, n_iter)
     plain = epsilon / n_iter

@@ -38,16 +38,9 @@ COUNT_SHARE = 0.01
 class StagedSteps:
     """Counts, vertices and gradients; made of public parameters alone.
 
-    Attributes
-    ----------
-    n_vertices, n_gradients : int
-        The most that are drawn of each.
-    counted : bool
-        Whether the records of the classes are counted.
-    ratio_error : float
-        What rounding of Gaussian noise can add to a log-ratio of probabilities.
-
-    The others as in `dplasso.privacy.mechanisms.contract.Mechanism`.
+    `n_vertices`, `n_gradients`: the most that are drawn of each.
+    `counted`: whether the records of the classes are counted.
+    `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
     """
 
     epsilon: float
@@ -168,26 +161,16 @@ def build_staged(
 ) -> StagedSteps:
     """Choose rho from public parameters.
 
-    Parameters
-    ----------
-    epsilon : float
-        Total privacy loss to stay within; infinity for no noise. No more than 60 is spent.
-    delta : float
-        In (0, 1).
-    n_vertices, n_gradients : int
-        The most that are drawn of each.
-    neighbors, feature_bound, residual_bound, rows_per_person, counted
-        As in `StagedSteps`.
+    `epsilon`: total privacy loss to stay within; infinity for no noise. No more than 60 is spent.
+    `delta`: in (0, 1).
+    `n_vertices`, `n_gradients`: the most that are drawn of each.
+    `neighbors`, `feature_bound`, `residual_bound`, `rows_per_person`, `counted`: as in
+    `StagedSteps`.
 
-    Returns
-    -------
-    StagedSteps
-        With ``epsilon_spent <= epsilon``.
+    Returns: with ``epsilon_spent <= epsilon``.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range, or `delta` too small for the draws.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
+    small for the draws.
     """
     steps = StagedSteps(
         epsilon=check_epsilon(epsilon),

@@ -1,0 +1,273 @@
+"""A LASSO that chooses its own settings: what it releases, from whatever form the data come in."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.stats import chisquare
+
+from dplasso import DPLassoClassifier, load
+from dplasso.checkpoint import read_checkpoint
+from dplasso.checkpoint import session as checkpoint_session
+from dplasso.checkpoint.session import fit_with_checkpoints, resume_fit
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import open_store, write_store
+from dplasso.errors import ModelFileError
+from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.losses.logistic import Logistic
+from dplasso.model.staged import StagedRelease
+from dplasso.privacy.mechanisms import SelectionRule
+from dplasso.privacy.randomness import random_stream
+from dplasso.runtime import chunks
+from dplasso.runtime.threads import ONE_THREAD
+from dplasso.selection.registry import make_selector
+from frank_wolfe.cases import build, dense_rows, some_labels
+
+MANY, FEW = 900, 60
+
+
+class Killed(BaseException):
+    """Stands for the end of the process: nothing may catch it."""
+
+
+def records(n_columns=MANY, n_rows=700, seed=3):
+    """Return sparse rows of which the first ten columns tell the label."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n_rows, n_columns)) < 0.05).astype(np.float32)
+    y = rng.random(n_rows) < 0.35
+    X[:, :10] = rng.random((n_rows, 10)) < np.where(y, 0.8, 0.2)[:, None]
+    return sp.csr_array(X), np.where(y, "yes", "no")
+
+
+@pytest.fixture(scope="module")
+def data():
+    return records()
+
+
+def fitted(data, **options):
+    return DPLassoClassifier(**({"epsilon": 20.0, "random_state": 7} | options)).fit(*data)
+
+
+def same_model(one, other):
+    assert one.model_.release.kind == other.model_.release.kind == "staged"
+    for name, array in one.model_.release.arrays().items():
+        np.testing.assert_array_equal(array, other.model_.release.arrays()[name], err_msg=name)
+
+
+SETTINGS = {
+    "default": {},
+    "no refit": {"refit": None},
+    "steps": {"n_iter": 12},
+    "radius": {"l1_radius": 5.0},
+    "refit of a radius": {"n_iter": 15, "l1_radius": 5.0, "refit": 0.4},
+    "no privacy": {"epsilon": math.inf, "random_state": None, "n_iter": 20},
+    "no intercept": {"fit_intercept": False, "n_records": 700},
+    "weights": {"class_weight": [1.0, 2.0]},
+}
+
+
+@pytest.mark.parametrize("options", SETTINGS.values(), ids=SETTINGS)
+class TestForms:
+    def test_the_same_bits_from_every_form(self, data, options, tmp_path):
+        X, y = data
+        write_store(matrix_source(X, y), tmp_path / "rows.store")
+        first = fitted(data, **options)
+        forms = [X.tocsc(), X.toarray(), X.astype(np.float64), open_store(tmp_path / "rows.store")]
+        for form in forms:
+            again = fitted((form, y if hasattr(form, "dtype") else None), **options)
+            same_model(first, again)
+            np.testing.assert_array_equal(again.decision_function(form), first.decision_function(X))
+        same_model(first, fitted(data, n_jobs=2, **options))
+
+    def test_both_solvers_take_the_same_steps(self, data, options):
+        exact = [
+            fitted(data, solver=s, drift_tol=0, selector="noisy-max", **options)
+            for s in ("sparse", "standard")
+        ]
+        same_model(*exact)
+
+    def test_a_file_holds_it(self, data, options, tmp_path):
+        model = fitted(data, **options)
+        model.save(tmp_path / "m.npz")
+        loaded = load(tmp_path / "m.npz")
+        same_model(model, loaded)
+        np.testing.assert_array_equal(
+            loaded.decision_function(data[0]), model.decision_function(data[0])
+        )
+        assert loaded.privacy_ == model.privacy_
+        assert loaded.n_records_ == model.n_records_
+        assert getattr(loaded, "coef_standard_error_", None) == getattr(
+            model, "coef_standard_error_", None
+        )
+
+
+def test_few_columns_are_all_refitted():
+    model = fitted(records(FEW))
+    assert model.n_iter_ == 0
+    assert model.coef_.nnz == FEW
+    assert model.coef_standard_error_ > 0
+
+
+def test_every_column_is_drawn_once(data):
+    model = fitted(data, n_iter=200)
+    assert np.unique(model.transcript_.vertex).size == model.n_iter_ == 200
+
+
+def test_it_finds_what_tells_the_label_and_refits_it(data):
+    model = fitted(data, n_iter=15)
+    assert set(range(10)) <= set(model.coef_.indices.tolist())
+    assert model.coef_.toarray()[0, :10].mean() > 1.3 * model.coef_standard_error_
+    assert model.score(*records(seed=4)) > 0.8
+    assert abs(model.n_records_ - 700) < 100
+
+
+def fits(observed, expected):
+    """Compare counts with what is expected of them, rare ones together."""
+    common = expected > 5
+    told = [np.append(counts[common], counts[~common].sum()) for counts in (observed, expected)]
+    kept = told[1] > 0
+    assert chisquare(told[0][kept], told[1][kept], sum_check=False).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("solver", ["sparse", "standard"])
+def test_draws_are_from_the_exponential_mechanism_over_the_rest(solver):
+    """The second of two draws, by its probability given the first: 6,000 runs, false alarm 1e-6.
+
+    Drawing the first one's column again, or by its gradient before the step, fails at once.
+    """
+    X, y = dense_rows(40, 6, 0), some_labels(40, 0)
+    runs, scale = 6000, 0.35
+    rule = SelectionRule("exponential", scale / 2**32, 0.0)
+    given = {"late_start": 2**20, "distinct": True, "intercept": False}
+    problem = build(X, y, 2, radius=2.0**19, loss=Logistic(1.0, 0.4), **given)
+    alpha = {0: starting_alpha(problem, ONE_THREAD) * scale / 2**32}
+    first, second = np.zeros(12), {}
+    stream = random_stream(1)
+    for _ in range(runs):
+        selector = make_selector("bucket", 6, rule, problem.design.numbering)
+        run = FrankWolfe(problem, selector, stream, solver=solver, drift_tol=0.0)
+        run.advance(1, 1)
+        drawn = run.transcript()
+        key = int(drawn.vertex[0]), int(drawn.sign[0])
+        first[2 * key[0] + (key[1] > 0)] += 1
+        run.advance(2, 2)
+        second.setdefault(key, np.zeros(12))
+        second[key][2 * int(drawn.vertex[1]) + (int(drawn.sign[1]) > 0)] += 1
+
+    def probabilities(alpha, without=None):
+        weights = np.exp(np.column_stack([alpha, -alpha])).ravel()
+        if without is not None:
+            weights[2 * without : 2 * without + 2] = 0.0
+        return weights / weights.sum()
+
+    fits(first, runs * probabilities(alpha[0]))
+    key = max(second, key=lambda one: second[one].sum())
+    # The gradients after that step, from the definition.
+    margin = 0.4 + key[1] * 2.0**19 * 2 * (2**20 + 2) / ((2.0**20 + 2) * (2**20 + 3)) * np.clip(
+        X[:, key[0]], -1, 1
+    )
+    q = 1 / (1 + np.exp(-margin)) - y
+    after = scale * (q @ np.clip(X, -1, 1))
+    assert second[key][2 * key[0] : 2 * key[0] + 2].sum() == 0
+    fits(second[key], second[key].sum() * probabilities(after, key[0]))
+
+
+class TestInterrupted:
+    """What was released stays, whichever part of the fit was under way."""
+
+    @pytest.fixture(autouse=True)
+    def a_step_a_chunk(self, monkeypatch):
+        monkeypatch.setattr(chunks, "_CHUNK_SECONDS", 0.0)
+
+    @pytest.mark.parametrize("count", [2, 9, 30, 115])
+    def test_going_on_draws_only_what_is_left(self, data, count, tmp_path, monkeypatch):
+        path, written = tmp_path / "fit.checkpoint", 0
+        original = checkpoint_session.write_checkpoint
+
+        def write(*arguments, **options):
+            nonlocal written
+            original(*arguments, **options)
+            written += 1
+            if written == count:
+                raise Killed
+
+        model = DPLassoClassifier(20.0, n_iter=20)
+        with monkeypatch.context() as patch:
+            patch.setattr(checkpoint_session, "write_checkpoint", write)
+            with pytest.raises(Killed):
+                fit_with_checkpoints(model, *data, path, seconds=0)
+        before = read_checkpoint(path).release
+        assert isinstance(before, StagedRelease)
+        assert 0 < len(before) < before.n_steps
+        resume_fit(model, *data, path, seconds=0)
+        after = model.model_.release
+        np.testing.assert_array_equal(after.counts, before.counts)
+        drawn = len(before.vertices)
+        np.testing.assert_array_equal(
+            after.vertices.transcript.vertex[:drawn], before.vertices.transcript.vertex
+        )
+        assert (before.weights is None) == (len(before) <= 20)
+        assert read_checkpoint(path).is_complete
+
+    def test_a_repeatable_fit_ends_as_the_very_same_model(self, data, tmp_path, monkeypatch):
+        path = tmp_path / "fit.checkpoint"
+        whole = fitted(data, n_iter=20)
+        model = DPLassoClassifier(20.0, n_iter=20, random_state=7)
+        fit_with_checkpoints(model, *data, path, seconds=0)
+        same_model(model, whole)
+
+
+def test_a_person_s_rows_count_together(data):
+    X, y = data
+    groups = np.arange(X.shape[0]) // 2
+    model = DPLassoClassifier(5.0, rows_per_person=2, n_iter=5).fit(X, y, groups=groups)
+    assert model.privacy_.sensitivity == 1.0
+    assert "each person, with up to 2 rows" in model.privacy_.text()
+    one = DPLassoClassifier(5.0, n_iter=5, l1_radius=3.0, rows_per_person=1).fit(X, y)
+    two = DPLassoClassifier(5.0, n_iter=5, l1_radius=3.0, rows_per_person=2).fit(X, y)
+    assert (one.privacy_.sensitivity, two.privacy_.sensitivity) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"refit": 1.0}, "refit must be 'auto', None or a share of the budget below 1, got 1.0"),
+        ({"residual_bound": 0.4}, "residual_bound must be 'auto' or a number from 0.5 to 1"),
+        ({"n_iter": "many"}, "n_iter must be"),
+        ({"l1_radius": "large"}, "l1_radius must be"),
+        ({"class_weight": "balanced"}, "class_weight must be None, two weights"),
+        ({"class_weight": {"no": 1.0}, "classes": ["no", "yes"]}, "a weight for each label"),
+        ({"mechanism": "paper", "refit": 0.3}, "knows neither refit nor class_weight"),
+    ],
+)
+def test_bad_settings_are_named(data, options, named):
+    with pytest.raises((TypeError, ValueError), match=named):
+        DPLassoClassifier(**options).fit(*data)
+
+
+def test_class_weights_by_name(data):
+    named = fitted(data, classes=["no", "yes"], class_weight={"yes": 4.0, "no": 2.0})
+    same_model(named, fitted(data, class_weight=[0.5, 1.0]))
+    # Whoever counts for more is found more often.
+    plain, weighted = (
+        fitted(data, n_iter=15, class_weight=weight).predict(data[0]) for weight in (None, [1, 9])
+    )
+    assert (weighted == "yes").sum() > (plain == "yes").sum()
+
+
+def test_a_release_with_the_parts_of_another_is_refused(data, tmp_path):
+    release = fitted(data).model_.release
+    with pytest.raises(ValueError, match="not those of its vertices"):
+        StagedRelease(
+            release.done,
+            release.n_steps,
+            release.counts,
+            release.offset,
+            release.vertices,
+            fitted(data, n_iter=5).model_.release.weights,
+        )
+    (tmp_path / "m.npz").write_bytes(b"nothing")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "m.npz")
