@@ -23,6 +23,8 @@ if TYPE_CHECKING:
         StoreError,
     )
     from dplasso.estimators.lasso import DPLassoClassifier
+    from dplasso.estimators.lasso_regression import DPLasso
+    from dplasso.estimators.linear import DPLinearRegression
     from dplasso.estimators.load import load
     from dplasso.estimators.logistic import DPLogisticRegression
     from dplasso.privacy.statement import PrivacyStatement
@@ -34,7 +36,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BudgetError",
+    "DPLasso",
     "DPLassoClassifier",
+    "DPLinearRegression",
     "DPLogisticRegression",
     "DataError",
     "LedgerError",
@@ -56,7 +60,9 @@ __all__ = [
 
 _HOMES = {
     "BudgetError": ("dplasso.errors", "BudgetError"),
+    "DPLasso": ("dplasso.estimators.lasso_regression", "DPLasso"),
     "DPLassoClassifier": ("dplasso.estimators.lasso", "DPLassoClassifier"),
+    "DPLinearRegression": ("dplasso.estimators.linear", "DPLinearRegression"),
     "DPLogisticRegression": ("dplasso.estimators.logistic", "DPLogisticRegression"),
     "DataError": ("dplasso.errors", "DataError"),
     "LedgerError": ("dplasso.errors", "LedgerError"),

@@ -16,7 +16,9 @@ def test_scores_are_scikit_learns(run, model, held_out):
     assert result.exit_code == 0, result.output
     scores = json.loads(result.stdout)
     assert scores.pop("private") is False
-    assert set(scores) == {"n_samples", "accuracy", "auc", "log_loss", "majority_accuracy"}
+    names = {"n_samples", "accuracy", "auc", "log_loss", "majority_accuracy"}
+    assert set(scores) == names | {"classes", "confusion"}
+    assert np.trace(scores["confusion"]) == 300 * scores["accuracy"]
 
     fitted, data = dplasso.load(model), read_data(held_out)
     data.X.data[:] = 1

@@ -108,7 +108,7 @@ def test_options_left_out_are_the_estimators_defaults(run, train, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--method", "ridge"), "--method must be lasso or logistic, got 'ridge'"),
+        (("--method", "ridge"), "--method must be lasso, logistic or linear, got 'ridge'"),
         (("--max-weights", "3"), "--max-weights does not go with --method lasso"),
         (("--n-records", "3"), "--n-records does not go with --method lasso"),
         ((*FAST, "--l1-radius", "3"), "--l1-radius does not go with --method logistic"),

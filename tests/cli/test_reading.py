@@ -79,7 +79,7 @@ def test_words_without_a_map(run, no_training, parts, model):
     check_refused(run("fit", parts / "words-1.svm", "--epsilon", "1", *wrong), "'yes'", "'maybe'")
 
 
-@pytest.mark.parametrize("value", ["", "no", "no=0,no=1", "no=x", "no=0,yes=0", "a=0,b=1,c=2"])
+@pytest.mark.parametrize("value", ["", "no", "no=0,no=1", "no=x", "no=0,yes=0"])
 def test_a_malformed_map_is_wrong_usage(run, no_training, parts, value):
     result = run("fit", parts / "words-1.svm", "--epsilon", "1", "--label-map", value)
     assert result.exit_code == 2

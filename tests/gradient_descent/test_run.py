@@ -189,10 +189,10 @@ def test_significant_weights_are_beyond_three_standard_errors():
     mechanism = budget(epsilon=5.0)
     dense = finished(plan(20), X, y, mechanism=mechanism).release()
     cut = finished(plan(20, significant=True), X, y, mechanism=mechanism).release()
-    beyond = np.abs(dense.weights) > 3 * dense.standard_error
+    beyond = np.abs(dense.weights[0]) > 3 * dense.standard_error
     assert 0 < beyond.sum() < 12
     np.testing.assert_array_equal(cut.columns, np.flatnonzero(beyond))
-    np.testing.assert_array_equal(cut.weights, dense.weights[beyond])
+    np.testing.assert_array_equal(cut.weights[0], dense.weights[0, beyond])
     nothing = finished(plan(20, significant=True), 0 * X, y, mechanism=budget()).release()
     assert nothing.coefficients()[0].shape == (1, 12)
 
@@ -325,14 +325,15 @@ def test_a_release_comes_back_from_its_arrays(max_weights):
         {"columns": np.array([2, 1])},
         {"columns": np.array([1, 12])},
         {"columns": np.array([1])},
-        {"weights": np.zeros(3)},
-        {"weights": np.array([1.0, np.inf])},
-        {"intercept": math.nan},
+        {"weights": np.zeros((1, 3))},
+        {"weights": np.zeros((2, 2))},
+        {"weights": np.array([[1.0, np.inf]])},
+        {"intercept": np.array([math.nan])},
         {"standard_error": math.inf},
     ],
 )
 def test_a_damaged_release_is_refused(changes):
-    good = NoisyWeights(5, 12, np.array([1, 4]), np.ones(2), 0.0, 0.1, 0.01)
+    good = NoisyWeights(5, 12, np.array([1, 4]), np.ones((1, 2)), np.zeros(1), 0.1, 0.01)
     with pytest.raises(ValueError, match=r"its columns|do not fit|not a finite"):
         replace(good, **changes)
 
@@ -340,5 +341,5 @@ def test_a_damaged_release_is_refused(changes):
 def test_a_fit_without_an_intercept_has_none():
     X, y = records()
     model = finished(plan(9, fit_intercept=False), X, y).release()
-    assert model.weights.shape == (12,)
+    assert model.weights.shape == (1, 12)
     assert model.intercept == model.intercept_error == 0.0

@@ -178,8 +178,9 @@ def test_a_private_model_cannot_carry_a_history():
     ("change", "words"),
     [
         ({"n_features": 0}, "number of columns"),
-        ({"classes": np.array([1, 1])}, "two different labels"),
-        ({"classes": np.array([1, 2, 3])}, "two different labels"),
+        ({"classes": np.array([1, 1])}, "different labels"),
+        ({"classes": np.array([1])}, "two or more"),
+        ({"classes": np.array([1, 2, 3])}, "1 outputs do not fit"),
         ({"feature_names": np.array(["a"], dtype=object)}, "names do not fit"),
         ({"release": vertices([0, 0], [1, 1])}, "2 vertices"),
     ],

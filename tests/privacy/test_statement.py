@@ -181,6 +181,8 @@ SINCE = {
     "release": "model",
     "tries": 0.0,
     "tries_law": "",
+    "n_classes": 2,
+    "target_bounds": None,
 }
 ENTRIES = [field.name for field in dataclasses.fields(PrivacyStatement)]
 

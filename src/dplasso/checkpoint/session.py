@@ -232,7 +232,8 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
     settings = settings_of(estimator)
     _check_same_params(path, stored.params, _stored(settings.params), besides=("classes",))
     # Of a mechanism that a ledger accounts for, the number of rows is no part.
-    mechanism = mechanism_of(settings, n_features=stored.n_features)
+    size = {"n_features": stored.n_features, "n_classes": stored.classes.size}
+    mechanism = mechanism_of(settings, **size)
     check_charge(settings.ledger, settings.dataset, mechanism, stored, path)
     return stored
 

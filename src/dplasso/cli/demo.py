@@ -140,10 +140,11 @@ def _load(bars: Bars) -> tuple["Dataset", "Dataset"]:
 def _train(
     model: "Estimator", train: "Dataset", test: "Dataset", bars: Bars, label: str
 ) -> Trained:
-    from dplasso.cli.metrics import score
+    from dplasso.cli.metrics import Scores, score
 
     seconds = train_with_bar(model, train.X, train.y, bars, label)
     scores = score(model, test.X, test.y, test.source)
+    assert isinstance(scores, Scores)
     return Trained(model, scores, seconds["prepare"] + seconds["train"] - seconds["compile"])
 
 

@@ -19,6 +19,9 @@ from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, rea
 if TYPE_CHECKING:
     from dplasso.tuning.scores import PrivateScore
 
+# Classes of a table that a screen holds; JSON has them all.
+_MOST_SHOWN = 12
+
 EXAMPLES = options.examples(
     "dplasso evaluate model.npz test.svm.gz",
     "dplasso evaluate model.npz test.svm.gz --epsilon 0.1 --metric auc",
@@ -57,9 +60,9 @@ def evaluate(
     explain: options.Explain = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Score a model on labelled rows: accuracy, AUC, log-loss; privately with --epsilon."""
+    """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon."""
     import dplasso
-    from dplasso.cli.metrics import auc_text, score
+    from dplasso.cli.metrics import RegressionScores, auc_text, r2_text, score
     from dplasso.data.source_files import expand
 
     if epsilon is None:
@@ -89,14 +92,31 @@ def evaluate(
     if as_json:
         print_json({**asdict(scores), "private": False})
         return
+    if isinstance(scores, RegressionScores):
+        numbers = {
+            "rows": f"{scores.n_samples:,}",
+            "R^2": r2_text(scores.r2),
+            "mean absolute error": f"{scores.mae:.4g}",
+        }
+        print_facts(numbers, right=True)
+        print_text(_NOT_PRIVATE)
+        return
     facts = {
         "rows": f"{scores.n_samples:,}",
         "accuracy": f"{scores.accuracy:.4f}",
         "  of the majority class": f"{scores.majority_accuracy:.4f}",
-        "AUC": auc_text(scores.auc),
+        "AUC" if len(scores.classes) == 2 else "macro AUC": auc_text(scores.auc),
         "log-loss": f"{scores.log_loss:.4f}",
     }
     print_facts(facts, right=True)
+    if 2 < len(scores.classes) <= _MOST_SHOWN:
+        labels = [f"{c:g}" if isinstance(c, float) else str(c) for c in scores.classes]
+        headings = ["class", *(f">{label}" for label in labels)]
+        table = [
+            [label, *(f"{count:,}" for count in counts)]
+            for label, counts in zip(labels, scores.confusion, strict=True)
+        ]
+        print_table(headings, table, title="Rows of each class by the class predicted")
     print_text(_NOT_PRIVATE)
 
 

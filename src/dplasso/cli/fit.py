@@ -1,7 +1,7 @@
 """``dplasso fit``: train on a file, report, write the model and its statement."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +31,7 @@ from dplasso.cli.reading import (
     mapped_classes,
     parse_classes,
     read,
+    refuse_fractions,
 )
 from dplasso.cli.stores import data_text
 from dplasso.cli.training import check_before_reading, train_with_bar
@@ -114,13 +115,16 @@ def fit(
     as_json: options.AsJson = False,
 ) -> None:
     """Train a private model on labelled sparse rows."""
+    from dplasso.cli.metrics import score, scores_text
     from dplasso.data.source_files import expand
 
     # Everything that can be refused is refused before the long work starts.
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
     meaning, schema = reading.meaning(), reading.declared()
-    mapped = None if meaning is None or declared is not None else mapped_classes(meaning)
     estimator = make_estimator(privacy, training)
+    mapped = None
+    if meaning is not None and declared is None and "classes" in estimator.get_params():
+        mapped = mapped_classes(meaning)
     check_before_reading(estimator, paid=interruptions.resume)
     files, test_files = expand(data), expand(testing.test) if testing.test else []
     beside = (reading.labels, reading.schema, testing.test_labels, privacy.ledger)
@@ -139,15 +143,15 @@ def fit(
         elif mapped is not None:
             # Whoever says what every label means has declared the labels.
             estimator.set_params(classes=mapped)
+        if "classes" in estimator.get_params() and training.task is None:
+            refuse_fractions(train.y)
         held_out, scores = None, None
         if test_files:
             same = replace(reading, labels=testing.test_labels)
             held_out = read(test_files, bars, same, train.X.shape[1], schema)
-            _refuse_other_rows(train, held_out, estimator.classes)
+            _refuse_other_rows(train, held_out, estimator)
         seconds |= train_with_bar(estimator, train.X, train.y, bars, "training", kept_fit.begin)
         if held_out is not None:
-            from dplasso.cli.metrics import score
-
             scores = score(estimator, held_out.X, held_out.y, held_out.source)
     from dplasso.model.weights import weights_of
 
@@ -177,18 +181,17 @@ def fit(
             "path": interruptions.checkpoint,
             "resumed_after": kept_fit.steps,
         }
+    test_text = None
     if scores is not None:
-        report["test"] = {
-            "auc": scores.auc,
-            "accuracy": scores.accuracy,
-            "n_samples": scores.n_samples,
-        }
+        names = ("auc", "accuracy", "r2", "mae", "n_samples")
+        report["test"] = {name: value for name, value in asdict(scores).items() if name in names}
+        test_text = scores_text(scores)
     if privacy.ledger is not None:
         report["ledger"] = left_in(privacy.ledger, privacy.dataset, estimator.model_)
     if as_json:
         print_json(report)
         return
-    print_facts(_facts(estimator, report, output))
+    print_facts(_facts(estimator, report, output, test_text))
     print_text()
     if "heaviest" in report:
         print_weights(report["heaviest"], "The heaviest weights, of rows of length 1")
@@ -199,7 +202,7 @@ def fit(
             print_text(sentence)
 
 
-def _refuse_other_rows(train: "Dataset", test: "Dataset", classes: Any) -> None:
+def _refuse_other_rows(train: "Dataset", test: "Dataset", estimator: "Estimator") -> None:
     """Refuse test rows of other columns, and labels that the model will not know."""
     import numpy as np
 
@@ -207,7 +210,10 @@ def _refuse_other_rows(train: "Dataset", test: "Dataset", classes: Any) -> None:
     from dplasso.encoding.origin import check_same_origin, origin_of
 
     check_same_origin(origin_of(train.X), origin_of(test.X), test.source)
-    check_known(test.y, np.unique(train.y) if classes is None else classes, test.source)
+    params = estimator.get_params()
+    if "classes" in params:
+        known = np.unique(train.y) if params["classes"] is None else params["classes"]
+        check_known(test.y, known, test.source)
 
 
 def write_outputs(estimator: "Estimator", output: OutputOptions) -> None:
@@ -224,20 +230,16 @@ def write_outputs(estimator: "Estimator", output: OutputOptions) -> None:
             raise
 
 
-def _facts(estimator: "Estimator", report: dict[str, Any], output: OutputOptions) -> dict[str, str]:
+def _facts(
+    estimator: "Estimator", report: dict[str, Any], output: OutputOptions, test_text: str | None
+) -> dict[str, str]:
     """Word what was trained, how good it is and where it is."""
     facts = {
         "data": data_text(report),
         "model": _model_text(estimator, report),
     }
-    if "test" in report:
-        from dplasso.cli.metrics import auc_text
-
-        test = report["test"]
-        facts["test"] = (
-            f"AUC {auc_text(test['auc'])}, accuracy {test['accuracy']:.4f} on "
-            f"{test['n_samples']:,} rows"
-        )
+    if test_text is not None:
+        facts["test"] = test_text
     if "ledger" in report:
         facts["ledger"] = left_sentence(report["ledger"])
     seconds = dict(report["seconds"])

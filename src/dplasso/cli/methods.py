@@ -12,7 +12,7 @@ from dplasso.cli.options import MODEL, PRIVACY, flag, option
 if TYPE_CHECKING:
     from dplasso.estimators.load import Estimator
 
-LASSO, LOGISTIC = "lasso", "logistic"
+LASSO, LOGISTIC, LINEAR = "lasso", "logistic", "linear"
 # Weights of every column beyond this are too many to hold.
 _MOST_COLUMNS = 10**8
 
@@ -48,7 +48,8 @@ class PrivacyOptions:
         str | None,
         option(
             "--residual-bound",
-            "The most that a row can pull, from 0.5 (default) to 1.",
+            "The most that a row can pull, from 0.5 (default) to 1; of a regression, from 0.01 "
+            "to 2 halves of the targets' interval, 0.25 by default.",
             "C",
             PRIVACY,
         ),
@@ -59,9 +60,19 @@ class PrivacyOptions:
         str | None,
         option(
             "--classes",
-            "The two labels, as public knowledge. Default: the numbers of --label-map or, "
-            "without it, taken from the file, which the statement then says.",
-            "NEG,POS",
+            "The labels, as public knowledge. Default: the numbers of --label-map or, without "
+            "it, taken from the file, which the statement then says.",
+            "NEG,POS[,...]",
+            PRIVACY,
+        ),
+    ] = None
+    target_bounds: Annotated[
+        str | None,
+        option(
+            "--target-bounds",
+            "Of a regression: the interval that the targets are publicly known to lie in; those "
+            "outside are clipped to it.",
+            "LOW,HIGH",
             PRIVACY,
         ),
     ] = None
@@ -95,6 +106,15 @@ class ModelOptions:
     """What is trained and how; None keeps the estimator's own default."""
 
     method: options.Method = LASSO
+    task: Annotated[
+        str | None,
+        option(
+            "--task",
+            "Default: a regression where --target-bounds is given, otherwise a classification.",
+            "classification|regression",
+            MODEL,
+        ),
+    ] = None
     max_weights: Annotated[
         str | None,
         option(
@@ -156,7 +176,8 @@ class ModelOptions:
 
 # Options that have another name than the estimator's parameter, or none there.
 _RENAMED = {"seed": "random_state", "jobs": "n_jobs"}
-_OURS = ("method", "no_intercept", "classes", "features")
+_OURS = ("method", "task", "no_intercept", "classes", "features")
+_TASKS = ("classification", "regression")
 
 
 def make_estimator(privacy: PrivacyOptions, training: ModelOptions) -> "Estimator":
@@ -169,34 +190,70 @@ def make_estimator(privacy: PrivacyOptions, training: ModelOptions) -> "Estimato
     """
     import dplasso
 
-    kinds: dict[str, type[Estimator]] = {
-        LASSO: dplasso.DPLassoClassifier,
-        LOGISTIC: dplasso.DPLogisticRegression,
+    kinds: dict[tuple[str, bool], type[Estimator]] = {
+        (LASSO, False): dplasso.DPLassoClassifier,
+        (LASSO, True): dplasso.DPLasso,
+        (LOGISTIC, False): dplasso.DPLogisticRegression,
+        (LINEAR, True): dplasso.DPLinearRegression,
     }
-    method = training.method
-    if method not in kinds:
-        raise ValueError(f"method must be {LASSO} or {LOGISTIC}, got {method!r}")
+    method, regression = training.method, is_regression(privacy, training)
+    if method not in (LASSO, LOGISTIC, LINEAR):
+        raise ValueError(f"method must be {LASSO}, {LOGISTIC} or {LINEAR}, got {method!r}")
+    if (method, regression) not in kinds:
+        task, right = ("regression", LINEAR) if regression else ("classification", LOGISTIC)
+        raise ValueError(f"a {task} goes by the method {LASSO} or {right}, not {method}")
+    if regression and privacy.classes is not None:
+        raise ValueError("a regression has no classes; leave --classes out")
     chosen: dict[str, Any] = {"fit_intercept": not training.no_intercept}
     for group in (privacy, training):
         for name in (field.name for field in fields(group)):
             value = getattr(group, name)
             if value is not None and name not in _OURS:
                 chosen[_RENAMED.get(name, name)] = value
-    estimator = kinds[method]()
+    estimator = kinds[method, regression]()
     if foreign := [name for name in chosen if name not in estimator.get_params()]:
-        other = LASSO if method == LOGISTIC else LOGISTIC
+        other = (LINEAR if regression else LOGISTIC) if method == LASSO else LASSO
         raise ValueError(f"{foreign[0]} does not go with method={method}, only with {other}")
     for name in ("max_weights", "row_norm", "residual_bound", "refit"):
         if name in chosen:
             chosen[name] = number_or_word(chosen[name])
     if chosen.get("refit") == "none":
         chosen["refit"] = None
+    if privacy.target_bounds is not None:
+        chosen["target_bounds"] = parse_target_bounds(privacy.target_bounds)
     if training.drift_tol is not None:
         chosen["drift_tol"] = parse_drift_tol(training.drift_tol)
     if privacy.ledger is not None:
         chosen["ledger"] = str(privacy.ledger)
     estimator.set_params(**chosen)
     return estimator
+
+
+def is_regression(privacy: PrivacyOptions, training: ModelOptions) -> bool:
+    """Return whether a fit learns numbers: as said, or as an interval for them says.
+
+    Raises
+    ------
+    ValueError
+        If the task is neither, or one without the interval or with one that it has no use for.
+    """
+    task, bounded = training.task, privacy.target_bounds is not None
+    if task is not None and task not in _TASKS:
+        raise ValueError(f"task must be {' or '.join(_TASKS)}, got {task!r}")
+    if task == "classification" and bounded:
+        raise ValueError("--target-bounds is for a regression, not for a classification")
+    return bounded or task == "regression" or (task is None and training.method == LINEAR)
+
+
+def parse_target_bounds(text: str) -> tuple[float, float]:
+    """Read ``--target-bounds``: two numbers, the lower first."""
+    try:
+        low, high = (float(end) for end in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no interval; write --target-bounds LOW,HIGH, for example 0,100"
+        ) from None
+    return low, high
 
 
 def parse_drift_tol(text: str) -> float | str | None:
@@ -232,7 +289,8 @@ def better_method(training: ModelOptions, estimator: "Estimator") -> str | None:
         return None
     if math.isinf(estimator.epsilon) or estimator.n_features_in_ > _MOST_COLUMNS:
         return None
+    method = LOGISTIC if estimator.privacy_.n_classes else LINEAR
     return (
-        "More accurate on nearly all data, with nothing to tune: --method logistic, which gives "
+        f"More accurate on nearly all data, with nothing to tune: --method {method}, which gives "
         "every column a weight (or --max-weights K)."
     )

@@ -86,9 +86,9 @@ Method = Annotated[
     str,
     option(
         "--method",
-        "lasso: few, named weights, by Frank-Wolfe. logistic: more accurate on most data, each "
-        "weight with a standard error, by noisy gradient descent.",
-        "lasso|logistic",
+        "lasso: few, named weights, by Frank-Wolfe. logistic, or linear for a regression: more "
+        "accurate on most data, each weight with a standard error, by noisy gradient descent.",
+        "lasso|logistic|linear",
         MODEL,
     ),
 ]

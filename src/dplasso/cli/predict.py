@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+import typer
+
 from dplasso.cli import options
 from dplasso.cli.files import check_outputs, write_file
 from dplasso.cli.options import OUTPUT, flag, option
@@ -24,14 +26,19 @@ def predict(
     data: DataArgument,
     reading: ReadingOptions,
     proba: Annotated[
-        bool, flag("--proba", "The probability of the positive class instead of the label.")
+        bool,
+        flag(
+            "--proba",
+            "The probability of the positive class instead of the label; of more than two "
+            "classes that of each.",
+        ),
     ] = False,
     output: Annotated[
         Path | None, option("--out", "Write here instead of standard output.", "FILE", OUTPUT)
     ] = None,
     force: Annotated[bool, flag("--force", "Overwrite an existing FILE.", OUTPUT)] = False,
 ) -> None:
-    """Predict the label of every row: one line each, in the order of the rows."""
+    """Predict the label or number of every row: one line each, in the order of the rows."""
     import dplasso
     from dplasso.data.source_files import expand
 
@@ -40,10 +47,14 @@ def predict(
         beside = [] if reading.labels is None else [reading.labels]
         check_outputs([output], [*files, model, *beside], force=force)
     fitted = dplasso.load(model)
+    if proba and not fitted.privacy_.n_classes:
+        raise typer.BadParameter("--proba: a regression predicts numbers, not probabilities")
     with progress_bars() as bars:
         rows = read_for(fitted, files, bars, reading, labelled=False).X
         if proba:
-            lines = [f"{value:.9g}\n" for value in fitted.predict_proba(rows)[:, 1]]
+            given = fitted.predict_proba(rows)
+            shown = given[:, 1:] if given.shape[1] == 2 else given
+            lines = [" ".join(f"{value:.9g}" for value in row) + "\n" for row in shown.tolist()]
         else:
             lines = [f"{_written(label)}\n" for label in fitted.predict(rows).tolist()]
     if output is None:
@@ -55,4 +66,6 @@ def predict(
 
 def _written(label: Any) -> str:
     """Write a label the way svmlight files do: 1, not 1.0."""
-    return str(int(label) if isinstance(label, float) and label.is_integer() else label)
+    if isinstance(label, float):
+        return str(int(label)) if label.is_integer() else f"{label:.9g}"
+    return str(label)

@@ -181,9 +181,9 @@ def read_for(
 
 
 def mapped_classes(meaning: Mapping[str, float]) -> list[int | float]:
-    """Return the two numbers of a label map, the smaller (negative) first."""
+    """Return the numbers of a label map, ascending."""
     numbers = sorted(set(meaning.values()))
-    if len(numbers) != 2:
+    if len(numbers) < 2:
         raise typer.BadParameter(
             f"the label map has {len(numbers)} different numbers; two are needed, "
             "for example neg=0,pos=1"
@@ -191,17 +191,17 @@ def mapped_classes(meaning: Mapping[str, float]) -> list[int | float]:
     return [_plain_number(number) for number in numbers]
 
 
-def parse_classes(text: str) -> tuple[str, str]:
-    """Split ``NEG,POS``; anything but two different labels is wrong usage."""
+def parse_classes(text: str) -> tuple[str, ...]:
+    """Split ``NEG,POS,...``; fewer than two labels, or one twice, is wrong usage."""
     labels = [label.strip() for label in text.split(",")]
-    if len(labels) != 2 or not all(labels) or labels[0] == labels[1]:
+    if not 2 <= len(set(labels)) == len(labels) or not all(labels):
         raise typer.BadParameter(
-            f"{text!r} does not name two different labels; write NEG,POS, for example -1,1"
+            f"{text!r} does not name two different labels; write NEG,POS, for example -1,1, or more"
         )
-    return labels[0], labels[1]
+    return tuple(labels)
 
 
-def classes_like(labels: tuple[str, str], y: NDArray[Any]) -> list[Any]:
+def classes_like(labels: tuple[str, ...], y: NDArray[Any]) -> list[Any]:
     """Return declared labels as numbers, bools or strings: the type of `y` decides, no value."""
     if y.dtype.kind == "b":
         words = {"false": False, "0": False, "true": True, "1": True}
@@ -215,9 +215,24 @@ def classes_like(labels: tuple[str, str], y: NDArray[Any]) -> list[Any]:
     else:
         return list(labels)
     raise DataError(
-        f"--classes {labels[0]},{labels[1]}: the labels in the data are "
+        f"--classes {','.join(labels)}: the labels in the data are "
         f"{'booleans' if y.dtype.kind == 'b' else 'numbers'}, so the declared ones must be too"
     )
+
+
+def refuse_fractions(y: NDArray[Any]) -> None:
+    """Refuse labels that are numbers with fractions, where nobody said that they are classes.
+
+    Raises
+    ------
+    DataError
+        That tells how to learn numbers.
+    """
+    if y.dtype.kind == "f" and bool((y % 1.0 != 0.0).any()):
+        raise DataError(
+            "the labels are numbers with fractions; to learn numbers, declare the interval that "
+            "they lie in: --target-bounds LOW,HIGH"
+        )
 
 
 def _plain_number(number: float) -> int | float:

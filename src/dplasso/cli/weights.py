@@ -17,6 +17,10 @@ def print_weights(heaviest: list[dict[str, Any]], title: str) -> None:
     rows = [
         [escape(one["name"] or f"{one['column']:,}"), f"{one['weight']:+.3f}"] for one in heaviest
     ]
+    if "class" in heaviest[0]:
+        headings.insert(0, "class")
+        for row, one in zip(rows, heaviest, strict=True):
+            row.insert(0, str(one["class"]))
     if heaviest[0]["z"] is not None:
         headings += [">standard error", ">z"]
         for row, one in zip(rows, heaviest, strict=True):

@@ -1,4 +1,4 @@
-"""Two class labels, from the data or declared in advance."""
+"""Targets: class labels, from the data or declared in advance, and numbers of an interval."""
 
 from typing import Any
 
@@ -10,18 +10,19 @@ from dplasso.errors import DataError
 
 
 def encode_labels(
-    y: NDArray[Any], declared: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[np.int8]]:
-    """Turn labels into zeros and ones.
+    y: NDArray[Any], declared: ArrayLike | None, most: int | None = None
+) -> tuple[NDArray[Any], NDArray[np.int8] | NDArray[np.int32]]:
+    """Turn labels into the numbers of their classes, zeros and ones where there are two.
 
     `y`, shape (N,): the labels.
-    `declared`: the label set, negative first; None takes it from `y`, in sorted order.
+    `declared`: the label set, of two the negative first; None takes it from `y`, in sorted order.
+    `most`: how many classes there may be; any number by default.
 
-    Returns `classes`, shape (2,): the labels, negative first, in the shortest type that holds
-    them.
-    `labels`, shape (N,): their numbers.
+    Returns `classes`, shape (K,): the labels, in the shortest type that holds them.
+    `labels`, shape (N,): their numbers; int8, int32 for more than two classes.
 
-    Raises ValueError if there are not exactly two labels, or `y` has one that was not declared.
+    Raises ValueError if there are fewer than two labels or too many, or `y` has one that was not
+    declared.
     """
     check_classification_targets(y)
     if declared is None:
@@ -31,24 +32,67 @@ def encode_labels(
                 f"y holds only one class, {_plain(present[0])!r}; "
                 "name both with the parameter classes"
             )
-        if present.size != 2:
+        if most is not None and present.size > most:
             raise DataError(
                 "Only binary classification is supported. The type of the target is "
                 f"{type_of_target(y)}: y holds {present.size} classes, two are needed"
             )
-        return shortest(present), (y == present[1]).astype(np.int8)
+        return shortest(present), _numbers(y, present)
     classes = shortest(np.asarray(declared))
-    if classes.shape != (2,) or classes[0] == classes[1]:
-        raise ValueError(f"classes must be two different labels, got {declared!r}")
-    labels = (y == classes[1]).astype(np.int8)
-    outside = ~((y == classes[0]) | (y == classes[1]))
+    if classes.ndim != 1 or not 2 <= len(set(classes.tolist())) == classes.size:
+        raise ValueError(f"classes must be two or more different labels, got {declared!r}")
+    if most is not None and classes.size > most:
+        raise ValueError(f"classes must be {most} different labels, got {declared!r}")
+    labels = _numbers(y, classes)
+    outside = labels < 0
     if np.any(outside):
+        known = [repr(_plain(label)) for label in classes]
         raise DataError(
             f"y holds the label {_plain(y[outside][0])!r}, "
-            "which is not one of the declared classes "
-            f"{_plain(classes[0])!r} and {_plain(classes[1])!r}"
+            f"which is not one of the declared classes {', '.join(known[:-1])} and {known[-1]}"
         )
     return classes, labels
+
+
+def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int32]:
+    """Return the place of each label among the classes; -1 for any other."""
+    numbers = np.full(y.shape, -1, dtype=np.int8 if classes.size == 2 else np.int32)
+    for number, label in enumerate(classes):
+        numbers[y == label] = number
+    return numbers
+
+
+def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.float64]:
+    """Clip numbers to a public interval and scale it to [-1, 1].
+
+    Parameters
+    ----------
+    y : ndarray, shape (N,)
+        The targets.
+    bounds : tuple of float
+        The interval, finite, the lower end first.
+
+    Returns
+    -------
+    ndarray of float64, shape (N,)
+
+    Raises
+    ------
+    DataError
+        If a target is no finite number.
+    """
+    try:
+        targets = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            "y holds something that is not a number; a regression needs numbers"
+        ) from None
+    if not np.isfinite(targets).all():
+        raise DataError("y holds NaN or infinity; a regression needs finite numbers")
+    low, high = bounds
+    # Halves, so that no finite interval overflows.
+    middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
+    return np.clip((np.clip(targets, low, high) - middle) / half, -1.0, 1.0)
 
 
 def shortest(labels: NDArray[Any]) -> NDArray[Any]:

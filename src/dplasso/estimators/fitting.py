@@ -8,7 +8,6 @@ import numpy as np
 
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import Model
 from dplasso.model.staged import StagedRelease
 from dplasso.runtime.compilation import announce_compilation
@@ -100,23 +99,30 @@ def set_fitted(estimator: Any, model: Model) -> None:
         estimator.__dict__.pop(name, None)
     estimator.model_ = model
     coefficients, estimator.intercept_ = model.release.coefficients()
+    error = getattr(model.release, "standard_error", None)
+    if model.statement.target_bounds is not None:
+        # Of a regression, targets are learnt as numbers in [-1, 1].
+        low, high = model.statement.target_bounds
+        half = 0.5 * high - 0.5 * low
+        coefficients = coefficients * half
+        estimator.intercept_ = estimator.intercept_ * half + (0.5 * low + 0.5 * high)
+        error = None if error is None else error * half
     sparse = not isinstance(coefficients, np.ndarray)
     estimator.coef_ = SparseWeights(coefficients) if sparse else coefficients
-    estimator.classes_ = model.classes
+    if error is not None:
+        estimator.coef_standard_error_ = error
+    if model.classes.size:
+        estimator.classes_ = model.classes
     estimator.n_iter_ = len(model.release)
     if isinstance(model.release, StagedRelease):
         vertices = model.release.vertices
         estimator.n_iter_ = len(vertices)
         estimator.transcript_ = vertices.transcript
         estimator.n_records_ = float(model.release.counts.sum())
-        if model.release.standard_error is not None:
-            estimator.coef_standard_error_ = model.release.standard_error
     estimator.n_features_in_ = model.n_features
     estimator.privacy_ = model.statement
     if isinstance(model.release, VertexRelease):
         estimator.transcript_ = model.release.transcript
-    if isinstance(model.release, NoisyWeights):
-        estimator.coef_standard_error_ = model.release.standard_error
     if model.feature_names is not None:
         estimator.feature_names_in_ = model.feature_names
     if model.history is not None:

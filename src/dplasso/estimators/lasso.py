@@ -5,24 +5,20 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
     classifier_tags,
+    lasso_margins,
     predict,
     predict_log_proba,
     predict_proba,
     save,
 )
-from dplasso.gradient_descent.run import CONSTANT
-from dplasso.model.staged import StagedRelease
-from dplasso.training.inputs import decision_margins, unit_margins
 
 
 class DPLassoClassifier(ClassifierMixin, BaseEstimator):
@@ -272,27 +268,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         ValueError
             If X has another number of columns than the training data, or NaN or infinity.
         """
-        check_is_fitted(self, "coef_")
-        release = self.model_.release
-        if isinstance(release, StagedRelease) and release.refitted is not None:
-            return unit_margins(
-                self,
-                X,
-                release.refitted.weights,
-                float(self.intercept_[0]),
-                CONSTANT if self.model_.params["fit_intercept"] else 0.0,
-                None,
-                effective_n_jobs(self.n_jobs),
-                kept=release.columns,
-            )
-        return decision_margins(
-            self,
-            X,
-            self.coef_.indices,
-            self.coef_.data,
-            self.privacy_.feature_bound,
-            float(self.intercept_[0]),
-        )
+        return lasso_margins(self, X)
 
     predict = predict
     predict_proba = predict_proba

@@ -5,6 +5,8 @@ import os
 from dplasso.errors import ModelFileError
 from dplasso.estimators.fitting import set_fitted, settings_of
 from dplasso.estimators.lasso import DPLassoClassifier
+from dplasso.estimators.lasso_regression import DPLasso
+from dplasso.estimators.linear import DPLinearRegression
 from dplasso.estimators.logistic import DPLogisticRegression
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
@@ -12,13 +14,16 @@ from dplasso.model import read_model
 from dplasso.model.release import with_former_params
 from dplasso.model.staged import StagedRelease
 
-Estimator = DPLassoClassifier | DPLogisticRegression
+Estimator = DPLassoClassifier | DPLasso | DPLogisticRegression | DPLinearRegression
 
-# By what a fit releases.
-_ESTIMATORS: dict[str, type[Estimator]] = {
-    VertexRelease.kind: DPLassoClassifier,
-    StagedRelease.kind: DPLassoClassifier,
-    NoisyWeights.kind: DPLogisticRegression,
+# By what a fit releases, and whether it is a regression.
+_ESTIMATORS: dict[tuple[str, bool], type[Estimator]] = {
+    (VertexRelease.kind, False): DPLassoClassifier,
+    (StagedRelease.kind, False): DPLassoClassifier,
+    (VertexRelease.kind, True): DPLasso,
+    (StagedRelease.kind, True): DPLasso,
+    (NoisyWeights.kind, False): DPLogisticRegression,
+    (NoisyWeights.kind, True): DPLinearRegression,
 }
 
 
@@ -32,7 +37,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
 
     Returns
     -------
-    DPLassoClassifier or DPLogisticRegression
+    DPLassoClassifier, DPLasso, DPLogisticRegression or DPLinearRegression
         Fitted, with the same weights. A seed is never stored: `random_state` is ``None``, and
         `privacy_` says whether there was one.
 
@@ -45,9 +50,11 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     """
     model = read_model(path)
     try:
-        kind = model.release.kind
+        kind = model.release.kind, "target_bounds" in model.params
         if kind not in _ESTIMATORS:
-            raise ValueError(f"a {kind} is no complete fit")
+            raise ValueError(f"a {kind[0]} is no complete fit")
+        if kind[1] == bool(model.classes.size):
+            raise ValueError("it has labels and an interval of targets, or neither")
         estimator = _ESTIMATORS[kind](**with_former_params(model.params))
         settings_of(estimator)
         set_fitted(estimator, model)

@@ -4,23 +4,20 @@ from os import PathLike
 from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
-    classifier_tags,
+    dense_margins,
+    multiclass_tags,
     predict,
     predict_log_proba,
     predict_proba,
     save,
 )
-from dplasso.gradient_descent.run import CONSTANT
-from dplasso.training.inputs import unit_margins
 
 
 class DPLogisticRegression(ClassifierMixin, BaseEstimator):
@@ -30,6 +27,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     4, 5 and 8). Every row is scaled to unit length by its own entries, in fitting and in
     prediction, so any finite values will do: counts, tf-idf, 0 and 1. The noise is the same in
     every coordinate, so each weight comes with a known standard error.
+
+    More than two classes are one joint multinomial fit, whose cost does not grow with their number
+    (docs/multiclass.md); one-versus-rest would pay for every class.
 
     Parameters
     ----------
@@ -48,15 +48,16 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         shorter ones as they are, and divides all by R. Public.
     residual_bound : float or "auto", default="auto"
         Bound C in [1/2, 1] on the size of a record's residual; the noise is proportional to it.
-        "auto" is 1/2 in private fits and 1 without privacy. Public.
+        "auto" is 1/2 in private fits and 1 without privacy; for K > 2 classes, where it bounds the
+        L2 norm of K residuals, sqrt(1 - 1/K) and sqrt(2). Public.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
         (which doubles the noise).
     fit_intercept : bool, default=True
         Give every row a constant entry, 0.1 of its length.
-    classes : sequence of two labels, default=None
-        The label set, declared in advance, the negative class first. None takes it from y, and
-        `privacy_` says that it was treated as public.
+    classes : sequence of labels, default=None
+        The label set, declared in advance; of two, the negative class first. None takes it from y,
+        and `privacy_` says that it was treated as public.
     n_iter : int or "auto", default="auto"
         Number of gradients T; "auto" is 300, and 80 for each run of a short list. It only
         discretises the path.
@@ -83,17 +84,17 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    coef_ : ndarray or scipy.sparse.csr_array, shape (1, D)
-        Weights of unit rows; sparse with `max_weights`. `weights()` is the table of them by name,
-        ``weights(dense=True)`` a plain array.
-    intercept_ : ndarray, shape (1,)
+    coef_ : ndarray or scipy.sparse.csr_array, shape (1, D) or (K, D)
+        Weights of unit rows; sparse with `max_weights`, which counts columns. `weights()` is the
+        table of them by name, ``weights(dense=True)`` a plain array.
+    intercept_ : ndarray, shape (1,) or (K,)
         Intercept.
     coef_standard_error_ : float
         Standard deviation of every weight by the noise alone, known and public; 0 without privacy.
         It bounds the spread of a weight over repeated fits from above: strong signal bends the path
         and narrows it. A weight over it is a z-score.
-    classes_ : ndarray, shape (2,)
-        The two labels, negative first.
+    classes_ : ndarray, shape (K,)
+        The labels; of two, negative first.
     n_iter_ : int
         Gradients taken.
     n_features_in_ : int
@@ -168,7 +169,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             One record a row, float32 or float64; never written to and never copied to float64. A
             store (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
         y : array-like, shape (N,), default=None
-            Two labels. Only a store may go without: it has its own.
+            Labels. Only a store may go without: it has its own.
         groups : array-like, shape (N,), default=None
             Whose row each is: of each, the first `rows_per_person` rows enter.
 
@@ -180,8 +181,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For a parameter out of range, NaN or infinity in X, a third label, or fewer than two
-            labels without `classes`. All of these are found before anything private is computed.
+            For a parameter out of range, NaN or infinity in X, a label that was not declared, or
+            fewer than two without `classes`. All of these are found before anything private is
+            computed.
         TypeError
             For a parameter of the wrong kind.
         BudgetError
@@ -207,8 +209,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of float64, shape (N,)
-            Positive where the second class is the likelier.
+        ndarray of float64, shape (N,) or (N, K)
+            Of two classes, positive where the second is the likelier; of K, the largest is that of
+            the likeliest.
 
         Raises
         ------
@@ -217,18 +220,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         ValueError
             If X has another number of columns than the training data, or NaN or infinity.
         """
-        check_is_fitted(self, "coef_")
-        params = self.model_.params
-        dense = self.coef_ if isinstance(self.coef_, np.ndarray) else self.coef_.toarray()
-        return unit_margins(
-            self,
-            X,
-            dense.ravel(),
-            float(self.intercept_[0]),
-            CONSTANT if params["fit_intercept"] else 0.0,
-            None if params["row_norm"] == "unit" else float(params["row_norm"]),
-            effective_n_jobs(self.n_jobs),
-        )
+        return dense_margins(self, X)
 
     predict = predict
     predict_proba = predict_proba
@@ -239,4 +231,4 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     to_sklearn = to_sklearn
     _repr_mimebundle_ = repr_mimebundle
     _repr_html_inner = repr_html
-    __sklearn_tags__ = classifier_tags
+    __sklearn_tags__ = multiclass_tags

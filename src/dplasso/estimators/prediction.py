@@ -1,16 +1,21 @@
-"""What fitted classifiers of every family do alike; each class takes these as its methods."""
+"""What fitted estimators of every family do alike; each class takes these as its methods."""
 
 import math
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dplasso.gradient_descent.run import CONSTANT
 from dplasso.losses.logistic import class_probabilities
+from dplasso.losses.multinomial import multinomial_probabilities
 from dplasso.model import write_model
+from dplasso.model.staged import StagedRelease
+from dplasso.training.inputs import decision_margins, unit_margins
 
 
 def predict(self: Any, X: Any) -> NDArray[Any]:
@@ -26,13 +31,58 @@ def predict(self: Any, X: Any) -> NDArray[Any]:
     ndarray, shape (N,)
         Entries of `classes_`.
     """
-    positive = self.decision_function(X) > 0
-    labels: NDArray[Any] = self.classes_[positive.astype(np.intp)]
+    margins = self.decision_function(X)
+    place = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
+    labels: NDArray[Any] = self.classes_[place]
     return labels
 
 
+def dense_margins(self: Any, X: Any) -> NDArray[np.float64]:
+    """Compute the margins of unit rows, of an estimator of the gradient family."""
+    check_is_fitted(self, "coef_")
+    params = self.model_.params
+    dense = self.coef_ if isinstance(self.coef_, np.ndarray) else self.coef_.toarray()
+    single = dense.shape[0] == 1
+    return unit_margins(
+        self,
+        X,
+        dense.ravel() if single else np.ascontiguousarray(dense.T),
+        float(self.intercept_[0]) if single else self.intercept_,
+        CONSTANT if params["fit_intercept"] else 0.0,
+        None if params["row_norm"] == "unit" else float(params["row_norm"]),
+        effective_n_jobs(self.n_jobs),
+    )
+
+
+def lasso_margins(self: Any, X: Any) -> NDArray[np.float64]:
+    """Compute the margins of clipped rows, or of a refit those of unit rows, of a LASSO."""
+    check_is_fitted(self, "coef_")
+    release, offset = self.model_.release, float(self.intercept_[0])
+    if isinstance(release, StagedRelease) and release.refitted is not None:
+        kept = release.columns
+        return unit_margins(
+            self,
+            X,
+            self.coef_.data,
+            offset,
+            CONSTANT if self.model_.params["fit_intercept"] else 0.0,
+            None,
+            effective_n_jobs(self.n_jobs),
+            kept=kept,
+        )
+    bound = self.privacy_.feature_bound
+    return decision_margins(self, X, self.coef_.indices, self.coef_.data, bound, offset)
+
+
+def within_bounds(self: Any, targets: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Clip predicted targets to the interval that the training targets were clipped to."""
+    low, high = self.privacy_.target_bounds
+    clipped: NDArray[np.float64] = np.clip(targets, low, high)
+    return clipped
+
+
 def predict_proba(self: Any, X: Any) -> NDArray[np.float64]:
-    """Predict the probability of each label, by the inverse link (DESIGN.md, section 4).
+    """Predict the probability of each label, by the inverse link of the bounded loss.
 
     Parameters
     ----------
@@ -41,11 +91,12 @@ def predict_proba(self: Any, X: Any) -> NDArray[np.float64]:
 
     Returns
     -------
-    ndarray of float64, shape (N, 2)
+    ndarray of float64, shape (N, K)
         Columns in the order of `classes_`.
     """
     margins = self.decision_function(X)
-    return class_probabilities(margins, self.privacy_.residual_bound)
+    link = class_probabilities if margins.ndim == 1 else multinomial_probabilities
+    return link(margins, self.privacy_.residual_bound)
 
 
 def predict_log_proba(self: Any, X: Any) -> NDArray[np.float64]:
@@ -79,9 +130,24 @@ def save(self: Any, path: str | PathLike[str]) -> None:
 
 def classifier_tags(self: Any) -> Any:
     """Return scikit-learn's tags: sparse input, two classes."""
+    tags = multiclass_tags(self)
+    tags.classifier_tags.multi_class = False
+    return tags
+
+
+def multiclass_tags(self: Any) -> Any:
+    """Return scikit-learn's tags: sparse input, classes."""
     tags = ClassifierMixin.__sklearn_tags__(self)
     tags.input_tags.sparse = True
-    tags.classifier_tags.multi_class = False
     # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
     tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
+    return tags
+
+
+def regressor_tags(self: Any) -> Any:
+    """Return scikit-learn's tags: sparse input, numbers."""
+    tags = RegressorMixin.__sklearn_tags__(self)
+    tags.input_tags.sparse = True
+    # And on targets in intervals that no check can declare.
+    tags.regressor_tags.poor_score = True
     return tags

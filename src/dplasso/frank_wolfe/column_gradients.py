@@ -35,10 +35,17 @@ def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
     return alpha_of(problem, starting_gradient(problem.loss, problem.labels), threads)
 
 
-def starting_gradient(loss: Any, labels: NDArray[np.int8]) -> NDArray[np.float64]:
+def starting_gradient(loss: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
     """Return the record gradients at zero weights, shape (N,)."""
-    by_label = np.array([gradient(loss, 0.0, 0.0), gradient(loss, 0.0, 1.0)])
-    return by_label[labels]
+    residuals = np.empty(labels.size)
+    _starting_gradient(loss, labels, residuals)
+    return residuals
+
+
+@njit(cache=True, nogil=True)
+def _starting_gradient(loss, labels, residuals):
+    for i in range(labels.size):
+        residuals[i] = gradient(loss, 0.0, np.float64(labels[i]))
 
 
 def alpha_of(

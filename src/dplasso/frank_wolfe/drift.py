@@ -21,20 +21,28 @@ from dplasso.losses.contract import gradient, margins_within
 
 NONE = -1
 
-# What the solver keeps of a row, side by side: a touched row costs one cache miss, not seven.
-ROW = np.dtype(
-    [
-        ("margin", np.int64),
-        ("gradient", np.float64),
-        ("lowest", np.float32),
-        ("highest", np.float32),
-        ("due", np.int32),
-        ("following", np.int32),
-        ("previous", np.int32),
-        ("label", np.int8),
-    ],
-    align=True,
-)
+
+def row_type(label: Any) -> np.dtype[np.void]:
+    """Return what the solver keeps of a row whose target is of a type.
+
+    Side by side: a touched row costs one cache miss, not seven.
+    """
+    return np.dtype(
+        [
+            ("margin", np.int64),
+            ("gradient", np.float64),
+            ("lowest", np.float32),
+            ("highest", np.float32),
+            ("due", np.int32),
+            ("following", np.int32),
+            ("previous", np.int32),
+            ("label", label),
+        ],
+        align=True,
+    )
+
+
+ROW = row_type(np.int8)
 
 # `drift_tol="auto"`, chosen by measurement (docs/algorithm.md).
 PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
@@ -76,34 +84,40 @@ def new_calendar(n_steps: int, scheduled: bool = True) -> Calendar:
     return Calendar(np.full(length, NONE, dtype=np.int32), np.zeros(length, dtype=np.int32))
 
 
-def new_rows(loss: Any, labels: NDArray[np.int8], tolerance: float) -> NDArray[np.void]:
+def new_rows(loss: Any, labels: NDArray[Any], tolerance: float) -> NDArray[np.void]:
     """Return the rows at zero weights, none scheduled.
 
     Parameters
     ----------
-    loss : Logistic
+    loss : Logistic or Squared
         The loss.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
+    labels : ndarray of int8 or float64, shape (N,)
+        The targets.
     tolerance : float
         `drift_tol`; with 0 every touch refreshes a row.
 
     Returns
     -------
-    ndarray of `ROW`, shape (N,)
+    ndarray of `row_type`, shape (N,)
     """
-    rows = np.zeros(labels.size, dtype=ROW)
+    rows = np.zeros(labels.size, dtype=row_type(labels.dtype))
     rows["label"] = labels
-    for target in (0, 1):
-        q = gradient(loss, 0.0, float(target))
-        of_target = labels == target
-        rows["gradient"][of_target] = q
-        lowest, highest = margins_within(loss, q, float(target), tolerance)
-        rows["lowest"][of_target], rows["highest"][of_target] = lowest, highest
     for name in ("due", "following", "previous"):
         rows[name] = NONE
     # Records with attributes, so that kernels also run interpreted.
-    return rows.view(np.recarray)
+    rows = rows.view(np.recarray)
+    _start_rows(loss, rows, tolerance)
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def _start_rows(loss, rows, tolerance):
+    """Set gradients and intervals to those of margin zero."""
+    for i in range(rows.size):
+        row = rows[i]
+        label = np.float64(row.label)
+        row.gradient = gradient(loss, 0.0, label)
+        row.lowest, row.highest = margins_within(loss, row.gradient, label, tolerance)
 
 
 @njit(cache=True, nogil=True)

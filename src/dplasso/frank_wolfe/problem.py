@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.losses.logistic import Logistic
@@ -21,10 +20,10 @@ class Problem(NamedTuple):
     ----------
     design : Design
         The records.
-    loss : Logistic
+    loss : Logistic or Squared
         The loss; its `residual_bound` C is what the mechanism's sensitivity rests on.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
+    labels : ndarray of int8 or float64, shape (N,)
+        The targets: 0 or 1, or numbers in [-1, 1].
     radius : float
         Radius of the L1 ball.
     unit : float
@@ -41,7 +40,7 @@ class Problem(NamedTuple):
 
     design: Design
     loss: Any
-    labels: NDArray[np.int8]
+    labels: NDArray[Any]
     radius: float
     unit: float
     margin_unit: float
@@ -67,11 +66,11 @@ def margin_unit(bound: float, n_steps: int, late_start: int = 0) -> float:
 
 def build_problem(
     design: Design,
-    labels: NDArray[np.int8],
+    labels: NDArray[Any],
     *,
     radius: float,
     n_steps: int,
-    loss: Logistic | None = None,
+    loss: Any = None,
     late_start: int = 0,
     distinct: bool = False,
 ) -> Problem:
@@ -81,13 +80,13 @@ def build_problem(
     ----------
     design : Design
         The records.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
+    labels : ndarray of int8 or float64, shape (N,)
+        The targets.
     radius : float
         Radius of the L1 ball.
     n_steps : int
         T.
-    loss : Logistic, optional
+    loss : Logistic or Squared, optional
         By default the logistic loss with C = 1.
     late_start : int, default=0
         t0 of the step sizes.

@@ -31,6 +31,7 @@ class VertexRelease:
     """
 
     kind: ClassVar[str] = "vertices"
+    n_outputs: ClassVar[int] = 1
 
     transcript: Transcript
     n_features: int

@@ -91,8 +91,10 @@ def new_scratch(n_rows: int, longest_row: int) -> Scratch:
     )
 
 
-def starting_offset(loss: Any, labels: NDArray[np.int8]) -> float:
+def starting_offset(loss: Any, labels: NDArray[Any]) -> float:
     """Return the sum of the tangent offsets at zero weights."""
+    if labels.dtype.kind == "f":
+        return sum(tangent_offset(loss, gradient(loss, 0.0, y), y) for y in labels.tolist())
     counts = np.bincount(labels, minlength=2).astype(np.float64)
     offsets = [tangent_offset(loss, gradient(loss, 0.0, y), y) for y in (0.0, 1.0)]
     if offsets[0] == offsets[1]:

@@ -20,10 +20,10 @@ class NoisyWeights:
         D.
     columns : ndarray of int64, shape (k,)
         The columns with a weight, ascending; empty if every column has one.
-    weights : ndarray of float64, shape (k,) or (D,)
-        Their weights.
-    intercept : float
-        The constant term of the margin.
+    weights : ndarray of float64, shape (K, k) or (K, D)
+        Their weights, for each of K outputs.
+    intercept : ndarray of float64, shape (K,)
+        The constant terms of the margins.
     standard_error : float
         Standard deviation of each weight by the noise alone; 0 without privacy.
     intercept_error : float
@@ -36,42 +36,52 @@ class NoisyWeights:
     n_features: int
     columns: NDArray[np.int64]
     weights: NDArray[np.float64]
-    intercept: float
+    intercept: NDArray[np.float64]
     standard_error: float
     intercept_error: float
 
     def __post_init__(self) -> None:
         check_ascending(self.columns, self.n_features)
-        count = self.columns.size
+        count, n_outputs = self.columns.size, self.intercept.size
         # Without columns every one has a weight, or, in a short list, none.
-        if self.weights.shape not in ({(count,)} if count else {(self.n_features,), (0,)}):
-            raise ValueError(f"{self.weights.size} weights do not fit {count or self.n_features}")
-        numbers = (self.intercept, self.standard_error, self.intercept_error)
+        fitting = {count} if count else {self.n_features, 0}
+        if self.weights.shape not in {(n_outputs, size) for size in fitting}:
+            raise ValueError(f"weights {self.weights.shape} do not fit {count or self.n_features}")
+        numbers = (*self.intercept, self.standard_error, self.intercept_error)
         if not (np.isfinite(self.weights).all() and np.isfinite(numbers).all()):
             raise ValueError("a weight is not a finite number")
 
     def __len__(self) -> int:
         return self.n_steps
 
+    @property
+    def n_outputs(self) -> int:
+        """Margins of a record."""
+        return self.intercept.size
+
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Return the linear model of unit rows.
 
         Returns
         -------
-        coefficients : csr_array or ndarray, shape (1, D)
+        coefficients : csr_array or ndarray, shape (K, D)
             Sparse where columns were selected.
-        intercept : ndarray, shape (1,)
-            The constant term of the margin.
+        intercept : ndarray, shape (K,)
+            The constant terms of the margins.
         """
-        intercept = np.array([self.intercept])
-        if self.weights.size == self.n_features and not self.columns.size:
-            return self.weights[np.newaxis, :], intercept
+        n_outputs, count = self.weights.shape
+        if count == self.n_features and not self.columns.size:
+            return self.weights, self.intercept
         kind = np.int32 if self.n_features < 2**31 else np.int64
-        pointers = np.array([0, self.columns.size], dtype=kind)
-        shape = (1, self.n_features)
-        return csr_array(
-            (self.weights, self.columns.astype(kind), pointers), shape=shape
-        ), intercept
+        pointers = np.arange(n_outputs + 1, dtype=kind) * count
+        columns = np.tile(self.columns.astype(kind), n_outputs)
+        coefficients = csr_array(
+            (self.weights.flatten(), columns, pointers), shape=(n_outputs, self.n_features)
+        )
+        if n_outputs > 1:
+            # Of a column, only the weights that are significant.
+            coefficients.eliminate_zeros()
+        return coefficients, self.intercept
 
     def agrees_with(self, other: Any) -> bool:
         """Return whether two runs can be one: the same weights, where both are complete."""
@@ -80,10 +90,17 @@ class NoisyWeights:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
         return {
-            "weights": self.weights.astype("<f8", copy=False),
+            "weights": self.weights.astype("<f8", copy=False).ravel(),
             "columns": self.columns.astype("<i8", copy=False),
+            # The first intercept stands where that of one output always stood.
             "numbers": np.array(
-                [self.n_steps, self.intercept, self.standard_error, self.intercept_error],
+                [
+                    self.n_steps,
+                    self.intercept[0],
+                    self.standard_error,
+                    self.intercept_error,
+                    *self.intercept[1:],
+                ],
                 dtype="<f8",
             ),
         }
@@ -110,13 +127,16 @@ def check_ascending(columns: NDArray[np.int64], n_features: int) -> None:
 
 def noisy_weights_from(arrays: dict[str, NDArray[Any]], n_features: int) -> NoisyWeights:
     """Rebuild a release from what a file holds."""
-    n_steps, intercept, standard_error, intercept_error = arrays["numbers"].tolist()
+    n_steps, first, standard_error, intercept_error, *others = arrays["numbers"].tolist()
+    weights = arrays["weights"].astype(np.float64, copy=False)
+    if weights.size % (1 + len(others)):
+        raise ValueError(f"{weights.size} weights are not those of {1 + len(others)} outputs")
     return NoisyWeights(
         n_steps=int(n_steps),
         n_features=n_features,
         columns=arrays["columns"].astype(np.int64, copy=False),
-        weights=arrays["weights"].astype(np.float64, copy=False),
-        intercept=intercept,
+        weights=weights.reshape(1 + len(others), -1),
+        intercept=np.array([first, *others]),
         standard_error=standard_error,
         intercept_error=intercept_error,
     )

@@ -93,7 +93,9 @@ class RunPlan:
         return list(accumulate(stage.n_steps for stage in self.stages))
 
 
-def plan_stages(n_steps: int | None, max_weights: int | None, n_features: int) -> tuple[Stage, ...]:
+def plan_stages(
+    n_steps: int | None, max_weights: int | None, n_features: int, kappa: float = KAPPA
+) -> tuple[Stage, ...]:
     """Divide gradients and budget among the runs, from public numbers.
 
     Parameters
@@ -104,9 +106,11 @@ def plan_stages(n_steps: int | None, max_weights: int | None, n_features: int) -
         Weights to keep; None keeps all.
     n_features : int
         D. Cuts that would keep all columns are left out, and their budget goes to the others.
+    kappa : float, default=0.5
+        Of a dense run; those of cuts are in proportion.
     """
     if max_weights is None or max_weights >= n_features:
-        return (Stage(n_steps or STEPS, 1.0, KAPPA, MOMENTUM, n_features),)
+        return (Stage(n_steps or STEPS, 1.0, kappa, MOMENTUM, n_features),)
     cuts = [cut for cut in _CUTS if cut[0] * max_weights < n_features]
     if n_steps is not None:
         cuts = cuts[-n_steps:]
@@ -116,12 +120,14 @@ def plan_stages(n_steps: int | None, max_weights: int | None, n_features: int) -
         lengths[-1] += n_steps % len(cuts)
     columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
     return tuple(
-        Stage(length, share / total, kappa, _CUT_MOMENTUM, size)
-        for length, (_, share, kappa), size in zip(lengths, cuts, columns, strict=True)
+        Stage(length, share / total, part * (kappa / KAPPA), _CUT_MOMENTUM, size)
+        for length, (_, share, part), size in zip(lengths, cuts, columns, strict=True)
     )
 
 
-def noisy_count(count: int, sensitivity: float, mu: float, stream: RandomStream) -> float:
+def noisy_count(
+    count: int, sensitivity: float, mu: float, stream: RandomStream, part_bits: int = 0
+) -> float:
     """Count records privately.
 
     Parameters
@@ -134,20 +140,22 @@ def noisy_count(count: int, sensitivity: float, mu: float, stream: RandomStream)
         Gaussian differential privacy to spend; infinity for no noise.
     stream : RandomStream
         Keys the noise.
+    part_bits : int, default=0
+        `count` is in parts of a record, so many bits of it.
 
     Returns
     -------
     float
-        At least 1.
+        Records, at least 1 if there is noise.
     """
     if sensitivity == 0 or math.isinf(mu):
-        return float(count)
+        return count / 2.0**part_bits
     # In units of 2^-32, coarser where the noise is so large that its words would not reach.
     scale, bits = sensitivity / mu * 2.0**32, 32
     while scale > LARGEST_SCALE:
         scale, bits = scale / 2.0, bits - 1
-    # Beyond 2^32 nobody makes up a unit, and a count that were rounded could still move by one.
-    value = np.array([count << bits if bits >= 0 else 0], dtype=np.int64)
+    # Beyond, no part makes up a unit, and a count that were rounded could still move by one.
+    value = np.array([count << bits - part_bits if bits >= part_bits else 0], dtype=np.int64)
     noisy(noise_table(scale), word_buffers(stream, 1)[0], value)
     return max(1.0, float(value[0]) / 2.0**bits)
 
@@ -165,10 +173,10 @@ class GradientRun:
         X both ways, in the same column numbers.
     numbering : Numbering
         Of the columns.
-    loss : Logistic
+    loss : Logistic, Squared or Multinomial
         The loss.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
+    labels : ndarray of int8, int32 or float64, shape (N,)
+        The targets: 0 or 1, numbers of classes, or numbers in [-1, 1].
     stream : RandomStream
         Keys the noise.
     threads : Threads
@@ -193,7 +201,7 @@ class GradientRun:
         columns: Compressed,
         numbering: Numbering,
         loss: Any,
-        labels: NDArray[np.int8],
+        labels: NDArray[Any],
         stream: RandomStream,
         *,
         threads: Threads,
@@ -281,6 +289,7 @@ class GradientRun:
             stage.n_steps,
             stage.kappa,
             stage.momentum,
+            self._loss.curvature,
         )
         return NoisyGradientDescent(
             data,
@@ -296,11 +305,17 @@ class GradientRun:
     def _begin_next(self) -> None:
         """Keep the largest weights of the stage that is over, and start the next from them."""
         self._stage += 1
-        average, solver = self._solver.average(), self._solver
-        before = average.size - int(self._whole.constant != 0.0)
-        places = largest(average[:before], self._plan.stages[self._stage].n_columns)
+        solver = self._solver
+        average = solver.average().reshape(-1, solver.n_outputs)
+        before = average.shape[0] - int(self._whole.constant != 0.0)
+        sizes = (
+            np.linalg.norm(average[:before], axis=1)
+            if solver.n_outputs > 1
+            else average[:before, 0]
+        )
+        places = largest(sizes, self._plan.stages[self._stage].n_columns)
         self._kept = self._kept[places] if self._kept.size else places
-        start = _START * np.concatenate([average[places], average[before:]])
+        start = _START * np.concatenate([average[places], average[before:]]).ravel()
         error = math.hypot(solver.schedule.standard_error, self._numbers[1])
         self._numbers[1] = _START * error
         self._solver = self._run(start)
@@ -331,19 +346,23 @@ class GradientRun:
     def _final(self) -> NoisyWeights:
         """Return the model."""
         whole, solver = self._whole, self._solver
-        averaged, columns = solver.average(), self._kept
+        averaged, columns = solver.average().reshape(-1, solver.n_outputs), self._kept
         n_columns = columns.size or whole.n_columns
-        weights, constant = averaged[:n_columns], averaged[n_columns:]
+        weights, constant = averaged[:n_columns].T, averaged[n_columns:]
         error = math.hypot(solver.schedule.standard_error, self._numbers[1])
         if self._plan.significant:
-            columns = np.flatnonzero(np.abs(weights) > SIGNIFICANT * error)
-            weights = weights[columns]
+            weights = np.where(np.abs(weights) > SIGNIFICANT * error, weights, 0.0)
+            columns = np.flatnonzero(weights.any(axis=0))
+            weights = weights[:, columns]
+        intercept = np.zeros(solver.n_outputs)
+        if constant.size:
+            intercept = constant[0] * whole.constant
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=whole.n_columns,
             columns=columns,
             weights=np.ascontiguousarray(weights),
-            intercept=float(constant[0] * whole.constant) if constant.size else 0.0,
+            intercept=intercept,
             standard_error=error,
             intercept_error=error * whole.constant,
         )

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 KAPPA = 0.5
 MOMENTUM = 0.8
 STEPS = 300
-# The curvature of the loss is at most 1/4 a record, so h <= 8 / N is stable at any momentum.
-_STABLE = 8.0
+# With h at most so much over N and the curvature of the loss, steps are stable at any momentum.
+_STABLE = 2.0
 # Part of the iterates, the last, that is averaged: where the loss is flat, averaging the last half
 # costs 8 % of the signal over the noise, the last quarter 4 %.
 AVERAGED = 0.25
@@ -71,6 +71,7 @@ def schedule_for(
     n_steps: int = STEPS,
     kappa: float = KAPPA,
     momentum: float = MOMENTUM,
+    curvature: float = 0.25,
 ) -> Schedule:
     """Choose the steps from public numbers.
 
@@ -88,13 +89,15 @@ def schedule_for(
         How far noise may move the margin of a unit row.
     momentum : float, default=0.8
         beta.
+    curvature : float, default=0.25
+        Bound on the second derivative of the loss of a unit row.
 
     Returns
     -------
     Schedule
     """
     noise_scale = sensitivity * math.sqrt(n_steps) / mu
-    largest = _STABLE / max(1.0, n_rows)
+    largest = _STABLE / curvature / max(1.0, n_rows)
     step_size = largest
     if math.isfinite(mu):
         step_size = min(largest, (1.0 - momentum) * kappa * mu / (sensitivity * n_steps))

@@ -28,6 +28,7 @@ class GradientState:
     """
 
     kind: ClassVar[str] = "gradient state"
+    n_outputs: ClassVar[int] = 1
 
     done: int
     n_features: int

@@ -3,13 +3,16 @@
 A record's contribution to column j is ``trunc(q_i z_ij S)`` with z its unit row. Truncation makes
 no entry larger, so the contribution lies in the ball of radius ``C S`` by the arithmetic of its own
 row, and the sum is one of integers: the same bits for any order, layout and number of threads.
+
+With K outputs a record has K residuals, of L2 norm C together, and its contribution is ``trunc(q_ik
+z_ij S)``: in the same ball. Weights then stand column by column, coordinate ``j K + k``.
 """
 
 import numpy as np
 from numba import njit
 
-from dplasso.losses.contract import gradient
-from dplasso.matrix.unit_rows import row_margin
+from dplasso.losses.contract import gradient, residual_vector
+from dplasso.matrix.unit_rows import row_margin, row_margins
 
 
 @njit(cache=True, nogil=True)
@@ -20,10 +23,10 @@ def row_gradients(data, loss, labels, weights, unit, first, last, scaled):
     ----------
     data : UnitRows
         The records.
-    loss : Logistic
+    loss : Logistic or Squared
         The loss.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
+    labels : ndarray of int8 or float64, shape (N,)
+        The targets.
     weights : ndarray of float64, shape (D,) or (D + 1,)
         The model so far.
     unit : float
@@ -68,6 +71,57 @@ def column_gradients(columns, scaled, first, last, totals):
             for p in range(begin, end):
                 total += np.int64(scaled[np.uint64(indices[p])])
         totals[c - first] = total
+
+
+@njit(cache=True, nogil=True)
+def row_gradient_vectors(data, loss, labels, weights, unit, first, last, scaled, totals):
+    """Compute residuals of K outputs, scaled as the columns want them.
+
+    Parameters
+    ----------
+    data, unit, first, last
+        As in `row_gradients`.
+    loss : Multinomial
+        The loss.
+    labels : ndarray of int, shape (N,)
+        Numbers of the classes.
+    weights : ndarray of float64, shape (D, K) or (D + 1, K)
+        The model so far.
+    scaled : ndarray of float64, shape (N, K)
+        Filled as in `row_gradients`.
+    totals : ndarray of int64, shape (K,)
+        The rows' contribution to the constant column is added.
+    """
+    rows = data.rows
+    margins = np.empty(weights.shape[1])
+    residuals = np.empty(weights.shape[1])
+    for i in range(first, last):
+        row_margins(rows, i, weights, margins)
+        for k in range(margins.size):
+            margins[k] *= data.factor[i]
+            if data.constant != 0.0:
+                margins[k] += data.constant * weights[data.n_columns, k]
+        residual_vector(loss, margins, labels[i], residuals)
+        for k in range(margins.size):
+            share = residuals[k] * data.factor[i] * unit
+            scaled[i, k] = (
+                share if rows.values.size else np.trunc(share * np.float64(rows.constant))
+            )
+            if data.constant != 0.0:
+                totals[k] += np.int64(residuals[k] * data.constant * unit)
+
+
+@njit(cache=True, nogil=True)
+def column_gradient_vectors(columns, scaled, first, last, totals):
+    """Set ``totals[c - first]`` to the K sums of the contributions to column c, exactly."""
+    values, indices = columns.values, columns.indices
+    for c in range(first, last):
+        totals[c - first] = 0
+        for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
+            i = np.uint64(indices[p])
+            value = np.float64(values[p]) if values.size else 1.0
+            for k in range(totals.shape[1]):
+                totals[c - first, k] += np.int64(scaled[i, k] * value)
 
 
 @njit(cache=True, nogil=True)

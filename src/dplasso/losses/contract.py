@@ -2,7 +2,8 @@
 
 A loss is a NamedTuple of public numbers with a field `residual_bound` (C), tied to five kernels by
 `register`. What the mechanisms take for the sensitivity of a record is that same field, so a kernel
-that let a residual out of [-C, C] would break the guarantee.
+that let a residual out of [-C, C] would break the guarantee. `curvature` bounds the loss's second
+derivative, and so the steps that are stable; `n_outputs` is how many margins a record has.
 
 ================  =======================================================================
 function          duty
@@ -12,8 +13,11 @@ function          duty
                   rounded inwards to float32; exchanged where nothing is inside
 `value`           the loss at a margin
 `tangent_offset`  ``value - q * margin`` at any margin with residual q
-`probability`     P(target = 1) that a margin stands for: the inverse of the loss's minimiser
+`probability`     the mean target that a margin stands for: the inverse of the loss's minimiser
 ================  =======================================================================
+
+A loss of several margins, one for each class, has one kernel, tied to it by `register_vector`:
+`residual_vector` fills in the residuals at some margins, whose L2 norm is at most C.
 """
 
 from collections.abc import Callable
@@ -48,6 +52,33 @@ def tangent_offset(loss: Any, q: float, target: float) -> float:
 def probability(loss: Any, margin: float) -> float:
     """Return what a margin says of the target; see the module's table."""
     return float(implementation("probability", loss)(loss, margin))
+
+
+def residual_vector(loss: Any, margins: Any, target: int, residuals: Any) -> None:
+    """Set `residuals` to those of a record with several margins; see the module."""
+    implementation("residual_vector", loss)(loss, margins, target, residuals)
+
+
+def register_vector(loss_class: type, residual_vector_kernel: Callable[..., Any]) -> None:
+    """Make a loss of several margins known to the solvers.
+
+    Parameters
+    ----------
+    loss_class : type
+        A NamedTuple class with a field `residual_bound`, defined at the top of an importable
+        module.
+    residual_vector_kernel
+        A numba function with the arguments of `residual_vector`.
+    """
+    remember("residual_vector", loss_class, residual_vector_kernel)
+
+    @overload(residual_vector, strict=False)
+    def _residual_vector(loss: Any, margins: Any, target: Any, residuals: Any) -> Any:
+        if not is_state(loss, loss_class):
+            return None
+        return lambda loss, margins, target, residuals: residual_vector_kernel(
+            loss, margins, target, residuals
+        )
 
 
 def register(

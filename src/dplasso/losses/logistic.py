@@ -35,6 +35,16 @@ class Logistic(NamedTuple):
     negative_weight: float = 1.0
     positive_weight: float = 1.0
 
+    @property
+    def n_outputs(self) -> int:
+        """One margin."""
+        return 1
+
+    @property
+    def curvature(self) -> float:
+        """That of the logistic loss at 0."""
+        return 0.25
+
 
 @njit(cache=True, nogil=True)
 def sigma(margin):

@@ -116,6 +116,17 @@ def row_margin(rows, i, weights):
     return total
 
 
+@njit(cache=True, nogil=True)
+def row_margins(rows, i, weights, margins):
+    """Set `margins` to the products of a row as given with each of K weights, shape (D, K)."""
+    margins[:] = 0.0
+    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
+        value = np.float64(rows.values[p]) if rows.values.size else np.float64(rows.constant)
+        j = np.uint64(rows.indices[p])
+        for k in range(margins.size):
+            margins[k] += value * weights[j, k]
+
+
 def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:
     """Return a matrix in memory by rows and by columns; one of them is the caller's.
 
@@ -155,24 +166,25 @@ def unit_row_margins(
     rows: Compressed,
     weights: NDArray[np.float64],
     factor: NDArray[np.float64],
-    offset: float,
+    offset: Any,
     threads: Threads,
 ) -> NDArray[np.float64]:
     """Compute the margins of unit rows.
 
     `rows`: X by rows; its column numbers must be known to lie inside the matrix.
-    `weights`, shape (D,): weights of unit rows.
+    `weights`, shape (D,) or (D, K): weights of unit rows.
     `factor`, shape (N,): of `row_factors`.
-    `offset`: the intercept.
+    `offset`: the intercept, or K of them.
     `threads`: share the rows.
 
-    Returns shape (N,).
+    Returns shape (N,) or (N, K).
     """
-    margins = np.empty(factor.size)
+    margins = np.empty((factor.size, *weights.shape[1:]))
     edges = even_parts(rows.indptr, threads.count)
 
     def part(t: int) -> None:
-        _margins(rows, edges[t], edges[t + 1], weights, factor, offset, margins)
+        some = _margins if weights.ndim == 1 else _margin_vectors
+        some(rows, edges[t], edges[t + 1], weights, factor, offset, margins)
 
     threads.run(part)
     return margins
@@ -182,3 +194,11 @@ def unit_row_margins(
 def _margins(rows, first, last, weights, factor, offset, margins):
     for i in range(first, last):
         margins[i] = row_margin(rows, i, weights) * factor[i] + offset
+
+
+@njit(cache=True, nogil=True)
+def _margin_vectors(rows, first, last, weights, factor, offset, margins):
+    for i in range(first, last):
+        row_margins(rows, i, weights, margins[i])
+        for k in range(weights.shape[1]):
+            margins[i, k] = margins[i, k] * factor[i] + offset[k]

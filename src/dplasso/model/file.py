@@ -43,8 +43,8 @@ class Model:
         What was drawn.
     statement : PrivacyStatement
         What the fit guarantees.
-    classes : ndarray, shape (2,)
-        The labels.
+    classes : ndarray, shape (K,)
+        The labels; none for a regression.
     n_features : int
         Number of columns D.
     feature_names : ndarray of str objects, shape (D,), or None
@@ -72,6 +72,9 @@ class Model:
         schema = None if self.origin is None else self.origin.schema
         if schema is not None and schema.n_features != self.n_features:
             raise ValueError(f"the schema does not make {self.n_features} columns")
+        n_outputs = self.classes.size if self.classes.size > 2 else 1
+        if self.release.n_outputs != n_outputs:
+            raise ValueError(f"{self.release.n_outputs} outputs do not fit its labels")
         if self.history is not None:
             # Losses and gaps are functions of the data: they must never leave a private fit.
             if self.statement.mechanism != "none":
@@ -92,8 +95,8 @@ def check_columns(
     """
     if type(n_features) is not int or not 1 <= n_features < 2**63:
         raise ValueError(f"the number of columns cannot be {n_features!r}")
-    if classes.shape != (2,) or classes[0] == classes[1]:
-        raise ValueError("a model has two different labels")
+    if classes.ndim != 1 or classes.size == 1 or len(set(classes.tolist())) < classes.size:
+        raise ValueError("a model has two or more different labels, or none for a regression")
     if feature_names is not None and feature_names.shape != (n_features,):
         raise ValueError(f"the names do not fit {n_features} columns")
 

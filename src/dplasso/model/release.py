@@ -27,6 +27,10 @@ class Release(Protocol):
     @property
     def kind(self) -> str: ...
 
+    @property
+    def n_outputs(self) -> int:
+        """Return how many margins a record has: K for more than two classes, otherwise 1."""
+
     def __len__(self) -> int:
         """Return the number of steps it was drawn in."""
 
@@ -34,7 +38,7 @@ class Release(Protocol):
         """Return whether two runs with the same settings can be one, as far as both have come."""
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
-        """Return the weights, shape (1, D), and the intercept, shape (1,)."""
+        """Return the weights, shape (n_outputs, D), and the intercepts, shape (n_outputs,)."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
@@ -82,8 +86,12 @@ _FORMER_PARAMS = {
 
 
 def with_former_params(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a fit, with those of the LASSO that older files do not know."""
-    return _FORMER_PARAMS | params if "l1_radius" in params else params
+    """Return the parameters of a fit, with those of the LASSO that older files do not know.
+
+    There were no regressions then.
+    """
+    former = "l1_radius" in params and "target_bounds" not in params
+    return _FORMER_PARAMS | params if former else params
 
 
 def release_from(

@@ -32,6 +32,7 @@ class StagedRelease:
     """
 
     kind: ClassVar[str] = "staged"
+    n_outputs: ClassVar[int] = 1
 
     done: int
     n_steps: int

@@ -16,6 +16,7 @@ from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
 from dplasso.privacy.wording import (
     CLASSES_DECLARED,
     CLASSES_FROM_Y,
+    CLASSES_NONE,
     COUNT_PRIVATE,
     COUNT_PUBLIC,
     COUNT_UNUSED,
@@ -33,7 +34,7 @@ _ALLOWED = {
     "mechanism": ("exponential", "gaussian", STAGED, "stated", "paper", "none"),
     "records": (COUNT_UNUSED, COUNT_PUBLIC, COUNT_PRIVATE),
     "randomness": (FROM_SYSTEM, SEEDED, NOT_RANDOM),
-    "classes": (CLASSES_DECLARED, CLASSES_FROM_Y),
+    "classes": (CLASSES_DECLARED, CLASSES_FROM_Y, CLASSES_NONE),
     "release": ("model", "score"),
     "tries_law": ("", "poisson", "geometric", "logarithmic"),
 }
@@ -100,8 +101,8 @@ class PrivacyStatement:
         The part of `delta` that covers the inexactness of the random draws.
     randomness : {"operating system", "seeded", "none"}
         Where the random numbers came from.
-    classes : {"declared", "taken from y, treated as public"}
-        Where the two class labels came from.
+    classes : {"declared", "taken from y, treated as public", "none"}
+        Where the class labels came from.
     reasons : tuple of str
         Why the fit is not private; empty if it is.
     residual_bound : float
@@ -112,6 +113,10 @@ class PrivacyStatement:
         Rows of one person that the guarantee covers together.
     records : {"not used", "given as public", "counted privately"}
         How the number of records entered the settings.
+    n_classes : int
+        Number of classes, 0 for a regression.
+    target_bounds : tuple of float or None
+        Public interval of the targets of a regression; they were clipped to it.
     rho : float
         zCDP of the whole fit, where vertices and gradients share a budget; otherwise 0.
     epsilon_by_rows : dict of str to float
@@ -145,6 +150,8 @@ class PrivacyStatement:
     mu: float = 0.0
     rows_per_person: int = 1
     records: str = COUNT_UNUSED
+    n_classes: int = 2
+    target_bounds: tuple[float, float] | None = None
     rho: float = 0.0
     epsilon_by_rows: dict[str, float] = field(default_factory=dict)
     release: str = "model"
@@ -168,6 +175,8 @@ class PrivacyStatement:
             if math.isinf(values[name]):
                 values[name] = "inf"
         values["reasons"] = list(self.reasons)
+        if self.target_bounds is not None:
+            values["target_bounds"] = list(self.target_bounds)
         values["epsilon_by_rows"] = {
             rows: "inf" if math.isinf(epsilon) else epsilon
             for rows, epsilon in self.epsilon_by_rows.items()
@@ -229,13 +238,14 @@ class PrivacyStatement:
                 entries[name] = math.inf
             elif isinstance(entries[name], int) and not isinstance(entries[name], bool):
                 entries[name] = float(entries[name])
+        for name in ("reasons", "target_bounds"):
+            if isinstance(entries.get(name), list):
+                entries[name] = tuple(entries[name])
         by_rows = entries.get("epsilon_by_rows")
         if isinstance(by_rows, dict):
             entries["epsilon_by_rows"] = {
                 rows: math.inf if epsilon == "inf" else epsilon for rows, epsilon in by_rows.items()
             }
-        if isinstance(entries["reasons"], list):
-            entries["reasons"] = tuple(entries["reasons"])
         return cls(**entries)
 
     @classmethod
@@ -283,15 +293,23 @@ class PrivacyStatement:
 
 
 def make_statement(
-    mechanism: Accounted, *, seeded: bool, classes_declared: bool, records: str = COUNT_UNUSED
+    mechanism: Accounted,
+    *,
+    seeded: bool,
+    classes_declared: bool,
+    records: str = COUNT_UNUSED,
+    n_classes: int = 2,
+    target_bounds: tuple[float, float] | None = None,
 ) -> PrivacyStatement:
     """State what a fit with this mechanism guarantees.
 
     `mechanism`: the private step that was used.
     `seeded`: whether the random numbers can be repeated (`random_state` was given).
-    `classes_declared`: whether the two class labels were named by the user, not taken from the
+    `classes_declared`: whether the class labels were named by the user, not taken from the
     data.
     `records`: how the number of records entered the settings.
+    `n_classes`: number of classes; 0 for a regression.
+    `target_bounds`: public interval of the targets of a regression.
 
     Returns: made of public parameters alone.
     """
@@ -319,6 +337,7 @@ def make_statement(
     if mechanism.name in _PRIVATE:
         by_rows = {str(rows): mechanism.epsilon_of_rows(rows) for rows in _ROWS}
     randomness = NOT_RANDOM if mechanism.name == "none" else SEEDED if seeded else FROM_SYSTEM
+    classes = CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y
     return PrivacyStatement(
         is_private=not reasons,
         epsilon=mechanism.epsilon_spent,
@@ -333,12 +352,14 @@ def make_statement(
         feature_bound=mechanism.feature_bound,
         sampling_delta=mechanism.sampling_delta,
         randomness=randomness,
-        classes=CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y,
+        classes=classes if n_classes else CLASSES_NONE,
         reasons=tuple(reasons),
         residual_bound=mechanism.residual_bound,
         mu=mechanism.mu if isinstance(mechanism, GaussianSteps) else 0.0,
         rows_per_person=mechanism.rows_per_person,
         records=records,
+        n_classes=n_classes,
+        target_bounds=target_bounds,
         rho=mechanism.rho if isinstance(mechanism, StagedSteps) else 0.0,
         epsilon_by_rows=by_rows,
     )
@@ -421,6 +442,17 @@ def _check_kinds(statement: PrivacyStatement) -> None:
             raise ValueError(
                 f"{name} of a privacy statement must be one of {', '.join(allowed)}, got {value!r}."
             )
+    bounds, n_classes = statement.target_bounds, statement.n_classes
+    if not isinstance(n_classes, int) or isinstance(n_classes, bool) or n_classes < 0:
+        raise ValueError(
+            f"n_classes of a privacy statement must be a whole number >= 0, got {n_classes!r}."
+        )
+    if bounds is not None and not (
+        isinstance(bounds, tuple)
+        and [type(end) for end in bounds] == [float, float]
+        and -math.inf < bounds[0] < bounds[1] < math.inf
+    ):
+        raise ValueError(f"target_bounds of a privacy statement cannot be {bounds!r}.")
     by_rows = statement.epsilon_by_rows
     if not isinstance(by_rows, dict) or not all(
         isinstance(epsilon, float) and epsilon >= 0 for epsilon in by_rows.values()
@@ -437,6 +469,9 @@ def _check_claim(statement: PrivacyStatement) -> None:
     """Refuse a statement that claims more than its own entries support."""
     if bool(statement.tries) != bool(statement.tries_law):
         raise ValueError("A privacy statement gives the tries of a search and their law, or none.")
+    numbers = [statement.n_classes == 0, statement.target_bounds is not None]
+    if len({*numbers, statement.classes == CLASSES_NONE}) > 1:
+        raise ValueError("A privacy statement has either classes or an interval of the targets.")
     if statement.is_private == bool(statement.reasons):
         raise ValueError("A privacy statement gives reasons exactly when it is not private.")
     has_bound = math.isfinite(statement.epsilon) and math.isfinite(statement.eps0)

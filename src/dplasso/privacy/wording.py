@@ -11,6 +11,7 @@ FROM_SYSTEM = "operating system"
 SEEDED = "seeded"
 NOT_RANDOM = "none"
 CLASSES_DECLARED = "declared"
+CLASSES_NONE = "none"
 CLASSES_FROM_Y = "taken from y, treated as public"
 COUNT_UNUSED = "not used"
 COUNT_PUBLIC = "given as public"
@@ -172,7 +173,13 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
 
 def assumptions(statement: "PrivacyStatement") -> str:
     """Word the last paragraph: what the statement takes as known to everybody."""
-    labels = "the two class labels"
+    number = "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
+    labels = f"the {number} class labels"
+    if statement.target_bounds is not None:
+        low, high = statement.target_bounds
+        labels = (
+            f"the interval of the targets ({low:g} to {high:g}; targets outside were clipped to it)"
+        )
     if statement.classes == CLASSES_FROM_Y:
         labels += " (they were taken from the data)"
     if not statement.is_private:

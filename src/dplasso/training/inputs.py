@@ -161,7 +161,7 @@ def unit_margins(
     estimator: BaseEstimator,
     X: Any,
     weights: NDArray[np.float64],
-    offset: float,
+    offset: Any,
     constant: float,
     norm_bound: float | None,
     n_threads: int,
@@ -176,9 +176,9 @@ def unit_margins(
         Fitted; says how many columns X must have.
     X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
         The rows, scaled by their own entries as in training.
-    weights : ndarray of float64, shape (D,) or (k,)
+    weights : ndarray of float64, shape (D,) or (k,), or (D, K) or (k, K)
         Weights of unit rows, of the columns that are kept.
-    offset : float
+    offset : float or ndarray of float64, shape (K,)
         The intercept.
     constant, norm_bound
         As in `dplasso.matrix.unit_rows.row_factors`.
@@ -189,7 +189,7 @@ def unit_margins(
 
     Returns
     -------
-    ndarray of float64, shape (N,)
+    ndarray of float64, shape (N,) or (N, K)
 
     Raises
     ------
@@ -206,7 +206,7 @@ def unit_margins(
         elif store is not None:
             _check_columns(estimator, store)
             check_entries(store, "rows", n_threads=n_threads)
-            rows, weights = store.rows, weights[store.original_column[: weights.size]]
+            rows, weights = store.rows, weights[store.original_column[: weights.shape[0]]]
         else:
             X = _validate(estimator, X, reset=False)
             matrix, by_rows = compress(X)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
@@ -10,6 +9,7 @@ from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.squared import Squared
 from dplasso.matrix.design import Design, adopt, lay_out
 from dplasso.matrix.numbering import Numbering
 from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
@@ -78,7 +78,14 @@ def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bo
     )
 
 
-def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[np.int8]) -> Problem:
+def lasso_loss(settings: LassoSettings, offset: float = 0.0) -> Any:
+    """Return the loss of a fit whose margins start at an offset."""
+    if settings.target_bounds is not None:
+        return Squared(settings.residual_bound, offset)
+    return Logistic(settings.residual_bound, offset, *settings.class_weights)
+
+
+def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[Any]) -> Problem:
     """Lay out the data and put the training problem together."""
     assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
     return build_problem(
@@ -86,7 +93,7 @@ def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[np.int8]) -> 
         labels,
         radius=settings.l1_radius,
         n_steps=settings.n_iter,
-        loss=Logistic(settings.residual_bound, 0.0, *settings.class_weights),
+        loss=lasso_loss(settings),
     )
 
 

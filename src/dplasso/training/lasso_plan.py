@@ -17,11 +17,11 @@ MOST_COLUMNS = 200
 REFIT_STEPS = 100
 # How far noise may move the margin of a unit row in the refit: a short list bears more than a
 # dense model.
-REFIT_KAPPA = 1.0
+REFIT_KAPPA, REGRESSION_REFIT_KAPPA = 1.0, 0.2
 # Steps of constant size, not shrunken: as if so many had been taken before.
 LATE_START = 2**20
 # Each column's weight before the refit is this over the square root of their number.
-_STEP = 0.8
+STEP, REGRESSION_STEP = 0.8, 0.2
 # theta: how strong the best column is.
 _STRENGTH = 0.35
 # Share of the budget that the refit has, and the one where half of all columns are drawn.
@@ -98,6 +98,18 @@ def columns_to_be_found(rho: float, n_records: float, n_features: int) -> int:
     return int(min(found, 2.0**31))
 
 
+def mean_target(negative: float, positive: float, deviation: float) -> float:
+    """Return the mean of targets of -1 and 1, or between them, from noisy counts of both ends.
+
+    The parameters as of `offset_of`.
+    """
+    total = max(1.0, negative + positive)
+    difference = positive - negative
+    noise = _BALANCE_DEVIATIONS * math.sqrt(2.0) * deviation
+    difference = math.copysign(max(0.0, abs(difference) - noise), difference)
+    return min(1.0, max(-1.0, difference / total))
+
+
 def offset_of(negative: float, positive: float, deviation: float, residual_bound: float) -> float:
     """Return the margin that minimises the loss without columns, from noisy counts.
 
@@ -115,11 +127,7 @@ def offset_of(negative: float, positive: float, deviation: float, residual_bound
     -------
     float
     """
-    total = max(1.0, negative + positive)
-    difference = positive - negative
-    noise = _BALANCE_DEVIATIONS * math.sqrt(2.0) * deviation
-    difference = math.copysign(max(0.0, abs(difference) - noise), difference)
-    p = min(0.99, max(0.01, 0.5 + difference / (2.0 * total)))
+    p = min(0.99, max(0.01, 0.5 + 0.5 * mean_target(negative, positive, deviation)))
     rarer = min(p, 1.0 - p)
     # The link of the clipped loss (DESIGN.md, section 4): below 1 - C the residual of the rarer
     # class is clipped.
@@ -138,6 +146,7 @@ def plan_lasso(
     n_records: float,
     n_features: int,
     offset: float,
+    step: float = STEP,
 ) -> LassoPlan:
     """Choose what the settings leave open.
 
@@ -153,6 +162,8 @@ def plan_lasso(
         D.
     offset : float
         As of `offset_of`.
+    step : float, default=0.8
+        Each column's weight before the refit, times the square root of their number.
 
     Returns
     -------
@@ -170,5 +181,5 @@ def plan_lasso(
     if l1_radius is not None:
         return LassoPlan(n_vertices, share, l1_radius, 0, offset)
     # A vertex weighs radius * 2 / (t0 + ...) each.
-    radius = _STEP / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0
+    radius = step / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0
     return LassoPlan(n_vertices, share, radius, LATE_START, offset)

@@ -15,7 +15,6 @@ from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.state import GradientState
-from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import Compressed, compress
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.unit_rows import both_orientations, select_columns
@@ -24,9 +23,21 @@ from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
 from dplasso.selection.registry import make_selector
-from dplasso.training.lasso import lasso_design
-from dplasso.training.lasso_plan import REFIT_KAPPA, LassoPlan, offset_of, plan_lasso
+from dplasso.training.lasso import lasso_design, lasso_loss
+from dplasso.training.lasso_plan import (
+    REFIT_KAPPA,
+    REGRESSION_REFIT_KAPPA,
+    REGRESSION_STEP,
+    STEP,
+    LassoPlan,
+    mean_target,
+    offset_of,
+    plan_lasso,
+)
 from dplasso.training.settings import LassoSettings
+
+# Bits of a record of a regression that are counted.
+_PART_BITS = 20
 
 
 class LassoRun:
@@ -40,8 +51,8 @@ class LassoRun:
         The budget.
     X : csr or csc matrix or array, ndarray, or Store, shape (N, D)
         The records.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
+    labels : ndarray of int8 or float64, shape (N,)
+        The targets: 0 or 1, or numbers in [-1, 1].
     stream : RandomStream
         Random words of all draws.
     threads : Threads
@@ -63,7 +74,7 @@ class LassoRun:
         settings: LassoSettings,
         mechanism: StagedSteps,
         X: Any,
-        labels: NDArray[np.int8],
+        labels: NDArray[Any],
         stream: RandomStream,
         *,
         threads: Threads,
@@ -80,7 +91,7 @@ class LassoRun:
             compress(X)
         self._counts = self._count() if prefix is None else prefix.counts
         self._plan = self._planned()
-        self._loss = Logistic(settings.residual_bound, self._plan.offset, *settings.class_weights)
+        self._loss = lasso_loss(settings, self._plan.offset)
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
         self._columns: FrankWolfe | None = None
@@ -140,16 +151,24 @@ class LassoRun:
         return self._settings.fit_intercept and self._settings.l1_radius is not None
 
     def _count(self) -> NDArray[np.float64]:
-        """Count the records of both classes, privately; public are none, or their sum."""
-        positive = int(np.count_nonzero(self._labels))
-        exact = np.array([self._labels.size - positive, positive], dtype=np.float64)
+        """Count the records of both classes, privately; public are none, or their sum.
+
+        A record of a regression counts for both ends of the interval, in the parts that make its
+        target their mean: parts of one record, as one class is.
+        """
+        if self._labels.dtype.kind == "f":
+            part_bits = _PART_BITS
+            positive = int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
+        else:
+            part_bits, positive = 0, int(np.count_nonzero(self._labels))
+        exact = [(self._labels.size << part_bits) - positive, positive]
         mechanism, public = self._mechanism, self._settings.n_records
         if not mechanism.counted:
             # Nothing but N is used then, and in equal parts.
-            total = exact.sum() if public is None else float(public)
+            total = float(self._labels.size if public is None else public)
             return np.array([total / 2.0, total / 2.0])
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
-        noisy = [noisy_count(int(n), sensitivity, mu, self._stream) for n in exact]
+        noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
         if public is not None:
             # The sum is known, so half the difference is better known than either.
             half = (noisy[1] - noisy[0]) / 2.0
@@ -161,11 +180,12 @@ class LassoRun:
         offset = 0.0
         if settings.fit_intercept and not self._has_constant_vertex:
             noise = mechanism.count_sensitivity / mechanism.count_mu if mechanism.counted else 0.0
-            weighted = self._counts * np.array(settings.class_weights)
+            negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
             deviation = 0.0 if math.isinf(mechanism.rho) else noise
-            offset = offset_of(
-                float(weighted[0]), float(weighted[1]), deviation, settings.residual_bound
-            )
+            if settings.target_bounds is None:
+                offset = offset_of(negative, positive, deviation, settings.residual_bound)
+            else:
+                offset = mean_target(negative, positive, deviation)
         return plan_lasso(
             mechanism,
             n_iter=settings.n_iter,
@@ -174,6 +194,7 @@ class LassoRun:
             n_records=float(self._counts.sum()),
             n_features=int(self._X.shape[1]),
             offset=offset,
+            step=STEP if settings.target_bounds is None else REGRESSION_STEP,
         )
 
     def _frank_wolfe(self) -> FrankWolfe:
@@ -212,10 +233,10 @@ class LassoRun:
         if self._columns is not None:
             self._drawn, self._columns = self._columns.transcript(), None
         rows, columns = self._selected(kept)
+        regression = self._settings.target_bounds is not None
+        kappa = REGRESSION_REFIT_KAPPA if regression else REFIT_KAPPA
         plan = RunPlan(
-            stages=(
-                Stage(self._mechanism.n_gradients, 1.0, REFIT_KAPPA, MOMENTUM, int(kept.size)),
-            ),
+            stages=(Stage(self._mechanism.n_gradients, 1.0, kappa, MOMENTUM, int(kept.size)),),
             significant=False,
             fit_intercept=self._settings.fit_intercept,
             norm_bound=None,

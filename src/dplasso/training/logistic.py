@@ -1,41 +1,79 @@
 """From settings and data to a run of noisy gradient descent."""
 
+import math
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import CompletedRun, GradientRun, RunPlan, plan_stages
+from dplasso.gradient_descent.schedule import KAPPA
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
+from dplasso.losses.squared import Squared
 from dplasso.matrix.design import check_row_count
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import both_orientations
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
-from dplasso.training.settings import LogisticSettings
+from dplasso.training.settings import LogisticSettings, default_residual_bound
+
+# How far noise may move the prediction of a regression, in halves of the interval of the targets:
+# its score pays for every error, that of a classification only for exchanged ranks.
+_REGRESSION_KAPPA = 0.1
 
 
-def logistic_mechanism(settings: LogisticSettings, n_features: int = 2**24) -> GaussianSteps:
-    """Calibrate the noise; D says how many variates the rounding of draws is charged for."""
+def logistic_loss(settings: LogisticSettings, n_classes: int = 2) -> Any:
+    """Return the loss of a fit, with its bound: at zero weights no residual is clipped by it.
+
+    Parameters
+    ----------
+    settings : LogisticSettings
+        Valid settings.
+    n_classes : int, default=2
+        K, of a classification.
+
+    Returns
+    -------
+    Logistic, Multinomial or Squared
+    """
+    private, given = not math.isinf(settings.epsilon), settings.residual_bound
+    regression = settings.target_bounds is not None
+    if regression or n_classes == 2:
+        bound = given or default_residual_bound(private=private, regression=regression)
+        return Squared(bound) if regression else Logistic(bound)
+    bound = residual_norm_at_zero(n_classes) if private else math.sqrt(2.0)
+    return Multinomial(n_classes, given or bound)
+
+
+def logistic_mechanism(
+    settings: LogisticSettings, n_features: int = 2**24, n_classes: int = 2
+) -> GaussianSteps:
+    """Calibrate the noise; D and K say how many variates the rounding of draws is charged for."""
+    loss = logistic_loss(settings, n_classes)
     return build_gaussian(
         epsilon=settings.epsilon,
         delta=settings.delta,
         n_iter=logistic_plan(settings, n_features).ends[-1],
-        n_coordinates=n_features + 1,
+        n_coordinates=(n_features + 1) * loss.n_outputs,
         neighbors=settings.neighbors,
-        residual_bound=settings.residual_bound,
+        residual_bound=loss.residual_bound,
         rows_per_person=settings.rows_per_person,
     )
 
 
 def logistic_plan(settings: LogisticSettings, n_features: int) -> RunPlan:
     """Return the public parameters of the run."""
-    kept = settings.max_weights
+    kept, bounds = settings.max_weights, settings.target_bounds
     return RunPlan(
-        stages=plan_stages(settings.n_iter, kept if isinstance(kept, int) else None, n_features),
+        stages=plan_stages(
+            settings.n_iter,
+            kept if isinstance(kept, int) else None,
+            n_features,
+            KAPPA if bounds is None else _REGRESSION_KAPPA,
+        ),
         significant=kept == "significant",
         fit_intercept=settings.fit_intercept,
         norm_bound=settings.norm_bound,
@@ -47,7 +85,8 @@ def logistic_solver(
     settings: LogisticSettings,
     mechanism: GaussianSteps,
     X: Any,
-    labels: NDArray[np.int8],
+    labels: NDArray[Any],
+    n_classes: int,
     stream: RandomStream,
     *,
     threads: Threads,
@@ -61,8 +100,10 @@ def logistic_solver(
         As made above.
     X : csr or csc matrix or array, ndarray, or Store, shape (N, D)
         The records.
-    labels : ndarray of int8, shape (N,)
-        0 or 1.
+    labels : ndarray of int8, int32 or float64, shape (N,)
+        The targets.
+    n_classes : int
+        K, of a classification.
     stream : RandomStream
         Keys the noise.
     threads : Threads
@@ -89,7 +130,7 @@ def logistic_solver(
         rows,
         columns,
         numbering,
-        Logistic(settings.residual_bound),
+        logistic_loss(settings, n_classes),
         labels,
         stream,
         threads=threads,

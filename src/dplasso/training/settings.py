@@ -46,6 +46,8 @@ class LassoSettings:
         Bound C of the loss.
     class_weights : tuple of float
         Of the negative and of the positive class; the larger is 1.
+    target_bounds : tuple of float or None
+        As in `DPLasso`; None for a classification.
     drift_tol : float or None
         What the parameter stands for.
     n_threads : int
@@ -75,6 +77,7 @@ class LassoSettings:
     n_records: int | None = None
     rows_per_person: int = 1
     class_weights: tuple[float, float] = (1.0, 1.0)
+    target_bounds: tuple[float, float] | None = None
 
     @property
     def is_staged(self) -> bool:
@@ -88,7 +91,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     Parameters
     ----------
     params : mapping
-        The parameters of `DPLassoClassifier` by name.
+        The parameters of `DPLassoClassifier` or `DPLasso` by name.
 
     Returns
     -------
@@ -106,13 +109,19 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     if params["solver"] not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}")
     check_ledger_settings(params)
-    class_weights = checked_class_weight(params["class_weight"], params["classes"])
+    classes, class_weight = params.get("classes"), params.get("class_weight")
+    bounds = _bounds_of(params)
+    residual_bound = _given_bound(params["residual_bound"], regression=bounds is not None)
+    if residual_bound is None:
+        clipped = private and mechanism != "paper"
+        residual_bound = default_residual_bound(private=clipped, regression=bounds is not None)
+    class_weights = checked_class_weight(class_weight, classes)
     n_iter, l1_radius = _open(params, "n_iter"), _open(params, "l1_radius")
     refit = _checked_refit(params["refit"])
     if mechanism == "paper":
         # Reproduction takes what version 0.1.0 took by default.
         n_iter, l1_radius = n_iter or _PAPER_STEPS, l1_radius or _PAPER_RADIUS
-        if refit or params["class_weight"] is not None:
+        if refit or class_weight is not None:
             raise ValueError("mechanism='paper' knows neither refit nor class_weight")
     if n_iter is not None and l1_radius is not None and refit is None:
         refit = 0.0
@@ -126,7 +135,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         feature_bound=check_feature_bound(params["feature_bound"]),
         neighbors=check_neighbors(params["neighbors"]),
         fit_intercept=bool(params["fit_intercept"]),
-        classes=params["classes"],
+        classes=classes,
         mechanism=mechanism,
         solver=params["solver"],
         selector=params["selector"],
@@ -136,12 +145,11 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         ledger=params["ledger"],
         dataset=params["dataset"],
         purpose=params["purpose"],
-        residual_bound=checked_residual_bound(
-            params["residual_bound"], private=private and mechanism != "paper"
-        ),
+        residual_bound=residual_bound,
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
         class_weights=class_weights,
+        target_bounds=bounds,
     )
     if (
         settings.l1_radius is not None
@@ -165,10 +173,12 @@ class LogisticSettings:
     epsilon, delta, max_weights, neighbors, fit_intercept, classes, n_records, rows_per_person,
     random_state, ledger, dataset, purpose
         As in `DPLogisticRegression`.
+    target_bounds : tuple of float or None
+        As in `DPLinearRegression`; None for a classification.
     norm_bound : float or None
         None where rows are made unit rows.
-    residual_bound : float
-        Bound C of the loss.
+    residual_bound : float or None
+        Bound C of the loss; None leaves it to the loss.
     n_iter : int or None
         None leaves it to the plan.
     n_threads : int
@@ -180,7 +190,7 @@ class LogisticSettings:
     delta: float
     max_weights: int | str | None
     norm_bound: float | None
-    residual_bound: float
+    residual_bound: float | None
     neighbors: str
     fit_intercept: bool
     classes: Any
@@ -192,6 +202,7 @@ class LogisticSettings:
     ledger: Any = None
     dataset: str | None = None
     purpose: str | None = None
+    target_bounds: tuple[float, float] | None = None
 
 
 def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
@@ -200,7 +211,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     Parameters
     ----------
     params : mapping
-        The parameters of `DPLogisticRegression` by name.
+        The parameters of `DPLogisticRegression` or `DPLinearRegression` by name.
 
     Returns
     -------
@@ -214,18 +225,17 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({**params, "mechanism": "gaussian"})
     n_iter = params["n_iter"]
+    bounds = _bounds_of(params)
     return LogisticSettings(
         params=_for_files(params),
         epsilon=epsilon,
         delta=check_delta(params["delta"]),
         max_weights=_checked_max_weights(params["max_weights"]),
         norm_bound=_checked_row_norm(params["row_norm"]),
-        residual_bound=checked_residual_bound(
-            params["residual_bound"], private=not math.isinf(epsilon)
-        ),
+        residual_bound=_given_bound(params["residual_bound"], regression=bounds is not None),
         neighbors=check_neighbors(params["neighbors"]),
         fit_intercept=bool(params["fit_intercept"]),
-        classes=params["classes"],
+        classes=params.get("classes"),
         n_iter=None if _is_word(n_iter, "auto") else check_n_iter(n_iter),
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
@@ -234,31 +244,68 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         ledger=params["ledger"],
         dataset=params["dataset"],
         purpose=params["purpose"],
+        target_bounds=bounds,
     )
 
 
-def checked_residual_bound(residual_bound: Any, *, private: bool) -> float:
-    """Return the bound C that a parameter stands for.
+def default_residual_bound(*, private: bool, regression: bool = False) -> float:
+    """Return the bound C that "auto" stands for.
+
+    Of a binary classification 1/2 in a private fit, where no residual is clipped at zero weights,
+    and 1 without privacy. Of a regression, in halves of the targets' interval, 1/4 in a private
+    fit, measured best at epsilon up to 1 (docs/regression.md), and 2 without privacy, where nothing
+    is clipped while predictions stay in the interval.
+    """
+    if regression:
+        return 0.25 if private else 2.0
+    return 0.5 if private else 1.0
+
+
+def _given_bound(residual_bound: Any, *, regression: bool) -> float | None:
+    """Return a bound C that was given; None for "auto"."""
+    if _is_word(residual_bound, "auto"):
+        return None
+    least, most = (0.01, 2.0) if regression else (0.5, 1.0)
+    if isinstance(residual_bound, Real) and least <= float(residual_bound) <= most:
+        return float(residual_bound)
+    raise ValueError(
+        f"residual_bound must be 'auto' or a number from {least:g} to {most:g}, got "
+        f"{residual_bound!r}"
+    )
+
+
+def _bounds_of(params: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the interval of the targets; None for a classification."""
+    return checked_target_bounds(params["target_bounds"]) if "target_bounds" in params else None
+
+
+def checked_target_bounds(bounds: Any) -> tuple[float, float]:
+    """Return the interval of a regression's targets.
 
     Parameters
     ----------
-    residual_bound : float or "auto"
-        A number in [1/2, 1], or "auto": 1/2 in a private fit, 1 without privacy.
-    private : bool
-        Whether epsilon is finite.
+    bounds : pair of float
+        Its lower and its upper end.
 
     Raises
     ------
     ValueError
-        If it is neither.
+        If it is missing or no finite interval.
     """
-    if _is_word(residual_bound, "auto"):
-        return 0.5 if private else 1.0
-    if isinstance(residual_bound, Real) and 0.5 <= float(residual_bound) <= 1.0:
-        return float(residual_bound)
-    raise ValueError(
-        f"residual_bound must be 'auto' or a number from 0.5 to 1, got {residual_bound!r}"
-    )
+    if bounds is None:
+        raise ValueError(
+            "target_bounds is missing: give the interval (low, high) that the targets are publicly "
+            "known to lie in; it must not be taken from the data"
+        )
+    try:
+        low, high = (float(end) for end in bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(
+            f"target_bounds must be two finite numbers (low, high), low < high, got {bounds!r}"
+        )
+    return low, high
 
 
 def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]:
@@ -316,16 +363,17 @@ def _checked_refit(refit: Any) -> float | None:
 
 def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters as a file can hold them: classes may be an Index, a Series or a range."""
-    classes = params["classes"]
-    labels = None if classes is None else np.asarray(classes).tolist()
-    weight = params.get("class_weight")
-    if isinstance(weight, Mapping):
-        # In the order of the labels.
-        weight = [weight[label] for label in classes]
-    if weight is not None:
-        weight = tuple(float(one) for one in weight)
-    weights = {"class_weight": weight} if "class_weight" in params else {}
-    return {**params, "classes": labels, **weights}
+    plain, classes = dict(params), params.get("classes")
+    if classes is not None:
+        plain["classes"] = np.asarray(classes).tolist()
+        if isinstance(params.get("class_weight"), Mapping):
+            # In the order of the labels.
+            plain["class_weight"] = [params["class_weight"][label] for label in classes]
+    if plain.get("class_weight") is not None:
+        plain["class_weight"] = tuple(float(one) for one in plain["class_weight"])
+    if params.get("target_bounds") is not None:
+        plain["target_bounds"] = checked_target_bounds(params["target_bounds"])
+    return plain
 
 
 def _is_word(value: Any, word: str) -> bool:

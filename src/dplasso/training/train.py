@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.labels import encode_labels
+from dplasso.data.labels import encode_labels, encode_targets
 from dplasso.data.store import Store, check_entries
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.transcript import Transcript
@@ -38,13 +38,22 @@ from dplasso.training.settings import LassoSettings, LogisticSettings
 Settings = LassoSettings | LogisticSettings
 
 
-def mechanism_of(settings: Settings, n_rows: int = 1, n_features: int = 2**24) -> Any:
+def mechanism_of(
+    settings: Settings, n_rows: int = 1, n_features: int = 2**24, n_classes: int = 2
+) -> Any:
     """Return the private step of a fit; only the paper's depends on the number of rows."""
     if isinstance(settings, LassoSettings):
         if settings.is_staged:
             return staged_mechanism(settings, n_features)
         return lasso_mechanism(settings, n_rows)
-    return logistic_mechanism(settings, n_features)
+    return logistic_mechanism(settings, n_features, n_classes)
+
+
+def _targets_of(settings: Settings, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the classes, none for a regression, and the targets as a loss takes them."""
+    if settings.target_bounds is not None:
+        return np.zeros(0), encode_targets(y, settings.target_bounds)
+    return encode_labels(y, settings.classes, 2 if isinstance(settings, LassoSettings) else None)
 
 
 def _use_of_count(n_records: int | None, mechanism: Accounted) -> str:
@@ -68,8 +77,8 @@ class Begun:
         Its settings.
     statement : PrivacyStatement
         What the whole fit will guarantee.
-    classes : ndarray, shape (2,)
-        The labels.
+    classes : ndarray, shape (K,)
+        The labels; none for a regression.
     n_features : int
         D.
     feature_names : ndarray of str objects, shape (D,), or None
@@ -160,7 +169,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     Raises
     ------
     ValueError
-        For a third label, or fewer than two without `classes`; for a damaged store.
+        For an undeclared label, or fewer than two without `classes`; for a damaged store.
     BudgetError, LedgerError
         If the ledger has too little left or cannot be used; nothing is spent.
 
@@ -171,8 +180,8 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     """
     began = time.perf_counter()
     stream = random_stream(settings.random_state)
-    classes, labels = encode_labels(inputs.y, settings.classes)
-    mechanism = mechanism_of(settings, labels.size, inputs.n_features)
+    classes, labels = _targets_of(settings, inputs.y)
+    mechanism = mechanism_of(settings, labels.size, inputs.n_features, classes.size)
     if mechanism.name == "paper":
         warnings.warn(
             "mechanism='paper' releases the true sign of a gradient entry at every step: this "
@@ -185,6 +194,8 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         seeded=settings.random_state is not None,
         classes_declared=settings.classes is not None,
         records=_use_of_count(settings.n_records, mechanism),
+        n_classes=classes.size,
+        target_bounds=settings.target_bounds,
     )
     if hooks.checkpoints is None:
         check_affordable(settings.ledger, settings.dataset, mechanism)
@@ -219,7 +230,14 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
             )
         else:
             solver = logistic_solver(
-                settings, mechanism, inputs.X, labels, stream, threads=threads, prefix=prefix
+                settings,
+                mechanism,
+                inputs.X,
+                labels,
+                classes.size,
+                stream,
+                threads=threads,
+                prefix=prefix,
             )
         prepared = time.perf_counter()
 

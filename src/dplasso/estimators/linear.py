@@ -1,0 +1,201 @@
+"""Linear regression by noisy gradient descent, after the rules of scikit-learn."""
+
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.prediction import dense_margins, regressor_tags, save, within_bounds
+
+
+class DPLinearRegression(RegressorMixin, BaseEstimator):
+    r"""Differentially private linear regression for sparse, wide data; nothing to tune.
+
+    Huber's loss, the squared loss with residuals clipped to a public bound, by full-batch gradient
+    descent with exact integer gradients and Gaussian noise (docs/regression.md). Targets are
+    clipped to a public interval. Every row is scaled to unit length by its own entries, in fitting
+    and in prediction.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Total privacy loss, > 0, in natural-logarithm units. ``float("inf")`` is gradient descent
+        without noise. No more than 60 is spent.
+    delta : float, default=1e-6
+        Probability with which the epsilon guarantee may fail, in (0, 1). Choose it well below one
+        over the number of people; it is never derived from the data.
+    target_bounds : tuple of float
+        The interval (low, high) that the targets are known to lie in, **required** and public: it
+        must not be taken from the data. Targets outside are clipped to it, and so are predictions.
+        Noise and clipping are in proportion to its width.
+    max_weights : int, "significant" or None, default=None
+        None gives every column a weight. A number k keeps k columns, reached by successive cuts,
+        each a run of its own on the rows of the columns kept so far; "significant" keeps the
+        weights of a dense model beyond three standard errors.
+    row_norm : "unit" or float, default="unit"
+        "unit" scales every row to L2 norm 1, so of a row only its direction counts. A number R
+        scales longer rows down to R, leaves shorter ones as they are, and divides all by R. Public.
+    residual_bound : float or "auto", default="auto"
+        Bound C in [0.01, 2] on the size of a record's residual, in halves of the interval's width;
+        the noise is proportional to it. "auto" is 1/4 in private fits and 2 without privacy.
+        Public.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        Which data sets are neighbours: one record added or removed, or one replaced by another
+        (which doubles the noise).
+    fit_intercept : bool, default=True
+        Give every row a constant entry, 0.1 of its length.
+    n_iter : int or "auto", default="auto"
+        Number of gradients T; "auto" is 300, and 80 for each run of a short list. It only
+        discretises the path.
+    n_records : int, default=None
+        The number of rows, where it is public. None counts them privately for 1 % of the budget.
+        It limits the step size.
+    rows_per_person : int, default=1
+        Rows of one person, at most: the guarantee then covers a person, and the noise grows in
+        proportion. With `groups` in `fit`, further rows are left out.
+    random_state : None, int, Generator or RandomState, default=None
+        None draws from the operating system. Anything else makes the run repeatable, for
+        experiments, and the statement says that such a model is not private.
+    n_jobs : int, default=None
+        Threads; -1 uses all cores. The result does not depend on it.
+    verbose : int, default=0
+        1 shows a progress bar on standard error.
+    ledger : path, default=None
+        A budget ledger (docs/ledger.md) that every fit of this estimator, of its clones and of
+        their copies in other processes is charged to before it begins. Private fits only.
+    dataset : str, default=None
+        Whose budget in the ledger; None where it keeps only one.
+
+    Attributes
+    ----------
+    coef_ : ndarray or scipy.sparse.csr_array, shape (1, D)
+        Weights of unit rows, in the target's unit; sparse with `max_weights`.
+    intercept_ : ndarray, shape (1,)
+        Intercept.
+    coef_standard_error_ : float
+        Standard deviation of every weight by the noise alone, in the target's unit; known and
+        public; 0 without privacy. A weight over it is a z-score.
+    n_iter_ : int
+        Gradients taken.
+    n_features_in_ : int
+        D.
+    feature_names_in_ : ndarray of str, shape (D,)
+        Only where X has column names.
+    privacy_ : PrivacyStatement
+        What this fit guarantees, in words and as JSON; it names the interval of the targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import random_array
+    >>> from dplasso import DPLinearRegression
+    >>> X = random_array((200, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+    >>> y = X.sum(axis=1)
+    >>> model = DPLinearRegression(epsilon=1.0, target_bounds=(0, 5)).fit(X, y)
+    >>> model.coef_.shape
+    (1, 50)
+    >>> model.privacy_.target_bounds
+    (0.0, 5.0)
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        target_bounds: tuple[float, float] | None = None,
+        max_weights: int | str | None = None,
+        row_norm: float | str = "unit",
+        residual_bound: float | str = "auto",
+        neighbors: str = "add-remove",
+        fit_intercept: bool = True,
+        n_iter: int | str = "auto",
+        n_records: int | None = None,
+        rows_per_person: int = 1,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        ledger: str | PathLike[str] | None = None,
+        dataset: str | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target_bounds = target_bounds
+        self.max_weights = max_weights
+        self.row_norm = row_norm
+        self.residual_bound = residual_bound
+        self.neighbors = neighbors
+        self.fit_intercept = fit_intercept
+        self.n_iter = n_iter
+        self.n_records = n_records
+        self.rows_per_person = rows_per_person
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.ledger = ledger
+        self.dataset = dataset
+
+    def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
+        """Train a model.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            One record a row, float32 or float64; never written to and never copied to float64. A
+            store (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
+        y : array-like, shape (N,), default=None
+            Numbers. Only a store may go without: it has its own.
+        groups : array-like, shape (N,), default=None
+            Whose row each is: of each, the first `rows_per_person` rows enter.
+
+        Returns
+        -------
+        DPLinearRegression
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            For a parameter out of range or missing, or NaN, infinity or anything but numbers in X
+            or y. All of these are found before anything private is computed.
+        TypeError
+            For a parameter of the wrong kind.
+        BudgetError
+            If the ledger has too little left; nothing is spent.
+        LedgerError
+            If the ledger cannot be used; nothing is spent.
+
+        Warns
+        -----
+        LedgerWarning
+            If the ledger could not note that the fit, already charged, has ended.
+        """
+        fit_estimator(self, X, y, groups=groups)
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the target of each row, in its own unit and inside `target_bounds`.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            Scaled by each row's own entries, as in training.
+
+        Returns
+        -------
+        ndarray of float64, shape (N,)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If X has another number of columns than the training data, or NaN or infinity.
+        """
+        return within_bounds(self, dense_margins(self, X))
+
+    save = save
+    __sklearn_tags__ = regressor_tags

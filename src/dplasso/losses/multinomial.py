@@ -1,0 +1,106 @@
+"""Multinomial logistic loss of K classes, its residual vector bounded in L2.
+
+The residual of a record of class y with class probabilities p (the softmax of its K margins) is the
+vector ``p - e_y``, shortened to length C where it is longer. At zero weights its length is
+``sqrt(1 - 1/K)``, so with that bound nothing is lost where a private run starts (DESIGN.md,
+section 4). Shortened vectors are no gradient of a loss; they are a bounded pull in the gradient's
+direction, and the link below is the exact inverse of where they balance.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.losses.contract import register_vector
+
+
+class Multinomial(NamedTuple):
+    """The multinomial logistic loss of a target in {0, ..., K - 1}.
+
+    Attributes
+    ----------
+    n_classes : int
+        K.
+    residual_bound : float
+        Bound C on the L2 norm of the residual vector, public.
+    """
+
+    n_classes: int
+    residual_bound: float
+
+    @property
+    def n_outputs(self) -> int:
+        """A margin for each class."""
+        return self.n_classes
+
+    @property
+    def curvature(self) -> float:
+        """The largest eigenvalue of ``diag(p) - p p^T``."""
+        return 0.5
+
+
+def residual_norm_at_zero(n_classes: int) -> float:
+    """Return the length of every residual vector at zero weights, sqrt(1 - 1/K)."""
+    return math.sqrt(1.0 - 1.0 / n_classes)
+
+
+@njit(cache=True, nogil=True)
+def multinomial_residuals(loss, margins, target, residuals):
+    """Set `residuals` to the shortened ``p - e_y``; margins that are no numbers pull with nothing.
+
+    The length exceeds C by a few roundings at most, less than the slack that unit rows leave.
+    """
+    largest = margins[0]
+    for k in range(1, margins.size):
+        if margins[k] > largest:
+            largest = margins[k]
+    total = 0.0
+    for k in range(margins.size):
+        residuals[k] = np.exp(margins[k] - largest)
+        total += residuals[k]
+    squares = 0.0
+    for k in range(margins.size):
+        residuals[k] = residuals[k] / total - (1.0 if k == target else 0.0)
+        squares += residuals[k] * residuals[k]
+    norm = np.sqrt(squares)
+    if norm > loss.residual_bound:
+        shorter = loss.residual_bound / norm
+        for k in range(margins.size):
+            residuals[k] *= shorter
+    elif not norm <= loss.residual_bound:
+        for k in range(margins.size):
+            residuals[k] = 0.0
+
+
+register_vector(Multinomial, multinomial_residuals)
+
+
+def multinomial_probabilities(
+    margins: NDArray[np.float64], residual_bound: float
+) -> NDArray[np.float64]:
+    """Compute the probabilities of all classes, by the inverse link of the shortened residuals.
+
+    Class probabilities P and softmax p balance, ``sum_j P_j f_j (p - e_j) = 0`` with ``f_j = min(1,
+    C / |p - e_j|)``, exactly where ``P_j`` is proportional to ``p_j / f_j``.
+
+    Parameters
+    ----------
+    margins : ndarray of float64, shape (N, K)
+        Margins.
+    residual_bound : float
+        C; sqrt(2) or more gives the plain softmax.
+
+    Returns
+    -------
+    ndarray of float64, shape (N, K)
+    """
+    p: Any = np.exp(margins - margins.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    squares = (p * p).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
+    length = np.sqrt(np.maximum(squares, 0.0))
+    p *= np.maximum(1.0, length / residual_bound)
+    probabilities: NDArray[np.float64] = p / p.sum(axis=1, keepdims=True)
+    return probabilities

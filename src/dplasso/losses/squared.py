@@ -1,0 +1,92 @@
+"""Squared loss with a bounded residual: Huber's loss.
+
+``q = clip(margin - target, -C, C)`` is the gradient of ``(margin - target)^2 / 2`` in the middle
+and of straight lines beyond (DESIGN.md, section 4). Targets lie in [-1, 1].
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from dplasso.losses.contract import register
+from dplasso.losses.logistic import round_up
+
+
+class Squared(NamedTuple):
+    """The squared loss of a target in [-1, 1].
+
+    Attributes
+    ----------
+    residual_bound : float
+        C > 0, public.
+    offset : float
+        Added to every margin: public, or released before.
+    """
+
+    residual_bound: float = 0.25
+    offset: float = 0.0
+
+    @property
+    def n_outputs(self) -> int:
+        """One margin."""
+        return 1
+
+    @property
+    def curvature(self) -> float:
+        """That of the squared loss."""
+        return 1.0
+
+
+@njit(cache=True, nogil=True)
+def squared_gradient(loss, margin, target):
+    """Return the residual, clipped; a margin that is no number pulls with nothing."""
+    q = margin + loss.offset - target
+    bound = loss.residual_bound
+    if q > bound:
+        return bound
+    if q < -bound:
+        return -bound
+    return q if q == q else 0.0
+
+
+@njit(cache=True, nogil=True)
+def squared_margins_within(loss, q, target, tolerance):
+    """Return the ends of the interval of margins whose residual is within `tolerance` of q."""
+    if tolerance == 0.0:
+        return np.float32(np.inf), np.float32(-np.inf)
+    bound = loss.residual_bound
+    middle = target + q - loss.offset
+    lowest = -np.inf if q - tolerance <= -bound else middle - tolerance
+    highest = np.inf if q + tolerance >= bound else middle + tolerance
+    return round_up(lowest), -round_up(-highest)
+
+
+@njit(cache=True, nogil=True)
+def squared_value(loss, margin, target):
+    """Return the loss: half the square of the distance, linear from C on."""
+    distance = abs(margin + loss.offset - target)
+    inside = min(distance, loss.residual_bound)
+    return inside * (distance - 0.5 * inside)
+
+
+@njit(cache=True, nogil=True)
+def squared_tangent_offset(loss, q, target):
+    """Return ``-q (q / 2 + target - offset)``, inside the bound and beyond it."""
+    return -q * (0.5 * q + target - loss.offset)
+
+
+@njit(cache=True, nogil=True)
+def squared_prediction(loss, margin):
+    """Return the target that a margin stands for: itself, within [-1, 1]."""
+    return min(max(margin + loss.offset, -1.0), 1.0)
+
+
+register(
+    Squared,
+    squared_gradient,
+    squared_margins_within,
+    squared_value,
+    squared_tangent_offset,
+    squared_prediction,
+)

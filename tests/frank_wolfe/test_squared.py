@@ -1,0 +1,115 @@
+"""Frank-Wolfe on numbers: the same bits from both algorithms, and drift within its tolerance."""
+
+import numpy as np
+import pytest
+
+from dplasso.frank_wolfe.gradient import margin_scale
+from dplasso.frank_wolfe.row_part import row_parts
+from dplasso.frank_wolfe.solve import solve
+from dplasso.losses.squared import Squared
+from dplasso.privacy.mechanisms.contract import SelectionRule, sensitivity
+from dplasso.privacy.randomness import random_stream
+from dplasso.selection.registry import make_selector
+from frank_wolfe.cases import (
+    LAYOUTS,
+    WAYS,
+    argmax,
+    build,
+    dense_rows,
+    forced,
+    last,
+    random_transcript,
+    watch,
+)
+from neighbours import pairs
+
+
+def regression(seed, n_steps=40, *, bound=0.25, offset=0.1, n_rows=60, radius=2.0):
+    X = dense_rows(n_rows, 12, seed)
+    targets = np.random.default_rng(seed).uniform(-1.0, 1.0, n_rows)
+    problem = build(X, np.zeros(n_rows), n_steps, radius=radius, residual_bound=1.0)
+    # The unit of alpha rests on the loss's bound.
+    return problem._replace(labels=targets, loss=Squared(bound, offset), unit=problem.unit / bound)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("way", WAYS)
+def test_algorithm_2_is_algorithm_1_to_the_bit(layout, way):
+    problem = regression(0)
+    other = LAYOUTS[layout](problem)
+    rule = SelectionRule("none", np.inf, 0.0)
+
+    def best(design):
+        return make_selector("argmax", design.n_coordinates, rule, design.numbering)
+
+    chosen = solve(problem, best(problem.design), random_stream(0), solver="standard").transcript()
+    again = solve(other, best(other.design), random_stream(0), drift_tol=0.0, **WAYS[way])
+    assert again.transcript() == chosen
+    assert len(np.unique(chosen.vertex)) > 3
+
+
+def test_a_row_s_gradient_is_within_the_tolerance_of_the_true_one():
+    problem, tolerance = regression(2, 200), 0.02
+    drawn, stale = random_transcript(problem, 3), 0
+    for step, state in watch(problem, forced(drawn), tolerance):
+        margin = state.margin * margin_scale(problem, step)
+        loss = problem.loss
+        bound = loss.residual_bound
+        exact = np.clip(margin + loss.offset - problem.labels, -bound, bound)
+        error = np.abs(state.gradient - exact).max()
+        assert error <= tolerance + 1e-6
+        stale += error > 0
+    assert stale > 100
+
+
+def test_parts_add_up_to_the_whole():
+    problem = regression(4)
+    drawn = random_transcript(problem, 5)
+    whole = last(watch(problem, forced(drawn), 0.02)).alpha
+    parts = row_parts(problem, 3, drift_tol=0.02)
+    alpha = sum(part.start() for part in parts)
+    for step, (j, sign) in enumerate(zip(drawn.vertex, drawn.sign, strict=True), 1):
+        for part in parts:
+            places, changes = part.move(step, int(j), int(sign))
+            alpha[places] += changes
+    np.testing.assert_array_equal(alpha, whole)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_neighbours_differ_by_at_most_the_sensitivity(relation):
+    """After any released steps, in integers, whatever the record and its target."""
+    bound, farthest = 0.25, 0.0
+    for pair in pairs(relation):
+        alphas = []
+        for X, y in zip(pair.rows, pair.labels, strict=True):
+            clipped = np.clip(X, -1.0, 1.0).astype(np.float64)
+            problem = build(clipped, np.zeros(len(y)), 6, radius=2.0)
+            problem = problem._replace(
+                labels=2.0 * y - 1.0, loss=Squared(bound), unit=problem.unit / bound
+            )
+            drawn = random_transcript(problem, 7)
+            alphas.append(last(watch(problem, forced(drawn), 0.0)).alpha)
+        moved = np.abs(alphas[0] - alphas[1]).max() / problem.unit
+        assert moved <= sensitivity(1.0, relation, bound), pair.name
+        farthest = max(farthest, moved)
+    assert farthest > 0.99 * sensitivity(1.0, relation, bound)
+
+
+@pytest.mark.parametrize("solver", ["sparse", "standard"])
+def test_without_privacy_it_finds_the_lasso(solver):
+    rng = np.random.default_rng(8)
+    X = dense_rows(200, 12, 8, density=0.8, spread=0.5).clip(-1, 1)
+    w = np.zeros(12)
+    w[[2, 7]] = 0.5, -0.4
+    problem = build(X, np.zeros(200), 400, radius=0.9, intercept=False)
+    loss = Squared(2.0)
+    problem = problem._replace(
+        labels=np.clip(X @ w + 0.01 * rng.normal(size=200), -1, 1), loss=loss, unit=problem.unit / 2
+    )
+    run = solve(problem, argmax(), random_stream(0), solver=solver, record_history=True)
+    found = run.release().coefficients()[0].toarray()[0]
+    np.testing.assert_allclose(found, w, atol=0.02)
+    assert np.all(run.history.gap >= 0)
+    assert run.history.gap[-1] < 1e-3
+    mean = np.mean((X @ found - problem.labels) ** 2) / 2
+    assert run.history.objective[-1] == pytest.approx(mean, abs=1e-4)
