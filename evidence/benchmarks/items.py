@@ -13,6 +13,7 @@ from evidence.benchmarks import (
     end_to_end,
     full_size,
     gap,
+    gradient,
     growth,
     memory,
     reading,
@@ -20,6 +21,7 @@ from evidence.benchmarks import (
     store,
     table3,
     transposition,
+    tuning,
 )
 from evidence.cells import Cell, failed, kept, machines
 from evidence.datasets import Spec
@@ -116,6 +118,8 @@ ITEMS = {
         ("reading", reading),
         ("store", store),
         ("full_size", full_size),
+        ("tuning", tuning),
+        ("gradient", gradient),
     )
 }
 # Of `make bench`; the others are asked for by name.

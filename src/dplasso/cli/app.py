@@ -15,8 +15,12 @@ from dplasso.cli import (
     fit,
     ledger,
     paper,
+    plan,
     predict,
+    report,
     schema,
+    show,
+    tune,
 )
 from dplasso.cli.commands import GuardedGroup, add_command
 from dplasso.cli.options import option
@@ -59,7 +63,8 @@ def _options(
     """Hold the options that stand before the command's name."""
 
 
-for module in (fit, predict, evaluate, budget, audit, demo, paper, convert):
+modules = (fit, tune, predict, evaluate, show, report, plan, budget, audit, demo, paper, convert)
+for module in modules:
     name = module.__name__.rpartition(".")[2]
     add_command(app, name, getattr(module, name), module.EXAMPLES)
 app.add_typer(data.app)

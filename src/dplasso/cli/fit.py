@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from dplasso.cli import options
 from dplasso.cli.checkpoints import kept_checkpoint
 from dplasso.cli.files import check_outputs, naming, write_file
-from dplasso.cli.ledger import left_in, left_sentence
+from dplasso.cli.ledger_report import left_in, left_sentence
 from dplasso.cli.methods import (
     ModelOptions,
     PrivacyOptions,
@@ -34,13 +34,7 @@ from dplasso.cli.reading import (
 )
 from dplasso.cli.stores import data_text
 from dplasso.cli.training import check_before_reading, train_with_bar
-from dplasso.cli.weights import (
-    beyond_by_chance,
-    count_significant,
-    heaviest_weights,
-    print_weights,
-    stored_weights,
-)
+from dplasso.cli.weights import print_weights
 
 if TYPE_CHECKING:
     from dplasso.data.files import Dataset
@@ -155,15 +149,18 @@ def fit(
             from dplasso.cli.metrics import score
 
             scores = score(estimator, held_out.X, held_out.y, held_out.source)
+    from dplasso.model.weights import weights_of
+
     with uninterrupted():
-        _write(estimator, output)
+        write_outputs(estimator, output)
         if output.model is not None:
             kept_fit.finish()
+    weights = weights_of(estimator.model_)
     report = {
         "n_samples": train.X.shape[0],
         "n_features": train.X.shape[1],
         "nnz": train.X.nnz,
-        "n_nonzero": stored_weights(estimator)[0].size,
+        "n_nonzero": len(weights),
         "seconds": seconds,
         "privacy": estimator.privacy_.to_dict(),
         "model": output.model,
@@ -172,8 +169,8 @@ def fit(
     if hasattr(estimator, "coef_standard_error_"):
         report |= {
             "standard_error": estimator.coef_standard_error_,
-            "n_significant": count_significant(estimator),
-            "heaviest": heaviest_weights(estimator, HEAVIEST),
+            "n_significant": None if weights.clear is None else int(weights.clear.sum()),
+            "heaviest": weights.top(HEAVIEST).rows(),
         }
     if interruptions.checkpoint is not None:
         report["checkpoint"] = {
@@ -187,7 +184,7 @@ def fit(
             "n_samples": scores.n_samples,
         }
     if privacy.ledger is not None:
-        report["ledger"] = left_in(privacy.ledger, privacy.dataset, estimator.privacy_)
+        report["ledger"] = left_in(privacy.ledger, privacy.dataset, estimator.model_)
     if as_json:
         print_json(report)
         return
@@ -213,7 +210,7 @@ def _refuse_other_rows(train: "Dataset", test: "Dataset", classes: Any) -> None:
     check_known(test.y, np.unique(train.y) if classes is None else classes, test.source)
 
 
-def _write(estimator: "Estimator", output: OutputOptions) -> None:
+def write_outputs(estimator: "Estimator", output: OutputOptions) -> None:
     """Put the outputs in place: all of them or, where one fails, none."""
     if output.statement is not None:
         write_file(output.statement, estimator.privacy_.to_json() + "\n")
@@ -272,6 +269,8 @@ def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:
         return (
             f"{count} iterations and a refit, {report['n_significant']:,} beyond 3 standard errors"
         )
+    from dplasso.model.weights import beyond_by_chance
+
     beyond = f"{report['n_significant']:,} beyond 3 standard errors"
     chance = beyond_by_chance(report["n_features"])
     # A short list was chosen by another run than the one that gave it its weights.

@@ -132,7 +132,7 @@ def read_categories(path: str | Path) -> dict[str, Any]:
     Raises DataError if it is not a JSON object; `Categories` checks the lists.
     """
     try:
-        lists = json.loads(Path(path).read_text(encoding="utf-8"))
+        lists = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise DataError(f"{path}: not a JSON file: {error}") from error
     if not isinstance(lists, dict):

@@ -24,8 +24,8 @@ __all__ = ["FORMAT_VERSION", "Model", "check_columns", "read_model", "write_mode
 MAGIC = "dplasso-model"
 FORMAT_VERSION = 2
 _KIND = ArchiveKind("model", MAGIC, FORMAT_VERSION, ModelFileError)
-# Parameters that are the curator's business: which file keeps the budget, and under what name.
-_CURATORS = ("ledger", "dataset")
+# Parameters that are the curator's business: which file keeps the budget, under what name, and why.
+_CURATORS = ("ledger", "dataset", "purpose")
 _HISTORY_ARRAYS = {"objective": "<f8", "gap": "<f8"}
 _ORIGIN = "origin"
 
@@ -37,8 +37,8 @@ class Model:
     Attributes
     ----------
     params : dict
-        The estimator's parameters at the fit. A file leaves out the curator's (`ledger`, `dataset`)
-        and any seed.
+        The estimator's parameters at the fit. A file leaves out the curator's (`ledger`, `dataset`,
+        `purpose`) and any seed.
     release : Release
         What was drawn.
     statement : PrivacyStatement
@@ -158,6 +158,11 @@ def read_model(path: str | os.PathLike[str]) -> Model:
         If there is no such file or it cannot be read.
     """
     return read_archive(path, _KIND, _parse)
+
+
+def written_by(path: str | os.PathLike[str]) -> str:
+    """Return the program that wrote a model file, as it says itself."""
+    return read_archive(path, _KIND, lambda header, _: str(header["written_by"]))
 
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:

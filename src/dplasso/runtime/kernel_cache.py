@@ -19,13 +19,7 @@ from pathlib import Path
 
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
 ROOMS_WITHOUT_KERNELS = (
-    "cli",
-    "audit",
-    "checkpoint",
-    "estimators",
-    "training",
-    "model",
-    "encoding",
+    *("cli", "audit", "checkpoint", "tuning", "estimators", "training", "model", "encoding"),
 )
 _STAMP = "kernels.stamp"
 _VARIABLE = "NUMBA_CACHE_DIR"

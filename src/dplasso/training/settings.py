@@ -38,7 +38,7 @@ class LassoSettings:
     params : mapping
         The estimator's parameters as given, for files.
     epsilon, delta, feature_bound, neighbors, fit_intercept, classes, mechanism, solver, selector,
-    n_records, rows_per_person, random_state, ledger, dataset
+    n_records, rows_per_person, random_state, ledger, dataset, purpose
         As in `DPLassoClassifier`.
     l1_radius, n_iter, refit : number or None
         None leaves it to the plan.
@@ -70,6 +70,7 @@ class LassoSettings:
     random_state: Any = None
     ledger: Any = None
     dataset: str | None = None
+    purpose: str | None = None
     residual_bound: float = 1.0
     n_records: int | None = None
     rows_per_person: int = 1
@@ -134,6 +135,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        purpose=params["purpose"],
         residual_bound=checked_residual_bound(
             params["residual_bound"], private=private and mechanism != "paper"
         ),
@@ -161,7 +163,7 @@ class LogisticSettings:
     params : mapping
         The estimator's parameters as given, for files.
     epsilon, delta, max_weights, neighbors, fit_intercept, classes, n_records, rows_per_person,
-    random_state, ledger, dataset
+    random_state, ledger, dataset, purpose
         As in `DPLogisticRegression`.
     norm_bound : float or None
         None where rows are made unit rows.
@@ -189,6 +191,7 @@ class LogisticSettings:
     random_state: Any = None
     ledger: Any = None
     dataset: str | None = None
+    purpose: str | None = None
 
 
 def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
@@ -230,6 +233,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        purpose=params["purpose"],
     )
 
 
