@@ -54,7 +54,9 @@ def ledger(tmp_path):
 
 
 def model(ledger, **options):
-    return DPLassoClassifier(**({"epsilon": 2.0, "n_iter": STEPS, "ledger": ledger} | options))
+    return DPLassoClassifier(
+        **({"epsilon": 2.0, "n_iter": STEPS, "l1_radius": 10.0, "ledger": ledger} | options)
+    )
 
 
 def entries(ledger):

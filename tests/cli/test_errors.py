@@ -17,7 +17,7 @@ from scipy.sparse import csr_array, save_npz
 from dplasso.cli.files import naming
 from dplasso.cli.output import in_options, json_safe, one_line
 from dplasso.cli.paper import _print
-from dplasso.data.encodings import read_categories
+from dplasso.encoding.files import read_categories
 from dplasso.runtime.compilation import COMPILING
 
 

@@ -15,6 +15,7 @@ def test_scores_are_scikit_learns(run, model, held_out):
     result = run("evaluate", model, held_out, "--binarize", "--json")
     assert result.exit_code == 0, result.output
     scores = json.loads(result.stdout)
+    assert scores.pop("private") is False
     assert set(scores) == {"n_samples", "accuracy", "auc", "log_loss", "majority_accuracy"}
 
     fitted, data = dplasso.load(model), read_data(held_out)

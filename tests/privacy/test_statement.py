@@ -178,6 +178,9 @@ SINCE = {
     "records": "not used",
     "rho": 0.0,
     "epsilon_by_rows": {},
+    "release": "model",
+    "tries": 0.0,
+    "tries_law": "",
 }
 ENTRIES = [field.name for field in dataclasses.fields(PrivacyStatement)]
 

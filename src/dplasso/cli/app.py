@@ -15,9 +15,12 @@ from dplasso.cli import (
     fit,
     ledger,
     paper,
+    plan,
     predict,
     report,
+    schema,
     show,
+    tune,
 )
 from dplasso.cli.commands import GuardedGroup, add_command
 from dplasso.cli.options import option
@@ -60,8 +63,11 @@ def _options(
     """Hold the options that stand before the command's name."""
 
 
-for module in (fit, predict, evaluate, show, report, budget, audit, demo, paper, convert):
+for module in (
+    *(fit, tune, predict, evaluate, show, report, plan, budget, audit, demo, paper, convert),
+):
     name = module.__name__.rpartition(".")[2]
     add_command(app, name, getattr(module, name), module.EXAMPLES)
 app.add_typer(data.app)
+app.add_typer(schema.app)
 app.add_typer(ledger.app)

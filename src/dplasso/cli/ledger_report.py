@@ -10,8 +10,8 @@ from rich.markup import escape
 from dplasso.cli.output import print_table, print_text
 
 if TYPE_CHECKING:
-    from dplasso.model import Model
     from dplasso.privacy.ledger import Budget, Charge, Entry
+    from dplasso.privacy.statement import PrivacyStatement
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,13 @@ class Planned:
         )
 
 
-def left_in(ledger: Path, dataset: str | None, model: "Model") -> dict[str, Any]:
+def left_in(
+    ledger: Path, dataset: str | None, statement: "PrivacyStatement", release: str = ""
+) -> dict[str, Any]:
     """Return a data set's budget, what is spent of it, and what is left for another such fit."""
-    from dplasso.model.release import digest_of
-
-    statement = model.statement
     method = "logistic" if statement.mechanism == "gaussian" else "lasso"
     steps = statement.steps if statement.mechanism in ("gaussian", "exponential") else None
-    fit = Planned(method, statement.delta, steps)
-    return left_of(ledger, dataset, fit, digest_of(model.release))
+    return left_of(ledger, dataset, Planned(method, statement.delta, steps), release)
 
 
 def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") -> dict[str, Any]:

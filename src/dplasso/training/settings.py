@@ -291,12 +291,16 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]
             "class_weight must be None, two weights in the order of the classes, or a mapping of "
             f"each label to a weight together with classes; got {class_weight!r}"
         )
-    weights = [check_positive("class_weight", weight) for weight in class_weight]
+    if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in class_weight):
+        raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
+    weights = [float(one) for one in class_weight]
     return weights[0] / max(weights), weights[1] / max(weights)
 
 
 def _open(params: Mapping[str, Any], name: str) -> Any:
     """Return a parameter, None for "auto"."""
+    if params[name] is None:
+        raise TypeError(f"{name} must be 'auto' or a number, got None")
     return None if _is_word(params[name], "auto") else params[name]
 
 
@@ -320,8 +324,8 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
         weight = [weight[label] for label in classes]
     if weight is not None:
         weight = tuple(float(one) for one in weight)
-    stored = {**params, "classes": labels}
-    return stored | {"class_weight": weight} if "class_weight" in params else stored
+    weights = {"class_weight": weight} if "class_weight" in params else {}
+    return {**params, "classes": labels, **weights}
 
 
 def _is_word(value: Any, word: str) -> bool:

@@ -250,5 +250,6 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         n_features=inputs.n_features,
         feature_names=names,
         history=solver.history,
+        origin=inputs.origin,
     )
     return model, solver.work

@@ -25,7 +25,7 @@ from dplasso.privacy.ledger.composition import (
     largest_epsilon,
     rho_limit,
 )
-from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset
+from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset, new_budget
 from dplasso.privacy.ledger.provenance import data_fingerprint
 from dplasso.privacy.ledger.rows import new_token
 from dplasso.privacy.ledger.store import (
@@ -60,6 +60,7 @@ __all__ = [
     "fits_left",
     "largest_epsilon",
     "name_dataset",
+    "new_budget",
     "new_token",
     "pick",
     "read_budgets",

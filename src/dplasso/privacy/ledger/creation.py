@@ -56,7 +56,7 @@ def create_ledger(
         If a parameter is not of its kind or out of range.
     """
     name = None if dataset is None else check_name(dataset)
-    budget = _checked_budget(name, epsilon, delta, neighbors, draw_delta)
+    budget = new_budget(name, epsilon, delta, neighbors, draw_delta)
     target = Path(path)
     if os.path.lexists(target):
         raise LedgerError(f"{target} exists already; a ledger is never overwritten")
@@ -115,7 +115,7 @@ def add_dataset(
         If a parameter is not of its kind or out of range.
     """
     name = check_name(dataset)
-    added = _checked_budget(name, epsilon, delta, neighbors, draw_delta)
+    added = new_budget(name, epsilon, delta, neighbors, draw_delta)
     with transaction(path) as db:
         names = [budget.name for budget in read_rows(db, path).values()]
         if name in names:
@@ -166,9 +166,10 @@ def check_name(dataset: Any, what: str = "dataset") -> str:
     return dataset
 
 
-def _checked_budget(
+def new_budget(
     name: str | None, epsilon: Any, delta: Any, neighbors: Any, draw_delta: Any
 ) -> Budget:
+    """Return an empty budget, with the limits that it has from the start (see `create_ledger`)."""
     delta = check_delta(delta)
     part = delta / _DRAW_PART if draw_delta is None else check_positive("draw_delta", draw_delta)
     if part >= delta:

@@ -44,3 +44,12 @@ def hash_names(names: Sequence[str], bits: int) -> NDArray[Any]:
     hasher = FeatureHasher(2**bits, input_type="string", alternate_sign=False, dtype=np.float32)
     hashed: NDArray[Any] = hasher.transform([name] for name in names).indices
     return hashed
+
+
+def hash_codes(codes: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """Hash numbers that are not negative to ``2**bits`` columns, by the finaliser of SplitMix64."""
+    mixed = codes.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    hashed: NDArray[np.int64] = (mixed >> np.uint64(64 - bits)).astype(np.int64)
+    return hashed

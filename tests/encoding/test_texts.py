@@ -17,7 +17,9 @@ from sklearn.feature_extraction.text import HashingVectorizer
 
 from data.row_blocks import gather
 from dplasso.data.text.files import LONGEST_FIELD
-from dplasso.data.text.reader import TextHashing, text_source
+from dplasso.encoding.parts import Text
+from dplasso.encoding.schema import Schema
+from dplasso.encoding.source import table_source
 from dplasso.errors import DataError
 
 MEMORY = 1 << 22
@@ -45,8 +47,16 @@ def write_jsonl(path, texts, labels):
     return path
 
 
-def read(path, hashing=TextHashing(), memory=MEMORY):  # noqa: B008
-    source = text_source(path, text_column="body", label_column="y", hashing=hashing)
+def words(bits=20, ngrams=(1, 1), binary=False, **more):
+    return Text("body", bits, ngrams, binary, missing="error", **more)
+
+
+def text_source(paths, hashing):
+    return table_source(paths, Schema((hashing,), "y"))
+
+
+def read(path, hashing=words(), memory=MEMORY):  # noqa: B008
+    source = text_source(path, hashing)
     assert source.n_features == 2**hashing.bits
     return gather(source.blocks(memory), source.n_features)
 
@@ -66,10 +76,10 @@ def hashed(texts, hashing):
 @pytest.mark.parametrize(
     "hashing",
     [
-        TextHashing(),
-        TextHashing(bits=4),
-        TextHashing(bits=10, ngrams=(1, 2), binary=True),
-        TextHashing(bits=10, ngrams=(2, 3), lowercase=False),
+        words(),
+        words(bits=4),
+        words(bits=10, ngrams=(1, 2), binary=True),
+        words(bits=10, ngrams=(2, 3), lowercase=False),
     ],
 )
 def test_rows_are_those_of_scikit_learn(tmp_path, hashing):
@@ -100,7 +110,7 @@ def test_a_byte_order_mark_is_left_out(tmp_path, write):
 def test_any_text_comes_through_csv_and_json(tmp_path_factory, texts, memory):
     folder = tmp_path_factory.mktemp("texts")
     labels = ["a" if len(text) % 2 else "b" for text in texts]
-    hashing = TextHashing(bits=12)
+    hashing = words(bits=12)
     expected = hashed(texts, hashing)
     for path in (
         write_csv(folder / "t.csv", texts, labels),
@@ -123,7 +133,7 @@ def test_the_vocabulary_does_not_depend_on_the_data(tmp_path):
 class TestKindsOfFiles:
     def test_tab_separated(self, tmp_path):
         X, _, _ = read(write_csv(tmp_path / "t.tsv", TEXTS, LABELS, "\t"))
-        assert abs(X - hashed(TEXTS, TextHashing())).nnz == 0
+        assert abs(X - hashed(TEXTS, words())).nnz == 0
 
     @pytest.mark.parametrize(
         ("suffix", "compress"),
@@ -151,7 +161,7 @@ class TestKindsOfFiles:
             with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table)
         X, y, _ = read(path)
-        assert abs(X - hashed(TEXTS, TextHashing())).nnz == 0
+        assert abs(X - hashed(TEXTS, words())).nnz == 0
         assert y.tolist() == [1, 0, 1, 0, 1]
 
     def test_byte_order_mark(self, tmp_path):
@@ -165,11 +175,11 @@ class TestKindsOfFiles:
             write_jsonl(tmp_path / "b.jsonl", TEXTS[2:], LABELS[2:]),
         ]
         seen = []
-        source = text_source(paths, text_column="body", label_column="y", hashing=TextHashing())
+        source = text_source(paths, words())
         assert source.total == sum(path.stat().st_size for path in paths)
         blocks = source.blocks(1, lambda done, total: seen.append((done, total)))
         X, y, _ = gather(blocks, 2**20)
-        assert abs(X - hashed(TEXTS, TextHashing())).nnz == 0
+        assert abs(X - hashed(TEXTS, words())).nnz == 0
         assert y.tolist() == [1, 0, 1, 0, 1]
         assert seen == sorted(seen)
         assert seen[-1] == (source.total, source.total)
@@ -243,7 +253,8 @@ class TestBadFiles:
             ('{"body": "a", "y": 1}\n\n{"body": "b"\n', "line 3: not a JSON object"),
             ('{"body": "a", "y": 1}\n[1]\n', "line 2: not a JSON object but a list"),
             ('{"body": "a"}\n', "line 1: there is no 'y'"),
-            ('{"body": null, "y": 1}\n', "line 1: 'body' is null, not text"),
+            ('{"body": null, "y": 1}\n', "column 'body', line 1: the value is missing"),
+            ('{"body": 5, "y": 1}\n', "column 'body', line 1: 5 is not text"),
             ("[" * 100_000 + "\n", "line 1: not a JSON object"),
         ],
     )
@@ -277,7 +288,7 @@ class TestBadFiles:
 
     def test_a_file_that_changes_meanwhile(self, tmp_path):
         path = write_csv(tmp_path / "t.csv", TEXTS, LABELS)
-        source = text_source(path, text_column="body", label_column="y", hashing=TextHashing())
+        source = text_source(path, words())
         blocks = source.blocks(1)
         next(blocks)
         path.write_bytes(path.read_bytes() + b"6,more,1\r\n")
@@ -287,7 +298,7 @@ class TestBadFiles:
     def test_a_table_without_text(self, tmp_path):
         path = tmp_path / "t.parquet"
         pq.write_table(pa.table({"body": [1], "y": [1]}), path)
-        with pytest.raises(DataError, match="column 'body': text is needed, not int64"):
+        with pytest.raises(DataError, match="column 'body', row 1: 1 is not text"):
             read(path)
         pq.write_table(pa.table({"body": ["a", None], "y": [1, 0]}), path)
         with pytest.raises(DataError, match="column 'body', row 2: the value is missing"):
@@ -297,50 +308,16 @@ class TestBadFiles:
         with pytest.raises(DataError, match="no such file"):
             read(tmp_path / "none.csv")
         (tmp_path / "t.docx").write_text("body")
-        with pytest.raises(DataError, match=r"text is read from \.csv"):
+        with pytest.raises(DataError, match=r"tables are read from \.csv"):
             read(tmp_path / "t.docx")
-
-
-class TestSettings:
-    @pytest.mark.parametrize(
-        ("hashing", "message"),
-        [
-            (TextHashing(bits=31), "from 1 to 30"),
-            (TextHashing(ngrams=(0, 1)), "n-grams must go from 1"),
-            (TextHashing(ngrams=(2, 1)), "got 2 to 1"),
-        ],
-    )
-    def test_hashing(self, tmp_path, hashing, message):
-        path = write_csv(tmp_path / "t.csv", TEXTS, LABELS)
-        with pytest.raises(ValueError, match=message):
-            text_source(path, text_column="body", label_column="y", hashing=hashing)
-
-    def test_columns_and_files(self, tmp_path):
-        path = write_csv(tmp_path / "t.csv", TEXTS, LABELS)
-        with pytest.raises(ValueError, match="both text and label"):
-            text_source(path, text_column="y", label_column="y", hashing=TextHashing())
-        with pytest.raises(ValueError, match="give at least one"):
-            text_source([], text_column="body", label_column="y", hashing=TextHashing())
-
-    def test_description_is_enough_to_hash_again(self):
-        described = TextHashing(12, (1, 2), True).describe()
-        assert json.loads(json.dumps(described)) == {
-            "hashing": "MurmurHash3, signed 32 bits, seed 0",
-            "bits": 12,
-            "ngrams": [1, 2],
-            "binary": True,
-            "lowercase": True,
-        }
 
 
 def test_memory_bounds_the_blocks(tmp_path):
     rng = np.random.default_rng(0)
-    words = [f"word{k}" for k in range(3000)]
-    texts = [" ".join(rng.choice(words, 60)) for _ in range(3000)]
+    vocabulary = [f"word{k}" for k in range(3000)]
+    texts = [" ".join(rng.choice(vocabulary, 60)) for _ in range(3000)]
     path = write_csv(tmp_path / "t.csv", texts, ["0", "1"] * 1500)
-    source = text_source(
-        path, text_column="body", label_column="y", hashing=TextHashing(ngrams=(1, 2))
-    )
+    source = text_source(path, words(ngrams=(1, 2)))
     memory = 1 << 20
     blocks = list(source.blocks(memory))
     assert max(block.indices.nbytes + block.values.nbytes for block in blocks) < memory / 4
