@@ -13,6 +13,7 @@ from evidence.benchmarks import (
     end_to_end,
     full_size,
     gap,
+    gradient,
     growth,
     memory,
     reading,
@@ -118,6 +119,7 @@ ITEMS = {
         ("store", store),
         ("full_size", full_size),
         ("tuning", tuning),
+        ("gradient", gradient),
     )
 }
 # Of `make bench`; the others are asked for by name.

@@ -63,9 +63,8 @@ def _options(
     """Hold the options that stand before the command's name."""
 
 
-for module in (
-    *(fit, tune, predict, evaluate, show, report, plan, budget, audit, demo, paper, convert),
-):
+modules = (fit, tune, predict, evaluate, show, report, plan, budget, audit, demo, paper, convert)
+for module in modules:
     name = module.__name__.rpartition(".")[2]
     add_command(app, name, getattr(module, name), module.EXAMPLES)
 app.add_typer(data.app)

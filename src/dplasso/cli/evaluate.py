@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dplasso.cli import options
-from dplasso.cli.ledger_report import left_in, left_sentence
+from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.options import PRIVACY, option
 from dplasso.cli.output import (
     print_facts,
@@ -82,7 +82,7 @@ def evaluate(
                 ledger=ledger,
                 dataset=dataset,
             )
-            left = None if ledger is None else left_in(ledger, dataset, private.privacy)
+            left = None if ledger is None else left_after(ledger, dataset, private.privacy)
             _report(private, left, explain=explain, as_json=as_json)
             return
         scores = score(fitted, rows.X, rows.y, rows.source)

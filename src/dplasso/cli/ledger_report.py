@@ -52,6 +52,15 @@ def left_in(
     ledger: Path, dataset: str | None, statement: "PrivacyStatement", release: str = ""
 ) -> dict[str, Any]:
     """Return a data set's budget, what is spent of it, and what is left for another such fit."""
+    from dplasso.model.release import digest_of
+
+    return left_after(ledger, dataset, model.statement, digest_of(model.release))
+
+
+def left_after(
+    ledger: Path, dataset: str | None, statement: "PrivacyStatement", release: str = ""
+) -> dict[str, Any]:
+    """Return the same after a charge for what the statement is of."""
     method = "logistic" if statement.mechanism == "gaussian" else "lasso"
     steps = statement.steps if statement.mechanism in ("gaussian", "exponential") else None
     return left_of(ledger, dataset, Planned(method, statement.delta, steps), release)
