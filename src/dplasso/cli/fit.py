@@ -149,7 +149,6 @@ def fit(
             from dplasso.cli.metrics import score
 
             scores = score(estimator, held_out.X, held_out.y, held_out.source)
-    from dplasso.model.release import digest_of
     from dplasso.model.weights import weights_of
 
     with uninterrupted():
@@ -185,8 +184,7 @@ def fit(
             "n_samples": scores.n_samples,
         }
     if privacy.ledger is not None:
-        digest = digest_of(estimator.model_.release)
-        report["ledger"] = left_in(privacy.ledger, privacy.dataset, estimator.privacy_, digest)
+        report["ledger"] = left_in(privacy.ledger, privacy.dataset, estimator.model_)
     if as_json:
         print_json(report)
         return

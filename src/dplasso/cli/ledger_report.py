@@ -10,6 +10,7 @@ from rich.markup import escape
 from dplasso.cli.output import print_table, print_text
 
 if TYPE_CHECKING:
+    from dplasso.model import Model
     from dplasso.privacy.ledger import Budget, Charge, Entry
     from dplasso.privacy.statement import PrivacyStatement
 
@@ -48,9 +49,7 @@ class Planned:
         )
 
 
-def left_in(
-    ledger: Path, dataset: str | None, statement: "PrivacyStatement", release: str = ""
-) -> dict[str, Any]:
+def left_in(ledger: Path, dataset: str | None, model: "Model") -> dict[str, Any]:
     """Return a data set's budget, what is spent of it, and what is left for another such fit."""
     from dplasso.model.release import digest_of
 
