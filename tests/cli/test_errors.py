@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dplasso.data.encodings import read_categories
 from evidence.items import Item, Table
 from rich.console import Console
 from scipy.sparse import csr_array, save_npz
@@ -18,6 +17,7 @@ from scipy.sparse import csr_array, save_npz
 from dplasso.cli.files import naming
 from dplasso.cli.output import in_options, json_safe, one_line
 from dplasso.cli.paper import _print
+from dplasso.encoding.files import read_categories
 from dplasso.runtime.compilation import COMPILING
 
 
