@@ -112,6 +112,7 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]]) -> Item:
         (
             str(about["label"]),
             f"{about['epsilon']:g}",
+            f"{about['fits']}",
             name,
             f"{group['columns']:,}",
             f"{group['root_mean_square']:.3f}",
@@ -123,12 +124,20 @@ def item(measured: list[tuple[dict[str, Any], dict[str, Any]]]) -> Item:
         if group["columns"]
     ]
     fits = max((about["fits"] for about, _ in measured), default=0)
-    head = ("data", "epsilon", "tau H", "columns", "spread / printed", "within 10 %", "largest")
+    head = (
+        "data",
+        "epsilon",
+        "fits",
+        "tau H",
+        "columns",
+        "spread / printed",
+        "within 10 %",
+        "largest",
+    )
     # The standard deviation of n draws scatters by 1 / sqrt(2 (n - 1)) of itself.
     chance = math.erf(_NEAR * math.sqrt(max(fits - 1, 0)))
     about = (
         f"{fits} fits of the same records. Spread over printed: root mean square over the columns. "
-        f"So few draws put {chance:.0%} of the columns within 10 % where the error is exactly "
-        "right."
+        f"So few draws put {chance:.0%} of the columns within 10 % where the error is right."
     )
     return Item("standard-errors", TITLE, (about, Table(head, rows)))
