@@ -316,7 +316,8 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
         weight = [weight[label] for label in classes]
     if weight is not None:
         weight = tuple(float(one) for one in weight)
-    return {**params, "classes": labels, "class_weight": weight}
+    weights = {"class_weight": weight} if "class_weight" in params else {}
+    return {**params, "classes": labels, **weights}
 
 
 def _is_word(value: Any, word: str) -> bool:
