@@ -12,6 +12,7 @@ from dplasso.runtime.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
     from dplasso.data.store.reader import open_store
+    from dplasso.encoding.encoder import PublicEncoder
     from dplasso.errors import (
         BudgetError,
         DataError,
@@ -43,6 +44,7 @@ __all__ = [
     "PrivacyStatement",
     "PrivateScore",
     "PrivateSearch",
+    "PublicEncoder",
     "StoreError",
     "__version__",
     "load",
@@ -65,6 +67,7 @@ _HOMES = {
     "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
     "PrivateScore": ("dplasso.tuning.scores", "PrivateScore"),
     "PrivateSearch": ("dplasso.tuning.search", "PrivateSearch"),
+    "PublicEncoder": ("dplasso.encoding.encoder", "PublicEncoder"),
     "load": ("dplasso.estimators.load", "load"),
     "open_store": ("dplasso.data.store.reader", "open_store"),
     "privacy_cost": ("dplasso.training.cost", "privacy_cost"),

@@ -29,7 +29,7 @@ STEPS = 60
 
 
 def model(**options):
-    return DPLassoClassifier(**({"epsilon": 2.0, "n_iter": STEPS} | options))
+    return DPLassoClassifier(**({"epsilon": 2.0, "n_iter": STEPS, "l1_radius": 10.0} | options))
 
 
 def same_model(one, other):

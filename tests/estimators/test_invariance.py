@@ -83,7 +83,9 @@ class TestSameResult:
         X[4], X[:, 5] = 0.0, 0.0
         if kind == "binary":
             X = (X != 0).astype(np.float32)
-        model = DPLassoClassifier(random_state=11, n_iter=40, feature_bound=1.2, **options)
+        model = DPLassoClassifier(
+            random_state=11, n_iter=40, l1_radius=10.0, feature_bound=1.2, **options
+        )
         expected = model.fit(X, y).transcript_
         margins = model.decision_function(X)
         state = self.final(model, sp.csr_array(X), y)
@@ -98,7 +100,7 @@ class TestSameResult:
     def test_stored_values_make_no_difference(self):
         X = (dense_rows(30, 12, 4) != 0).astype(np.float32)
         y = some_labels(30, 4)
-        model = DPLassoClassifier(n_iter=20)
+        model = DPLassoClassifier(n_iter=20, l1_radius=10.0)
         vertex = np.random.default_rng(0).integers(0, 13, 20)
         taken = Transcript(vertex, np.where(vertex % 2, 1, -1).astype(np.int8))
         states = []
@@ -134,7 +136,7 @@ class TestSameResult:
     def test_shuffled_rows(self):
         X, y = dense_rows(30, 12, 6), some_labels(30, 6)
         order = np.random.default_rng(0).permutation(30)
-        model = DPLassoClassifier(random_state=1, n_iter=40)
+        model = DPLassoClassifier(random_state=1, n_iter=40, l1_radius=10.0)
         one = self.final(model, X, y)
         taken = model.transcript_
         other = self.final(model, X[order], y[order], taken)
@@ -149,7 +151,9 @@ class TestSameResult:
         X[:, :: -n_columns // 12] = dense_rows(30, 12, 7)
         X, y = X.tocsr(), some_labels(30, 7)
         runs = [
-            DPLassoClassifier(random_state=1, n_iter=40, n_jobs=n).fit(X, y).transcript_
+            DPLassoClassifier(random_state=1, n_iter=40, l1_radius=10.0, n_jobs=n)
+            .fit(X, y)
+            .transcript_
             for n in (None, 1, 2, 3, -1)
         ]
         assert all(run == runs[0] for run in runs)

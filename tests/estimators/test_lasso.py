@@ -35,11 +35,16 @@ def test_the_interface_is_the_documented_one():
     assert defaults == {
         "epsilon": 1.0,
         "delta": 1e-6,
-        "l1_radius": 10.0,
-        "n_iter": 100,
+        "l1_radius": "auto",
+        "n_iter": "auto",
+        "refit": "auto",
         "feature_bound": 1.0,
+        "residual_bound": "auto",
         "neighbors": "add-remove",
         "fit_intercept": True,
+        "n_records": None,
+        "rows_per_person": 1,
+        "class_weight": None,
         "classes": None,
         "mechanism": "exponential",
         "solver": "sparse",
@@ -64,7 +69,9 @@ def test_the_docstring_s_example_runs():
 class TestFittedModel:
     def test_the_weights_follow_from_the_transcript(self, data):
         X, y = data
-        model = DPLassoClassifier(random_state=0, l1_radius=7.0, feature_bound=0.5).fit(X, y)
+        model = DPLassoClassifier(random_state=0, n_iter=100, l1_radius=7.0, feature_bound=0.5).fit(
+            X, y
+        )
         w = np.zeros(7)
         steps = zip(model.transcript_.vertex, model.transcript_.sign, strict=True)
         for step, (j, s) in enumerate(steps, start=1):
@@ -87,7 +94,7 @@ class TestFittedModel:
         assert model.coef_.has_sorted_indices
 
     def test_without_intercept(self, data):
-        model = DPLassoClassifier(fit_intercept=False).fit(*data)
+        model = DPLassoClassifier(n_iter=50, l1_radius=10.0, fit_intercept=False).fit(*data)
         np.testing.assert_array_equal(model.intercept_, [0.0])
         assert model.transcript_.vertex.max() < 6
 
@@ -311,19 +318,19 @@ class TestPaperMechanism:
     def test_the_private_mechanism_draws_its_signs(self, data):
         # The same check fails for the exponential mechanism at this epsilon.
         X, y = data
-        model = DPLassoClassifier(epsilon=0.1, n_iter=15, random_state=0).fit(X, y)
+        model = DPLassoClassifier(epsilon=0.1, n_iter=15, l1_radius=10.0, random_state=0).fit(X, y)
         gradient = np.append(X.T @ (0.5 - y), (0.5 - y).sum())
         taken = model.transcript_
         assert (taken.sign[:3] * gradient[taken.vertex[:3]] > 0).any()
 
 
 def test_progress_is_shown_on_request(data, capsys):
-    DPLassoClassifier(verbose=1, n_iter=10).fit(*data)
+    DPLassoClassifier(verbose=1, n_iter=10, l1_radius=5.0).fit(*data)
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "training" in shown.err
     assert "10/10" in shown.err
-    DPLassoClassifier(n_iter=10).fit(*data)
+    DPLassoClassifier().fit(*data)
     assert capsys.readouterr() == ("", "")
 
 

@@ -31,7 +31,7 @@ def transcripts():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         for name, options in FITS.items():
-            common = {"n_iter": 12, "epsilon": 50.0, "random_state": 3}
+            common = {"n_iter": 12, "l1_radius": 10.0, "epsilon": 50.0, "random_state": 3}
             taken = DPLassoClassifier(**common | options).fit(X, y).transcript_
             found[name] = ((taken.vertex + 1) * taken.sign).tolist()
     return found

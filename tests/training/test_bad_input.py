@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DataError, DPLassoClassifier
+from dplasso.training import lasso_run
 from dplasso.training import train as training
 
 NAN, INF = float("nan"), float("inf")
@@ -23,6 +24,7 @@ def no_training(monkeypatch):
         pytest.fail("training has started")
 
     monkeypatch.setattr(training, "lasso_solver", trained)
+    monkeypatch.setattr(lasso_run, "noisy_count", trained)
 
 
 def refusal(parameters=None, X=X, y=Y):
@@ -50,6 +52,11 @@ BAD = {
     "drift_tol": [-1, -1e-9, NAN, INF, "x", [0.1]],
     "random_state": ["x", -1, 1.5, True],
     "n_jobs": [0, 1.5, "x"],
+    "refit": [1.0, -0.1, "x", NAN],
+    "residual_bound": [0.4, 1.1, NAN, "x"],
+    "n_records": [0, 1.5, "x"],
+    "rows_per_person": [0, 1.5, "x"],
+    "class_weight": ["balanced", {0: 1.0}, (1.0,), (1.0, -1.0), 5],
     "ledger": [5, True, b"x", ""],
     "dataset": [5, "", "two\nlines", "x" * 201],
     "classes": ["ab", (0,), (1, 1), (0, 1, 2), 7],
@@ -82,7 +89,9 @@ def test_a_selector_that_does_not_fit_the_mechanism():
 
 
 def test_a_delta_that_cannot_cover_the_draws():
-    assert "delta must be above" in str(refusal({"delta": 1e-12, "n_iter": 1000}))
+    asked = {"delta": 1e-12, "n_iter": 1000}
+    assert "delta must be above" in str(refusal(asked | {"l1_radius": 5.0}))
+    assert "too small to cover the rounding" in str(refusal(asked | {"n_iter": 1}))
 
 
 @pytest.mark.parametrize("epsilon", [1.0, INF])

@@ -37,7 +37,7 @@ def test_noisy_gradients_are_what_a_fit_states():
     # They differ in what the rounding of draws is charged for: four columns, not 2^24.
     assert cost.mu == pytest.approx(stated.mu, rel=1e-5)
     assert cost.mu <= stated.mu
-    same = {"mu": 0.0, "epsilon": 0.0, "sampling_delta": 0.0}
+    same = {"mu": 0.0, "epsilon": 0.0, "sampling_delta": 0.0, "epsilon_by_rows": {}}
     assert replace(cost, **same) == replace(stated, **same)
     assert (
         privacy_cost(1.0, 1e-6, method="logistic").steps == DPLogisticRegression().fit(X, y).n_iter_

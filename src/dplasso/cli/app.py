@@ -17,6 +17,9 @@ from dplasso.cli import (
     paper,
     plan,
     predict,
+    report,
+    schema,
+    show,
     tune,
 )
 from dplasso.cli.commands import GuardedGroup, add_command
@@ -60,8 +63,10 @@ def _options(
     """Hold the options that stand before the command's name."""
 
 
-for module in (fit, tune, predict, evaluate, plan, budget, audit, demo, paper, convert):
+modules = (fit, tune, predict, evaluate, show, report, plan, budget, audit, demo, paper, convert)
+for module in modules:
     name = module.__name__.rpartition(".")[2]
     add_command(app, name, getattr(module, name), module.EXAMPLES)
 app.add_typer(data.app)
+app.add_typer(schema.app)
 app.add_typer(ledger.app)

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dplasso.cli import options
-from dplasso.cli.ledger import left_in, left_sentence
+from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.options import PRIVACY, option
 from dplasso.cli.output import (
     print_facts,
@@ -14,7 +14,7 @@ from dplasso.cli.output import (
     print_text,
     progress_bars,
 )
-from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read
+from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read_for
 
 if TYPE_CHECKING:
     from dplasso.tuning.scores import PrivateScore
@@ -24,7 +24,7 @@ EXAMPLES = options.examples(
     "dplasso evaluate model.npz test.svm.gz --epsilon 0.1 --metric auc",
     "dplasso evaluate model.npz test.npz --labels labels.npy --json",
     note="Without --epsilon, scores are computed without noise: they are for the curator, not for "
-    "release. Give --binarize here if the model was fitted with it.",
+    "release. A model knows how its rows were encoded and made binary, so DATA is given raw.",
 )
 _NOT_PRIVATE = (
     "These scores are not private: they are for the curator, not for release. --epsilon makes one "
@@ -68,7 +68,7 @@ def evaluate(
                 raise ValueError(f"--{name} is of a private score, which needs --epsilon")
     files, fitted = expand(data), dplasso.load(model)
     with progress_bars() as bars:
-        rows = read(files, bars, reading, fitted.n_features_in_)
+        rows = read_for(fitted, files, bars, reading, labelled=True)
         if epsilon is not None:
             private = dplasso.private_score(
                 fitted,
@@ -82,7 +82,7 @@ def evaluate(
                 ledger=ledger,
                 dataset=dataset,
             )
-            left = None if ledger is None else left_in(ledger, dataset, private.privacy)
+            left = None if ledger is None else left_after(ledger, dataset, private.privacy)
             _report(private, left, explain=explain, as_json=as_json)
             return
         scores = score(fitted, rows.X, rows.y, rows.source)

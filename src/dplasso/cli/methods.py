@@ -87,6 +87,7 @@ class PrivacyOptions:
     ] = None
     ledger: options.Ledger = None
     dataset: options.DatasetName = None
+    purpose: options.Purpose = None
 
 
 @dataclass(frozen=True)

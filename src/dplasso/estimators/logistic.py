@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
     classifier_tags,
     predict,
@@ -76,11 +78,14 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         their copies in other processes is charged to before it begins. Private fits only.
     dataset : str, default=None
         Whose budget in the ledger; None where it keeps only one.
+    purpose : str, default=None
+        What the model is for, to be read in the ledger; no part of the model.
 
     Attributes
     ----------
     coef_ : ndarray or scipy.sparse.csr_array, shape (1, D)
-        Weights of unit rows; sparse with `max_weights`.
+        Weights of unit rows; sparse with `max_weights`. `weights()` is the table of them by name,
+        ``weights(dense=True)`` a plain array.
     intercept_ : ndarray, shape (1,)
         Intercept.
     coef_standard_error_ : float
@@ -112,6 +117,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     True
     """
 
+    # Of estimators pickled before there was one.
+    purpose: str | None = None
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -131,6 +139,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         verbose: int = 0,
         ledger: str | PathLike[str] | None = None,
         dataset: str | None = None,
+        purpose: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -148,6 +157,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.ledger = ledger
         self.dataset = dataset
+        self.purpose = purpose
 
     def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Train a model.
@@ -224,4 +234,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     predict_proba = predict_proba
     predict_log_proba = predict_log_proba
     save = save
+    weights = weights
+    top_features = top_features
+    to_sklearn = to_sklearn
+    _repr_mimebundle_ = repr_mimebundle
+    _repr_html_inner = repr_html
     __sklearn_tags__ = classifier_tags

@@ -19,7 +19,7 @@ from pathlib import Path
 
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
 ROOMS_WITHOUT_KERNELS = (
-    *("cli", "audit", "checkpoint", "tuning", "estimators", "training", "model"),
+    *("cli", "audit", "checkpoint", "tuning", "estimators", "training", "model", "encoding"),
 )
 _STAMP = "kernels.stamp"
 _VARIABLE = "NUMBA_CACHE_DIR"

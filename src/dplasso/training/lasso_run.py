@@ -16,7 +16,7 @@ from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_coun
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.compressed import Compressed, compress
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.unit_rows import both_orientations, select_columns
 from dplasso.model.staged import StagedRelease
@@ -75,6 +75,9 @@ class LassoRun:
         self._stream, self._threads = stream, threads
         prefix = prefix if prefix is not None and len(prefix) else None
         self._prefix = prefix
+        if not isinstance(X, Store):
+            # A damaged matrix is refused before anything is drawn.
+            compress(X)
         self._counts = self._count() if prefix is None else prefix.counts
         self._plan = self._planned()
         self._loss = Logistic(settings.residual_bound, self._plan.offset, *settings.class_weights)
@@ -239,4 +242,5 @@ class LassoRun:
             return select_columns(
                 self._X.columns, inner[kept], self._labels.size, self._threads.count
             )
-        return both_orientations(self._X[:, kept], self._threads.count)
+        whole = kept.size == self._X.shape[1]
+        return both_orientations(self._X if whole else self._X[:, kept], self._threads.count)

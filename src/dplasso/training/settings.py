@@ -38,7 +38,7 @@ class LassoSettings:
     params : mapping
         The estimator's parameters as given, for files.
     epsilon, delta, feature_bound, neighbors, fit_intercept, classes, mechanism, solver, selector,
-    n_records, rows_per_person, random_state, ledger, dataset
+    n_records, rows_per_person, random_state, ledger, dataset, purpose
         As in `DPLassoClassifier`.
     l1_radius, n_iter, refit : number or None
         None leaves it to the plan.
@@ -70,6 +70,7 @@ class LassoSettings:
     random_state: Any = None
     ledger: Any = None
     dataset: str | None = None
+    purpose: str | None = None
     residual_bound: float = 1.0
     n_records: int | None = None
     rows_per_person: int = 1
@@ -134,6 +135,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        purpose=params["purpose"],
         residual_bound=checked_residual_bound(
             params["residual_bound"], private=private and mechanism != "paper"
         ),
@@ -161,7 +163,7 @@ class LogisticSettings:
     params : mapping
         The estimator's parameters as given, for files.
     epsilon, delta, max_weights, neighbors, fit_intercept, classes, n_records, rows_per_person,
-    random_state, ledger, dataset
+    random_state, ledger, dataset, purpose
         As in `DPLogisticRegression`.
     norm_bound : float or None
         None where rows are made unit rows.
@@ -189,6 +191,7 @@ class LogisticSettings:
     random_state: Any = None
     ledger: Any = None
     dataset: str | None = None
+    purpose: str | None = None
 
 
 def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
@@ -230,6 +233,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        purpose=params["purpose"],
     )
 
 
@@ -287,12 +291,16 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]
             "class_weight must be None, two weights in the order of the classes, or a mapping of "
             f"each label to a weight together with classes; got {class_weight!r}"
         )
-    weights = [check_positive("class_weight", weight) for weight in class_weight]
+    if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in class_weight):
+        raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
+    weights = [float(one) for one in class_weight]
     return weights[0] / max(weights), weights[1] / max(weights)
 
 
 def _open(params: Mapping[str, Any], name: str) -> Any:
     """Return a parameter, None for "auto"."""
+    if params[name] is None:
+        raise TypeError(f"{name} must be 'auto' or a number, got None")
     return None if _is_word(params[name], "auto") else params[name]
 
 

@@ -149,20 +149,19 @@ def name_dataset(path: LedgerPath, dataset: str) -> None:
         db.execute("UPDATE dataset SET name = ? WHERE name IS NULL", (name,))
 
 
-def check_name(dataset: Any) -> str:
-    """Check the name of a data set.
+def check_name(dataset: Any, what: str = "dataset") -> str:
+    """Check the name of a data set, or another word of the curator's.
 
-    Returns: the same.
+    `what`: the parameter, for messages. Returns the name.
 
     Raises TypeError if it is not a string; LedgerError if it is empty, longer than 200 characters,
     or not one line of printable text.
     """
     if not isinstance(dataset, str):
-        raise TypeError(f"dataset must be a string, got {dataset!r}")
+        raise TypeError(f"{what} must be a string, got {dataset!r}")
     if not dataset.strip() or not dataset.isprintable() or len(dataset) > _LONGEST_NAME:
         raise LedgerError(
-            f"dataset must be one line of 1 to {_LONGEST_NAME} printable characters, "
-            f"got {dataset!r}"
+            f"{what} must be one line of 1 to {_LONGEST_NAME} printable characters, got {dataset!r}"
         )
     return dataset
 
