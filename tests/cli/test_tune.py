@@ -87,8 +87,9 @@ class TestEvaluate:
         ledger = tmp_path / "l"
         run("ledger", "init", ledger, "--epsilon", 1, "--delta", 1e-5)
         given = ("evaluate", model, held_out, "--binarize", "--epsilon", 0.5, "--ledger", ledger)
-        assert "spent at delta" in run(*given).stdout
-        assert len(read_budgets(ledger)[0].entries) == 1
+        assert "of the budget" in run(*given, "--purpose", "a check").stdout
+        (entry,) = read_budgets(ledger)[0].entries
+        assert entry.charge.purpose == "a check"
 
     def test_options_of_a_private_score_need_an_epsilon(self, run, model, held_out):
         assert (

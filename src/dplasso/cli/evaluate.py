@@ -56,6 +56,7 @@ def evaluate(
     neighbors: options.Neighbors = "add-remove",
     ledger: options.Ledger = None,
     dataset: options.DatasetName = None,
+    purpose: options.Purpose = None,
     seed: options.Seed = None,
     explain: options.Explain = False,
     as_json: options.AsJson = False,
@@ -66,7 +67,8 @@ def evaluate(
     from dplasso.data.source_files import expand
 
     if epsilon is None:
-        for name, given in {"metric": metric, "ledger": ledger, "dataset": dataset}.items():
+        of_private = {"metric": metric, "ledger": ledger, "dataset": dataset, "purpose": purpose}
+        for name, given in of_private.items():
             if given is not None:
                 raise ValueError(f"--{name} is of a private score, which needs --epsilon")
     files, fitted = expand(data), dplasso.load(model)
@@ -84,6 +86,7 @@ def evaluate(
                 random_state=seed,
                 ledger=ledger,
                 dataset=dataset,
+                purpose=purpose,
             )
             left = None if ledger is None else left_after(ledger, dataset, private.privacy)
             _report(private, left, explain=explain, as_json=as_json)

@@ -78,7 +78,7 @@ def tune(
     estimator = make_estimator(privacy, training)
     if privacy.rows_per_person is not None and privacy.rows_per_person > 1:
         raise ValueError("rows_per_person needs to know whose row each is, which no file says")
-    moved = {"ledger": None, "dataset": None, "random_state": None}
+    moved = {"ledger": None, "dataset": None, "purpose": None, "random_state": None}
     search = PrivateSearch(
         estimator.set_params(**moved),
         dict(_setting(text) for text in grid),
@@ -91,6 +91,7 @@ def tune(
         random_state=privacy.seed,
         ledger=None if privacy.ledger is None else str(privacy.ledger),
         dataset=privacy.dataset,
+        purpose=privacy.purpose,
     )
     search.check()
     files = expand(data)

@@ -15,7 +15,7 @@ from dplasso.tuning.cost import rho_of_event
 # What the search sets itself, or what must be the same for all tries.
 _NOT_TUNED = (
     *("epsilon", "delta", "neighbors", "rows_per_person", "classes"),
-    *("random_state", "ledger", "dataset", "verbose"),
+    *("random_state", "ledger", "dataset", "purpose", "verbose"),
 )
 _ATTEMPTS = 40
 # At least this part of what is allowed is used.
@@ -68,7 +68,7 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
         raise ValueError("give random_state to PrivateSearch, which sets that of every try")
     if known.get("ledger") is not None:
         raise ValueError("give the ledger to PrivateSearch, which makes one charge for all tries")
-    ours = {"delta": delta, "verbose": 0, "dataset": None}
+    ours = {"delta": delta, "verbose": 0, "dataset": None, "purpose": None}
     base.set_params(**{name: value for name, value in ours.items() if name in known})
     grids: Sequence[Any] = [grid] if isinstance(grid, Mapping) else grid
     found = []

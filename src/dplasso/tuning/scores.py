@@ -89,6 +89,7 @@ def private_score(
     random_state: Any = None,
     ledger: str | PathLike[str] | None = None,
     dataset: str | None = None,
+    purpose: str | None = None,
 ) -> PrivateScore:
     """Score a fitted model on labelled rows, privately.
 
@@ -123,8 +124,8 @@ def private_score(
         Of the interval.
     random_state : None, int, Generator or RandomState, default=None
         Anything but None is for experiments, and the statement says so.
-    ledger, dataset : path, str, default=None
-        The budget that is charged before anything is computed.
+    ledger, dataset, purpose : path, str, str, default=None
+        The budget that is charged before anything is computed, and what for.
 
     Returns
     -------
@@ -139,9 +140,11 @@ def private_score(
         If the ledger has too little left or cannot be used; nothing is spent.
     """
     check_choice("metric", metric, tuple(METRICS))
-    settings = {"ledger": ledger, "dataset": dataset, "random_state": random_state}
+    settings = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
-    check_ledger_settings(settings | {"mechanism": "gaussian", "epsilon": epsilon})
+    check_ledger_settings(
+        {**settings, "mechanism": "gaussian", "epsilon": epsilon, "random_state": random_state}
+    )
     if not 0.5 <= confidence < 1.0:
         raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence!r}")
     chosen, bounds = METRICS[metric], checked_bounds(metric, target_bounds, model)
@@ -155,7 +158,7 @@ def private_score(
     check_scored(chosen, model, inputs)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
     check_affordable(ledger, dataset, mechanism)
-    with charged(ledger, dataset, mechanism):
+    with charged(ledger, dataset, mechanism, notes={"purpose": purpose}):
         sigma = mechanism.sensitivity / mechanism.mu
         z = standard_errors(confidence)
         sums = noisy_sums(chosen.sums(model, inputs.X, inputs.y, bounds), sigma, stream)

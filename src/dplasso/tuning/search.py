@@ -99,8 +99,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         Public interval of the target, for "mae" and "r2"; None takes the estimator's own.
     random_state : None, int, Generator or RandomState, default=None
         Anything but None is for experiments, and the statement says so.
-    ledger, dataset : path, str, default=None
-        The budget that the search is charged to, once.
+    ledger, dataset, purpose : path, str, str, default=None
+        The budget that the search is charged to, once, and what for.
 
     Attributes
     ----------
@@ -146,6 +146,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         random_state: Any = None,
         ledger: str | PathLike[str] | None = None,
         dataset: str | None = None,
+        purpose: str | None = None,
     ) -> None:
         self.estimator = estimator
         self.grid = grid
@@ -159,6 +160,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.ledger = ledger
         self.dataset = dataset
+        self.purpose = purpose
 
     def check(self) -> None:
         """Refuse settings that no data can make right.
@@ -227,7 +229,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         check_affordable(self.ledger, self.dataset, cost)
         held = _held_out(unit, self.held_out, stream)
         fitted_on, scored_on = (_part(inputs, rows) for rows in (~held, held))
-        with charged(self.ledger, self.dataset, cost):
+        with charged(self.ledger, self.dataset, cost, notes={"purpose": self.purpose}):
             best = _best_of(
                 candidates,
                 draw_tries(cost.tries, stream),
@@ -238,12 +240,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             )
         self._set_best(best, cost, classes, bounds, known.get("classes") is not None)
         self.n_features_in_ = inputs.n_features
+        # The parts that were fitted do not say what their columns are.
+        known_columns = {"feature_names": inputs.feature_names, "origin": inputs.origin}
         if inputs.feature_names is not None:
-            # The parts that were fitted had none.
             self.best_estimator_.feature_names_in_ = inputs.feature_names
-            if hasattr(self.best_estimator_, "model_"):
-                model = replace(self.best_estimator_.model_, feature_names=inputs.feature_names)
-                self.best_estimator_.model_ = model
+        if hasattr(self.best_estimator_, "model_"):
+            model = replace(self.best_estimator_.model_, **known_columns)
+            self.best_estimator_.model_ = model
         return self
 
     def _set_best(
