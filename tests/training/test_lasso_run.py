@@ -15,14 +15,18 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.errors import ModelFileError
 from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.distinct import leave_out
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.losses.logistic import Logistic
+from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.model.staged import StagedRelease
-from dplasso.privacy.mechanisms import SelectionRule
+from dplasso.privacy.ledger import create_ledger
+from dplasso.privacy.mechanisms import SelectionRule, build_staged
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime import chunks
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.registry import make_selector
+from dplasso.training.settings import checked_class_weight
 from frank_wolfe.cases import build, dense_rows, some_labels
 
 MANY, FEW = 900, 60
@@ -271,3 +275,45 @@ def test_a_release_with_the_parts_of_another_is_refused(data, tmp_path):
     (tmp_path / "m.npz").write_bytes(b"nothing")
     with pytest.raises(ModelFileError):
         load(tmp_path / "m.npz")
+
+
+def test_counts_are_noisy(data):
+    """Sixty draws of a standard deviation far beyond 1: one that is exact is no chance."""
+    X, y = data
+    exact = [(y == "no").sum(), (y == "yes").sum()]
+    counts = np.array(
+        [DPLassoClassifier(1.0, n_iter=2).fit(X, y).model_.release.counts for _ in range(15)]
+    )
+    mechanism = build_staged(epsilon=1.0, delta=1e-6, n_vertices=2, n_gradients=100)
+    deviation = mechanism.count_sensitivity / mechanism.count_mu
+    assert deviation > 30
+    assert not (counts == exact).any()
+    # Of 30 draws, by more than five standard deviations: false alarm 1e-5.
+    assert (np.abs(counts - exact) < 5.5 * deviation).all()
+    assert counts.std(axis=0).min() > deviation / 3
+
+
+def test_a_drawn_column_has_no_weight_in_a_draw():
+    X, y = dense_rows(40, 6, 0), some_labels(40, 0)
+    problem = build(X, y, 2, distinct=True, intercept=False)
+    alpha = starting_alpha(problem, ONE_THREAD)
+    vertex = np.array([4, 1])
+    before = alpha.copy()
+    selector = make_selector("noisy-max", 6, SelectionRule("exponential", 1e-9, 0.0), AS_GIVEN)
+    leave_out(problem, alpha, selector, vertex, 1, True)
+    assert alpha[4] == 0
+    assert (np.delete(alpha, 4) == np.delete(before, 4)).all()
+
+
+def test_no_class_weighs_more_than_one():
+    assert checked_class_weight([2.0, 5.0], None) == (0.4, 1.0)
+    assert checked_class_weight({"a": 8, "b": 2}, ["a", "b"]) == (1.0, 0.25)
+
+
+def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(data, tmp_path):
+    create_ledger(tmp_path / "l.ledger", 1.0, 1e-5)
+    asked = {"n_iter": 2, "l1_radius": 3.0, "delta": 1e-6}
+    alone = DPLassoClassifier(0.9, **asked).fit(*data)
+    paid = DPLassoClassifier(0.9, ledger=tmp_path / "l.ledger", **asked).fit(*data)
+    assert alone.privacy_.eps0 == pytest.approx(0.45, rel=1e-5)
+    assert paid.privacy_.eps0 < alone.privacy_.eps0
