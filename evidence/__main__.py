@@ -2,6 +2,7 @@
 
     python -m evidence paper/table4 --data news20_rebuilt.svm.gz --out paper
     python -m evidence benchmarks --quick                 # make bench
+    python -m evidence utility/lasso --data adult --again # one method, measured anew
     python -m evidence benchmarks/table3/kdda --again     # one case of one comparison
     python -m evidence assurance                          # make assurance, where it was stopped
     python -m evidence assurance/fuzz --inputs 1000       # with options of its own: only shown
@@ -77,7 +78,7 @@ def _run(name: str, given: argparse.Namespace, own: list[str]) -> int:
     names = item_names(module, item or ALL)
     settings = Settings((), given.iterations, given.seed, given.jobs, given.repeats, given.limit)
     settings = replace(settings, quick=given.quick, config=given.config)
-    options = module.ITEMS[names[0]].options if item else None
+    options = module.ITEMS[names[0]].options if item else getattr(module, "options", None)
     if options is not None and (own or given.help):
         own += ["--help"] if given.help else []
         more = parse_options(options, f"python -m evidence {name}", own)
@@ -89,7 +90,8 @@ def _run(name: str, given: argparse.Namespace, own: list[str]) -> int:
         settings = replace(settings, data=Path(given.data[0]) if given.data else None)
     elif given.data or given.twin or set(names) - module.UNSOURCED:
         shape = {"twin": given.twin, "scale": given.scale, "seed": given.seed}
-        found = find_sources(given.data or [], **shape, n_jobs=given.jobs)
+        asked = given.data or getattr(module, "DATA", [])
+        found = find_sources(asked, **shape, n_jobs=given.jobs)
         settings = replace(settings, sources=tuple(found))
     shown_only = settings.options and given.out is None
     folder = given.out or (ROOT / "build/evidence" / list_name if given.quick else None)

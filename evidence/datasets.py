@@ -12,12 +12,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from evidence.published import NAMES, TITLES
 
 # Bytes of svmlight text per entry, plain and compressed: good enough to foresee times.
 _BYTES_PER_ENTRY = {"": 14, ".gz": 3.5, ".bz2": 3, ".xz": 3, ".zst": 3.5}
+
+
+# The packaged ones: attributes in a cross, and about how many entries they have.
+ADULT = {"adult": (1, 7e5), "adult-crosses": (3, 2.2e7)}
 
 
 class UnavailableError(RuntimeError):
@@ -42,6 +46,7 @@ class Source:
     entries: float  # About how many non-zeros it has, to foresee times
     # Read or generate it: X (csr_array) and labels 0 or 1 (int8).
     load: Callable[[], tuple[csr_array, NDArray[np.int8]]]
+    own_test: int = 0  # Rows at the end that are the data's own part for testing
 
 
 def find_sources(
@@ -50,7 +55,8 @@ def find_sources(
     """Return what ``--data`` means, before anything is computed.
 
     Each of `asked` is a name of the paper's data sets, ``NAME@SCALE`` for a synthetic one of
-    another scale than `scale`, or the path of a file or store. Empty: all five, or those that are
+    another scale than `scale`, ``adult`` or ``adult-crosses``, which are packaged, or the path of a
+    file or store. Empty: all five, or those that are
     here. With `twin`, names are generated rather than looked for, by `seed`.
 
     Raises
@@ -102,11 +108,13 @@ def _source(spec: str, twin: bool, scale: float, seed: int, n_jobs: int) -> Sour
                 "for a generated data set of its shape"
             )
         return _from_path(real, name, name)
+    if spec in ADULT:
+        return _adult(spec)
     path = Path(spec)
     if not path.exists():
         raise _wrong(
-            f"--data {spec}: there is no such file or store, and the paper's data sets are "
-            f"{', '.join(NAMES)}"
+            f"--data {spec}: there is no such file or store, and the data sets known by name are "
+            f"{', '.join((*NAMES, *ADULT))}"
         )
     label = path.name.split(".")[0]
     # news20_rebuilt stands beside the paper's News20.
@@ -144,6 +152,22 @@ def _synthetic(name: str, scale: float, seed: int, n_jobs: int) -> Source:
         entries=float(shape.n_nonzeros),
         load=load,
     )
+
+
+def _adult(name: str) -> Source:
+    from dplasso.datasets.adult import crosses, load_adult
+
+    order, entries = ADULT[name]
+
+    def load() -> tuple[csr_array, NDArray[np.int8]]:
+        parts = [load_adult("train"), load_adult("test")]
+        X = csr_array(vstack([part.X for part in parts], format="csr"))
+        y = np.concatenate([part.y for part in parts])
+        return X if order == 1 else crosses(X, order), (y > 0).astype(np.int8)
+
+    title = "UCI Adult" if order == 1 else f"UCI Adult, all crosses of up to {order} attributes"
+    identity = {"adult": order}
+    return Source(name, "packaged", identity, title, None, entries, load, own_test=16_281)
 
 
 def _from_path(path: Path, label: str, published: str | None) -> Source:
@@ -266,10 +290,16 @@ def load_spec(spec: Spec, folder: Path | None, n_jobs: int) -> Any:
     else:
         made = replace(read_data(folder / spec.file), source=spec.file)
     if spec.binary:
-        ones = made.X.copy()
-        ones.data[:] = 1
-        made = replace(made, X=ones, source=f"{made.source}, values set to 1")
+        made = replace(made, X=binarized(made.X), source=f"{made.source}, values set to 1")
     return replace(made, y=(np.asarray(made.y) > 0).astype(np.int8))
+
+
+def binarized(X: Any) -> Any:
+    """Return a copy of a matrix with all its non-zeros set to 1."""
+    ones = X.copy()
+    ones.eliminate_zeros()
+    ones.data[:] = 1
+    return ones
 
 
 def describe(data: Any) -> dict[str, Any]:

@@ -41,8 +41,11 @@ def _cells(
     }
     shared = {"seed": settings.seed, "repeats": settings.repeats, "n_jobs": settings.n_jobs}
     chosen |= {option: value for option, value in shared.items() if option in chosen}
-    chosen |= (module.QUICK if settings.quick else {}) | dict(settings.options) | fixed
-    missing = set(inspect.signature(function).parameters) - set(chosen)
+    # The report presents every item, with the options of the one that was asked for.
+    known = inspect.signature(function).parameters
+    own = {option: value for option, value in settings.options.items() if option in known}
+    chosen |= (module.QUICK if settings.quick else {}) | own | fixed
+    missing = set(known) - set(chosen)
     if missing:
         # Asked for by name only, with what it cannot do without.
         return []
@@ -52,13 +55,13 @@ def _cells(
         Cell(
             name,
             part,
-            partial(module.measure, **own),
-            {option: _plain(value) for option, value in own.items()},
+            partial(module.measure, **given),
+            {option: _plain(value) for option, value in given.items()},
             weight=weights.get(part or name, 1.0),
             machine=machine,
             apart=True,
         )
-        for part, own in parts.items()
+        for part, given in parts.items()
     ]
 
 

@@ -88,6 +88,16 @@ def markdown(item: Item, level: int = 1) -> str:
     return "\n\n".join([f"{'#' * level} {item.title}", *parts, *shown])
 
 
+def fill(page: str, items: Sequence[Item]) -> str:
+    """Replace the tables of a page that stand between ``<!-- table3 -->`` and the end."""
+    for item in items:
+        table = next(markdown_table(part) for part in item.parts if isinstance(part, Table))
+        shown = f"<!-- {item.name} -->\n{table}\n<!-- end -->"
+        marks = rf"<!-- {item.name} -->\n.*?<!-- end -->"
+        page = re.sub(marks, shown.replace("\\", r"\\"), page, flags=re.DOTALL)
+    return page
+
+
 def csv_text(item: Item) -> str:
     """Return an item's numbers as CSV: floats with six significant digits."""
     text = io.StringIO()

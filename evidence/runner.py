@@ -11,11 +11,14 @@ from evidence.items import ROOT, Item, Settings
 # A list is a module with `ITEMS` (recipes by name) and perhaps
 #   ALL        the names that the list's own name stands for, if not all
 #   UNSOURCED  the items that can do without data sets, where the others need `Settings.sources`
+#   DATA       the data sets, in place of the paper's, where none are named
+#   options    a function whose keyword arguments may be given with the list's own name
 #   publish    publish(items, settings, folder) -> paths of files by item and kind
 LISTS = {
     "paper": "evidence.paper.items",
     "benchmarks": "evidence.benchmarks.items",
     "assurance": "evidence.assurance.items",
+    "utility": "evidence.utility.items",
 }
 ALL = "all"
 

@@ -131,3 +131,11 @@ def conversion_words(figures: Figures) -> str:
 
 def tests_words(figures: Figures) -> str:
     return f"{figures['tests']} tests" + ("" if figures["passed"] else ", not all passed")
+
+
+def round_trips_words(figures: Figures) -> str:
+    """Return how many generated schemas and tables were encoded and predicted alike."""
+    return (
+        f"{figures['check_matrices']:,} schemas and tables encoded alike, however they are read; "
+        f"{figures['check_predictions']:,} predicted alike from raw and from encoded rows"
+    )

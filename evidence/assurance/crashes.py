@@ -31,7 +31,6 @@ import scipy.sparse as sp
 from dplasso import DPLassoClassifier
 from dplasso.checkpoint import charge as checkpoint_charge
 from dplasso.checkpoint import session as checkpoint
-from dplasso.checkpoint.charge import digest_of
 from dplasso.checkpoint.session import (
     fit_with_checkpoints,
     mark_finished,
@@ -39,6 +38,7 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
+from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import charging, create_ledger, read_budgets, store
 from dplasso.privacy.ledger.opening import transaction
 from dplasso.runtime import chunks

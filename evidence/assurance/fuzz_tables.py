@@ -15,8 +15,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from dplasso.data.tables.arrow import HashedCategories, ListColumns, arrow_source
-from dplasso.data.text.reader import TextHashing, text_source
+from dplasso.data.tables.lists import ListColumns, list_source
+from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
+from dplasso.encoding.schema import Schema, read_schema, schema_from_json
+from dplasso.encoding.source import table_source
 from dplasso.errors import DataError, LedgerError
 from evidence.assurance import fuzz_mutations as corrupt
 
@@ -87,12 +89,13 @@ def check_table(data: bytes, folder: Path) -> str:
     suffix, rest = _named(data)
     path = folder / f"input{suffix if suffix in ('.parquet', '.arrow') else '.parquet'}"
     path.write_bytes(rest)
-    encodings = (ListColumns("x", "v"), HashedCategories(["c"], 6))
+    schema = Schema((Hashed(("c",), 6), Bins("y", (0,))))
     try:
-        read = [
-            list(arrow_source(path, encoding, label_column="y").blocks(_MEMORY, None))
-            for encoding in encodings
-        ]
+        sources = (
+            list_source(path, ListColumns("x", "v"), label_column="y"),
+            table_source(path, schema, labelled=False),
+        )
+        read = [list(source.blocks(_MEMORY, None)) for source in sources]
     except DataError as error:
         return refused(error, path)
     rows = _plain_table(path)
@@ -126,6 +129,57 @@ def _rows_of(block: Any) -> list[tuple[Any, Any]]:
     ]
 
 
+# --- schemas -----------------------------------------------------------------------------
+
+
+def schema_seeds() -> list[bytes]:
+    """Return a schema with parts of every kind, and one with edges by rule."""
+    parts = (
+        Categories("sex", ("F", "M")),
+        Bins("age", (18, 65), True),
+        Number("bmi", 60, 20),
+        Hashed(("ward",), 5, words=("A", "B")),
+        Text("note", 5),
+        Cross(("sex", "age"), 6),
+    )
+    edges = {"low": 1, "high": 100, "bins": 4, "spacing": "log"}
+    rule = {"parts": [{"kind": "bins", "column": "age", "edges": edges}]}
+    return [json.dumps(document).encode() for document in (Schema(parts, "y").to_json(), rule)]
+
+
+def check_schema(data: bytes, folder: Path) -> str:
+    """Read a schema; what is accepted is read back from its own JSON and encodes a table."""
+    import numpy as np
+    import pyarrow as pa
+
+    from dplasso.encoding.columns import encode
+
+    path = folder / "schema.json"
+    path.write_bytes(data)
+    try:
+        schema = read_schema(path)
+    except ValueError as error:
+        return refused(error, path)
+    if schema_from_json(schema.to_json()) != schema:
+        raise Misread("it is read back as another")
+    if schema.n_features > 1 << 20 or any(len(part.words) > 99 for part in schema.parts
+                                          if isinstance(part, Hashed | Text)):  # fmt: skip
+        return "accepted"
+    table = {name: pa.array(["1", None, "F"]) for name in schema.columns}
+    numbers = [part.column for part in schema.parts if isinstance(part, Bins | Number)]
+    table |= {name: pa.array(["1", None, "2"]) for name in numbers}
+    try:
+        rows = encode(schema, table, 3, lambda column, row: f"{path} {column} {row}")
+    except DataError as error:
+        return refused(error, path)
+    if rows.indices.size and not 0 <= rows.indices.min() <= rows.indices.max() < schema.n_features:
+        raise Misread("a column is out of range")
+    same_row = np.repeat(np.arange(3), np.diff(rows.indptr))
+    if not np.all((np.diff(rows.indices) > 0) | (np.diff(same_row) > 0)):
+        raise Misread("columns do not ascend")
+    return "accepted"
+
+
 # --- texts -------------------------------------------------------------------------------
 
 
@@ -150,7 +204,7 @@ def check_text(data: bytes, folder: Path) -> str:
     suffix = suffix if suffix in (".csv", ".tsv", ".jsonl") else ".csv"
     path = folder / f"input{suffix}"
     path.write_bytes(rest)
-    source = text_source(path, text_column="body", label_column="y", hashing=TextHashing(bits=8))
+    source = table_source(path, Schema((Text("body", 8, missing="ignore"),), "y"))
     try:
         blocks = list(source.blocks(_MEMORY, None))
     except DataError as error:

@@ -17,7 +17,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +29,22 @@ from dplasso import DPLassoClassifier
 from dplasso.checkpoint.format import read_checkpoint, write_checkpoint
 from dplasso.data.npz import read_npz, write_npz
 from dplasso.data.svmlight.reader import read_svmlight
+from dplasso.encoding.origin import Origin
+from dplasso.encoding.parts import Hashed
+from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError, DataError, ModelFileError
 from dplasso.model import read_model, write_model
 from evidence.assurance import fuzz_mutations as corrupt
 from evidence.assurance.fuzz_tables import (
     Misread,
     check_ledger,
+    check_schema,
     check_table,
     check_text,
     corrupt_named,
     ledger_seeds,
     refused,
+    schema_seeds,
     table_seeds,
     text_seeds,
 )
@@ -287,7 +292,9 @@ def _written(write: Callable[[Path], object]) -> bytes:
 
 @cache
 def _model_seeds() -> list[bytes]:
-    return [_written(model.save) for model in _fitted()]
+    seeds = [_written(model.save) for model in _fitted()]
+    model = replace(_fitted()[0].model_, origin=Origin(Schema((Hashed(("c",), 2, "column"),))))
+    return [*seeds, _written(partial(write_model, model))]
 
 
 @cache
@@ -492,6 +499,7 @@ _ALL = (
     Target("checkpoint", 14, _checkpoint_seeds, corrupt.corrupt_archive, _check_checkpoint),
     Target("store", 10, _store_seeds, corrupt.corrupt_folder, _check_store),
     Target("table", 8, table_seeds, corrupt_named, check_table),
+    Target("schema", 6, schema_seeds, corrupt.corrupt_json, check_schema),
     Target("text", 8, text_seeds, corrupt_named, check_text),
     Target("ledger", 6, ledger_seeds, corrupt.corrupt_bytes, check_ledger),
     Target("command line", 4, _command_seeds, corrupt.corrupt_command, _check_command),

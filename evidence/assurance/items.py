@@ -18,6 +18,7 @@ _SMALL = ("--runs", "400", "--canaries", "50")
 _STEPS = "tests/evidence/assurance/test_replay.py"
 _REFUSALS = ("tests/evidence/assurance/test_refusals.py", "tests/training/test_neighbours.py")
 _PROCESSES = (*PYTEST, "tests/privacy/ledger/test_processes.py")
+_ROUND_TRIPS = ("tests/encoding/round_trips.py",)
 _KILLED = ("tests/data/store/killed_conversions.py", "{folder}")
 
 
@@ -98,6 +99,17 @@ PARTS = dict(
             _FAULTS,
         ),
         _own("fuzz", "Malformed inputs", fuzz.TITLE, options_of("fuzz", fuzz)),
+        _of(
+            Command(
+                "round-trips",
+                "tables by a schema: Python, command line and files give the same bits",
+                (*_ROUND_TRIPS, "1000"),
+                (*_ROUND_TRIPS, "30"),
+                commands.round_trips_words,
+                weight=2.0,
+            ),
+            "Tables",
+        ),
         _own("load", "Longest and widest runs", load.TITLE, options_of("load", load)),
         _own("mutants", "Planted bugs", mutants.TITLE, options_of("mutants", mutants)),
     )

@@ -1,6 +1,7 @@
 """A data set at full size: generated, stored and trained on, its memory and reads watched.
 
-    python -m evidence benchmarks/full_size --twin web --folder /big/disk
+    python -m evidence benchmarks/full_size --shape web --folder /big/disk
+    python -m evidence benchmarks/full_size --shape kdda --folder /big/disk --method logistic
 
 Every part runs in a process of its own, whose anonymous memory and bytes read from the disk are
 sampled ten times a second. The store's files are dropped from the page cache before training, and
@@ -22,7 +23,7 @@ from evidence.machine import status
 from evidence.report import plain
 
 TITLE = "A data set at full size"
-QUICK = {"scale": 0.001, "iterations": 200}
+QUICK = {"part": 0.001, "steps": 200}
 _INTERVAL = 0.1
 _READ_BYTES = 16 << 20
 # Of Algorithm 1, after the first.
@@ -48,7 +49,7 @@ def generate(given: Given, tell: Tell) -> None:
 
     threads = len(os.sched_getaffinity(0))
     tell("begun")
-    source = synthetic_source(given["twin"], given["scale"], given["seed"], n_jobs=threads)
+    source = synthetic_source(given["twin"], given["part"], given["seed"], n_jobs=threads)
     store = write_store(
         source, given["store"], memory=int(given["memory"]), progress=progress, n_threads=threads
     )
@@ -58,13 +59,18 @@ def generate(given: Given, tell: Tell) -> None:
 
 def train(given: Given, tell: Tell) -> None:
     """Train on the store; the body of a child process."""
-    from dplasso import DPLassoClassifier
+    from dplasso import DPLassoClassifier, DPLogisticRegression
     from dplasso.data.store import open_store
     from dplasso.estimators.fitting import fit_estimator
     from dplasso.training.train import Hooks
 
-    options = common_options(given) | {"epsilon": given["epsilon"]}
-    load_kernels(options)
+    if given["method"] == "logistic":
+        model: Any = DPLogisticRegression(given["epsilon"], fit_intercept=given["intercept"])
+        model.set_params(n_jobs=-1)
+    else:
+        options = common_options(given) | {"epsilon": given["epsilon"]}
+        model = DPLassoClassifier(n_iter=given["steps"], **options)
+    load_kernels(model)
     steps_told: list[int] = []
 
     def progress(done: int, _total: int) -> None:
@@ -75,9 +81,8 @@ def train(given: Given, tell: Tell) -> None:
     tell("begun")
     store = open_store(given["store"])
     tell("opened")
-    model = DPLassoClassifier(n_iter=given["iterations"], **options)
     fit_estimator(model, store, hooks=Hooks(progress=progress))
-    tell("done", nonzero=int(model.coef_.nnz), private=bool(model.privacy_.is_private))
+    tell("done", iterations=model.n_iter_, private=bool(model.privacy_.is_private))
 
 
 def loops(given: Given, tell: Tell) -> None:
@@ -90,16 +95,16 @@ def loops(given: Given, tell: Tell) -> None:
     options = common_options(given)
     standard = {"epsilon": 1.0, "solver": "standard", "selector": "noisy-max"}
     for more in ({"epsilon": 1.0}, standard):
-        load_kernels(options | more)
+        load_kernels(DPLassoClassifier(**options | more))
     store = open_store(given["store"])
     tell("begun")
     for epsilon in (1.0, 0.1, 1.0, 0.1, 1.0, 0.1):
         told: list[float] = []
-        model = DPLassoClassifier(n_iter=given["iterations"], epsilon=epsilon, **options)
+        model = DPLassoClassifier(n_iter=given["steps"], epsilon=epsilon, **options)
         fit_estimator(
             model, store, hooks=Hooks(progress=lambda _done, _total, t=told: t.append(now()))
         )
-        seconds = (told[-1] - told[0]) * given["iterations"] / (given["iterations"] - 1)
+        seconds = (told[-1] - told[0]) * given["steps"] / (given["steps"] - 1)
         tell("loop", epsilon=epsilon, seconds=seconds)
     steps: list[tuple[int, float]] = []
 
@@ -108,7 +113,7 @@ def loops(given: Given, tell: Tell) -> None:
         if done > _STANDARD_STEPS:
             raise KeyboardInterrupt
 
-    model = DPLassoClassifier(n_iter=given["iterations"], **options | standard)
+    model = DPLassoClassifier(n_iter=given["steps"], **options | standard)
     with contextlib.suppress(KeyboardInterrupt):
         fit_estimator(model, store, hooks=Hooks(progress=stop))
     (first, began), (last, ended) = steps[0], steps[-1]
@@ -121,11 +126,11 @@ def common_options(given: Given) -> dict[str, Any]:
     return {"l1_radius": given["radius"], "fit_intercept": given["intercept"], "n_jobs": -1}
 
 
-def load_kernels(options: dict[str, Any]) -> None:
-    """Fit a small store, so that kernels are loaded, or compiled, before anything is timed."""
+def load_kernels(model: Any) -> None:
+    """Fit a copy to a small store: kernels are loaded, or compiled, before anything is timed."""
     from scipy.sparse import random_array
+    from sklearn.base import clone
 
-    from dplasso import DPLassoClassifier
     from dplasso.data.blocks import matrix_source
     from dplasso.data.store import write_store
 
@@ -133,7 +138,7 @@ def load_kernels(options: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = matrix_source(X, [i % 2 for i in range(200)])
         small = write_store(source, Path(folder) / "small", memory=2**27)
-        DPLassoClassifier(n_iter=50, **options).fit(small)
+        clone(model).set_params(n_iter=50).fit(small)
 
 
 def _noting(sender: Any, event: str, **more: Any) -> None:
@@ -226,27 +231,29 @@ def draw(results: list[dict[str, Any]], figure: Any) -> None:
     axis.annotate("the store's arrays by rows", (0, report["rows_bytes"] / 1e9), va="bottom")
     axis.set_xlabel("seconds")
     axis.set_ylabel("GB read from the disk")
-    title = f"{report['twin']} x {report['scale']:g}: starting a fit on a store"
+    title = f"{report['twin']} x {report['part']:g}: starting a fit on a store"
     plain(axis, title, legend={"loc": "lower right"})
 
 
 def measure(
     *,
-    twin: Literal["rcv1", "news20", "url", "web", "kdda"],
+    shape: Literal["rcv1", "news20", "url", "web", "kdda"],
     folder: Path,
-    scale: float = 1.0,
+    method: Literal["lasso", "logistic"] = "lasso",
+    part: float = 1.0,
     seed: int = 0,
     memory: float = 2e9,
     epsilon: float = 0.1,
     radius: float = 50.0,
-    iterations: int = 4000,
+    steps: int = 4000,
     intercept: bool = False,
     with_loops: bool = True,
 ) -> dict[str, Any]:
     """Run all parts; a store that is in the folder already is trained on."""
     report = {key: str(value) if key == "folder" else value for key, value in locals().items()}
     report.pop("folder")
-    path = folder / f"{twin}-{scale:g}-{seed}.store"
+    report["twin"] = report.pop("shape")
+    path = folder / f"{shape}-{part:g}-{seed}.store"
     given = report | {"store": path}
     if not path.is_dir():
         making = watch(generate, given)
@@ -263,13 +270,14 @@ def measure(
     report["plain_read"] = read_plainly(by_rows)
     drop_from_cache(path)
     training = watch(train, given)
+    report["steps"] = training["events"][-1]["iterations"]
     report["train"] = {
         "events": training["events"],
         "peak_anonymous": training["peak_anonymous"],
         "samples": training["samples"][:: max(1, len(training["samples"]) // 400)],
     }
     report["first_pass"] = first_pass(training)
-    if with_loops:
+    if with_loops and method == "lasso":
         timed = watch(loops, given)["events"]
         report["loops"] = {
             f"{epsilon:g}": median(e["seconds"] for e in timed if e.get("epsilon") == epsilon)
@@ -303,12 +311,12 @@ def section(results: list[dict[str, Any]]) -> list[str]:
         f"{report['plain_read'][-1]['at']:.1f} s"
     )
     lines.append(
-        f"- {report['iterations']:,} iterations at epsilon {report['epsilon']:g} after "
-        f"{when(training, 'done'):.1f} s in all; peak anonymous memory "
+        f"- {report['method']}: {report['steps']:,} iterations at epsilon "
+        f"{report['epsilon']:g} after {when(training, 'done'):.1f} s in all; peak anonymous memory "
         f"{training['peak_anonymous'] / 1e6:.0f} MB"
     )
     if "loops" in report:
-        whole = report["standard_seconds_per_step"] * report["iterations"]
+        whole = report["standard_seconds_per_step"] * report["steps"]
         ratios = ", ".join(
             f"epsilon {epsilon}: {seconds:.2f} s, {whole / seconds:,.0f} times Algorithm 1"
             for epsilon, seconds in report["loops"].items()

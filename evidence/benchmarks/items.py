@@ -9,9 +9,11 @@ from typing import Any
 
 from evidence.benchmarks import (
     access,
+    encoding,
     end_to_end,
     full_size,
     gap,
+    gradient,
     growth,
     memory,
     reading,
@@ -19,6 +21,7 @@ from evidence.benchmarks import (
     store,
     table3,
     transposition,
+    tuning,
 )
 from evidence.cells import Cell, failed, kept, machines
 from evidence.datasets import Spec
@@ -111,9 +114,12 @@ ITEMS = {
     name: options_of(name, module, machine=True)
     for name, module in (
         ("selection", selection),
+        ("encoding", encoding),
         ("reading", reading),
         ("store", store),
         ("full_size", full_size),
+        ("tuning", tuning),
+        ("gradient", gradient),
     )
 }
 # Of `make bench`; the others are asked for by name.

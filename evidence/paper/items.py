@@ -1,14 +1,13 @@
 """The paper's tables and figures by name."""
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evidence.items import ROOT, Item, Recipe, Settings, Table
+from evidence.items import ROOT, Item, Recipe, Settings
 from evidence.paper import figures, table1, table2, table3, table4
 from evidence.published import PAPER
 from evidence.report import (
-    markdown_table,
+    fill,
     measured_on,
     report_html,
     report_markdown,
@@ -36,16 +35,6 @@ ABOUT = (
     "not differentially private at any epsilon; docs/paper.md says why. Everything here depends "
     "on the data: it is for public data sets."
 )
-
-
-def fill(page: str, items: Sequence[Item]) -> str:
-    """Replace the tables of docs/paper.md that stand between ``<!-- table3 -->`` and the end."""
-    for item in items:
-        table = next(markdown_table(part) for part in item.parts if isinstance(part, Table))
-        shown = f"<!-- {item.name} -->\n{table}\n<!-- end -->"
-        marks = rf"<!-- {item.name} -->\n.*?<!-- end -->"
-        page = re.sub(marks, lambda _, text=shown: text, page, flags=re.DOTALL)
-    return page
 
 
 def publish(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dplasso.errors import PrivacyLeakWarning
 from evidence.cells import Advance, Cell
-from evidence.datasets import held_out
+from evidence.datasets import binarized, held_out
 from evidence.items import Item, Settings, Table
 from evidence.published import TABLE4
 from evidence.report import plain
@@ -94,7 +94,7 @@ class _Fit:
             "fit_intercept": False,
         }
         if self.recommended:
-            X, X_test = _ones(X), _ones(X_test)
+            X, X_test = binarized(X), binarized(X_test)
         if self.variant == "paper":
             # The stale Algorithm 2 with the paper's own sampler.
             chosen |= {"mechanism": "paper", "selector": "big-little", "drift_tol": None}
@@ -144,12 +144,6 @@ class _Fit:
         )
         coefficients, _ = solution.release().coefficients()
         return scores(coefficients.toarray().ravel(), 0.0, X_test, y_test)
-
-
-def _ones(X: Any) -> Any:
-    binary = X.copy()
-    binary.data[:] = 1.0
-    return binary
 
 
 def scores(

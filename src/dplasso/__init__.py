@@ -12,6 +12,7 @@ from dplasso.runtime.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
     from dplasso.data.store.reader import open_store
+    from dplasso.encoding.encoder import PublicEncoder
     from dplasso.errors import (
         BudgetError,
         DataError,
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from dplasso.estimators.logistic import DPLogisticRegression
     from dplasso.privacy.statement import PrivacyStatement
     from dplasso.training.cost import privacy_cost, weakest_association
+    from dplasso.tuning.scores import PrivateScore, private_score
+    from dplasso.tuning.search import PrivateSearch
 
 __version__ = "0.1.0"
 
@@ -43,11 +46,15 @@ __all__ = [
     "ModelFileError",
     "PrivacyLeakWarning",
     "PrivacyStatement",
+    "PrivateScore",
+    "PrivateSearch",
+    "PublicEncoder",
     "StoreError",
     "__version__",
     "load",
     "open_store",
     "privacy_cost",
+    "private_score",
     "weakest_association",
 ]
 
@@ -64,9 +71,13 @@ _HOMES = {
     "PrivacyLeakWarning": ("dplasso.errors", "PrivacyLeakWarning"),
     "StoreError": ("dplasso.errors", "StoreError"),
     "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
+    "PrivateScore": ("dplasso.tuning.scores", "PrivateScore"),
+    "PrivateSearch": ("dplasso.tuning.search", "PrivateSearch"),
+    "PublicEncoder": ("dplasso.encoding.encoder", "PublicEncoder"),
     "load": ("dplasso.estimators.load", "load"),
     "open_store": ("dplasso.data.store.reader", "open_store"),
     "privacy_cost": ("dplasso.training.cost", "privacy_cost"),
+    "private_score": ("dplasso.tuning.scores", "private_score"),
     "weakest_association": ("dplasso.training.cost", "weakest_association"),
 }
 

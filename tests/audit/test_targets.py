@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from audit.test_gradient import ALARM, CanaryWeight
 
+from audit.test_gradient import ALARM, CanaryWeight
 from dplasso import DPLasso, DPLinearRegression, DPLogisticRegression
 from dplasso.audit import Claim, Target, audit_canary
 from dplasso.gradient_descent import schedule

@@ -1,6 +1,7 @@
 """A fit with checkpoints that is charged to a ledger: one charge, one model."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,12 @@ from dplasso.checkpoint.session import (
 )
 from dplasso.errors import CheckpointError
 from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import (
     add_dataset,
     charging,
     create_ledger,
+    data_fingerprint,
     read_budgets,
     reserve,
     store,
@@ -105,7 +108,9 @@ def test_a_fit_that_nothing_interrupts_is_charged_once(ledger, kept):
     made = fit_with_checkpoints(model(ledger, dataset="visits"), *DATA, kept)
     (entry,) = entries(ledger)
     assert entry.state == "finished"
-    assert entry.charge == charge(2.0, 1e-6, STEPS)
+    assert replace(entry.charge, fingerprint=None) == charge(2.0, 1e-6, STEPS)
+    assert entry.charge.fingerprint == data_fingerprint(np.array(DATA[1] == np.max(DATA[1])))
+    assert entry.release == digest_of(made.model_.release)
     stored = read_checkpoint(kept)
     assert stored.charge.number == entry.number
     assert stored.transcript == made.transcript_

@@ -26,7 +26,12 @@ def test_noise_scale_is_one_over_the_exponent_scale(run):
         arguments = ("--feature-bound", "3", "--neighbors", neighbors, "--n-iter", "20", "--json")
         report = json.loads(run("budget", "--epsilon", "0.5", *arguments).stdout)
         mechanism = build_mechanism(
-            epsilon=0.5, delta=1e-6, n_iter=20, neighbors=neighbors, feature_bound=3.0
+            epsilon=0.5,
+            delta=1e-6,
+            n_iter=20,
+            neighbors=neighbors,
+            feature_bound=3.0,
+            residual_bound=0.5,
         )
         assert report["noise_scale"] == pytest.approx(1 / mechanism.exponent_scale, rel=1e-12)
 
@@ -74,14 +79,30 @@ def test_gradient_descent_is_told_by_its_standard_error(run):
     assert "each that speaks for the column gives 0.5/sqrt(R)" in text
 
 
+@pytest.mark.parametrize("method", ["lasso", "logistic"])
+def test_rows_and_columns_say_what_can_be_found(run, method):
+    asked = ("budget", "--epsilon", 2, "--rows", 30_000, "--columns", 100_000, "--method", method)
+    found = json.loads(run(*asked, "--json").stdout)["findable"]
+    assert [one["epsilon"] for one in found] == [0.1, 0.3, 1, 2, 3, 10]
+    rows = [one["rows"] for one in found]
+    assert rows == sorted(rows, reverse=True)
+    expected = dplasso.weakest_association(2.0, 1e-6, 30_000, 100_000, method=method)
+    assert (found[3]["rows"], found[3]["part"]) == (expected.rows, expected.part)
+    text = " ".join(run(*asked).stdout.split())
+    assert "Of 100,000 columns in 30,000 rows: one that occurs in so many more rows" in text
+    assert f"{100 * expected.part:.2g} %" in text
+
+
+def test_where_nothing_can_be_found_it_says_so(run):
+    text = run("budget", "--epsilon", 0.1, "--rows", 50, "--columns", 100_000).stdout
+    assert "nothing can be found" in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (("--method", "ridge"), "--method must be lasso or logistic"),
-        (("--method", "logistic", "--features", 9), "--features does not go with"),
         (("--method", "logistic", "--feature-bound", 2), "--feature-bound does not go with"),
-        (("--n-records", 9), "--n-records does not go with --method lasso"),
-        (("--rows-per-person", 2), "--rows-per-person does not go with"),
     ],
 )
 def test_an_option_of_the_other_method_is_refused(run, arguments, named):

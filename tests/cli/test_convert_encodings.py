@@ -52,10 +52,9 @@ def test_text(convert, reviews):
     assert np.diff(store.X.tocsr().indptr).tolist() == [4, 1]
     assert set(store.X.tocsr().data) == {1.0}
     assert store.y.tolist() == ["pos", "neg"]
-    assert "2^10" in report["public"]
-    assert "vocabulary is public" in report["public"]
-    origin = report["origin"]
-    assert (origin["route"], origin["bits"], origin["ngrams"]) == ("text", 10, [1, 2])
+    assert report["public"].startswith("The 1,024 columns follow from the schema alone")
+    (text,) = report["origin"]["schema"]["parts"]
+    assert (text["kind"], text["bits"], text["ngrams"]) == ("text", 10, [1, 2])
 
 
 def test_text_defaults_and_what_is_said(run, tmp_path):
@@ -63,7 +62,7 @@ def test_text_defaults_and_what_is_said(run, tmp_path):
     path.write_text('{"text": "Good good", "label": 1}\n{"text": "bad", "label": 0}\n')
     result = run("convert", "--text", path, tmp_path / "t.store")
     assert result.exit_code == 0, result.output
-    assert "the vocabulary is public" in " ".join(result.stdout.split())
+    assert "no category, word or range is taken from the data" in " ".join(result.stdout.split())
     store = open_store(tmp_path / "t.store")
     assert store.shape == (2, 2**20)
     assert sorted(store.X.tocsr().data) == [1.0, 2.0]
@@ -91,7 +90,7 @@ def test_declared_categories(convert, table, tmp_path):
     lists.write_text('{"city": ["Oslo", "Lima", "Rome"]}')
     report, store = convert(table, "--categories", lists, "--label-column", "y")
     assert store.X.tocsr().toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 1]]
-    assert report["public"] == "The columns are the declared categories."
+    assert report["public"].startswith("The 3 columns follow from the schema")
     lists.write_text('{"city": ["Oslo"]}')
     report, store = convert(
         table, "--categories", lists, "--ignore-unknown", "--label-column", "y", "--force"
@@ -105,13 +104,13 @@ def test_hashed_categories(convert, table):
     )
     assert store.shape == (4, 64)
     assert np.diff(store.X.tocsr().indptr).tolist() == [1, 1, 0, 1]
-    assert "no list of categories is taken from the data" in report["public"]
+    assert "no category, word or range is taken from the data" in report["public"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("t.parquet",), "say with one of --indices, --categories, --hash-columns or --text"),
+        (("t.parquet",), "say with one of --schema, --indices, --categories, --hash-columns"),
         (("t.parquet", "--indices", "words", "--hash-columns", "city"), "say with one of"),
         (("t.parquet", "--hash-columns", "city", "--values", "counts"), "--values goes with"),
         (("t.parquet", "--indices", "words", "--hash-bits", "9"), "--hash-bits goes with"),
@@ -119,10 +118,10 @@ def test_hashed_categories(convert, table):
         (("t.parquet", "--indices", "words", "--ngrams", "1,2"), "--ngrams goes with --text"),
         (("t.parquet", "--hash-columns", "city", "--features", "9"), "--features does not go"),
         (("t.parquet", "--indices", "words", "--zero-based"), "--zero-based does not go"),
-        (("--text", "reviews.csv", "--indices", "words"), "--indices goes with"),
+        (("--text", "reviews.csv", "--indices", "words"), "say with one of"),
         (("--text", "reviews.csv", "--ngrams", "two"), "write FROM,TO"),
-        (("rows.svm", "--binary"), "--binary goes with --text"),
-        (("rows.svm", "--label-column", "y"), "--label-column goes with"),
+        (("rows.svm", "--binary"), "--binary goes with tables or --text"),
+        (("rows.svm", "--label-column", "y"), "--label-column goes with tables"),
     ],
 )
 def test_options_that_do_not_go_together(
@@ -159,7 +158,7 @@ def test_bad_data(run, table, reviews, tmp_path, monkeypatch, arguments, words):
 
 
 def test_without_pyarrow(run, table, tmp_path, monkeypatch):
-    for name in [name for name in sys.modules if name.startswith("dplasso.data.tables")]:
+    for name in [name for name in sys.modules if name.startswith("dplasso.data.tables.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = run("convert", table, "--indices", "words", tmp_path / "out.store")

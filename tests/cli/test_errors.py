@@ -10,10 +10,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evidence.items import Item, Table
+from rich.console import Console
 from scipy.sparse import csr_array, save_npz
 
 from dplasso.cli.files import naming
 from dplasso.cli.output import in_options, json_safe, one_line
+from dplasso.cli.paper import _print
+from dplasso.encoding.files import read_categories
 from dplasso.runtime.compilation import COMPILING
 
 
@@ -287,11 +291,52 @@ def test_a_full_disk_is_told_with_its_path():
     with pytest.raises(OSError, match="No space left") as told, naming("m.npz"):
         raise OSError(errno.ENOSPC, "No space left on device")
     assert one_line(told.value) == "m.npz: No space left on device"
+    with pytest.raises(OSError, match="disk is full") as told, naming("m.npz"):
+        raise OSError(errno.ENOSPC, "Cannot write m.npz: the disk is full.")
+    assert one_line(told.value) == "Cannot write m.npz: the disk is full."
     command = [sys.executable, "-m", "dplasso", "data", "list"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert done.stderr == "error: standard output: No space left on device\n"
+
+
+def test_too_many_columns_are_told_to_be_hashed(run, tmp_path, monkeypatch):
+    def full(*_):
+        raise MemoryError("Unable to allocate 4.00 TiB")
+
+    monkeypatch.setattr("dplasso.estimators.fitting.train", full)
+    path = tmp_path / "wide.svm"
+    path.write_text("+1 1:1 1099511627776:1\n-1 2:1\n")
+    words = (
+        "not enough memory: Unable to allocate",
+        "1,099,511,627,776 columns: hash them to fewer",
+    )
+    check_refused(run("fit", path, "--epsilon", "1"), *words)
+    path.write_text("+1 1:1 9:1\n-1 2:1\n")
+    assert "hash" not in run("fit", path, "--epsilon", "1").stderr
+
+
+def test_a_byte_order_mark_is_no_part_of_a_json_file(tmp_path):
+    path = tmp_path / "categories.json"
+    path.write_bytes(b'\xef\xbb\xbf{"city": ["Rome"]}')
+    assert read_categories(path) == {"city": ["Rome"]}
+
+
+def test_nothing_of_a_wide_table_is_cut_at_80_columns(capsys, monkeypatch):
+    """The paper's tables have up to ten columns, and variants with long names."""
+    monkeypatch.setattr("dplasso.cli.output.out", Console(width=80))
+    head = [f"heading number {j}" for j in range(10)]
+    rows = [
+        ["as published, with the true sign [paper]", *(f"{10**j + 0.5:,.1f}" for j in range(9))]
+    ]
+    _print(Item("table4", "A table", ("text", Table(head, rows))))
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "\u2026" not in shown
+    cells = [line.split("\u2502") for line in shown.splitlines() if line.startswith("\u2502")]
+    columns = ["".join("".join(part).split()) for part in zip(*cells, strict=True)]
+    assert columns[1:-1] == ["".join(cell.split()) for cell in rows[0]]
 
 
 def test_json_safe_has_no_infinities():

@@ -15,6 +15,7 @@ def test_scores_are_scikit_learns(run, model, held_out):
     result = run("evaluate", model, held_out, "--binarize", "--json")
     assert result.exit_code == 0, result.output
     scores = json.loads(result.stdout)
+    assert scores.pop("private") is False
     names = {"n_samples", "accuracy", "auc", "log_loss", "majority_accuracy"}
     assert set(scores) == names | {"classes", "confusion"}
     assert np.trace(scores["confusion"]) == 300 * scores["accuracy"]

@@ -1,4 +1,5 @@
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from dplasso.checkpoint.format import ChargeNote, Checkpoint, write_checkpoint
 from dplasso.checkpoint.session import _stored
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import create_ledger, read_budgets
 from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
@@ -35,7 +37,11 @@ def test_the_commands_of_the_documentation(run, train, tmp_path):
     assert result.exit_code == 0, result.output
     assert "charged to 'visits'" in result.stdout
     report = json.loads(fit(run, train, path, "--json", epsilon=0.5).stdout)["ledger"]
-    assert set(report) == {"dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left"}
+    assert set(report) == {
+        *("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left"),
+        *("share_spent", "fits_left", "other_rows"),
+    }
+    assert report["other_rows"] == []
     assert (report["dataset"], report["epsilon"], report["delta"]) == ("visits", 3.0, 1e-5)
     shown = run("ledger", "show", path, "--epsilon", "0.25", *FAST)
     assert shown.exit_code == 0
@@ -53,12 +59,13 @@ def test_show_json_has_the_documented_keys(run, train, ledger):
     (report,) = document["datasets"]
     assert set(report) == {
         *("dataset", "epsilon", "delta", "neighbors", "epsilon_spent", "rho_spent", "rho_left"),
-        *("draw_delta_spent", "epsilon_left", "another_fit", "entries"),
+        *("draw_delta_spent", "epsilon_left", "another_fit", "entries", "share_spent"),
     }
     (entry,) = report["entries"]
     assert set(entry) == {
         *("number", "state", "epsilon", "delta", "n_iter", "eps0", "rho", "draw_delta", "share"),
         *("user", "host", "process", "program", "reserved_at", "ended_at"),
+        *("purpose", "release", "fingerprint"),
     }
     assert report["rho_spent"] == entry["rho"]
     assert entry["share"] == pytest.approx(entry["rho"] / (entry["rho"] + report["rho_left"]))
@@ -71,6 +78,45 @@ def test_show_json_has_the_documented_keys(run, train, ledger):
     (report,) = json.loads(run("ledger", "show", ledger, *FAST, "--json").stdout)["datasets"]
     assert report["epsilon_spent"] == another["epsilon_spent_after"]
     assert report["epsilon_left"] == another["epsilon_left_after"]
+
+
+def test_what_is_left_adds_up(run, train, held_out, ledger, tmp_path):
+    """Shares add up to the whole budget, and the fits foretold are those that can be paid."""
+    model = tmp_path / "m.npz"
+    first = fit(run, train, ledger, "--purpose", "readmission", "--model", model, epsilon=1.5)
+    words = first.stdout.split("charged to 'visits': ")[1].splitlines()[0]
+    spent, left = (float(word) for word in re.findall(r"([\d.]+) % (?:of|is left)", words))
+    assert spent + left == 100
+    assert "(epsilon 3 at delta 1e-05)" in words
+    count = int(words.split("enough for ")[1].split()[0])
+    assert count >= 1
+    for _ in range(count):
+        last = fit(run, held_out, ledger, epsilon=1.5)
+        assert last.exit_code == 0
+    check_refused(fit(run, train, ledger, epsilon=1.5), "cannot pay")
+    assert "but no other such fit" in last.stdout or "nothing is left" in last.stdout
+    assert "entry 1 had other rows" in last.stdout
+    shown = run("ledger", "show", ledger).stdout
+    assert "readmission" in shown
+    assert digest_of(load(model).model_.release)[:12] in shown
+    assert "Fits on different rows" in shown
+    assert "Fits on different rows" not in run("ledger", "show", two_of(ledger, run, train)).stdout
+
+
+def two_of(ledger, run, train):
+    """Return another ledger, with two fits on the same rows."""
+    other = ledger.with_name("other.ledger")
+    create_ledger(other, 3.0, 1e-5, dataset="visits")
+    for bound in (1.0, 0.5):
+        assert fit(run, train, other, "--feature-bound", bound).exit_code == 0
+    return other
+
+
+def test_spend_notes_a_purpose(run, ledger):
+    result = run("ledger", "spend", ledger, "--epsilon", "1", "--purpose", "before the ledger")
+    assert "of the budget" in result.stdout
+    assert read_budgets(ledger)[0].entries[0].charge.purpose == "before the ledger"
+    check_refused(run("ledger", "spend", ledger, "--epsilon", "1", "--purpose", " "), "--purpose")
 
 
 def test_plan_uses_it_up(run, train, ledger):

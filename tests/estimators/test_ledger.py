@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from dplasso import BudgetError, DPLassoClassifier, LedgerError, LedgerWarning, load
+from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import (
     Payment,
     charged,
@@ -49,6 +50,12 @@ def entries(path):
     return read_budgets(path)[0].entries
 
 
+def write_and_read(model, path):
+    model.save(f"{path}.npz")
+    with np.load(f"{path}.npz") as file:
+        return json.loads(file["header"].tobytes())["params"]
+
+
 def states(path):
     return [entry.state for entry in entries(path)]
 
@@ -58,9 +65,34 @@ class TestOneFit:
         model.fit(X, Y)
         (entry,) = entries(path)
         assert entry.state == "finished"
-        assert entry.charge == charge(0.5, 1e-6, 5)
+        assert replace(entry.charge, fingerprint=None) == charge(0.5, 1e-6, 5)
         assert model.privacy_.is_private
         assert entry.charge.eps0 == pytest.approx(model.privacy_.eps0, rel=1e-5)
+
+    def test_it_knows_the_model_its_purpose_and_whose_rows(self, path, model):
+        model.set_params(purpose="readmission, spring").fit(X, Y)
+        clone(model).set_params(feature_bound=0.5).fit(X, np.array(["a", "b"])[1 * (Y.max() == Y)])
+        model.set_params(purpose=None).fit(X[:-1], Y[:-1])
+        first, recoded, other = entries(path)
+        assert other.release == digest_of(model.model_.release)
+        assert len({entry.release for entry in entries(path)}) == 3
+        assert [entry.charge.purpose for entry in entries(path)] == [
+            *("readmission, spring", "readmission, spring", None)
+        ]
+        # The same people, however their columns and labels are written; and others.
+        assert first.charge.fingerprint == recoded.charge.fingerprint
+        assert first.charge.fingerprint != other.charge.fingerprint
+        assert "purpose" not in {**write_and_read(model, path)}
+
+    @pytest.mark.parametrize("purpose", ["", "two\nlines", "x" * 201])
+    def test_a_purpose_is_one_line(self, path, model, purpose):
+        with pytest.raises(LedgerError, match="purpose must be one line"):
+            model.set_params(purpose=purpose).fit(X, Y)
+        assert not entries(path)
+
+    def test_a_purpose_without_a_ledger_is_refused(self):
+        with pytest.raises(LedgerError, match="purpose='none' is for a ledger"):
+            DPLassoClassifier(purpose="none").fit(X, Y)
 
     def test_a_path_object_will_do(self, path, model):
         model.set_params(ledger=Path(path), dataset=None).fit(X, Y)

@@ -99,6 +99,12 @@ def test_clone_and_set_params_keep_every_parameter():
         "verbose": 1,
         "ledger": "team.ledger",
         "dataset": "visits",
+        "purpose": "spring",
+        "class_weight": {"a": 1.0, "b": 2.0},
+        "n_records": 1000,
+        "refit": 0.5,
+        "residual_bound": 0.75,
+        "rows_per_person": 2,
     }
     model = DPLassoClassifier(**params)
     assert model.get_params() == params

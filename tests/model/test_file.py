@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 
 from dplasso import DPLassoClassifier
+from dplasso.encoding.origin import Origin
+from dplasso.encoding.parts import Categories
+from dplasso.encoding.schema import Schema
 from dplasso.estimators.load import load
 from dplasso.files.atomic import check_writable
 from dplasso.frank_wolfe.transcript import History
@@ -39,8 +42,13 @@ def names_in(directory):
         fitted(params={"classes": [0, 1], "epsilon": math.inf, "delta": np.float64(0.25)}),
         fitted(params={"n_jobs": np.int64(2), "drift_tol": None, "verbose": True}),
         fitted(n_iter=1),
+        replace(fitted(), origin=Origin(None, True)),
+        replace(fitted(), origin=Origin(Schema((Categories("a", ("é", "b")),), "y"))),
     ],
-    ids=["private", "seeded", "history", "names", "labels", "numpy", "one step"],
+    ids=[
+        *("private", "seeded", "history", "names", "labels", "numpy", "one step"),
+        *("binary", "schema"),
+    ],
 )
 def test_round_trip(model, path):
     write_model(model, path)
@@ -55,6 +63,12 @@ def test_round_trip(model, path):
     assert found.release.transcript.vertex.dtype == np.int64
     assert found.release.transcript.sign.dtype == np.int8
     assert same(replace(found, params={}), replace(model, params={}))
+    assert found.origin == model.origin
+
+
+def test_a_schema_of_other_columns_is_refused():
+    with pytest.raises(ValueError, match="the schema does not make 4 columns"):
+        replace(fitted(), origin=Origin(Schema((Categories("a", ("b",)),))))
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,9 @@ SINCE = {
     "records": "not used",
     "rho": 0.0,
     "epsilon_by_rows": {},
+    "release": "model",
+    "tries": 0.0,
+    "tries_law": "",
     "n_classes": 2,
     "target_bounds": None,
 }

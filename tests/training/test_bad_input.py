@@ -89,7 +89,9 @@ def test_a_selector_that_does_not_fit_the_mechanism():
 
 
 def test_a_delta_that_cannot_cover_the_draws():
-    assert "delta must be above" in str(refusal({"delta": 1e-12, "n_iter": 1000}))
+    asked = {"delta": 1e-12, "n_iter": 1000}
+    assert "delta must be above" in str(refusal(asked | {"l1_radius": 5.0}))
+    assert "too small to cover the rounding" in str(refusal(asked | {"n_iter": 1}))
 
 
 @pytest.mark.parametrize("epsilon", [1.0, INF])

@@ -7,12 +7,12 @@ that the same model can be had again and no other.
 """
 
 import os
-from hashlib import sha256
+from collections.abc import Mapping
 from typing import Any
 
 from dplasso.checkpoint.format import ChargeNote, Checkpoint
 from dplasso.errors import CheckpointError
-from dplasso.model import Release
+from dplasso.model.release import Release, digest_of
 from dplasso.privacy.ledger import (
     Reservation,
     charge_of,
@@ -23,22 +23,6 @@ from dplasso.privacy.ledger import (
     reserve,
 )
 from dplasso.privacy.statement import Accounted
-
-
-def digest_of(release: Release) -> str:
-    """Return the digest by which a ledger's entry knows what it has paid for.
-
-    Parameters
-    ----------
-    release : Release
-        Of a whole fit.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-    """
-    return sha256(b"".join(array.tobytes() for array in release.arrays().values())).hexdigest()
 
 
 def check_charge(
@@ -104,6 +88,7 @@ def take_charge(
     mechanism: Accounted,
     note: ChargeNote,
     reached: Release,
+    notes: Mapping[str, str | None],
 ) -> Reservation:
     """Make the fit's one charge, or take it up where it was made.
 
@@ -117,6 +102,8 @@ def take_charge(
         From `check_charge`, in the checkpoint already.
     reached : Release
         What the checkpoint holds.
+    notes : mapping
+        Purpose and fingerprint, as in `dplasso.privacy.ledger.charge_of`.
 
     Returns
     -------
@@ -128,7 +115,7 @@ def take_charge(
         As `dplasso.privacy.ledger.reserve` and `rejoin`.
     """
     if note.number is None:
-        return reserve(ledger, dataset, charge_of(mechanism), token=note.token)
+        return reserve(ledger, dataset, charge_of(mechanism, **notes), token=note.token)
     release = digest_of(reached) if len(reached) == mechanism.n_iter else None
     return _rejoin(ledger, dataset, mechanism, note.number, note.token, release)
 

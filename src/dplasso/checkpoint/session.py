@@ -18,7 +18,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.checkpoint.charge import check_charge, digest_of, take_charge
+from dplasso.checkpoint.charge import check_charge, take_charge
 from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator, settings_of
@@ -26,7 +26,7 @@ from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim, sidecar_path
 from dplasso.files.release_header import params_to_json
 from dplasso.model import Release
-from dplasso.model.release import empty_release, with_former_params
+from dplasso.model.release import digest_of, empty_release, with_former_params
 from dplasso.privacy.ledger import Payment, Reservation
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.wording import FROM_SYSTEM
@@ -46,7 +46,7 @@ __all__ = [
 DEFAULT_SECONDS = 5.0
 
 # They say how to compute or what to report, not what is computed. A seed is a secret.
-_NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset")
+_NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose")
 
 Begin = Callable[[Begun], Session]
 
@@ -311,7 +311,9 @@ def keep_checkpoints(
         def take() -> Reservation:
             nonlocal start
             assert ledger is not None and start.charge is not None  # noqa: PT018
-            reservation = take_charge(ledger, dataset, mechanism, start.charge, reached)
+            reservation = take_charge(
+                ledger, dataset, mechanism, start.charge, reached, begun.notes
+            )
             if start.charge.number is None:
                 # From here on it is known which entry has paid for whatever is drawn.
                 start = replace(start, charge=replace(start.charge, number=reservation.number))

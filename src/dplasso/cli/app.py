@@ -5,7 +5,23 @@ from typing import Annotated
 
 import typer
 
-from dplasso.cli import audit, budget, convert, data, demo, evaluate, fit, ledger, paper, predict
+from dplasso.cli import (
+    audit,
+    budget,
+    convert,
+    data,
+    demo,
+    evaluate,
+    fit,
+    ledger,
+    paper,
+    plan,
+    predict,
+    report,
+    schema,
+    show,
+    tune,
+)
 from dplasso.cli.commands import GuardedGroup, add_command
 from dplasso.cli.options import option
 
@@ -47,8 +63,10 @@ def _options(
     """Hold the options that stand before the command's name."""
 
 
-for module in (fit, predict, evaluate, budget, audit, demo, paper, convert):
+modules = (fit, tune, predict, evaluate, show, report, plan, budget, audit, demo, paper, convert)
+for module in modules:
     name = module.__name__.rpartition(".")[2]
     add_command(app, name, getattr(module, name), module.EXAMPLES)
 app.add_typer(data.app)
+app.add_typer(schema.app)
 app.add_typer(ledger.app)

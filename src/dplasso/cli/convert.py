@@ -14,6 +14,7 @@ EXAMPLES = options.examples(
     "dplasso convert train.svm.gz train.store",
     "dplasso convert day_*.svm url.store --memory 4GB",
     "dplasso convert train.svm train.store --features 1000000 --binarize --force",
+    "dplasso convert visits.parquet visits.store --schema schema.json",
     "dplasso convert --text reviews.csv reviews.store --text-column body --label-column y "
     "--ngrams 1,2 --binary",
     "dplasso convert clicks.parquet clicks.store --hash-columns site,device --hash-bits 22",
@@ -29,7 +30,8 @@ def convert(
         argument(
             "DATA...",
             "One or more files of one data set, or a quoted pattern: svmlight text (plain, "
-            ".gz, .bz2, .xz, .zst), scipy sparse .npz, Parquet or Arrow, or texts with --text.",
+            ".gz, .bz2, .xz, .zst), scipy sparse .npz, or tables (CSV, JSON lines, Parquet, "
+            "Arrow).",
         ),
     ],
     store: Annotated[Path, argument("STORE", "The directory to make.")],
@@ -51,16 +53,14 @@ def convert(
     """Convert data files to a store on disk, in bounded memory."""
     new = new_store(store, making)
     meaning = reading.meaning()
-    others = {"--zero-based": reading.zero_based, "--labels": reading.labels is not None}
-    chosen = encoding.encoding(data, features, others=others)
-    from dplasso.data.encodings import encode_files
+    chosen = encoding.encoding(data, features, reading)
+    from dplasso.encoding.files import encode_files
 
     with progress_bars() as bars:
         records = encode_files(
             data,
             chosen,
-            label_column=encoding.label_column or "label",
-            text_column=encoding.text_column or "text",
+            label_column=reading.label_column or "label",
             n_features=features,
             zero_based=reading.zero_based,
             labels_path=reading.labels,

@@ -21,7 +21,7 @@ from dplasso.cli.output import (
     uninterrupted,
 )
 from dplasso.cli.training import train_with_bar
-from dplasso.cli.weights import beyond_by_chance, heaviest_weights, print_weights, stored_weights
+from dplasso.cli.weights import print_weights
 
 if TYPE_CHECKING:
     from dplasso.cli.metrics import Scores
@@ -152,7 +152,7 @@ def _heaviest(model: "Estimator", count: int) -> list[dict[str, Any]]:
     """Name the heaviest weights."""
     from dplasso.datasets.adult import cross_name
 
-    heaviest = heaviest_weights(model, count)
+    heaviest = model.top_features(count).rows()
     return [one | {"name": cross_name(one["column"])} for one in heaviest]
 
 
@@ -206,11 +206,13 @@ def _report(
     train: "Dataset",
     test: "Dataset",
 ) -> dict[str, Any]:
+    from dplasso.model.weights import weights_of
+
     models = {
         name: {
             "auc": trained.scores.auc,
             "accuracy": trained.scores.accuracy,
-            "n_nonzero": stored_weights(trained.model)[0].size,
+            "n_nonzero": len(weights_of(trained.model.model_)),
             "seconds": trained.seconds,
         }
         for name, trained in results.items()
@@ -250,6 +252,8 @@ def _print_report(report: Mapping[str, Any], epsilon: float) -> None:
     )
     for key, ones in report["heaviest"].items():
         print_weights(ones, f"{METHODS[key]}: the heaviest weights")
+    from dplasso.model.weights import beyond_by_chance
+
     columns = report["n_features"]
     print_text(
         f"Of {columns:,} columns, noise alone takes about {beyond_by_chance(columns):,} beyond a z "

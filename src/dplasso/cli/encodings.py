@@ -8,41 +8,32 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dplasso.cli.options import flag, option
-from dplasso.errors import DataError
+from dplasso.cli.reading import ReadingOptions
 
 if TYPE_CHECKING:
-    from dplasso.data.encodings import TableEncoding
-    from dplasso.data.text.reader import TextHashing
+    from dplasso.data.tables.lists import ListColumns
+    from dplasso.encoding.schema import Schema
 
-TABLES = "Tables (Parquet, Arrow)"
-TEXTS = "Texts (CSV, JSON lines, tables)"
+TABLES = "Tables: short ways to write a schema"
+TEXTS = "Texts: a short way to write a schema"
 _HASH_BITS = 20
 
 
 @dataclass(frozen=True)
 class EncodingOptions:
-    """Options for tables and texts; None or False where they are not given."""
+    """Options for tables, each a way to write a schema; None or False where they are not given."""
 
     text: Annotated[
         bool,
         flag(
             "--text",
-            "DATA holds texts (.csv, .tsv, .jsonl, compressed or not, .parquet, .arrow): hash "
-            "their words. The vocabulary stays public, because none is learnt.",
+            "DATA holds texts: hash their words. The vocabulary stays public, because none is "
+            "learnt.",
             TEXTS,
         ),
     ] = False
     text_column: Annotated[
         str | None, option("--text-column", "Where the text is. Default: text.", "NAME", TEXTS)
-    ] = None
-    label_column: Annotated[
-        str | None,
-        option(
-            "--label-column",
-            "Tables and texts: where the label is. Default: label.",
-            "NAME",
-            TABLES,
-        ),
     ] = None
     hash_bits: Annotated[
         int | None,
@@ -97,71 +88,83 @@ class EncodingOptions:
     ] = None
 
     def encoding(
-        self, data: Sequence[str], n_features: int | None, *, others: dict[str, bool]
-    ) -> "TextHashing | TableEncoding | None":
-        """Return what `dplasso.data.encodings.encode_files` takes; refuse options that clash.
+        self, data: Sequence[str], n_features: int | None, reading: ReadingOptions
+    ) -> "Schema | ListColumns | None":
+        """Return what `dplasso.encoding.files.encode_files` takes; refuse options that clash.
 
-        `n_features` is ``--features``, which lists of column numbers take; `others` says which
-        options for svmlight text and .npz are given.
+        `n_features` is ``--features``, which lists of column numbers take.
         """
-        from dplasso.data.encodings import is_table
+        from dplasso.encoding.source import is_table
 
-        if self.text:
-            self._refuse(
-                ("indices", "values", "categories", "ignore_unknown", "hash_columns"),
-                "a table without --text",
-            )
-            _refuse_others(others | {"--features": n_features is not None})
-            return self._text()
-        self._refuse(("text_column", "ngrams", "binary", "keep_case"), "--text")
-        if is_table(data[0]):
-            declared = n_features is not None and self.indices is None
+        others = {"--zero-based": reading.zero_based, "--labels": reading.labels is not None}
+        declared = n_features is not None and self.indices is None
+        if self.text or is_table(data[0]):
             _refuse_others(others | {"--features": declared})
-            return self._table(data[0], n_features)
-        self._refuse(
-            tuple(field.name for field in fields(self)), "Parquet and Arrow files or --text"
-        )
-        return None
+        else:
+            self._refuse(tuple(field.name for field in fields(self)), "tables or --text")
+            if reading.label_column is not None:
+                raise typer.BadParameter("--label-column goes with tables or --text")
+            if reading.schema is not None:
+                raise typer.BadParameter("--schema goes with tables")
+            return None
+        if not self.text:
+            self._refuse(("text_column", "ngrams", "binary", "keep_case"), "--text")
+        given = {
+            "--schema": reading.schema,
+            "--indices": self.indices,
+            "--categories": self.categories,
+            "--hash-columns": self.hash_columns,
+            "--text": self.text or None,
+        }
+        ways = [name for name, value in given.items() if value is not None]
+        if len(ways) != 1:
+            raise typer.BadParameter(
+                f"{data[0]} is a table: say with one of {', '.join(given)} what its columns mean"
+            )
+        if self.indices is None:
+            self._refuse(("values",), "--indices")
+        if self.categories is None:
+            self._refuse(("ignore_unknown",), "--categories")
+        if self.hash_columns is None and not self.text:
+            self._refuse(("hash_bits",), "--hash-columns or --text")
+        if self.indices is not None:
+            from dplasso.encoding.source import need_pyarrow
 
-    def _text(self) -> "TextHashing":
-        from dplasso.data.text.reader import TextHashing
+            need_pyarrow()
+            from dplasso.data.tables.lists import ListColumns
 
+            return ListColumns(self.indices, self.values, n_features)
+        return reading.declared() or reading.labelled(self._schema())
+
+    def _schema(self) -> "Schema":
+        """Write the options as a schema."""
+        from dplasso.encoding.parts import Categories, Hashed, Text
+        from dplasso.encoding.schema import Schema
+
+        bits = _HASH_BITS if self.hash_bits is None else self.hash_bits
+        if self.hash_columns is not None:
+            names = tuple(name.strip() for name in self.hash_columns.split(","))
+            return Schema((Hashed(names, bits, missing="ignore"),))
+        if self.categories is not None:
+            from dplasso.encoding.files import read_categories
+
+            unknown = "ignore" if self.ignore_unknown else "error"
+            lists = read_categories(self.categories).items()
+            return Schema(tuple(Categories(*pair, unknown, missing="ignore") for pair in lists))
         given = self.ngrams or "1,1"
         try:
             shortest, longest = (int(part) for part in given.split(","))
         except ValueError:
             raise typer.BadParameter(f"--ngrams {given}: write FROM,TO, for example 1,2") from None
-        return TextHashing(self._bits(), (shortest, longest), self.binary, not self.keep_case)
-
-    def _table(self, path: str, n_features: int | None) -> "TableEncoding":
-        ways = [self.indices, self.categories, self.hash_columns]
-        if sum(way is not None for way in ways) != 1:
-            raise typer.BadParameter(
-                f"{path} is a table: say with one of --indices, --categories, --hash-columns or "
-                "--text what its columns mean"
-            )
-        try:
-            from dplasso.data.tables.arrow import Categories, HashedCategories, ListColumns
-        except ImportError as error:
-            raise DataError(str(error)) from error
-        if self.indices is None:
-            self._refuse(("values",), "--indices")
-        if self.categories is None:
-            self._refuse(("ignore_unknown",), "--categories")
-        if self.hash_columns is not None:
-            names = tuple(name.strip() for name in self.hash_columns.split(","))
-            return HashedCategories(names, self._bits())
-        self._refuse(("hash_bits",), "--hash-columns or --text")
-        if self.indices is not None:
-            return ListColumns(self.indices, self.values, n_features)
-        from dplasso.data.encodings import read_categories
-
-        assert self.categories is not None
-        unknown = "ignore" if self.ignore_unknown else "error"
-        return Categories(read_categories(self.categories), unknown)
-
-    def _bits(self) -> int:
-        return _HASH_BITS if self.hash_bits is None else self.hash_bits
+        text = Text(
+            self.text_column or "text",
+            bits,
+            (shortest, longest),
+            self.binary,
+            not self.keep_case,
+            missing="error",
+        )
+        return Schema((text,))
 
     def _refuse(self, names: Sequence[str], needed: str) -> None:
         """Raise where an option is given that would be ignored."""

@@ -43,7 +43,8 @@ def naming(place: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None or error.filename is not None:
+        told = error.errno is None or error.filename is not None
+        if told or str(place) in str(error.strerror):
             raise
         raise OSError(error.errno, error.strerror, str(place)) from error
 

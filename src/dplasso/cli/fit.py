@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from dplasso.cli import options
 from dplasso.cli.checkpoints import kept_checkpoint
 from dplasso.cli.files import check_outputs, naming, write_file
-from dplasso.cli.ledger import left_in, left_sentence
+from dplasso.cli.ledger_report import left_in, left_sentence
 from dplasso.cli.methods import (
     ModelOptions,
     PrivacyOptions,
@@ -17,7 +17,6 @@ from dplasso.cli.methods import (
 )
 from dplasso.cli.options import DATA, OUTPUT, flag, option
 from dplasso.cli.output import (
-    Bars,
     print_facts,
     print_json,
     print_promise,
@@ -36,13 +35,7 @@ from dplasso.cli.reading import (
 )
 from dplasso.cli.stores import data_text
 from dplasso.cli.training import check_before_reading, train_with_bar
-from dplasso.cli.weights import (
-    beyond_by_chance,
-    count_significant,
-    heaviest_weights,
-    print_weights,
-    stored_weights,
-)
+from dplasso.cli.weights import print_weights
 
 if TYPE_CHECKING:
     from dplasso.data.files import Dataset
@@ -59,6 +52,8 @@ EXAMPLES = options.examples(
     "dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    "
     "(killed? the same again with --resume)",
     "dplasso fit train.svm.gz --epsilon 1 --method logistic --max-weights 30 --model model.npz",
+    "dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso "
+    "schema draft table.csv > schema.json, and editing it)",
     note="Row counts, seconds and test scores are for the curator. They are computed without "
     "noise and are no part of the release: what may be released is the model and its "
     "statement.",
@@ -125,14 +120,14 @@ def fit(
 
     # Everything that can be refused is refused before the long work starts.
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
-    meaning = reading.meaning()
+    meaning, schema = reading.meaning(), reading.declared()
     estimator = make_estimator(privacy, training)
     mapped = None
     if meaning is not None and declared is None and "classes" in estimator.get_params():
         mapped = mapped_classes(meaning)
     check_before_reading(estimator, paid=interruptions.resume)
     files, test_files = expand(data), expand(testing.test) if testing.test else []
-    beside = (reading.labels, testing.test_labels, privacy.ledger)
+    beside = (reading.labels, reading.schema, testing.test_labels, privacy.ledger)
     inputs = [*files, *test_files, *(path for path in beside if path is not None)]
     check_outputs(output.paths(), inputs, force=output.force)
     kept = kept_checkpoint(
@@ -141,7 +136,7 @@ def fit(
 
     with kept as kept_fit, progress_bars() as bars:
         started = time.perf_counter()
-        train = read(files, bars, reading, privacy.features)
+        train = read(files, bars, reading, privacy.features, schema)
         seconds = {"read": time.perf_counter() - started}
         if declared is not None:
             estimator.set_params(classes=classes_like(declared, train.y))
@@ -152,19 +147,24 @@ def fit(
             refuse_fractions(train.y)
         held_out, scores = None, None
         if test_files:
-            held_out = _read_test(test_files, bars, reading, testing, train, estimator)
+            same = replace(reading, labels=testing.test_labels)
+            held_out = read(test_files, bars, same, train.X.shape[1], schema)
+            _refuse_other_rows(train, held_out, estimator)
         seconds |= train_with_bar(estimator, train.X, train.y, bars, "training", kept_fit.begin)
         if held_out is not None:
             scores = score(estimator, held_out.X, held_out.y, held_out.source)
+    from dplasso.model.weights import weights_of
+
     with uninterrupted():
-        _write(estimator, output)
+        write_outputs(estimator, output)
         if output.model is not None:
             kept_fit.finish()
+    weights = weights_of(estimator.model_)
     report = {
         "n_samples": train.X.shape[0],
         "n_features": train.X.shape[1],
         "nnz": train.X.nnz,
-        "n_nonzero": stored_weights(estimator)[0].size,
+        "n_nonzero": len(weights),
         "seconds": seconds,
         "privacy": estimator.privacy_.to_dict(),
         "model": output.model,
@@ -173,8 +173,8 @@ def fit(
     if hasattr(estimator, "coef_standard_error_"):
         report |= {
             "standard_error": estimator.coef_standard_error_,
-            "n_significant": count_significant(estimator),
-            "heaviest": heaviest_weights(estimator, HEAVIEST),
+            "n_significant": None if weights.clear is None else int(weights.clear.sum()),
+            "heaviest": weights.top(HEAVIEST).rows(),
         }
     if interruptions.checkpoint is not None:
         report["checkpoint"] = {
@@ -187,7 +187,7 @@ def fit(
         report["test"] = {name: value for name, value in asdict(scores).items() if name in names}
         test_text = scores_text(scores)
     if privacy.ledger is not None:
-        report["ledger"] = left_in(privacy.ledger, privacy.dataset, estimator.privacy_)
+        report["ledger"] = left_in(privacy.ledger, privacy.dataset, estimator.model_)
     if as_json:
         print_json(report)
         return
@@ -202,29 +202,21 @@ def fit(
             print_text(sentence)
 
 
-def _read_test(
-    files: list[Path],
-    bars: Bars,
-    reading: ReadingOptions,
-    testing: TestOptions,
-    train: "Dataset",
-    estimator: "Estimator",
-) -> "Dataset":
-    """Read the test rows as the training rows were; refuse labels that the model will not know."""
+def _refuse_other_rows(train: "Dataset", test: "Dataset", estimator: "Estimator") -> None:
+    """Refuse test rows of other columns, and labels that the model will not know."""
     import numpy as np
 
     from dplasso.cli.metrics import check_known
+    from dplasso.encoding.origin import check_same_origin, origin_of
 
-    same = replace(reading, labels=testing.test_labels)
-    rows = read(files, bars, same, train.X.shape[1])
+    check_same_origin(origin_of(train.X), origin_of(test.X), test.source)
     params = estimator.get_params()
     if "classes" in params:
         known = np.unique(train.y) if params["classes"] is None else params["classes"]
-        check_known(rows.y, known, rows.source)
-    return rows
+        check_known(test.y, known, test.source)
 
 
-def _write(estimator: "Estimator", output: OutputOptions) -> None:
+def write_outputs(estimator: "Estimator", output: OutputOptions) -> None:
     """Put the outputs in place: all of them or, where one fails, none."""
     if output.statement is not None:
         write_file(output.statement, estimator.privacy_.to_json() + "\n")
@@ -279,6 +271,8 @@ def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:
         return (
             f"{count} iterations and a refit, {report['n_significant']:,} beyond 3 standard errors"
         )
+    from dplasso.model.weights import beyond_by_chance
+
     beyond = f"{report['n_significant']:,} beyond 3 standard errors"
     chance = beyond_by_chance(report["n_features"])
     # A short list was chosen by another run than the one that gave it its weights.
@@ -289,6 +283,11 @@ def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:
 
 def _columns_note(train: "Dataset") -> str | None:
     """Say where the number of columns came from, unless it was declared."""
+    from dplasso.encoding.origin import origin_of
+
+    origin = origin_of(train.X)
+    if origin is not None and origin.schema is not None:
+        return None
     columns = f"The number of columns ({train.X.shape[1]:,})"
     store = getattr(train.X, "store", None)
     if store is None:

@@ -98,6 +98,7 @@ class PrivacyOptions:
     ] = None
     ledger: options.Ledger = None
     dataset: options.DatasetName = None
+    purpose: options.Purpose = None
 
 
 @dataclass(frozen=True)
@@ -215,7 +216,7 @@ def make_estimator(privacy: PrivacyOptions, training: ModelOptions) -> "Estimato
         raise ValueError(f"{foreign[0]} does not go with method={method}, only with {other}")
     for name in ("max_weights", "row_norm", "residual_bound", "refit"):
         if name in chosen:
-            chosen[name] = _number_or_word(chosen[name])
+            chosen[name] = number_or_word(chosen[name])
     if chosen.get("refit") == "none":
         chosen["refit"] = None
     if privacy.target_bounds is not None:
@@ -268,7 +269,7 @@ def parse_drift_tol(text: str) -> float | str | None:
         ) from None
 
 
-def _number_or_word(text: str) -> int | float | str:
+def number_or_word(text: str) -> int | float | str:
     """Read a value that may be a number; the estimator refuses other words than its own."""
     for kind in (int, float):
         try:

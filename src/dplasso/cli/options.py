@@ -128,6 +128,10 @@ DatasetName = Annotated[
         PRIVACY,
     ),
 ]
+Purpose = Annotated[
+    str | None,
+    option("--purpose", "What the model is for, to be read in the ledger.", "TEXT", PRIVACY),
+]
 Seed = Annotated[
     int | None,
     option(

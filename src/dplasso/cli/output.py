@@ -40,10 +40,10 @@ err = Console(stderr=True)
 _OPTIONS = {"random_state": "--seed", "n_jobs": "--jobs", "n_features": "--features"}
 _OPTIONS |= {"labels_path": "--labels"}
 _NAMES = f"l1_radius|n_iter|feature_bound|drift_tol|false_alarm|label_map|{'|'.join(_OPTIONS)}"
-_NAMES += "|max_weights|row_norm|residual_bound|n_records|rows_per_person"
+_NAMES += "|held_out|max_weights|row_norm|residual_bound|n_records|rows_per_person"
 # Everyday words too.
 _WORDS = "epsilon|delta|neighbors|mechanism|solver|selector|classes|dataset|canaries|runs|method"
-_WORDS += "|zero_based|binarize"
+_WORDS += "|zero_based|binarize|metric|tries|law|purpose"
 _PATTERNS = (
     re.compile(
         rf"(?<![\w./?&-])(?P<name>{_NAMES}|{_WORDS})=(?P<mark>'?)(?P<value>[^\s',;:]+)(?P=mark)"

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 import dplasso
 from dplasso.cli import options
-from dplasso.cli.output import err, out, print_json, print_note
+from dplasso.cli.output import err, out, print_json, print_note, print_table
 
 if TYPE_CHECKING:
     from evidence.cells import Report
@@ -186,10 +185,7 @@ def _print(item: "Item") -> None:
         if isinstance(part, str):
             out.print(part, markup=False, highlight=False)
             continue
-        table = Table(*part.head)
-        for row in part.rows:
-            table.add_row(*(escape(cell) for cell in row))
-        out.print(table)
+        print_table(part.head, ([escape(cell) for cell in row] for row in part.rows))
 
 
 def time_left(seconds: float, share: float) -> str:

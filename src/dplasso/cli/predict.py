@@ -9,13 +9,15 @@ from dplasso.cli import options
 from dplasso.cli.files import check_outputs, write_file
 from dplasso.cli.options import OUTPUT, flag, option
 from dplasso.cli.output import progress_bars, uninterrupted, write_out
-from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read
+from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read_for
 
 EXAMPLES = options.examples(
     "dplasso predict model.npz new.svm.gz",
     "dplasso predict model.npz 'new-*.svm.gz' --proba --out probabilities.txt",
-    note="Give --binarize here if the model was fitted with it. Labels in DATA are read "
-    "but not used; labels that are text need --label-map.",
+    "dplasso predict model.npz new.csv",
+    note="A model knows how its rows were encoded and made binary, so DATA is given raw. A table "
+    "needs no labels; those of other files are read but not used, and need --label-map if they are "
+    "text.",
 )
 
 
@@ -48,7 +50,7 @@ def predict(
     if proba and not fitted.privacy_.n_classes:
         raise typer.BadParameter("--proba: a regression predicts numbers, not probabilities")
     with progress_bars() as bars:
-        rows = read(files, bars, reading, fitted.n_features_in_).X
+        rows = read_for(fitted, files, bars, reading, labelled=False).X
         if proba:
             given = fitted.predict_proba(rows)
             shown = given[:, 1:] if given.shape[1] == 2 else given

@@ -1,7 +1,8 @@
 """The options that say how to read data, and the reading itself with its progress bar."""
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,19 +10,22 @@ import typer
 from numpy.typing import NDArray
 
 from dplasso.cli.options import DATA, argument, flag, option
-from dplasso.cli.output import Bars
-from dplasso.errors import DataError
+from dplasso.cli.output import Bars, print_note
+from dplasso.errors import DataError, PrivacyLeakWarning
 
 if TYPE_CHECKING:
     from dplasso.data.files import Dataset
+    from dplasso.encoding.origin import Origin
+    from dplasso.encoding.schema import Schema
 
 DataArgument = Annotated[
     list[str],
     argument(
         "DATA...",
-        "svmlight text (plain, .gz, .bz2, .xz, .zst) or a scipy sparse .npz. Several files, "
-        "or a quoted pattern such as 'part-*.svm.gz', are one data set. Or one store made by "
-        "convert, which is read from the disk as it is needed.",
+        "svmlight text (plain, .gz, .bz2, .xz, .zst), a scipy sparse .npz, or a table with a "
+        "schema (CSV, JSON lines, Parquet, Arrow). Several files, or a quoted pattern such as "
+        "'part-*.svm.gz', are one data set. Or one store made by convert, which is read from the "
+        "disk as it is needed.",
     ),
 ]
 ModelArgument = Annotated[Path, argument("MODEL", "A model written by fit.")]
@@ -57,6 +61,25 @@ class ReadingOptions:
             DATA,
         ),
     ] = None
+    schema: Annotated[
+        Path | None,
+        option(
+            "--schema",
+            "Tables: what their columns are, declared in a JSON file (dplasso schema draft). A "
+            "model knows the schema it was trained with.",
+            "FILE",
+            DATA,
+        ),
+    ] = None
+    label_column: Annotated[
+        str | None,
+        option(
+            "--label-column",
+            "Tables: where the label is. Default: as the schema says, else label.",
+            "NAME",
+            DATA,
+        ),
+    ] = None
 
     def meaning(self) -> dict[str, float] | None:
         """Read ``--label-map``; anything malformed is wrong usage."""
@@ -69,15 +92,39 @@ class ReadingOptions:
         except DataError as error:
             raise typer.BadParameter(str(error)) from None
 
+    def declared(self) -> "Schema | None":
+        """Read ``--schema``, with the label's column; warn of a draft."""
+        from dplasso.encoding.encoder import warn_of_draft
+        from dplasso.encoding.schema import read_schema
+
+        if self.schema is None:
+            return None
+        found = self.labelled(read_schema(self.schema))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("always", category=PrivacyLeakWarning)
+            warn_of_draft(found)
+        return found
+
+    def labelled(self, schema: "Schema") -> "Schema":
+        """Return a schema that says where the label is: as ``--label-column``, itself, or label."""
+        return replace(schema, label=self.label_column or schema.label or "label")
+
 
 def read(
-    files: Sequence[Path], bars: Bars, options: ReadingOptions, n_features: int | None
+    files: Sequence[Path],
+    bars: Bars,
+    options: ReadingOptions,
+    n_features: int | None,
+    schema: "Schema | None" = None,
+    *,
+    labelled: bool = True,
 ) -> "Dataset":
     """Read files (from `expand`) as one data set, or open a store, under a progress bar.
 
-    `n_features` is the number of columns, when declared; None takes it from the files.
+    `n_features` is the number of columns, when declared; None takes it from the files. `schema` is
+    that of tables, whose labels are read only if they are wanted.
     """
-    from dplasso.data.encodings import read_records
+    from dplasso.encoding.files import read_records
 
     more = f" and {len(files) - 1} more" if len(files) > 1 else ""
     with bars.task(f"reading {files[0].name}{more}") as progress:
@@ -88,8 +135,49 @@ def read(
             labels_path=options.labels,
             label_map=options.meaning(),
             binarize=options.binarize,
+            schema=schema,
+            labelled=labelled,
             progress=progress,
         )
+
+
+def read_for(
+    fitted: Any, files: Sequence[Path], bars: Bars, options: ReadingOptions, *, labelled: bool
+) -> "Dataset":
+    """Read the rows that a fitted model shall be applied to, as its own were read.
+
+    Raises DataError if they, or the options, are known to be of another kind.
+    """
+    from dplasso.encoding.origin import check_same_origin, origin_of
+    from dplasso.encoding.source import is_table
+
+    origin: Origin | None = fitted.model_.origin
+    schema, n_features = options.declared(), fitted.n_features_in_
+    if origin is None:
+        print_note(
+            "the model does not say how its columns were made: give --binarize or --schema here if "
+            "it was fitted with them",
+            style="yellow",
+        )
+    else:
+        if options.binarize and not origin.binarize:
+            raise DataError("the model was trained without --binarize; leave it out here too")
+        if schema is not None and (origin.schema is None or not origin.schema.same_columns(schema)):
+            raise DataError(
+                f"{options.schema} is not the schema that the model was trained with; leave "
+                "--schema out: the model knows its own"
+            )
+        # A store was encoded and made binary when it was made; others are so now.
+        store = files[0].is_dir()
+        options = replace(options, binarize=origin.binarize and not store)
+        tables = any(map(is_table, files))
+        schema = options.labelled(origin.schema) if tables and origin.schema is not None else None
+        if store or origin.schema is not None:
+            # That the columns differ says more than that there are more of them.
+            n_features = None
+    rows = read(files, bars, options, n_features, schema, labelled=labelled)
+    check_same_origin(origin, origin_of(rows.X), rows.source)
+    return rows
 
 
 def mapped_classes(meaning: Mapping[str, float]) -> list[int | float]:

@@ -4,6 +4,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
 from dplasso.model.staged import StagedRelease
@@ -67,7 +70,15 @@ def fit_estimator(
         inputs = check_inputs(estimator, X, y)
         if groups is not None:
             inputs = limit_rows(inputs, groups, settings.rows_per_person)
-        model, work = train(settings, inputs, hooks)
+        try:
+            model, work = train(settings, inputs, hooks)
+        except MemoryError as error:
+            if inputs.n_features <= MOST_DENSE:
+                raise
+            raise MemoryError(
+                f"{error}; a fit needs a few numbers for each of the {inputs.n_features:,} "
+                "columns: hash them to fewer first, for example to 2^24 (docs/data.md)"
+            ) from error
     set_fitted(estimator, model)
     if work is not None:
         estimator.work_ = work
@@ -87,15 +98,17 @@ def set_fitted(estimator: Any, model: Model) -> None:
     for name in _OPTIONAL:
         estimator.__dict__.pop(name, None)
     estimator.model_ = model
-    estimator.coef_, estimator.intercept_ = model.release.coefficients()
+    coefficients, estimator.intercept_ = model.release.coefficients()
     error = getattr(model.release, "standard_error", None)
     if model.statement.target_bounds is not None:
         # Of a regression, targets are learnt as numbers in [-1, 1].
         low, high = model.statement.target_bounds
         half = 0.5 * high - 0.5 * low
-        estimator.coef_ = estimator.coef_ * half
+        coefficients = coefficients * half
         estimator.intercept_ = estimator.intercept_ * half + (0.5 * low + 0.5 * high)
         error = None if error is None else error * half
+    sparse = not isinstance(coefficients, np.ndarray)
+    estimator.coef_ = SparseWeights(coefficients) if sparse else coefficients
     if error is not None:
         estimator.coef_standard_error_ = error
     if model.classes.size:

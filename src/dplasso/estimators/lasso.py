@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
     classifier_tags,
     lasso_margins,
@@ -105,11 +107,14 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         their copies in other processes is charged to before it begins. Private fits only.
     dataset : str, default=None
         Whose budget in the ledger; None where it keeps only one.
+    purpose : str, default=None
+        What the model is for, to be read in the ledger; no part of the model.
 
     Attributes
     ----------
     coef_ : scipy.sparse.csr_array, shape (1, D)
         Weights; of a refit, for rows scaled to unit length in the columns that have one.
+        `weights()` is the table of them by name, ``weights(dense=True)`` a plain array.
     intercept_ : ndarray, shape (1,)
         Intercept.
     classes_ : ndarray, shape (2,)
@@ -148,6 +153,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
+    # Of estimators pickled before there was one.
+    purpose: str | None = None
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -173,6 +181,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         verbose: int = 0,
         ledger: str | PathLike[str] | None = None,
         dataset: str | None = None,
+        purpose: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -196,6 +205,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.ledger = ledger
         self.dataset = dataset
+        self.purpose = purpose
 
     def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Train a model.
@@ -264,4 +274,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     predict_proba = predict_proba
     predict_log_proba = predict_log_proba
     save = save
+    weights = weights
+    top_features = top_features
+    to_sklearn = to_sklearn
+    _repr_mimebundle_ = repr_mimebundle
+    _repr_html_inner = repr_html
     __sklearn_tags__ = classifier_tags

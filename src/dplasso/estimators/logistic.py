@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
     dense_margins,
     multiclass_tags,
@@ -77,11 +79,14 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         their copies in other processes is charged to before it begins. Private fits only.
     dataset : str, default=None
         Whose budget in the ledger; None where it keeps only one.
+    purpose : str, default=None
+        What the model is for, to be read in the ledger; no part of the model.
 
     Attributes
     ----------
     coef_ : ndarray or scipy.sparse.csr_array, shape (1, D) or (K, D)
-        Weights of unit rows; sparse with `max_weights`, which counts columns.
+        Weights of unit rows; sparse with `max_weights`, which counts columns. `weights()` is the
+        table of them by name, ``weights(dense=True)`` a plain array.
     intercept_ : ndarray, shape (1,) or (K,)
         Intercept.
     coef_standard_error_ : float
@@ -113,6 +118,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     True
     """
 
+    # Of estimators pickled before there was one.
+    purpose: str | None = None
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -132,6 +140,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         verbose: int = 0,
         ledger: str | PathLike[str] | None = None,
         dataset: str | None = None,
+        purpose: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -149,6 +158,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         self.verbose = verbose
         self.ledger = ledger
         self.dataset = dataset
+        self.purpose = purpose
 
     def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Train a model.
@@ -216,4 +226,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     predict_proba = predict_proba
     predict_log_proba = predict_log_proba
     save = save
+    weights = weights
+    top_features = top_features
+    to_sklearn = to_sklearn
+    _repr_mimebundle_ = repr_mimebundle
+    _repr_html_inner = repr_html
     __sklearn_tags__ = multiclass_tags

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.encoding.origin import Origin, origin_from_json
 from dplasso.errors import ModelFileError
 from dplasso.files.archive import ArchiveKind, array_of, read_archive, write_archive
 from dplasso.files.release_header import ReleaseHeader, read_release, write_release
@@ -23,9 +24,10 @@ __all__ = ["FORMAT_VERSION", "Model", "check_columns", "read_model", "write_mode
 MAGIC = "dplasso-model"
 FORMAT_VERSION = 2
 _KIND = ArchiveKind("model", MAGIC, FORMAT_VERSION, ModelFileError)
-# Parameters that are the curator's business: which file keeps the budget, and under what name.
-_CURATORS = ("ledger", "dataset")
+# Parameters that are the curator's business: which file keeps the budget, under what name, and why.
+_CURATORS = ("ledger", "dataset", "purpose")
 _HISTORY_ARRAYS = {"objective": "<f8", "gap": "<f8"}
+_ORIGIN = "origin"
 
 
 @dataclass(frozen=True)
@@ -35,8 +37,8 @@ class Model:
     Attributes
     ----------
     params : dict
-        The estimator's parameters at the fit. A file leaves out the curator's (`ledger`, `dataset`)
-        and any seed.
+        The estimator's parameters at the fit. A file leaves out the curator's (`ledger`, `dataset`,
+        `purpose`) and any seed.
     release : Release
         What was drawn.
     statement : PrivacyStatement
@@ -49,6 +51,8 @@ class Model:
         Names of the columns, if they had any.
     history : History or None
         Only without privacy.
+    origin : Origin or None
+        How the columns were made; None where nobody noted it.
     """
 
     params: dict[str, Any]
@@ -58,12 +62,16 @@ class Model:
     n_features: int
     feature_names: NDArray[np.object_] | None = None
     history: History | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         steps = len(self.release)
         if steps != self.statement.steps:
             raise ValueError(f"{steps} vertices do not fit a statement of {self.statement.steps}")
         check_columns(self.n_features, self.classes, self.feature_names)
+        schema = None if self.origin is None else self.origin.schema
+        if schema is not None and schema.n_features != self.n_features:
+            raise ValueError(f"the schema does not make {self.n_features} columns")
         n_outputs = self.classes.size if self.classes.size > 2 else 1
         if self.release.n_outputs != n_outputs:
             raise ValueError(f"{self.release.n_outputs} outputs do not fit its labels")
@@ -127,6 +135,8 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
     if model.history is not None:
         arrays["objective"] = model.history.objective.astype("<f8", copy=False)
         arrays["gap"] = model.history.gap.astype("<f8", copy=False)
+    if model.origin is not None:
+        header[_ORIGIN] = model.origin.to_json()
     write_archive(path, _KIND, header, arrays)
 
 
@@ -153,9 +163,18 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     return read_archive(path, _KIND, _parse)
 
 
+def written_by(path: str | os.PathLike[str]) -> str:
+    """Return the program that wrote a model file, as it says itself."""
+    return read_archive(path, _KIND, lambda header, _: str(header["written_by"]))
+
+
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
     """Build the parts of a file."""
-    found = read_release(header, members, arrays=RELEASE_ARRAYS, besides=_HISTORY_ARRAYS)
+    # Files of version 2 need not say how their columns were made; older ones cannot.
+    entries = {_ORIGIN} & set(header) if header["version"] > 1 else set()
+    found = read_release(
+        header, members, arrays=RELEASE_ARRAYS, besides=_HISTORY_ARRAYS, entries=entries
+    )
     history = None
     if "gap" in members:
         history = History(
@@ -176,4 +195,5 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
         n_features=found.n_features,
         feature_names=found.feature_names,
         history=history,
+        origin=origin_from_json(header.get(_ORIGIN)),
     )

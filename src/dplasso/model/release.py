@@ -1,6 +1,7 @@
 """The contract of what a fit releases (DESIGN.md, section 13), and releases from files."""
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,6 +42,22 @@ class Release(Protocol):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
+
+
+def digest_of(release: Release) -> str:
+    """Return the digest by which a ledger's entry knows what it has paid for.
+
+    Parameters
+    ----------
+    release : Release
+        Of a whole fit.
+
+    Returns
+    -------
+    str
+        SHA-256 of its arrays, 64 hexadecimal digits.
+    """
+    return sha256(b"".join(array.tobytes() for array in release.arrays().values())).hexdigest()
 
 
 # The arrays of each kind of release, with the types they have in a file.

@@ -6,7 +6,7 @@ A statement is made of public parameters alone, so it can be released with the m
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from importlib.metadata import version
 from typing import Any
 
@@ -31,13 +31,15 @@ from dplasso.privacy.wording import (
 
 _ALLOWED = {
     "neighbors": NEIGHBOR_RELATIONS,
-    "mechanism": ("exponential", "gaussian", STAGED, "paper", "none"),
+    "mechanism": ("exponential", "gaussian", STAGED, "stated", "paper", "none"),
     "records": (COUNT_UNUSED, COUNT_PUBLIC, COUNT_PRIVATE),
     "randomness": (FROM_SYSTEM, SEEDED, NOT_RANDOM),
     "classes": (CLASSES_DECLARED, CLASSES_FROM_Y, CLASSES_NONE),
+    "release": ("model", "score"),
+    "tries_law": ("", "poisson", "geometric", "logarithmic"),
 }
-# The mechanisms that have an accountant.
-_PRIVATE = ("exponential", "gaussian", STAGED)
+# The mechanisms that have an accountant; "stated" is another package's, which states its cost.
+_PRIVATE = ("exponential", "gaussian", STAGED, "stated")
 _NUMBERS = (
     "epsilon",
     "epsilon_requested",
@@ -49,6 +51,7 @@ _NUMBERS = (
     "residual_bound",
     "mu",
     "rho",
+    "tries",
 )
 # Names of entries in files of version 0.1.0.
 _FORMER_NAMES = {"draw_error": "sampling_delta"}
@@ -57,6 +60,10 @@ Accounted = Mechanism | GaussianSteps | StagedSteps
 
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
+_SEED_REASON = (
+    "random_state was given: whoever knows or guesses it can repeat the random draws and take the "
+    "noise away"
+)
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,8 @@ class PrivacyStatement:
         The probability that the guarantee allows for exceeding epsilon.
     neighbors : {"add-remove", "replace-one"}
         Which data sets the guarantee compares.
-    mechanism : {"exponential", "gaussian", "exponential and gaussian", "paper", "none"}
-        How each step was chosen or made noisy.
+    mechanism : {"exponential", "gaussian", "exponential and gaussian", "stated", "paper", "none"}
+        How each step was chosen or made noisy; "stated" by another estimator, at a stated cost.
     accountant : str
         How the steps' costs were added up; empty if they were not.
     steps : int
@@ -115,6 +122,13 @@ class PrivacyStatement:
     epsilon_by_rows : dict of str to float
         The epsilon of somebody with 2, 5 or 10 times as many rows as the guarantee covers, at the
         same delta.
+    release : {"model", "score"}
+        What the statement is about.
+    tries : float
+        Expected number of tries, where the model is the best of a random number of them; 0 where
+        there was no choice.
+    tries_law : {"", "poisson", "geometric", "logarithmic"}
+        The law of their number.
     """
 
     is_private: bool
@@ -140,6 +154,9 @@ class PrivacyStatement:
     target_bounds: tuple[float, float] | None = None
     rho: float = 0.0
     epsilon_by_rows: dict[str, float] = field(default_factory=dict)
+    release: str = "model"
+    tries: float = 0.0
+    tries_law: str = ""
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -305,10 +322,7 @@ def make_statement(
             "which is a noiseless bit of the data"
         )
     if seeded and mechanism.name != "none":
-        reasons.append(
-            "random_state was given: whoever knows or guesses it can repeat the random draws and "
-            "take the noise away"
-        )
+        reasons.append(_SEED_REASON)
     accountant = ""
     if mechanism.name == "exponential":
         accountant = (
@@ -348,6 +362,58 @@ def make_statement(
         target_bounds=target_bounds,
         rho=mechanism.rho if isinstance(mechanism, StagedSteps) else 0.0,
         epsilon_by_rows=by_rows,
+    )
+
+
+def state_search(
+    fit: PrivacyStatement | None, cost: Any, *, seeded: bool, classes_declared: bool
+) -> PrivacyStatement:
+    """State what a search guarantees that released the best of its tries.
+
+    Parameters
+    ----------
+    fit : PrivacyStatement or None
+        Of the best try by itself; None for an estimator that makes no such statement.
+    cost : SearchCost
+        What the whole costs.
+    seeded, classes_declared : bool
+        As in `make_statement`.
+
+    Returns
+    -------
+    PrivacyStatement
+        With the epsilon and delta of the whole.
+    """
+    if fit is None:
+        fit = PrivacyStatement(
+            is_private=not seeded,
+            epsilon=cost.epsilon_spent,
+            epsilon_requested=cost.epsilon,
+            delta=cost.delta,
+            neighbors=cost.neighbors,
+            mechanism="stated",
+            accountant="",
+            steps=1,
+            eps0=0.0,
+            sensitivity=0.0,
+            feature_bound=1.0,
+            sampling_delta=0.0,
+            randomness=SEEDED if seeded else FROM_SYSTEM,
+            classes=CLASSES_FROM_Y,
+            reasons=(_SEED_REASON,) if seeded else (),
+        )
+    return replace(
+        fit,
+        epsilon=cost.epsilon_spent,
+        epsilon_requested=cost.epsilon,
+        delta=cost.delta,
+        accountant="Renyi divergences of repeated selection (arXiv 2110.03620)",
+        sampling_delta=cost.sampling_delta,
+        classes=CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y,
+        # Those of the fit are about one try.
+        epsilon_by_rows={},
+        tries=cost.tries.mean,
+        tries_law=cost.tries.law,
     )
 
 
@@ -401,6 +467,8 @@ def _check_kinds(statement: PrivacyStatement) -> None:
 
 def _check_claim(statement: PrivacyStatement) -> None:
     """Refuse a statement that claims more than its own entries support."""
+    if bool(statement.tries) != bool(statement.tries_law):
+        raise ValueError("A privacy statement gives the tries of a search and their law, or none.")
     numbers = [statement.n_classes == 0, statement.target_bounds is not None]
     if len({*numbers, statement.classes == CLASSES_NONE}) > 1:
         raise ValueError("A privacy statement has either classes or an interval of the targets.")
@@ -408,7 +476,7 @@ def _check_claim(statement: PrivacyStatement) -> None:
         raise ValueError("A privacy statement gives reasons exactly when it is not private.")
     has_bound = math.isfinite(statement.epsilon) and math.isfinite(statement.eps0)
     if (statement.mechanism in _PRIVATE) != has_bound:
-        raise ValueError("Only the exponential and the Gaussian mechanism have a finite epsilon.")
+        raise ValueError("Only a mechanism that is private has a finite epsilon.")
     if has_bound and statement.epsilon > statement.epsilon_requested:
         raise ValueError("A privacy statement cannot have spent more epsilon than was asked for.")
     if statement.is_private and not (has_bound and statement.randomness == FROM_SYSTEM):

@@ -52,10 +52,11 @@ def _unit(statement: "PrivacyStatement") -> str:
 
 
 def _protected(statement: "PrivacyStatement") -> str:
+    data = "training data" if statement.release == "model" else "scored data"
     if statement.rows_per_person == 1:
-        return "each single record (one row of the training data)."
+        return f"each single record (one row of the {data})."
     return (
-        f"each person, with up to {statement.rows_per_person:,} rows of the training data, "
+        f"each person, with up to {statement.rows_per_person:,} rows of the {data}, "
         "provided that nobody has more."
     )
 
@@ -111,7 +112,9 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
     if not statement.is_private:
         return [
             "NOT differentially private: " + "; and ".join(statement.reasons) + ".",
-            "Treat this model like the records it was trained on.",
+            "Treat this model like the records it was trained on."
+            if statement.release == "model"
+            else "Treat this score like the records it was computed on.",
         ]
     epsilon, delta = rounded_up(statement.epsilon), rounded_up(statement.delta)
     factor = ""
@@ -121,9 +124,10 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
         f"Differentially private with epsilon = {epsilon} and delta = {delta}.",
         f"What is protected: {_protected(statement)} "
         f"If {_unit(statement)}, the probability of any outcome, and so of anything anyone could "
-        f"conclude from the model, would be at most e^epsilon{factor} times as large, plus "
-        f"delta = {delta}; and the same the other way round. This holds whatever else is known "
-        f"about the other records. {_several_rows(statement)}{_epsilon_by_rows(statement)}",
+        f"conclude from the {statement.release}, would be at most e^epsilon{factor} times as "
+        f"large, plus delta = {delta}; and the same the other way round. This holds whatever else "
+        f"is known about the other records. {_several_rows(statement)}"
+        f"{_epsilon_by_rows(statement)}",
         f"How: {_steps(statement)}. Added up by: "
         f"{statement.accountant}. Of delta, {statement.sampling_delta:.2g} covers the rounding of "
         "the random draws. Random numbers: a cryptographic generator keyed by the operating "
@@ -132,6 +136,21 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
 
 
 def _steps(statement: "PrivacyStatement") -> str:
+    if statement.tries:
+        return (
+            f"the best of a random number of tries ({statement.tries_law} law, "
+            f"{statement.tries:g} expected), each fitted on a part of the records and scored with "
+            "noise on the others; how many there were and how the others came out is not "
+            f"released. The fit: {_fit_steps(statement)}"
+        )
+    if statement.release == "score":
+        return f"Gaussian noise on sums over all rows (together {rounded_up(statement.mu)}-GDP)"
+    return _fit_steps(statement)
+
+
+def _fit_steps(statement: "PrivacyStatement") -> str:
+    if statement.mechanism == "stated":
+        return "at the cost that its estimator states"
     if statement.mechanism == "gaussian":
         counted = ""
         if statement.records == COUNT_PRIVATE:
@@ -168,14 +187,25 @@ def assumptions(statement: "PrivacyStatement") -> str:
             f"Settings: {statement.steps:,} steps, mechanism {statement.mechanism!r}, "
             f"randomness {statement.randomness!r}, feature_bound {statement.feature_bound:g}."
         )
+    if statement.release == "score":
+        return (
+            "Taken as public, and not protected by this: the model and all settings. What the "
+            "model's own training cost, and other releases from these rows, is not counted here."
+        )
     bound = f"feature_bound ({statement.feature_bound:g}; larger entries were clipped to it), "
-    if statement.mechanism == "gaussian":
+    if statement.mechanism in ("gaussian", "stated"):
         bound = ""
     if statement.records == COUNT_PUBLIC:
         bound += "the number of records, "
+    counted = (
+        "The choice among settings is counted here; other releases from the same records are not. "
+        "Covered is the model with the noisy score that it was chosen by and "
+        if statement.tries
+        else "Settings tuned on the same records, and other releases from them, cost privacy that "
+        "is not counted here. Covered is the model with "
+    )
     return (
         "Taken as public, and not protected: the number and meaning of the columns, "
-        f"{labels}, {bound}and all other settings. Settings tuned on the same records, and "
-        "other releases from them, cost privacy that is not counted here. Covered is the model "
-        "with this statement, not logs, error messages, running times or test scores."
+        f"{labels}, {bound}and all other settings. {counted}this statement, not logs, error "
+        "messages, running times or test scores."
     )

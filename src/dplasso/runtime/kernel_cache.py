@@ -18,7 +18,9 @@ from hashlib import sha256
 from pathlib import Path
 
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
-ROOMS_WITHOUT_KERNELS = ("cli", "audit", "checkpoint", "estimators", "training", "model")
+ROOMS_WITHOUT_KERNELS = (
+    *("cli", "audit", "checkpoint", "tuning", "estimators", "training", "model", "encoding"),
+)
 _STAMP = "kernels.stamp"
 _VARIABLE = "NUMBA_CACHE_DIR"
 

@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
 from dplasso.data.store import Store, StoreMatrix, check_entries
+from dplasso.encoding.encoder import PublicEncoder, is_frame
+from dplasso.encoding.origin import Origin, check_same_origin, origin_of
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import compress, working_dtype
 from dplasso.matrix.margins import column_margins, margins
@@ -39,12 +41,15 @@ class Inputs:
         D.
     feature_names : ndarray of str objects, shape (D,), or None
         Names of the columns, where X has them.
+    origin : Origin or None
+        How the columns were made, where X or its store says so.
     """
 
     X: Any
     y: NDArray[Any]
     n_features: int
     feature_names: NDArray[np.object_] | None
+    origin: Origin | None = None
 
 
 def check_inputs(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Inputs:
@@ -74,7 +79,7 @@ def check_inputs(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Input
         noted = copy(estimator)
         matrix, labels = _validate(noted, X, y, reset=True)
         names = getattr(noted, "feature_names_in_", None)
-        return Inputs(matrix, np.asarray(labels), int(noted.n_features_in_), names)
+        return Inputs(matrix, np.asarray(labels), int(noted.n_features_in_), names, origin_of(X))
     if y is None:
         if isinstance(X, StoreMatrix):
             raise DataError(
@@ -88,7 +93,7 @@ def check_inputs(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Input
     if labels.ndim != 1:
         raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
     check_consistent_length(store, labels)
-    return Inputs(store, labels, int(store.shape[1]), None)
+    return Inputs(store, labels, int(store.shape[1]), None, origin_of(store))
 
 
 def _validate(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
@@ -120,8 +125,9 @@ def decision_margins(
     ----------
     estimator : BaseEstimator
         Fitted; says how many columns X must have.
-    X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
-        The rows. Of a store, only the columns with a weight are read.
+    X : sparse or dense matrix, shape (N, D); Store or StoreMatrix; or table
+        The rows. Of a store, only the columns with a weight are read. A table is encoded by the
+        model's schema.
     columns : ndarray of int, shape (n_nonzero,)
         The columns with a weight, ascending.
     weights : ndarray of float64, shape (n_nonzero,)
@@ -138,6 +144,7 @@ def decision_margins(
     ValueError
         If X has another number of columns than the training data, or NaN or infinity.
     """
+    X = _encoded(estimator, X)
     store = store_of(X)
     if store is not None:
         _check_columns(estimator, store)
@@ -189,6 +196,7 @@ def unit_margins(
     ValueError
         If X has another number of columns than the training data, or NaN or infinity.
     """
+    X = _encoded(estimator, X)
     store = store_of(X)
     with thread_pool(n_threads) as threads:
         if store is not None and kept is not None:
@@ -207,6 +215,19 @@ def unit_margins(
             rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
         factor = row_factors(rows, constant, norm_bound, threads)
         return unit_row_margins(rows, weights, factor, offset, threads)
+
+
+def _encoded(estimator: Any, X: Any) -> Any:
+    """Encode a table if the model knows by what schema; refuse rows of another origin."""
+    # Pickles of version 0.1.0 have no model.
+    origin = getattr(getattr(estimator, "model_", None), "origin", None)
+    if origin is not None and origin.schema is not None and is_frame(X):
+        X = PublicEncoder(origin.schema).transform(X)
+        if origin.binarize:
+            X.data[:] = 1  # no entry is 0
+        return X
+    check_same_origin(origin, origin_of(X))
+    return X
 
 
 def _check_columns(estimator: BaseEstimator, store: Store) -> None:

@@ -38,7 +38,7 @@ class LassoSettings:
     params : mapping
         The estimator's parameters as given, for files.
     epsilon, delta, feature_bound, neighbors, fit_intercept, classes, mechanism, solver, selector,
-    n_records, rows_per_person, random_state, ledger, dataset
+    n_records, rows_per_person, random_state, ledger, dataset, purpose
         As in `DPLassoClassifier`.
     l1_radius, n_iter, refit : number or None
         None leaves it to the plan.
@@ -72,6 +72,7 @@ class LassoSettings:
     random_state: Any = None
     ledger: Any = None
     dataset: str | None = None
+    purpose: str | None = None
     residual_bound: float = 1.0
     n_records: int | None = None
     rows_per_person: int = 1
@@ -143,6 +144,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        purpose=params["purpose"],
         residual_bound=residual_bound,
         n_records=_checked_count("n_records", params["n_records"]),
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
@@ -169,7 +171,7 @@ class LogisticSettings:
     params : mapping
         The estimator's parameters as given, for files.
     epsilon, delta, max_weights, neighbors, fit_intercept, classes, n_records, rows_per_person,
-    random_state, ledger, dataset
+    random_state, ledger, dataset, purpose
         As in `DPLogisticRegression`.
     target_bounds : tuple of float or None
         As in `DPLinearRegression`; None for a classification.
@@ -199,6 +201,7 @@ class LogisticSettings:
     random_state: Any = None
     ledger: Any = None
     dataset: str | None = None
+    purpose: str | None = None
     target_bounds: tuple[float, float] | None = None
 
 
@@ -240,6 +243,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         random_state=check_random_state(params["random_state"]),
         ledger=params["ledger"],
         dataset=params["dataset"],
+        purpose=params["purpose"],
         target_bounds=bounds,
     )
 

@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,8 @@ from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
 from dplasso.model import Model
-from dplasso.privacy.ledger import Payment, charged, check_affordable
+from dplasso.model.release import digest_of
+from dplasso.privacy.ledger import Payment, charged, check_affordable, data_fingerprint
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.randomness import random_stream
@@ -84,6 +85,8 @@ class Begun:
         Names of the columns, if they have any.
     mechanism : Mechanism or GaussianSteps
         The private step.
+    notes : mapping
+        What the ledger's entry shall hold besides the cost.
     """
 
     settings: Settings
@@ -92,6 +95,7 @@ class Begun:
     n_features: int
     feature_names: NDArray[np.object_] | None
     mechanism: Accounted
+    notes: Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -198,10 +202,13 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     # All of a store is read, so only after what can be refused without.
     if isinstance(inputs.X, Store):
         check_entries(inputs.X, n_threads=settings.n_threads)
-    session = None
+    notes = {}
+    if settings.ledger is not None:
+        notes = {"purpose": settings.purpose, "fingerprint": data_fingerprint(labels)}
+    names, session = inputs.feature_names, None
     if hooks.checkpoints is not None:
         session = hooks.checkpoints(
-            Begun(settings, statement, classes, inputs.n_features, inputs.feature_names, mechanism)
+            Begun(settings, statement, classes, inputs.n_features, names, mechanism, notes)
         )
     with thread_pool(settings.n_threads) as threads:
         prefix = None if session is None else session.prefix
@@ -239,19 +246,28 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
                 session.keep(done, lambda: solver.release(done))
 
         payment = None if session is None else session.payment
-        with charged(settings.ledger, settings.dataset, mechanism, payment=payment):
+        with charged(
+            settings.ledger,
+            settings.dataset,
+            mechanism,
+            payment=payment,
+            release=lambda: digest_of(release),
+            notes=notes,
+        ):
             marks = () if session is None else session.marks
             run_in_chunks(solver, marks=marks, checkpoint=keep, progress=hooks.progress)
+            release = solver.release()
     if hooks.seconds is not None:
         hooks.seconds["prepare"] = prepared - began
         hooks.seconds["train"] = time.perf_counter() - prepared
     model = Model(
         params=dict(settings.params),
-        release=solver.release(),
+        release=release,
         statement=statement,
         classes=classes,
         n_features=inputs.n_features,
-        feature_names=inputs.feature_names,
+        feature_names=names,
         history=solver.history,
+        origin=inputs.origin,
     )
     return model, solver.work

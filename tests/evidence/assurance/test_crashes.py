@@ -35,7 +35,7 @@ MUTANTS = {
     "charged again when resumed": """
         import dplasso.checkpoint.session as module
         from dplasso.privacy.ledger import charge_of, reserve
-        module.take_charge = lambda ledger, dataset, mechanism, note, reached: reserve(
+        module.take_charge = lambda ledger, dataset, mechanism, note, reached, notes: reserve(
             ledger, dataset, charge_of(mechanism)
         )
     """,

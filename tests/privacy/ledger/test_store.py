@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -124,6 +125,37 @@ class TestEntries:
         assert rejoin(path, made.number, made.token, charge(), release="one") == made
         with pytest.raises(LedgerError, match="in another one"):
             rejoin(path, made.number, made.token, charge(), release="another")
+
+    def test_purpose_and_fingerprint_come_back_and_cannot_be_altered(self, path):
+        noted = replace(charge(0.1), purpose="readmission", fingerprint="0123456789abcdef")
+        reserve(path, None, noted)
+        finish(reserve(path, None, charge(0.1)), release="one")
+        first, second = only(path).entries
+        assert (first.charge, second.charge) == (noted, charge(0.1))
+        assert (first.release, second.release) == (None, "one")
+        for column in ("purpose", "fingerprint"):
+            copy = f"{path}.{column}"
+            shutil.copy(path, copy)
+            alter(copy, f"UPDATE entry SET {column} = 'x' WHERE number = 1")
+            with pytest.raises(LedgerError, match="is damaged"):
+                read_budgets(copy)
+
+    def test_a_ledger_of_version_2_is_read_as_it_is_and_charged_on(self, path):
+        reserve(path, "visits", charge(0.1))
+        before = only(path)
+        alter(
+            path,
+            "ALTER TABLE entry DROP COLUMN purpose",
+            "ALTER TABLE entry DROP COLUMN fingerprint",
+            "PRAGMA user_version = 2",
+        )
+        image = Path(path).read_bytes()
+        assert only(path) == before
+        # Whoever may only read it needs no right to write.
+        assert Path(path).read_bytes() == image
+        reserve(path, "visits", replace(charge(0.1), purpose="more"))
+        assert [entry.charge.purpose for entry in only(path).entries] == [None, "more"]
+        assert only(path).entries[0] == before.entries[0]
 
     def test_a_release_nobody_noted_is_not_guessed(self, path):
         made = reserve(path, None, charge())

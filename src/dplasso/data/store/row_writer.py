@@ -103,7 +103,8 @@ class RowWriter:
         if n_columns > self._most_columns:
             raise MemoryError(
                 f"{self._name}: to count {n_columns:,} columns takes more than the memory allowed, "
-                f"which is enough for {self._most_columns:,}; allow more (--memory)"
+                f"which is enough for {self._most_columns:,}; allow more (--memory) or "
+                "hash the columns to fewer"
             )
 
     def _make_room(self, n_columns: int) -> None:

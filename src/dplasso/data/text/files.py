@@ -1,71 +1,98 @@
-"""Records of text and label from CSV, JSON lines and Parquet, one after the other."""
+"""Records from CSV and JSON lines, in bounded memory, with errors that name lines."""
 
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from dplasso.data.streams import BLOCK_BYTES, COMPRESSED_SUFFIXES, check_readable, line_blocks
+from dplasso.data.streams import BLOCK_BYTES, COMPRESSED_SUFFIXES, line_blocks
 from dplasso.errors import DataError
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_SUFFIXES = (".jsonl", ".ndjson")
-_TABLE_SUFFIXES = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
-TEXT_SUFFIXES = (*_DELIMITERS, *_JSON_SUFFIXES, *_TABLE_SUFFIXES)
+_SUFFIXES = (*_DELIMITERS, *_JSON_SUFFIXES)
 
 # A quote that is never closed would otherwise take the rest of the file for one field.
 LONGEST_FIELD = 16 << 20
 
+# Of a text's character, n-grams and their hashes included; measured on English reviews.
+_BYTES_PER_CHARACTER = 32
+_MOST_CHARACTERS = 4 << 20
 
-class TextRecord(NamedTuple):
-    """A text, its label as read, where it stands (line or row) and the bytes of the file behind."""
 
-    text: str
-    label: Any
-    where: str
+class TextBatch(NamedTuple):
+    """Records of a file of text.
+
+    Attributes
+    ----------
+    columns : dict of str to list
+        Values as read: strings of CSV, what JSON says.
+    lines : list of int
+        Where each record begins, from 1.
+    done : int
+        Bytes of the file that are behind, about.
+    """
+
+    columns: dict[str, list[Any]]
+    lines: list[int]
     done: int
 
 
-def check_text_file(path: Path) -> None:
-    """Refuse a file that `text_records` cannot read by its name.
-
-    Raises DataError if it is missing, or of another kind.
-    """
-    check_readable(path)
-    if _suffix(path) not in TEXT_SUFFIXES:
-        raise DataError(
-            f"{path}: text is read from {', '.join(TEXT_SUFFIXES)}; the first four also with "
-            f"{', '.join(COMPRESSED_SUFFIXES)} after it"
-        )
+def is_text_table(path: Path) -> bool:
+    """Return whether a file's name is that of CSV or JSON lines, compressed or not."""
+    return _suffix(path) in _SUFFIXES
 
 
-def text_records(
-    path: Path, text_column: str, label_column: str, memory_bytes: int
-) -> Iterator[TextRecord]:
-    """Stream texts and labels from a file.
+def header_names(path: Path) -> list[str]:
+    """Return the names in the header of CSV, or the keys of the first object of JSON lines."""
+    if _suffix(path) in _JSON_SUFFIXES:
+        for record, _ in _json_rows(path, _Lines(path, BLOCK_BYTES)):
+            return list(record)
+        return []
+    names, _ = _csv_rows(path, _Lines(path, BLOCK_BYTES))
+    return names
 
-    `path`: ``.csv`` or ``.tsv`` with a header, UTF-8; ``.jsonl`` or ``.ndjson``, one object a line
-    (all four also compressed); Parquet or Arrow.
-    `text_column`, `label_column`: names in the header, keys of the objects, or columns of the
-    table.
-    `memory_bytes`: what the raw text read ahead may use, about.
 
-    Yields: labels of CSV are strings, others as JSON or the table has them.
+def text_batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[TextBatch]:
+    """Stream records from a file of text: values by name, and the line where each record begins.
+
+    `path`: ``.csv`` or ``.tsv`` with a header, UTF-8; ``.jsonl`` or ``.ndjson``, one object a line;
+    also compressed. `columns`: names in the header, or keys of the objects. `memory_bytes`: what
+    the raw text read ahead and the work on it may use, about.
 
     Raises DataError if the file is missing, damaged or malformed: with its line.
     """
-    check_text_file(path)
-    suffix = _suffix(path)
-    if suffix in _TABLE_SUFFIXES:
-        return _table_records(path, text_column, label_column, memory_bytes)
-    block_bytes = min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12))
-    if suffix in _JSON_SUFFIXES:
-        return _json_records(path, text_column, label_column, block_bytes)
-    return _csv_records(path, text_column, label_column, block_bytes, _DELIMITERS[suffix])
+    lines = _Lines(path, min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12)))
+    most = min(memory_bytes // _BYTES_PER_CHARACTER, _MOST_CHARACTERS)
+    rows: Iterator[tuple[list[Any], int]]
+    if _suffix(path) in _JSON_SUFFIXES:
+        objects = _json_rows(path, lines)
+        rows = ((_values(path, columns, found, line), line) for found, line in objects)
+    else:
+        header, fields = _csv_rows(path, lines)
+        places = [_place(path, header, name) for name in columns]
+        rows = (([row[place] for place in places], line) for row, line in fields)
+    records: list[list[Any]] = []
+    starts: list[int] = []
+    before = lines.characters
+    for row, line in rows:
+        records.append(row)
+        starts.append(line)
+        # A record takes memory even if its text is empty.
+        if lines.characters - before + 16 * len(records) >= most:
+            yield _batch(columns, records, starts, lines.done)
+            records, starts, before = [], [], lines.characters
+    if records:
+        yield _batch(columns, records, starts, lines.done)
+
+
+def _batch(
+    columns: Sequence[str], records: list[list[Any]], starts: list[int], done: int
+) -> TextBatch:
+    lists = map(list, zip(*records, strict=True))
+    return TextBatch(dict(zip(columns, lists, strict=True)), starts, done)
 
 
 def _suffix(path: Path) -> str:
@@ -81,6 +108,7 @@ class _Lines:
         self._blocks = line_blocks(path, block_bytes)
         self._lines: Iterator[str] = iter(())
         self.number = 0
+        self.characters = 0
         self.done = 0
 
     def __iter__(self) -> Iterator[str]:
@@ -96,35 +124,43 @@ class _Lines:
             # Only these ends of lines count, and csv needs to see them.
             for line in io.StringIO(text, newline=""):
                 self.number += 1
+                self.characters += len(line)
                 yield line
 
 
-def _csv_records(
-    path: Path, text_column: str, label_column: str, block_bytes: int, delimiter: str
-) -> Iterator[TextRecord]:
+def _csv_rows(path: Path, lines: _Lines) -> tuple[list[str], Iterator[tuple[list[str], int]]]:
+    """Return the header, and the records with the line in which each begins."""
     if csv.field_size_limit() < LONGEST_FIELD:
         csv.field_size_limit(LONGEST_FIELD)
-    lines = _Lines(path, block_bytes)
-    rows = csv.reader(iter(lines), delimiter=delimiter, strict=True)
-    start = 1
+    rows = csv.reader(iter(lines), delimiter=_DELIMITERS[_suffix(path)], strict=True)
     try:
         header = next(rows, None)
-        if header is None:
-            raise DataError(f"{path}: the file is empty; a header with the names is needed")
-        text_at, label_at = (_place(path, header, name) for name in (text_column, label_column))
-        start = lines.number + 1
-        for row in rows:
-            if row:
-                if len(row) != len(header):
-                    raise DataError(
-                        f"{path}, line {start}: {len(row)} fields, the header has {len(header)}"
-                    )
-                yield TextRecord(row[text_at], row[label_at], f"line {start}", lines.done)
-            start = lines.number + 1
     except csv.Error as error:
-        raise DataError(
-            f"{path}, the record from line {start} on: {error}; is a quote not closed or doubled?"
-        ) from error
+        raise _broken(path, 1, error) from error
+    if header is None:
+        raise DataError(f"{path}: the file is empty; a header with the names is needed")
+
+    def records() -> Iterator[tuple[list[str], int]]:
+        start = lines.number + 1
+        try:
+            for row in rows:
+                if row:
+                    if len(row) != len(header):
+                        raise DataError(
+                            f"{path}, line {start}: {len(row)} fields, the header has {len(header)}"
+                        )
+                    yield row, start
+                start = lines.number + 1
+        except csv.Error as error:
+            raise _broken(path, start, error) from error
+
+    return header, records()
+
+
+def _broken(path: Path, start: int, error: csv.Error) -> DataError:
+    return DataError(
+        f"{path}, the record from line {start} on: {error}; is a quote not closed or doubled?"
+    )
 
 
 def _place(path: Path, header: list[str], name: str) -> int:
@@ -134,10 +170,7 @@ def _place(path: Path, header: list[str], name: str) -> int:
     return header.index(name)
 
 
-def _json_records(
-    path: Path, text_column: str, label_column: str, block_bytes: int
-) -> Iterator[TextRecord]:
-    lines = _Lines(path, block_bytes)
+def _json_rows(path: Path, lines: _Lines) -> Iterator[tuple[dict[str, Any], int]]:
     for line in lines:
         if not line.strip():
             continue
@@ -148,35 +181,11 @@ def _json_records(
             raise DataError(f"{path}, {where}: not a JSON object: {error}") from error
         if not isinstance(record, dict):
             raise DataError(f"{path}, {where}: not a JSON object but a {type(record).__name__}")
-        for key in (text_column, label_column):
-            if key not in record:
-                raise DataError(f"{path}, {where}: there is no {key!r}")
-        text = record[text_column]
-        if not isinstance(text, str):
-            shown = json.dumps(text)[:40]
-            raise DataError(f"{path}, {where}: {text_column!r} is {shown}, not text")
-        yield TextRecord(text, record[label_column], where, lines.done)
+        yield record, lines.number
 
 
-def _table_records(
-    path: Path, text_column: str, label_column: str, memory_bytes: int
-) -> Iterator[TextRecord]:
-    from dplasso.data.tables.files import (
-        decoded,
-        pa,
-        read_labels,
-        record_batches,
-        refuse_missing,
-    )
-
-    for batch in record_batches(path, [text_column, label_column], memory_bytes // 2):
-        texts = decoded(batch.records.column(text_column))
-        refuse_missing(path, text_column, batch, texts)
-        if not (pa.types.is_string(texts.type) or pa.types.is_large_string(texts.type)):
-            raise DataError(f"{path}, column {text_column!r}: text is needed, not {texts.type}")
-        labels = read_labels(path, label_column, batch)
-        for i, (text, label) in enumerate(zip(texts.to_pylist(), labels, strict=True)):
-            where = f"row {batch.first_row + i + 1}"
-            yield TextRecord(
-                text, label.item() if isinstance(label, np.generic) else label, where, batch.done
-            )
+def _values(path: Path, columns: Sequence[str], record: dict[str, Any], line: int) -> list[Any]:
+    for key in columns:
+        if key not in record:
+            raise DataError(f"{path}, line {line}: there is no {key!r}")
+    return [record[key] for key in columns]

@@ -21,10 +21,12 @@ from dplasso.privacy.ledger.composition import (
     capacity,
     charge_of,
     epsilon_total,
+    fits_left,
     largest_epsilon,
     rho_limit,
 )
-from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset
+from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset, new_budget
+from dplasso.privacy.ledger.provenance import data_fingerprint
 from dplasso.privacy.ledger.rows import new_token
 from dplasso.privacy.ledger.store import (
     Reservation,
@@ -51,11 +53,14 @@ __all__ = [
     "check_affordable",
     "check_ledger_settings",
     "create_ledger",
+    "data_fingerprint",
     "epsilon_total",
     "find",
     "finish",
+    "fits_left",
     "largest_epsilon",
     "name_dataset",
+    "new_budget",
     "new_token",
     "pick",
     "read_budgets",

@@ -27,7 +27,8 @@ class Payment:
     """How a fit that can be resumed pays: once, however often it is begun again.
 
     `take`: makes the fit's one charge, or takes it up where it was made before.
-    `release`: after the fit: the digest of its transcript, which the charge pays for and no other.
+    `release`: after the fit: the digest of what it released, which the charge pays for and no
+    other.
     """
 
     take: Callable[[], Reservation]
@@ -39,18 +40,19 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
 
     `settings`: the estimator's parameters by name.
 
-    Raises TypeError if the ledger is no path or the data set no string; LedgerError if a data set
-    is named without a ledger, or if a fit with a ledger is not private: seeded (whoever knows the
-    seed can take the noise away), `mechanism="paper"` or infinite epsilon.
+    Raises TypeError if the ledger is no path, or the data set or the purpose no string;
+    LedgerError if one of these is named without a ledger, or if a fit with a ledger is not private:
+    seeded (whoever knows the seed can take the noise away), `mechanism="paper"` or infinite
+    epsilon.
     """
-    ledger, dataset = settings["ledger"], settings["dataset"]
-    if dataset is not None:
-        check_name(dataset)
+    ledger = settings["ledger"]
+    for name in ("dataset", "purpose"):
+        if settings[name] is None:
+            continue
+        check_name(settings[name], name)
+        if ledger is None:
+            raise LedgerError(f"{name}={settings[name]!r} is for a ledger, and no ledger is given")
     if ledger is None:
-        if dataset is not None:
-            raise LedgerError(
-                f"dataset={dataset!r} names a budget in a ledger, and no ledger is given"
-            )
         return
     if not isinstance(ledger, str | os.PathLike) or not os.fspath(ledger):
         raise TypeError(f"ledger must be None or a path, got {ledger!r}")
@@ -92,12 +94,15 @@ def charged(
     mechanism: Accounted,
     *,
     payment: Payment | None = None,
+    release: Callable[[], str] | None = None,
+    notes: Mapping[str, str | None] | None = None,
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, before it begins.
 
     `ledger`: the ledger; None charges nothing.
     `mechanism`: the private step of the fit inside the block.
-    `payment`: of a fit that can be resumed. None makes a new charge.
+    `payment`: of a fit that can be resumed. None makes a new charge, for which `release` gives the
+    digest of what the block released, and `notes` purpose and fingerprint, as in `charge_of`.
 
     Yields: after the charge is on the disk. It stays spent however the block ends.
 
@@ -117,7 +122,7 @@ def charged(
     if payment is not None:
         reservation = payment.take()
     else:
-        reservation = reserve(ledger, dataset, charge_of(mechanism))
+        reservation = reserve(ledger, dataset, charge_of(mechanism, **(notes or {})))
     try:
         yield reservation
     except BaseException:
@@ -126,7 +131,8 @@ def charged(
             finish(reservation, failed=True)
         raise
     try:
-        noted = finish(reservation, release=None if payment is None else payment.release())
+        digest = release if payment is None else payment.release
+        noted = finish(reservation, release=None if digest is None else digest())
     except LedgerError as error:
         if payment is not None:
             raise

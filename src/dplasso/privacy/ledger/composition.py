@@ -68,6 +68,10 @@ class Charge:
         The neighbour relation.
     mechanism : str
         The mechanism's name.
+    purpose : str or None
+        What the model is for, in the curator's words.
+    fingerprint : str or None
+        Of the records, from `data_fingerprint`.
     """
 
     rho: int
@@ -78,6 +82,8 @@ class Charge:
     eps0: float | None
     neighbors: str
     mechanism: str
+    purpose: str | None = None
+    fingerprint: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,8 @@ class Entry:
         The process's number on that host.
     reserved_at, ended_at : str or None
         UTC, ISO 8601.
+    release : str or None
+        Digest of what the fit released (`dplasso.model.release.digest_of`), once it is known.
     """
 
     number: int
@@ -110,6 +118,7 @@ class Entry:
     process: int
     reserved_at: str
     ended_at: str | None
+    release: str | None = None
 
 
 @dataclass(frozen=True)
@@ -178,7 +187,9 @@ class Accounted(Protocol):
         """The delta that its draws need."""
 
 
-def charge_of(mechanism: Accounted) -> Charge:
+def charge_of(
+    mechanism: Accounted, *, purpose: str | None = None, fingerprint: str | None = None
+) -> Charge:
     """Return what a fit with this mechanism costs.
 
     Parameters
@@ -187,6 +198,8 @@ def charge_of(mechanism: Accounted) -> Charge:
         The private step of the fit. Its cost is read off `eps0_accounted`, the bounded-range
         parameter of each of `n_iter` steps, where it has one, and otherwise off `rho`, the zCDP
         parameter of the whole fit; and off `sampling_delta`, the delta that its draws need.
+    purpose, fingerprint : str, optional
+        As in `Charge`.
 
     Returns
     -------
@@ -217,6 +230,8 @@ def charge_of(mechanism: Accounted) -> Charge:
         eps0=eps0,
         neighbors=mechanism.neighbors,
         mechanism=mechanism.name,
+        purpose=purpose,
+        fingerprint=fingerprint,
     )
 
 
@@ -310,6 +325,17 @@ def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
     """
     allowed = rho_limit(budget, count * charge.draw_delta, count)
     return allowed > 0 and budget.rho + count * charge.rho <= allowed
+
+
+def fits_left(budget: Budget, charge: Charge) -> int:
+    """Return how many more fits of the same cost a budget has room for."""
+    if charge.rho <= 0:
+        return 0
+    low, high = 0, max(0, rho_limit(budget, charge.draw_delta, 1) - budget.rho) // charge.rho
+    while low < high:
+        count = (low + high + 1) // 2
+        low, high = (count, high) if affords(budget, charge, count) else (low, count - 1)
+    return low
 
 
 def largest_epsilon(

@@ -56,7 +56,7 @@ def create_ledger(
         If a parameter is not of its kind or out of range.
     """
     name = None if dataset is None else check_name(dataset)
-    budget = _checked_budget(name, epsilon, delta, neighbors, draw_delta)
+    budget = new_budget(name, epsilon, delta, neighbors, draw_delta)
     target = Path(path)
     if os.path.lexists(target):
         raise LedgerError(f"{target} exists already; a ledger is never overwritten")
@@ -115,7 +115,7 @@ def add_dataset(
         If a parameter is not of its kind or out of range.
     """
     name = check_name(dataset)
-    added = _checked_budget(name, epsilon, delta, neighbors, draw_delta)
+    added = new_budget(name, epsilon, delta, neighbors, draw_delta)
     with transaction(path) as db:
         names = [budget.name for budget in read_rows(db, path).values()]
         if name in names:
@@ -149,27 +149,27 @@ def name_dataset(path: LedgerPath, dataset: str) -> None:
         db.execute("UPDATE dataset SET name = ? WHERE name IS NULL", (name,))
 
 
-def check_name(dataset: Any) -> str:
-    """Check the name of a data set.
+def check_name(dataset: Any, what: str = "dataset") -> str:
+    """Check the name of a data set, or another word of the curator's.
 
-    Returns: the same.
+    `what`: the parameter, for messages. Returns the name.
 
     Raises TypeError if it is not a string; LedgerError if it is empty, longer than 200 characters,
     or not one line of printable text.
     """
     if not isinstance(dataset, str):
-        raise TypeError(f"dataset must be a string, got {dataset!r}")
+        raise TypeError(f"{what} must be a string, got {dataset!r}")
     if not dataset.strip() or not dataset.isprintable() or len(dataset) > _LONGEST_NAME:
         raise LedgerError(
-            f"dataset must be one line of 1 to {_LONGEST_NAME} printable characters, "
-            f"got {dataset!r}"
+            f"{what} must be one line of 1 to {_LONGEST_NAME} printable characters, got {dataset!r}"
         )
     return dataset
 
 
-def _checked_budget(
+def new_budget(
     name: str | None, epsilon: Any, delta: Any, neighbors: Any, draw_delta: Any
 ) -> Budget:
+    """Return an empty budget, with the limits that it has from the start (see `create_ledger`)."""
     delta = check_delta(delta)
     part = delta / _DRAW_PART if draw_delta is None else check_positive("draw_delta", draw_delta)
     if part >= delta:

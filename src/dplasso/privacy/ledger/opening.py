@@ -10,7 +10,7 @@ from pathlib import Path
 
 from dplasso.errors import LedgerError
 from dplasso.privacy.ledger import image as images
-from dplasso.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, UPGRADE
+from dplasso.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, UPGRADES
 
 LedgerPath = str | os.PathLike[str]
 
@@ -36,17 +36,18 @@ def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Con
         if not write:
             with images.locked(target, shown, write=False) as file:
                 held = _checked(images.read_image(file), shown)
-            # An old ledger is brought to the present layout even by those that only read it.
-            write = _version(held) != SCHEMA_VERSION
+            # A ledger of version 1 is brought to the present layout even by those that only read:
+            # entries may still be in its log.
+            write = _version(held) == 1
             if not write:
-                with closing(_in_memory(held)) as db:
+                with closing(_in_memory(_upgraded(held))) as db:
                     yield db
                 return
         with images.locked(target, shown, write=True) as file:
             held = _checked(images.read_image(file), shown)
-            if _version(held) != SCHEMA_VERSION:
+            if _version(held) == 1:
                 held = _upgrade(file, target)
-            with closing(_in_memory(held)) as db:
+            with closing(_in_memory(_upgraded(held))) as db:
                 db.execute("BEGIN")
                 yield db
                 db.execute("COMMIT")
@@ -84,6 +85,15 @@ def _checked(image: bytes, shown: str) -> bytes:
     return image
 
 
+def _upgraded(image: bytes) -> bytes:
+    """Return the same ledger in the present layout."""
+    for version in range(_version(image), SCHEMA_VERSION):
+        with closing(_in_memory(image)) as db:
+            db.executescript(UPGRADES[version])
+            image = db.serialize()
+    return image
+
+
 def _upgrade(file: FileIO, path: Path) -> bytes:
     """Bring a ledger of version 1, which SQLite kept in WAL mode, to the present layout.
 
@@ -98,9 +108,7 @@ def _upgrade(file: FileIO, path: Path) -> bytes:
         old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         old.execute("BEGIN EXCLUSIVE")
         held = images.without_wal_mode(images.read_image(file))
-        with closing(_in_memory(held)) as db:
-            db.executescript(UPGRADE)
-            held = db.serialize()
+        held = _upgraded(held)
         images.write_image(file, held)
         old.execute("ROLLBACK")
     return held

@@ -5,8 +5,12 @@ import os
 import socket
 from dataclasses import asdict
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dplasso.privacy.ledger.composition import Charge
 
@@ -28,6 +32,24 @@ def user_host() -> tuple[str, str]:
 def program() -> str:
     """Return the program's name and version."""
     return f"dplasso {version('dplasso')}"
+
+
+def data_fingerprint(labels: NDArray[np.int8]) -> str:
+    """Return what tells one data set from another, however its columns are made.
+
+    Parameters
+    ----------
+    labels : ndarray of int8, shape (N,)
+        0 or 1, in the order of the records.
+
+    Returns
+    -------
+    str
+        16 hexadecimal digits of SHA-256 over the number of records and their labels. It is a
+        function of private data: for the ledger, which stays with the curator.
+    """
+    bits = np.packbits(labels != 0).tobytes()
+    return sha256(f"{labels.size}\n".encode() + bits).hexdigest()[:16]
 
 
 def described(charge: Charge) -> dict[str, Any]:

@@ -26,6 +26,13 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
 
     Raises BudgetError always.
     """
+    if charge.mechanism == "search":
+        raise BudgetError(
+            f"{_named(budget, path)} cannot pay for this search: epsilon {charge.epsilon:g} (delta "
+            f"{charge.delta:g}, about {charge.n_iter} tries) costs a ledger more than is left of "
+            f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all; fewer tries, a smaller "
+            "epsilon and law='poisson' cost less"
+        )
     epsilon = largest_epsilon(
         budget, delta=charge.delta, n_iter=charge.n_iter, mechanism=charge.mechanism
     )

@@ -12,7 +12,7 @@ from dplasso.errors import LedgerError
 from dplasso.privacy.ledger.composition import Budget, Charge, Entry
 from dplasso.privacy.ledger.opening import LedgerPath
 from dplasso.privacy.ledger.provenance import described, now, program, user_host
-from dplasso.privacy.ledger.schema import DATASET_FIXED, ENTRY_FIXED, RESERVED
+from dplasso.privacy.ledger.schema import DATASET_FIXED, ENTRY_FIXED, ENTRY_NOTES, RESERVED
 
 
 def new_token() -> str:
@@ -64,10 +64,16 @@ def insert_entry(
     values["user"], values["host"] = user_host()
     last = db.execute("SELECT number, digest FROM entry ORDER BY number DESC LIMIT 1").fetchone()
     number, before = (0, "") if last is None else last
-    values["digest"] = _digest(before, [values[name] for name in ENTRY_FIXED])
+    values["digest"] = _entry_digest(before, values)
     values |= {"number": number + 1, "state": RESERVED}
     _insert(db, "entry", values)
     return number + 1, token
+
+
+def _entry_digest(before: str, row: Any) -> str:
+    notes = [row[name] for name in ENTRY_NOTES]
+    noted = any(note is not None for note in notes)
+    return _digest(before, [*(row[name] for name in ENTRY_FIXED), *(notes if noted else ())])
 
 
 def _digest(before: str, values: Sequence[Any]) -> str:
@@ -104,7 +110,7 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
         number += 1
         if row["number"] != number or row["dataset"] not in entries:
             raise ValueError(f"entry {number}")
-        if row["digest"] != _digest(before, [row[name] for name in ENTRY_FIXED]):
+        if row["digest"] != _entry_digest(before, row):
             raise ValueError(f"entry {number}")
         before = row["digest"]
         entries[row["dataset"]].append(_entry(row))
@@ -129,6 +135,7 @@ def _entry(row: sqlite3.Row) -> Entry:
         draw_delta=int(row["draw_delta"]),
         eps0=row["eps0"] or None,
         **{name: row[name] for name in ("epsilon", "delta", "n_iter", "neighbors", "mechanism")},
+        **{name: row[name] for name in ENTRY_NOTES},
     )
     facts = ("number", "state", "user", "host", "program", "process", "reserved_at", "ended_at")
-    return Entry(charge=charge, **{name: row[name] for name in facts})
+    return Entry(charge=charge, **{name: row[name] for name in (*facts, "release")})

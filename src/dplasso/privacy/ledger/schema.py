@@ -1,13 +1,13 @@
-"""The layout of a ledger file, an SQLite database; version 2.
+"""The layout of a ledger file, an SQLite database; version 3.
 
 Version 1 (dplasso 0.1.0) had no `draw_delta_limit`, and SQLite kept it in WAL mode. It is brought
-to version 2 when it is first opened; its budgets keep a null limit and with it their rule (see
-`Budget`).
+to the present version when it is first opened; its budgets keep a null limit and with it their rule
+(see `Budget`). Version 2 had no `purpose` and no `fingerprint`.
 """
 
 # In the header of the file, where SQLite keeps it for programs to recognise their own.
 APPLICATION_ID = 0x64704C31
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 RESERVED, FINISHED, FAILED = "reserved", "finished", "failed"
 
@@ -21,7 +21,7 @@ CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
     BEGIN SELECT RAISE (ABORT, 'a budget cannot be changed'); END;
 """
 
-# `release` is a digest of the transcript that an entry paid for, where its fit can be resumed.
+# `release` is a digest of what the fit released that an entry paid for, once it has ended.
 # Sums of rho and delta pass 64 bits, so they are text of decimal digits. `eps0` is 0 where a charge
 # has no bounded-range parameter. Triggers keep what was charged from being changed or removed, by
 # this program or another.
@@ -57,7 +57,9 @@ CREATE TABLE entry (
     digest TEXT NOT NULL,
     state TEXT NOT NULL CHECK (state IN ('{RESERVED}', '{FINISHED}', '{FAILED}')),
     ended_at TEXT,
-    release TEXT
+    release TEXT,
+    purpose TEXT,
+    fingerprint TEXT
 );
 CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
     BEGIN SELECT RAISE (ABORT, 'a data set cannot leave a ledger'); END;
@@ -72,17 +74,27 @@ CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry
     BEGIN SELECT RAISE (ABORT, 'an entry cannot be changed'); END;
 """
 
-UPGRADE = f"""
+# From each older version to the next.
+UPGRADES = {
+    1: f"""
 DROP TRIGGER dataset_fixed;
 ALTER TABLE dataset ADD COLUMN {_LIMIT};
 {_DATASET_FIXED}
-PRAGMA user_version = {SCHEMA_VERSION};
-"""
+PRAGMA user_version = 2;
+""",
+    2: """
+ALTER TABLE entry ADD COLUMN purpose TEXT;
+ALTER TABLE entry ADD COLUMN fingerprint TEXT;
+PRAGMA user_version = 3;
+""",
+}
 
 # Columns of an entry that its digest covers, in this order.
 ENTRY_FIXED = (
     *("dataset", "token", "rho", "draw_delta", "epsilon", "delta", "n_iter", "eps0"),
     *("neighbors", "mechanism", "user", "host", "program", "process", "reserved_at"),
 )
+# Covered where an entry has one of them: older entries have neither.
+ENTRY_NOTES = ("purpose", "fingerprint")
 # The same for a budget, with its limit where it has one.
 DATASET_FIXED = ("epsilon", "delta", "neighbors")

@@ -1,0 +1,1 @@
+"""Utility: how well models predict at a budget, at untouched settings, beside other methods."""

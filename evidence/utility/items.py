@@ -1,0 +1,237 @@
+"""The methods by name, and the page of their figures, docs/utility.md, with its pictures."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evidence.cells import CELLS, failed
+from evidence.items import ROOT, Item, Recipe, Settings, Table
+from evidence.report import fill, markdown_table, picture, plain, write_files
+from evidence.runner import published
+from evidence.utility import fits, standard_errors
+from evidence.utility.fits import EPSILONS, METHODS, auc, n_weights, options
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# parameters and result of a cell
+Found = tuple[Mapping[str, Any], dict[str, Any]]
+
+DATA = ("adult", "adult-crosses")
+UNSOURCED: set[str] = set()  # None can do without data
+ALL = tuple(METHODS)
+# In the order of the page; others follow.
+_TITLES = {
+    "adult": "Adult",
+    "adult-crosses": "Adult crosses",
+    "reuters21578_earnacq": "Reuters",
+    "news20_rebuilt": "News20 rebuilt",
+    "farm_ads": "Farm Ads",
+}
+_STYLES = {
+    ("logistic", "dense"): ("DPLogisticRegression", "#0072B2", "o-"),
+    ("logistic", "1000"): ("  at most 1,000 weights", "#2E8BC0", "o--"),
+    ("logistic", "100"): ("  at most 100 weights", "#56B4E9", "o-."),
+    ("logistic", "30"): ("  at most 30 weights", "#9AD1F0", "o:"),
+    ("lasso", "own"): ("DPLassoClassifier", "#D55E00", "s-"),
+    ("dp-sgd", ""): ("DP-SGD", "#009E73", "^-"),
+    ("output", ""): ("output perturbation", "#CC79A7", "v-"),
+    ("objective", ""): ("objective perturbation", "#8C6BB1", "v--"),
+    ("diffprivlib", ""): ("diffprivlib", "#E69F00", "d-"),
+    ("none", ""): ("without privacy", "#000000", "--"),
+}
+
+
+def _present(method: str, settings: Settings, results: list[Any]) -> Item:
+    given = zip(fits.cells(method, settings), results, strict=True)
+    found: list[Found] = [(cell.parameters, result) for cell, result in given if result]
+    missing = sorted({f"Left out: {r['left_out']}." for _, r in found if "left_out" in r})
+    found = [(about, result) for about, result in found if not failed(result)]
+    parts = (_every(found), *missing) if found else tuple(missing)
+    return Item(method, f"{METHODS[method]}: test AUC", parts)
+
+
+def _title(label: str) -> str:
+    return _TITLES.get(label, label)
+
+
+def _words(name: str) -> str:
+    """Return the name of a method where it does not stand below the one it belongs to."""
+    return f"DPLogisticRegression, {name.strip()}" if name.startswith(" ") else name
+
+
+def _labels(found: Sequence[Found]) -> list[str]:
+    labels = {about["label"] for about, _ in found}
+    return [one for one in _TITLES if one in labels] + sorted(labels - set(_TITLES))
+
+
+def _by_epsilon(found: Sequence[Found], label: str, kind: tuple[str, str]) -> dict[float, Any]:
+    """Return the results of a method on a data set, by epsilon."""
+    results = {
+        float(about["epsilon"]): result
+        for about, result in found
+        if about["label"] == label and (about["method"], about["size"]) == kind
+    }
+    return dict(sorted(results.items()))
+
+
+def _every(found: Sequence[Found]) -> Table:
+    """Return the table of all cells."""
+    epsilons = sorted({float(about["epsilon"]) for about, _ in found})
+    epsilons = epsilons[:-1] if len(epsilons) > 1 and epsilons[-1] == float("inf") else epsilons
+    rows = []
+    for label in _labels(found):
+        for kind, (name, _, _) in _STYLES.items():
+            results = _by_epsilon(found, label, kind)
+            if not results:
+                continue
+            weights = [n_weights(result) for result in results.values()]
+            texts = {f"{low:,.0f}" for low in (min(weights), max(weights))}
+            shown = " to ".join(sorted(texts, key=lambda text: int(text.replace(",", ""))))
+            always = results.get(float("inf"))
+            aucs = [always or results.get(epsilon) for epsilon in epsilons]
+            aucs = [one and f"{auc(one):.3f}" for one in aucs]
+            rows.append([_title(label), _words(name), shown, *(one or "-" for one in aucs)])
+    return Table(["data", "method", "weights", *(f"{e:g}" for e in epsilons)], rows)
+
+
+def _summary(found: Sequence[Found], epsilon: float) -> Table:
+    """Return the table of all methods at one epsilon."""
+    labels, rows = _labels(found), []
+    for kind, (name, _, _) in _STYLES.items():
+        results = [_by_epsilon(found, label, kind) for label in labels]
+        shown = [one.get(epsilon) or one.get(float("inf")) for one in results]
+        if any(shown):
+            aucs = [f"{auc(one):.3f}" if one else "-" for one in shown]
+            rows.append([_words(name), *aucs])
+    return Table([f"test AUC at epsilon {epsilon:g}", *map(_title, labels)], rows)
+
+
+def summary_item(found: Sequence[Found]) -> Item:
+    """Return the table of all methods at epsilon 1."""
+    return Item("utility", "", (_summary(found, 1.0),))
+
+
+def _panels(figure: "Figure", found: Sequence[Found]) -> list[tuple[str, Any]]:
+    labels = _labels(found)
+    axes = figure.subplots(1, len(labels), squeeze=False)[0]
+    for axis, label in zip(axes, labels, strict=True):
+        plain(axis, _title(label), grid=True)
+        axis.set_xscale("log")
+    axes[0].set_ylabel("test AUC")
+    return list(zip(labels, axes, strict=True))
+
+
+def _draw_epsilon(found: Sequence[Found], figure: "Figure") -> None:
+    """Draw AUC against epsilon, a panel for each data set."""
+    for label, axis in _panels(figure, found):
+        for kind, (name, colour, style) in _STYLES.items():
+            results = _by_epsilon(found, label, kind)
+            if kind == ("none", ""):
+                _level(axis, results, name)
+            elif results:
+                aucs = [auc(one) for one in results.values()]
+                axis.plot([*results], aucs, style, color=colour, label=name, markersize=3)
+        axis.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS], minor=False)
+        axis.set_xticks([], minor=True)
+        axis.set_xlabel("epsilon")
+    _legend(figure)
+
+
+def _at_one(found: Sequence[Found], label: str) -> dict[tuple[str, str], Any]:
+    """Return the result of each method at epsilon 1, or None."""
+    return {kind: _by_epsilon(found, label, kind).get(1.0) for kind in _STYLES}
+
+
+def _draw_weights(found: Sequence[Found], figure: "Figure") -> None:
+    """Draw AUC at epsilon 1 against the number of weights, a panel for each data set."""
+    for label, axis in _panels(figure, found):
+        at_one = _at_one(found, label)
+        own = [one for kind, one in at_one.items() if kind[0] == "logistic" and one]
+        points = sorted((n_weights(one), auc(one)) for one in own)
+        name, colour, style = _STYLES["logistic", "dense"]
+        if points:
+            axis.plot(*zip(*points, strict=True), style, color=colour, label=name)
+        for kind, one in at_one.items():
+            name, colour, style = _STYLES[kind]
+            if one and kind[0] != "logistic":
+                axis.plot(n_weights(one), auc(one), style[0], color=colour, label=name)
+        _level(axis, _by_epsilon(found, label, ("none", "")), "without privacy")
+        axis.set_xlim(left=20)
+        axis.set_xticks([], minor=True)
+        axis.set_xlabel("weights")
+    _legend(figure)
+
+
+def _level(axis: Any, results: Mapping[float, Any], name: str) -> None:
+    for result in results.values():
+        axis.axhline(auc(result), color="#000000", linewidth=0.9, linestyle="--", label=name)
+
+
+def _legend(figure: "Figure") -> None:
+    shown = {}
+    for axis in figure.axes:
+        shown |= dict(zip(*reversed(axis.get_legend_handles_labels()), strict=True))
+    handles = list(shown.values())
+    where = {"loc": "outside lower center", "ncols": 5, "frameon": False, "fontsize": 8}
+    figure.legend(handles, list(shown), **where)  # type: ignore[arg-type]
+
+
+def collect(folder: Path, kinds: Sequence[str]) -> list[Found]:
+    """Return the parameters and results of all kept cells of some kinds, measured to the end."""
+    found = []
+    for path in sorted((folder / CELLS).glob("*.json")):
+        content = json.loads(path.read_text())
+        if content["key"]["kind"] in kinds and not failed(content["result"]):
+            found.append((content["key"]["parameters"], content["result"]))
+    return found
+
+
+def publish(
+    items: Sequence[Item], settings: Settings, folder: Path
+) -> Mapping[str, Mapping[str, Path]]:
+    """Write the tables and pictures of all that is kept: into docs/ and README, or beside it."""
+    found = collect(folder, tuple(METHODS))
+    if not found:
+        return {}
+    shown = [one for one in _labels(found) if any(_at_one(found, one).values())]
+    at_one = [one for one in found if one[0]["label"] in shown]
+    size = (12.0, 3.6)
+    drawn = [
+        Item("utility-epsilon", "", (), draw=partial(_draw_epsilon, found), size=size),
+    ]
+    if at_one:
+        draw = partial(_draw_weights, at_one)
+        drawn.append(Item("utility-weights", "", (), draw=draw, size=size))
+    tables = [
+        summary_item(found),
+        Item("utility-all", "", (_every(found),)),
+        standard_errors.item(collect(folder, ("standard-errors",))),
+    ]
+    home = folder.resolve() == published("utility")
+    place = ROOT / "docs" / "images" if home else folder
+    files = {
+        one.name: write_files({"png": picture(one, "png")}, place, one.name)
+        for one in drawn
+        if one.draw
+    }
+    if not home:
+        parts = [markdown_table(part) for one in tables for part in one.parts[-1:]]
+        text = "\n\n".join(parts) + "\n"
+        return files | {"utility": write_files({"md": text.encode()}, folder, "utility")}
+    for page in (ROOT / "docs" / "utility.md", ROOT / "README.md"):
+        filled = fill(page.read_text(), tables).encode()
+        files[page.name] = write_files({"md": filled}, page.parent, page.stem)
+    return files
+
+
+ITEMS = {
+    method: Recipe(partial(fits.cells, method), partial(_present, method), options)
+    for method in METHODS
+} | {
+    "standard-errors": Recipe(
+        standard_errors.cells, standard_errors.present, standard_errors.options
+    )
+}

@@ -1,0 +1,83 @@
+"""``dplasso report``: a model as one page to be read, printed and signed."""
+
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from dplasso.cli import options
+from dplasso.cli.files import check_outputs, write_file
+from dplasso.cli.options import OUTPUT, flag, option
+from dplasso.cli.output import print_facts, uninterrupted
+from dplasso.cli.reading import ModelArgument
+
+if TYPE_CHECKING:
+    from dplasso.model import Model
+
+EXAMPLES = options.examples(
+    "dplasso report model.npz --out report.html",
+    "dplasso report model.npz --out report.html --ledger team.ledger",
+    note="With --ledger the page names the entry that paid for the model, its purpose and what is "
+    "spent: that part is the curator's to hand on or not.",
+)
+
+
+def report(
+    model: ModelArgument,
+    output: Annotated[Path, option("--out", "Write the page here.", "OUT.html", OUTPUT)],
+    ledger: Annotated[
+        Path | None,
+        option("--ledger", "Look up the entry that paid for the model here.", "LEDGER"),
+    ] = None,
+    force: Annotated[bool, flag("--force", "Overwrite an existing file.", OUTPUT)] = False,
+) -> None:
+    """Write what a model promises and holds on one page that can be printed and signed."""
+    from dplasso.model import read_model
+    from dplasso.model.file import written_by
+    from dplasso.model.report import report_page
+
+    inputs = [model] if ledger is None else [model, ledger]
+    check_outputs([output], inputs, force=force)
+    held = read_model(model)
+    page = report_page(
+        held,
+        file={
+            "file": model.name,
+            "SHA-256": sha256(model.read_bytes()).hexdigest(),
+            "written by": written_by(model),
+            "reported by": f"dplasso {version('dplasso')}",
+            "date of this report": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        },
+        ledger="No ledger was given to this report." if ledger is None else _paid(held, ledger),
+    )
+    with uninterrupted():
+        write_file(output, page)
+    print_facts({"written": str(output)})
+
+
+def _paid(model: "Model", ledger: Path) -> dict[str, str] | str:
+    """Word the entry of a ledger that paid for a model."""
+    from dplasso.model.release import digest_of
+    from dplasso.privacy.ledger import read_budgets
+    from dplasso.privacy.wording import rounded_up
+
+    digest = digest_of(model.release)
+    for budget in read_budgets(ledger):
+        for entry in budget.entries:
+            if entry.release != digest:
+                continue
+            facts = {
+                "entry": f"{entry.number} of {ledger.name}",
+                "data set": budget.name or "(without a name)",
+                "purpose": entry.charge.purpose or "(none given)",
+                "charged": f"epsilon {rounded_up(entry.charge.epsilon)} at delta "
+                f"{rounded_up(entry.charge.delta)}, {entry.reserved_at}",
+                "budget": f"epsilon {rounded_up(budget.epsilon)} at delta "
+                f"{rounded_up(budget.delta)} for all fits on this data set",
+            }
+            return facts | {"fingerprint of the rows": entry.charge.fingerprint or "(none)"}
+    return (
+        f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
+        "entries held digests, or not at all."
+    )

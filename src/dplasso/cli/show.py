@@ -1,0 +1,59 @@
+"""``dplasso show``: what is inside a model file."""
+
+from textwrap import wrap
+from typing import Annotated
+
+from dplasso.cli import options
+from dplasso.cli.options import option
+from dplasso.cli.output import out, print_facts, print_json, print_promise, print_text
+from dplasso.cli.reading import ModelArgument
+from dplasso.cli.weights import print_weights
+
+EXAMPLES = options.examples(
+    "dplasso show model.npz",
+    "dplasso show model.npz --top 50 --explain",
+    "dplasso show model.npz --json",
+    note="Nothing here is more than the model file says: whoever has the file may see it.",
+)
+
+Top = Annotated[int, option("--top", "How many of the largest weights.", "K", min=0)]
+
+
+def show(
+    model: ModelArgument,
+    top: Top = 20,
+    explain: options.Explain = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Name a model's largest weights, its settings and what it promises."""
+    from dplasso.model import read_model
+    from dplasso.model.report import model_facts
+    from dplasso.model.weights import weights_of
+
+    held = read_model(model)
+    weights = weights_of(held)
+    heaviest = weights.top(top).rows()
+    if as_json:
+        print_json(
+            {
+                "model": model,
+                "facts": model_facts(held, weights),
+                "n_features": held.n_features,
+                "params": {**held.params, "classes": held.classes.tolist()},
+                "n_nonzero": len(weights),
+                "n_clear": None if weights.clear is None else int(weights.clear.sum()),
+                "weights": heaviest,
+                "intercept": held.release.coefficients()[1][0],
+                "privacy": held.statement.to_dict(),
+            }
+        )
+        return
+    facts = model_facts(held, weights)
+    indent = " " * (max(map(len, facts)) + 2)
+    lines = wrap(facts["settings"], max(out.width - len(indent), 40), break_on_hyphens=False)
+    facts["settings"] = f"\n{indent}".join(lines)
+    print_facts({"model": str(model), **facts})
+    print_text()
+    print_weights(heaviest, f"The {len(heaviest)} largest of {len(weights):,} weights")
+    print_text()
+    print_promise(held.statement, explain=explain)

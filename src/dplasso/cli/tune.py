@@ -1,0 +1,163 @@
+"""``dplasso tune``: choose settings and train in one private search."""
+
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dplasso.cli import options
+from dplasso.cli.files import check_outputs
+from dplasso.cli.fit import OutputOptions, write_outputs
+from dplasso.cli.ledger_report import left_after, left_sentence
+from dplasso.cli.methods import ModelOptions, PrivacyOptions, make_estimator, number_or_word
+from dplasso.cli.options import MODEL, option
+from dplasso.cli.output import (
+    print_facts,
+    print_json,
+    print_promise,
+    print_text,
+    progress_bars,
+    uninterrupted,
+)
+from dplasso.cli.reading import (
+    DataArgument,
+    ReadingOptions,
+    classes_like,
+    mapped_classes,
+    parse_classes,
+    read,
+)
+
+EXAMPLES = options.examples(
+    "dplasso tune train.svm.gz --epsilon 3 --grid l1-radius=3,10,30 --grid n-iter=50,200 "
+    "--model model.npz",
+    "dplasso tune train.svm.gz --epsilon 3 --method logistic --grid max-weights=none,30,100 "
+    "--tries 3 --metric accuracy",
+    note="A search costs more than one fit of its epsilon finds out in most cases: docs/tuning.md "
+    "says when it pays. How often it tried is random, and no part of the release.",
+)
+
+
+def tune(
+    data: DataArgument,
+    privacy: PrivacyOptions,
+    training: ModelOptions,
+    reading: ReadingOptions,
+    output: OutputOptions,
+    grid: Annotated[
+        list[str],
+        option("--grid", "A setting and its values; may be given again.", "NAME=V,V,...", MODEL),
+    ],
+    tries: Annotated[float, option("--tries", "Expected number of tries.", "M", MODEL)] = 10.0,
+    law: Annotated[
+        str,
+        option(
+            "--law",
+            "How their number is drawn: auto, poisson (a ledger's cheapest), geometric or "
+            "logarithmic.",
+            "LAW",
+            MODEL,
+        ),
+    ] = "auto",
+    metric: Annotated[
+        str, option("--metric", "auc, accuracy or log_loss.", "METRIC", MODEL)
+    ] = "auc",
+    held_out: Annotated[
+        float, option("--held-out", "Share of the rows that tries are scored on.", "S", MODEL)
+    ] = 0.2,
+    explain: options.Explain = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Choose settings and train, all under one private guarantee."""
+    from dplasso.data.source_files import expand
+    from dplasso.tuning.search import PrivateSearch
+
+    declared = None if privacy.classes is None else parse_classes(privacy.classes)
+    meaning = reading.meaning()
+    estimator = make_estimator(privacy, training)
+    if privacy.rows_per_person is not None and privacy.rows_per_person > 1:
+        raise ValueError("rows_per_person needs to know whose row each is, which no file says")
+    moved = {"ledger": None, "dataset": None, "purpose": None, "random_state": None}
+    search = PrivateSearch(
+        estimator.set_params(**moved),
+        dict(_setting(text) for text in grid),
+        privacy.epsilon,
+        privacy.delta,
+        tries=tries,
+        law=law,
+        metric=metric,
+        held_out=held_out,
+        random_state=privacy.seed,
+        ledger=None if privacy.ledger is None else str(privacy.ledger),
+        dataset=privacy.dataset,
+        purpose=privacy.purpose,
+    )
+    search.check()
+    files = expand(data)
+    inputs: list[Path] = [*files, *(p for p in (reading.labels, privacy.ledger) if p is not None)]
+    check_outputs(output.paths(), inputs, force=output.force)
+    with progress_bars() as bars:
+        rows = read(files, bars, reading, privacy.features)
+        if declared is not None:
+            estimator.set_params(classes=classes_like(declared, rows.y))
+        elif meaning is not None:
+            estimator.set_params(classes=mapped_classes(meaning))
+        with bars.task("searching"):
+            search.fit(rows.X, rows.y)
+    if search.best_params_ is None and output.model is not None:
+        print_text("There was no try, so there is no model to write.")
+    else:
+        with uninterrupted():
+            write_outputs(search.best_estimator_, output)
+    report: dict[str, Any] = {
+        "n_features": rows.X.shape[1],
+        "best_params": search.best_params_,
+        "best_score": None if search.best_score_ is None else search.best_score_._asdict(),
+        "metric": metric,
+        "privacy": search.privacy_.to_dict(),
+        "model": output.model,
+        "statement": output.statement,
+    }
+    if privacy.ledger is not None:
+        report["ledger"] = left_after(privacy.ledger, privacy.dataset, search.privacy_)
+    if as_json:
+        print_json(report)
+        return
+    print_facts(_facts(report, output))
+    print_text()
+    print_promise(search.privacy_, explain=explain)
+
+
+def _setting(text: str) -> tuple[str, list[Any]]:
+    """Read NAME=V,V,...; anything malformed is wrong usage."""
+    name, found, values = text.partition("=")
+    if not (name.strip() and found and all(value.strip() for value in values.split(","))):
+        raise typer.BadParameter(f"--grid {text!r} is not of the form NAME=VALUE,VALUE,...")
+    words = {"none": None, "true": True, "false": False}
+    parsed = (number_or_word(value.strip()) for value in values.split(","))
+    return name.strip().replace("-", "_"), [
+        words.get(value, value) if isinstance(value, str) else value for value in parsed
+    ]
+
+
+def _facts(report: dict[str, Any], output: OutputOptions) -> dict[str, str]:
+    params, score = report["best_params"], report["best_score"]
+    if params is None:
+        facts = {"best": "none: there was no try, which the law of their number allows"}
+    else:
+        settings = ", ".join(f"{name} {value}" for name, value in params.items())
+        interval = f"{score['low']:.4f} to {score['high']:.4f}"
+        if not math.isfinite(score["low"]):
+            interval = "without interval"
+        facts = {
+            "best": settings,
+            "score": f"{report['metric']} {score['value']:.4f} ({interval}), noisy; that of the "
+            "best of several is too high",
+        }
+    if "ledger" in report:
+        facts["ledger"] = left_sentence(report["ledger"])
+    facts["written"] = ", ".join(map(str, output.paths())) or (
+        "nothing (give --model to keep the model)"
+    )
+    return facts

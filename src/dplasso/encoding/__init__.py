@@ -1,0 +1,1 @@
+"""From tables to sparse rows by a public schema: nothing is learnt from the records."""

@@ -1,0 +1,273 @@
+"""The scikit-learn transformer: a table to sparse rows, by a schema, learning nothing."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from dplasso.data.blocks import RowBlock
+from dplasso.encoding.columns import Rows, encode
+from dplasso.encoding.origin import Origin, with_origin
+from dplasso.encoding.schema import Schema, read_schema, schema_from_json
+from dplasso.encoding.source import need_pyarrow
+from dplasso.errors import DataError, PrivacyLeakWarning
+
+_ROWS_AT_ONCE = 1 << 16
+# Names of hashed columns, as objects, take about a hundred bytes each.
+_MOST_NAMES = 1 << 24
+
+
+class PublicEncoder(TransformerMixin, BaseEstimator):
+    """Encode a table by a public schema, learning nothing from the records.
+
+    Every column of the result follows from the schema, and one record's row from that record alone:
+    the encoding costs no privacy. A model trained behind it, in a pipeline or on what `transform`
+    returns, keeps the schema in its file (docs/tables.md).
+
+    Parameters
+    ----------
+    schema : Schema, mapping or path
+        What becomes of the table's columns: a `Schema`, what its JSON says, or a JSON file.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        The schema, read and checked.
+    n_features_in_ : int
+        Columns of the table that it takes.
+    feature_names_in_ : ndarray of str objects
+        Their names. Other columns of a table are not looked at.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dplasso import PublicEncoder
+    >>> table = pd.DataFrame({"sex": ["F", "M", None], "age": [34.0, 71.0, 250.0]})
+    >>> encoder = PublicEncoder({"parts": [
+    ...     {"kind": "categories", "column": "sex", "categories": ["F", "M"]},
+    ...     {"kind": "bins", "column": "age", "edges": [40, 65, 120], "missing": "ignore"},
+    ... ]})
+    >>> encoder.fit_transform(table).toarray().astype(int)
+    array([[1, 0, 0, 0, 1, 0, 0, 0],
+           [0, 1, 0, 0, 0, 0, 1, 0],
+           [0, 0, 0, 1, 0, 0, 0, 1]])
+    >>> encoder.get_feature_names_out()[[3, 6]].tolist()
+    ['sex (missing)', '65<=age<120']
+    """
+
+    def __init__(self, schema: Schema | Mapping[str, Any] | str | PathLike[str]) -> None:
+        self.schema = schema
+
+    @property
+    def schema_(self) -> Schema:
+        """The schema, read and checked."""
+        if isinstance(self.schema, Schema):
+            return self.schema
+        if isinstance(self.schema, Mapping):
+            return schema_from_json(self.schema)
+        return read_schema(self.schema)  # type: ignore[arg-type]
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns of the table that the schema takes."""
+        return len(self.schema_.columns)
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """Names of the columns of the table that the schema takes."""
+        return np.array(self.schema_.columns, dtype=object)
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Check the schema, and that the table has its columns; learn nothing.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch
+            The table.
+        y : ignored
+
+        Returns
+        -------
+        PublicEncoder
+            The encoder itself.
+
+        Raises
+        ------
+        DataError
+            If X is no table, or lacks a column.
+        ValueError
+            If the schema cannot be used.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            If the schema is a draft from data that nobody has edited (`suggest`).
+        """
+        schema = self.schema_
+        warn_of_draft(schema)
+        arrow_table(X, schema.columns)
+        return self
+
+    def transform(self, X: Any) -> csr_array:
+        """Encode a table.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch
+            The table; NaN, null and an empty string are missing values.
+
+        Returns
+        -------
+        csr_array of float32, shape (N, D)
+
+        Raises
+        ------
+        DataError
+            If X is no table, lacks a column, or holds what a part of the schema cannot take.
+        ValueError
+            If the schema cannot be used.
+        """
+        schema = self.schema_
+        table = arrow_table(X, schema.columns)
+        blocks = [
+            _encoded(schema, table, first) for first in range(0, table.num_rows, _ROWS_AT_ONCE)
+        ]
+        return with_origin(joined(blocks, schema.n_features), Origin(schema))  # type: ignore[no-any-return]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
+        """Return the names of the columns.
+
+        Hashed columns have names only where the schema gives public words; others have numbers.
+
+        Returns
+        -------
+        ndarray of str objects, shape (D,)
+
+        Raises
+        ------
+        ValueError
+            If there are more than 2^24 of them; ``schema_.names(columns)`` names some.
+        """
+        schema = self.schema_
+        if schema.n_features > _MOST_NAMES:
+            raise ValueError(
+                f"{schema.n_features:,} columns are too many to name all; name some with "
+                "encoder.schema_.names([...])"
+            )
+        return np.array(schema.names(range(schema.n_features)), dtype=object)
+
+    @staticmethod
+    def suggest(X: Any, label: str | None = None) -> Schema:
+        """Draft a schema from a table, for a person to edit.
+
+        The draft is **not private**: its categories, ranges and choice of columns are taken from
+        the records. Its `note` says so, and `fit` warns as long as the note is there.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame, polars.DataFrame, pyarrow.Table or RecordBatch
+            The table.
+        label : str, optional
+            Column of the labels, which is left out.
+
+        Returns
+        -------
+        Schema
+            ``json.dumps(draft.to_json(), indent=1)`` is what to edit.
+        """
+        from dplasso.encoding.suggest import suggest_schema
+
+        return suggest_schema(arrow_table(X), label)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def warn_of_draft(schema: Schema) -> None:
+    """Warn with `PrivacyLeakWarning` if a schema is a draft whose note is still there."""
+    if schema.note:
+        warnings.warn(
+            f"the schema is a draft that nobody has edited: {schema.note}",
+            PrivacyLeakWarning,
+            stacklevel=3,
+        )
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether X is a table with named columns, not a matrix."""
+    return hasattr(X, "columns") and not isinstance(X, np.ndarray)
+
+
+def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
+    """Return a table, or some of its columns, as pyarrow.Table.
+
+    Raises DataError if it is no table, lacks a column, or has one of mixed kinds.
+    """
+    need_pyarrow()
+    import pyarrow as pa
+
+    if not is_frame(X):
+        raise DataError(
+            "a table with named columns is needed (pandas, polars or pyarrow), "
+            f"not {type(X).__name__}"
+        )
+    names = list(X.schema.names if isinstance(X, pa.Table | pa.RecordBatch) else X.columns)
+    for column in names if columns is None else columns:
+        if names.count(column) != 1:
+            fault = "no column" if column not in names else "more than one column"
+            raise DataError(
+                f"the table has {fault} {column!r}; there are {', '.join(map(repr, names[:30]))}"
+            )
+    if isinstance(X, pa.RecordBatch):
+        X = pa.Table.from_batches([X])
+    if isinstance(X, pa.Table):
+        return X if columns is None else X.select(columns)
+    chosen = X if columns is None else X[columns]
+    if hasattr(type(X), "to_arrow"):
+        return chosen.to_arrow()
+    try:
+        return pa.Table.from_pandas(chosen, preserve_index=False)
+    except (pa.ArrowException, TypeError) as error:
+        reason = " ".join(map(str, error.args))
+        raise DataError(f"a column of the table is not of one kind: {reason}") from error
+
+
+def joined(blocks: Sequence[Rows | RowBlock], n_features: int) -> csr_array:
+    """Return rows in blocks as one matrix."""
+    ends = np.cumsum([0, *(block.indptr[-1] for block in blocks)])
+    starts = [block.indptr[1:] + end for block, end in zip(blocks, ends, strict=False)]
+    indptr = np.concatenate([np.zeros(1, np.int64), *starts])
+    indices = np.concatenate([np.zeros(0, np.int32), *(block.indices for block in blocks)])
+    values = np.concatenate([np.zeros(0, np.float32), *(block.values for block in blocks)])
+    X = csr_array((values, indices, indptr), shape=(indptr.size - 1, n_features))
+    X.has_canonical_format = True
+    return X
+
+
+def _encoded(schema: Schema, table: Any, first: int) -> Rows:
+    import pyarrow as pa
+
+    piece = table.slice(first, _ROWS_AT_ONCE)
+    columns = {}
+    for name in schema.columns:
+        chunks = piece.column(name).unify_dictionaries().chunks
+        columns[name] = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
+
+    def where(column: str, row: int | None) -> str:
+        at = f"column {column!r}"
+        return at if row is None else f"{at}, row {first + row + 1}"
+
+    return encode(schema, columns, piece.num_rows, where)

@@ -1,0 +1,245 @@
+"""From files of records of any kind to sparse rows, with a note of how their columns were made.
+
+Tables become rows by a schema, or hold lists of column numbers; svmlight text and .npz have column
+numbers as they stand; a store was encoded when it was made.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dplasso.data.block_changes import binarized, with_mapped_labels
+from dplasso.data.blocks import BlockSource, block_source
+from dplasso.data.files import Dataset, read_data
+from dplasso.data.source_files import expand
+from dplasso.data.store.reader import open_store
+from dplasso.data.streams import Progress
+from dplasso.encoding.encoder import joined
+from dplasso.encoding.origin import Origin, with_origin
+from dplasso.encoding.schema import Schema
+from dplasso.encoding.source import is_binary_table, is_table, need_pyarrow, table_source
+from dplasso.errors import DataError
+
+if TYPE_CHECKING:
+    from dplasso.data.tables.lists import ListColumns
+
+_BLOCK_BYTES = 1 << 28
+
+
+class EncodedRecords(NamedTuple):
+    """Records as sparse rows, and what is public of their columns.
+
+    Attributes
+    ----------
+    source : BlockSource
+        The rows, for `dplasso.data.store.write_store`.
+    origin : dict
+        How the columns were made, for the store's header.
+    public : str or None
+        A sentence that says why no column comes from the data; None where their number may.
+    """
+
+    source: BlockSource
+    origin: dict[str, Any]
+    public: str | None
+
+
+def encode_files(
+    paths: str | Path | Iterable[str | Path],
+    encoding: "Schema | ListColumns | None" = None,
+    *,
+    label_column: str = "label",
+    n_features: int | None = None,
+    zero_based: bool = False,
+    labels_path: str | Path | None = None,
+    label_map: Mapping[str, float] | None = None,
+    binarize: bool = False,
+) -> EncodedRecords:
+    """Open files of records as sparse rows.
+
+    Parameters
+    ----------
+    paths : str, Path or iterable of these
+        Files or patterns that make one data set, in this order.
+    encoding : Schema or ListColumns, optional
+        How a record of a table becomes a row (`dplasso.data.tables.lists` has the latter). Default:
+        column numbers as they stand in svmlight text and .npz.
+    label_column : str
+        Where the label is, for `ListColumns`; a schema names its own.
+    n_features, zero_based, labels_path
+        Without an encoding only: as in `block_source`.
+    label_map : mapping of str to number, optional
+        What the labels mean; any other label is an error.
+    binarize : bool, default=False
+        Turn every non-zero value into 1.
+
+    Returns
+    -------
+    EncodedRecords
+
+    Raises
+    ------
+    DataError
+        If a file is missing, of a kind that the encoding does not read, or needs pyarrow, which is
+        not there. What is wrong inside the files is raised while the rows are read.
+    ValueError
+        If the encoding cannot be used.
+    """
+    files = expand(paths)
+    if any(map(is_binary_table, files)):
+        need_pyarrow()
+    origin = Origin(encoding if isinstance(encoding, Schema) else None, binarize).to_json()
+    if encoding is None:
+        source = block_source(
+            files,
+            n_features=n_features,
+            zero_based=zero_based,
+            labels_path=labels_path,
+            label_map=label_map,
+        )
+        records = EncodedRecords(source, origin, None)
+    else:
+        if isinstance(encoding, Schema):
+            source = table_source(files, encoding)
+            public = (
+                f"The {encoding.n_features:,} columns follow from the schema alone: no category, "
+                "word or range is taken from the data."
+            )
+            records = EncodedRecords(source, origin, public)
+        else:
+            from dplasso.data.tables.lists import list_source
+
+            source = list_source(files, encoding, label_column=label_column)
+            lists = {"indices": encoding.indices, "values": encoding.values}
+            declared = encoding.n_features
+            records = EncodedRecords(
+                source,
+                origin | {"lists": lists, "label_column": label_column},
+                None if declared is None else f"The {declared:,} columns were declared.",
+            )
+        if label_map is not None:
+            records = records._replace(source=with_mapped_labels(source, label_map))
+    return records._replace(source=binarized(records.source)) if binarize else records
+
+
+def read_categories(path: str | Path) -> dict[str, Any]:
+    """Read declared categories: a JSON object such as ``{"city": ["Rome", "Oslo"]}``.
+
+    Raises DataError if it is not a JSON object; `Categories` checks the lists.
+    """
+    try:
+        lists = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except ValueError as error:
+        raise DataError(f"{path}: not a JSON file: {error}") from error
+    if not isinstance(lists, dict):
+        raise DataError(f"{path}: a JSON object of column names and their categories is needed")
+    return lists
+
+
+def read_records(
+    paths: str | Path | Iterable[str | Path],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    labels_path: str | Path | None = None,
+    label_map: Mapping[str, float] | None = None,
+    binarize: bool = False,
+    schema: Schema | None = None,
+    labelled: bool = True,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Read files of any kind into memory, or open a store; the matrix knows its `Origin`.
+
+    `paths` as in `read_data`, tables, or one store, which stays on the disk and takes no other
+    option than `n_features`, which it must agree with. `schema` says how records of a table become
+    rows: a table needs it, and nothing else takes it. Without `labelled` the labels of a table are
+    not read but all 0. The other options are those of `read_data` and `encode_files`.
+
+    Raises DataError if a file cannot be used, with file and line, or an option does not go with it.
+    """
+    files = expand(paths)
+    stores = [path for path in files if path.is_dir()]
+    if stores:
+        if len(files) > 1:
+            raise DataError(
+                f"{stores[0]} is a directory: a store is a data set of its own and is given alone"
+            )
+        for name, given in (
+            ("zero_based", zero_based),
+            ("labels_path", labels_path is not None),
+            ("label_map", label_map is not None),
+            ("binarize", binarize),
+            ("schema", schema is not None),
+        ):
+            if given:
+                raise DataError(f"{name} does not go with a store; give it to the conversion")
+        return _opened(stores[0], n_features)
+    origin = Origin(schema, binarize)
+    if any(map(is_table, files)):
+        if schema is None:
+            raise DataError(
+                f"{files[0]} is a table: say with a schema what its columns are (--schema); draft "
+                f"one with: dplasso schema draft {files[0]}"
+            )
+        if n_features is not None and n_features != schema.n_features:
+            raise DataError(
+                f"the schema makes {schema.n_features:,} columns, but {n_features:,} are wanted"
+            )
+        for name, given in (("zero_based", zero_based), ("labels_path", labels_path is not None)):
+            if given:
+                raise DataError(f"{name} does not go with a table")
+        return _read_table(files, schema, label_map, origin, labelled, progress)
+    if schema is not None:
+        raise DataError(
+            f"{files[0]} is no table: a schema goes with CSV, JSON lines, Parquet, Arrow"
+        )
+    data = read_data(
+        files,
+        n_features=n_features,
+        zero_based=zero_based,
+        labels_path=labels_path,
+        label_map=label_map,
+        progress=progress,
+    )
+    if binarize:
+        if not np.isfinite(data.X.data).all():
+            raise DataError(
+                f"{data.source}: the values hold NaN or infinity; give finite numbers only"
+            )
+        data.X.data[:] = data.X.data != 0  # read just now: nobody else's array
+    return replace(data, X=with_origin(data.X, origin))
+
+
+def _read_table(
+    files: list[Path],
+    schema: Schema,
+    label_map: Mapping[str, float] | None,
+    origin: Origin,
+    labelled: bool,
+    progress: Progress | None,
+) -> Dataset:
+    source = table_source(files, schema, labelled=labelled)
+    if label_map is not None and labelled:
+        source = with_mapped_labels(source, label_map)
+    if origin.binarize:
+        source = binarized(source)
+    blocks = list(source.blocks(_BLOCK_BYTES, progress))
+    if not blocks:
+        raise DataError(f"{source.name} has no records; at least one is needed")
+    X = joined(blocks, schema.n_features)
+    y = np.concatenate([block.labels for block in blocks])
+    return Dataset(with_origin(X, origin), y, source.name)
+
+
+def _opened(path: Path, n_features: int | None) -> Dataset:
+    store = open_store(path)
+    if n_features is not None and n_features != store.shape[1]:
+        raise DataError(
+            f"{path} has {store.shape[1]:,} columns, but {n_features:,} are wanted; convert the "
+            "data with as many"
+        )
+    return Dataset(store.X, store.y, str(path))

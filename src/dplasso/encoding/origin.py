@@ -1,0 +1,90 @@
+"""How the columns of a matrix came about: kept by matrices, stores and models, and compared.
+
+A model's weights mean something for rows whose columns mean the same. Whoever knows how columns
+were made says so, and two that are known to differ are never brought together.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dplasso.data.store.reader import Store, StoreMatrix
+from dplasso.encoding.schema import Schema, schema_from_json
+from dplasso.errors import DataError
+
+_ATTRIBUTE = "dplasso_origin"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How columns were made.
+
+    Attributes
+    ----------
+    schema : Schema or None
+        By what schema; None for column numbers as they stood in the data.
+    binarize : bool
+        Whether every non-zero value was turned into 1.
+    """
+
+    schema: Schema | None = None
+    binarize: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        schema = None if self.schema is None else self.schema.to_json()
+        return {"schema": schema, "binarize": self.binarize}
+
+
+def origin_from_json(document: Any) -> Origin | None:
+    """Read an origin; None where there is none, or an older store says something else.
+
+    Raises ValueError if it holds no usable schema.
+    """
+    if not isinstance(document, Mapping) or not {"schema", "binarize"} <= document.keys():
+        return None
+    schema = document["schema"]
+    if not isinstance(document["binarize"], bool):
+        raise ValueError("binarize must be true or false")
+    return Origin(None if schema is None else schema_from_json(schema), document["binarize"])
+
+
+def with_origin(X: Any, origin: Origin | None) -> Any:
+    """Note on a sparse matrix how its columns were made; slices and copies do not know it."""
+    setattr(X, _ATTRIBUTE, origin)
+    return X
+
+
+def origin_of(X: Any) -> Origin | None:
+    """Return how the columns of a matrix or store were made; None where nobody noted it."""
+    if isinstance(X, StoreMatrix):
+        X = X.store
+    if isinstance(X, Store):
+        return origin_from_json(X.header.origin)
+    found = getattr(X, _ATTRIBUTE, None)
+    return found if isinstance(found, Origin) else None
+
+
+def check_same_origin(model: Origin | None, data: Origin | None, name: str = "X") -> None:
+    """Raise `DataError`, which names the difference, for rows known to be unlike the model's."""
+    if model is None or data is None:
+        return
+    ours, theirs = model.schema, data.schema
+    fault = ""
+    if ours is None and theirs is not None:
+        fault = "was encoded by a schema, but the model was trained on numbered columns"
+    elif ours is not None and theirs is None:
+        fault = "has numbered columns, but the model was trained on a table encoded by its schema"
+    elif ours is not None and theirs is not None and not ours.same_columns(theirs):
+        pairs = zip(ours.parts, theirs.parts, strict=False)
+        at = next((k for k, (one, other) in enumerate(pairs, 1) if one != other), None)
+        at = at or min(len(ours.parts), len(theirs.parts)) + 1
+        fault = f"was encoded by another schema than the model's: they differ from part {at} on"
+    elif model.binarize != data.binarize:
+        words = ("as they are", "turned into 1")
+        fault = (
+            f"has its values {words[data.binarize]}, but the model was trained on values "
+            f"{words[model.binarize]} (--binarize)"
+        )
+    if fault:
+        raise DataError(f"{name} {fault}")

@@ -1,0 +1,235 @@
+"""The schema of a table: which columns a record becomes, declared by a person.
+
+Every column of the result follows from the schema alone. Nothing is counted, sorted out or measured
+on the records, so the encoding costs no privacy and one record's row depends on that record only.
+A schema is a tuple of parts (`dplasso.encoding.parts`), whose blocks of columns stand in their
+order. As JSON a part is an object whose `kind` names it (docs/tables.md).
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.encoding.parts import (
+    Bins,
+    Categories,
+    Coded,
+    Cross,
+    Hashed,
+    Number,
+    Part,
+    Text,
+    columns_of,
+)
+
+_MOST_COLUMNS = 2**40
+_KINDS: dict[str, type[Part]] = {
+    "categories": Categories,
+    "bins": Bins,
+    "number": Number,
+    "hashed": Hashed,
+    "text": Text,
+    "cross": Cross,
+}
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What becomes of a table's columns.
+
+    Attributes
+    ----------
+    parts : tuple of parts
+        `Categories`, `Bins`, `Number`, `Hashed`, `Text`, `Cross`. Columns that no part takes are
+        never read.
+    label : str or None
+        Column of the labels; needed to train only.
+    note : str
+        What a draft says of itself, until a person takes it out.
+    """
+
+    parts: tuple[Part, ...]
+    label: str | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+        if not self.parts:
+            raise ValueError("a schema has at least one part: declare what at least one column is")
+        if self.label is not None and self.label in self.columns:
+            raise ValueError(f"column {self.label!r} cannot be both label and feature")
+        for part in self.parts:
+            if not isinstance(part, Cross):
+                continue
+            codes, most = self.codes(part), _MOST_COLUMNS if part.bits is None else 2**62
+            if codes > most:
+                cure = "give it bits, to hash them" if part.bits is None else "cross narrower ones"
+                raise ValueError(
+                    f"the cross of {', '.join(part.columns)} has {codes:,} combinations; {cure}"
+                )
+
+    @property
+    def columns(self) -> list[str]:
+        """Columns of the table that are read for the features, each once."""
+        taken = dict.fromkeys(column for part in self.parts for column in columns_of(part))
+        return list(taken)
+
+    def coded(self, column: str) -> Coded:
+        """Return the part whose codes of a column a cross takes.
+
+        Raises
+        ------
+        ValueError
+            If not exactly one part takes the column to a code.
+        """
+        found = [
+            part for part in self.parts if isinstance(part, Coded) and column in columns_of(part)
+        ]
+        if len(found) != 1:
+            raise ValueError(
+                f"a cross takes column {column!r}, which {len(found) or 'no'} parts of the kinds "
+                "categories, bins and hashed encode; exactly one must"
+            )
+        return found[0]
+
+    def codes(self, cross: Cross) -> int:
+        """Return the number of combinations of a cross."""
+        return math.prod(self.coded(column).codes for column in cross.columns)
+
+    def width(self, part: Part) -> int:
+        """Return the number of columns that a part makes."""
+        if isinstance(part, Cross):
+            return self.codes(part) if part.bits is None else 1 << part.bits
+        return part.width
+
+    @property
+    def offsets(self) -> list[int]:
+        """First column of each part's block, and the number of columns at the end."""
+        return [0, *np.cumsum([self.width(part) for part in self.parts]).tolist()]
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return self.offsets[-1]
+
+    def names(self, columns: Sequence[int] | NDArray[Any]) -> list[str]:
+        """Return the names of some columns of the result.
+
+        Parameters
+        ----------
+        columns : sequence of int
+            From 0 to ``n_features - 1``. Asking for few of a hashed block is cheap.
+
+        Returns
+        -------
+        list of str
+            Hashed columns are named by the public words of their part, else by their number.
+        """
+        wanted, offsets = np.asarray(columns, np.int64), self.offsets
+        if wanted.size and not (wanted.min() >= 0 and wanted.max() < offsets[-1]):
+            raise ValueError(f"the columns are numbered from 0 to {offsets[-1] - 1}")
+        blocks = np.searchsorted(offsets, wanted, side="right") - 1
+        found = np.empty(wanted.size, dtype=object)
+        for block in np.unique(blocks).tolist():
+            here = blocks == block
+            found[here] = self._names(self.parts[block], wanted[here] - offsets[block])
+        names: list[str] = found.tolist()
+        return names
+
+    def _names(self, part: Part, columns: NDArray[np.int64]) -> list[str]:
+        if isinstance(part, Cross):
+            return self._cross_names(part, columns)
+        words = part.word_names() if isinstance(part, Hashed | Text) else {}
+        return [words.get(column) or part.name(column) for column in columns.tolist()]
+
+    def _cross_names(self, part: Cross, columns: NDArray[np.int64]) -> list[str]:
+        if part.bits is not None:
+            return [f"{'*'.join(part.columns)}[{column}]" for column in columns.tolist()]
+        crossed = []
+        for taken in reversed(part.columns):
+            coded = self.coded(taken)
+            columns, codes = np.divmod(columns, coded.codes)
+            if isinstance(coded, Bins):
+                crossed.append([coded.code_name(code) for code in codes.tolist()])
+                continue
+            if isinstance(coded, Hashed):
+                codes = codes + (codes == 1 << coded.bits) * coded.columns.index(taken)
+            crossed.append(self._names(coded, codes))
+        return [" & ".join(names) for names in zip(*reversed(crossed), strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the schema as JSON values; `schema_from_json` reads them back."""
+        document: dict[str, Any] = {"note": self.note} if self.note else {}
+        document["label"] = self.label
+        kinds = {kind: name for name, kind in _KINDS.items()}
+        document["parts"] = [{"kind": kinds[type(part)], **asdict(part)} for part in self.parts]
+        plain: dict[str, Any] = json.loads(json.dumps(document))
+        return plain
+
+    def same_columns(self, other: "Schema") -> bool:
+        """Return whether two schemas make the same columns, whatever they say of the label."""
+        return self.parts == other.parts
+
+
+def schema_from_json(document: Any) -> Schema:
+    """Read a schema from JSON values.
+
+    Parameters
+    ----------
+    document : mapping
+        ``{"label": ..., "parts": [{"kind": "categories", "column": ..., ...}, ...]}``. The edges of
+        bins may also be ``{"low": 0, "high": 100, "bins": 10, "spacing": "equal" or "log"}``.
+
+    Returns
+    -------
+    Schema
+
+    Raises
+    ------
+    ValueError
+        One sentence that names the part.
+    """
+    if not isinstance(document, Mapping) or not isinstance(document.get("parts"), list):
+        raise ValueError('a schema is a JSON object with a list of "parts"')
+    if unknown := sorted(set(document) - {"parts", "label", "note"}):
+        raise ValueError(f"a schema has parts, label and note, but no {unknown[0]!r}")
+    label = document.get("label")
+    if label is not None and not isinstance(label, str):
+        raise ValueError(f"label must be the name of a column, got {label!r}")
+    parts = []
+    for number, given in enumerate(document["parts"], 1):
+        kind = given.get("kind") if isinstance(given, Mapping) else None
+        if not isinstance(kind, str) or kind not in _KINDS:
+            raise ValueError(
+                f"part {number}: kind must be one of {', '.join(_KINDS)}, got {kind!r}"
+            )
+        names = {field.name: field.default is MISSING for field in fields(_KINDS[kind])}
+        values = {name: value for name, value in given.items() if name != "kind"}
+        if unknown := sorted(set(values) - names.keys()):
+            raise ValueError(
+                f"part {number}: {kind} has no {unknown[0]!r}; it takes {', '.join(names)}"
+            )
+        if absent := [name for name, needed in names.items() if needed and name not in values]:
+            raise ValueError(f"part {number}: {kind} needs {absent[0]!r}")
+        if not isinstance(values.get("column", ""), str):
+            raise ValueError(f"part {number}: column must be a name, got {values['column']!r}")
+        try:
+            parts.append(_KINDS[kind](**values))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"part {number}: {error}") from None
+    return Schema(tuple(parts), label, str(document.get("note") or ""))
+
+
+def read_schema(path: str | Path) -> Schema:
+    """Read a schema from a JSON file; `ValueError` names the file and the part that is wrong."""
+    try:
+        return schema_from_json(json.loads(Path(path).read_text(encoding="utf-8-sig")))
+    except (ValueError, RecursionError) as error:
+        kind = "not a JSON file" if isinstance(error, json.JSONDecodeError) else "no usable schema"
+        raise ValueError(f"{path}: {kind}: {error}") from None

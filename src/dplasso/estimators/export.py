@@ -1,0 +1,93 @@
+"""A fitted model as plain scikit-learn, for tools that know nothing of this package."""
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, Normalizer
+from sklearn.utils.validation import check_is_fitted
+
+from dplasso.gradient_descent.run import CONSTANT
+from dplasso.model.staged import StagedRelease
+
+
+def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
+    """Return the model as a fitted, dense model of scikit-learn alone.
+
+    It predicts the same labels and has the same `decision_function` (up to rounding). Its linear
+    part is a LogisticRegression where this model's probabilities are the sigmoid of the margin,
+    and otherwise, with a `residual_bound` below 1, an SGDClassifier without `predict_proba`:
+    scikit-learn has no model with such probabilities.
+
+    Parameters
+    ----------
+    scaling : bool, default=True
+        Whether to put in front what this model does to rows: a MinMaxScaler that clips to
+        `feature_bound` (dense rows only), or a Normalizer, of the columns drawn where there was a
+        refit. Without it rows must be such already: entries within `feature_bound` (0 and 1 are
+        within a bound of 1), or rows of length 1 in these columns.
+
+    Returns
+    -------
+    Pipeline, or LogisticRegression or SGDClassifier without `scaling`
+        Fitted. No part of it refers to this package.
+
+    Raises
+    ------
+    sklearn.exceptions.NotFittedError
+        Before `fit`.
+    ValueError
+        If there are more than 10^8 columns; or with `scaling`, if `row_norm` is a number: no
+        transformer of scikit-learn scales only the longer rows.
+    """
+    check_is_fitted(self, "coef_")
+    params, coefficients = self.model_.params, self.weights(dense=True)
+    release, kept = self.model_.release, None
+    row_norm, factor = params.get("row_norm"), 1.0
+    if isinstance(release, StagedRelease) and release.refitted is not None:
+        row_norm, kept = "unit", release.columns
+    if row_norm is not None:
+        factor = math.sqrt(1.0 - CONSTANT**2) if params["fit_intercept"] else 1.0
+    if scaling and row_norm not in (None, "unit"):
+        raise ValueError(
+            f"nothing in scikit-learn scales rows as row_norm={row_norm!r} does: with "
+            "scaling=False, divide the rows by max(row_norm, their length) yourself"
+        )
+    sigmoid = self.privacy_.residual_bound == 1.0
+    linear = LogisticRegression() if sigmoid else SGDClassifier(loss="hinge")
+    names = getattr(self, "feature_names_in_", None)
+    if scaling and kept is not None:
+        coefficients = coefficients[kept]
+    linear.coef_ = coefficients[np.newaxis, :] * factor
+    linear.intercept_ = self.intercept_.copy()
+    linear.n_iter_ = np.array([self.n_iter_]) if sigmoid else self.n_iter_
+    linear.classes_ = self.classes_.copy()
+    _set_columns(linear, coefficients.size, names if not scaling else None)
+    if not scaling:
+        return linear
+    step: Any = Normalizer() if row_norm is not None else _clip(self.n_features_in_, params)
+    if kept is not None:
+        step = ColumnTransformer([("kept", step, kept.tolist())])
+        step.fit(np.zeros((1, self.n_features_in_)))
+    _set_columns(step, self.n_features_in_, names)
+    pipeline: Pipeline = make_pipeline(step, linear)
+    return pipeline
+
+
+def _clip(n_features: int, params: dict[str, Any]) -> MinMaxScaler:
+    """Return a scaler that changes nothing within the bound and clips what lies beyond."""
+    bound = float(params["feature_bound"])
+    corners = np.repeat([[-bound], [bound]], n_features, axis=1)
+    scaler = MinMaxScaler(feature_range=(-bound, bound), clip=True).fit(corners)
+    # Rounding must not move entries: the map is the identity.
+    scaler.scale_, scaler.min_ = np.ones(n_features), np.zeros(n_features)
+    return scaler
+
+
+def _set_columns(step: Any, n_features: int, names: Any) -> None:
+    step.n_features_in_ = n_features
+    if names is not None:
+        step.feature_names_in_ = names

@@ -1,0 +1,248 @@
+"""A model as a page for the one who has to answer for it: promise, weights, settings, digests.
+
+Everything on it is a function of the release and public values; what the curator adds (ledger,
+file, date) is passed in. The page needs no other file.
+"""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from dplasso.model.file import Model
+from dplasso.model.release import digest_of
+from dplasso.model.weights import BY_NOISE, Weights, beyond_by_chance, weights_of
+from dplasso.privacy.statement import PrivacyStatement
+from dplasso.privacy.wording import assumptions, rounded_up
+
+_SHOWN = 20
+# Parameters that are not the fit's: where it ran, and what it showed.
+_ASIDE = ("classes", "ledger", "dataset", "purpose", "random_state", "n_jobs", "verbose")
+_ROUNDED_UP = ("epsilon", "delta", "mu", "rho")
+
+
+def statement_facts(statement: PrivacyStatement) -> dict[str, Any]:
+    """Return a statement's entries in words, whatever entries it has.
+
+    Parameters
+    ----------
+    statement : PrivacyStatement
+        Of a model.
+
+    Returns
+    -------
+    dict of str to str, list or dict
+        Those that say something, by names without underscores; numbers of a promise rounded up.
+    """
+    return {
+        name.replace("_", " "): _worded(name, value)
+        for name, value in statement.to_dict().items()
+        if value not in (None, "", [], {})
+    }
+
+
+def _worded(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _worded(name, item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_worded(name, item) for item in value]
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, float):
+        return rounded_up(value) if name.startswith(_ROUNDED_UP) else f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
+    """Return what a model is, in words: labels, columns, steps, settings and the release's digest.
+
+    Parameters
+    ----------
+    model : Model
+        What a fit released.
+    weights : Weights
+        Its weights.
+
+    Returns
+    -------
+    dict of str to str
+    """
+    method = "LASSO by Frank-Wolfe" if "l1_radius" in model.params else "logistic regression"
+    negative, positive = map(str, model.classes.tolist())
+    settings = {
+        name: _worded(name, value)
+        for name, value in model.params.items()
+        if name not in _ASIDE and value is not None
+    }
+    named = "without names"
+    if model.feature_names is not None:
+        named = "with names, which are in the file and must be public"
+    return {
+        "method": f"{method}, {len(model.release):,} steps",
+        "labels": f"{positive} (positive) against {negative}",
+        "columns": f"{model.n_features:,}, {named}",
+        "weights": f"{len(weights):,} that are not zero",
+        "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
+        "digest": digest_of(model.release),
+    }
+
+
+def report_section(model: Model) -> str:
+    """Return the report of a model as a part of another page, such as a notebook.
+
+    Parameters
+    ----------
+    model : Model
+        What a fit released.
+
+    Returns
+    -------
+    str
+        HTML with its own style, which touches nothing else on the page.
+    """
+    return _wrapped([*_parts(model), _entries(model)])
+
+
+def report_page(
+    model: Model,
+    *,
+    file: Mapping[str, str],
+    ledger: Mapping[str, str] | str,
+) -> str:
+    """Return the report of a model as a page of its own, to be printed and signed.
+
+    Parameters
+    ----------
+    model : Model
+        What the file holds.
+    file : mapping of str to str
+        The file's name, digest, versions and the date.
+    ledger : mapping of str to str, or str
+        The entry that paid for the model, or a sentence why there is none.
+
+    Returns
+    -------
+    str
+        A whole HTML document without scripts and without references to other files.
+    """
+    paid = f"<p>{escape(ledger)}</p>" if isinstance(ledger, str) else _table(ledger)
+    lines = "".join(
+        f"<div><span></span>{label}</div>"
+        for label in ("Name and role", "Place, date", "Signature")
+    )
+    parts = [
+        "<h1>Privacy report</h1>",
+        *_parts(model),
+        "<h2>What paid for it</h2>",
+        paid,
+        "<h2>This file</h2>",
+        _table(file),
+        "<h2>Release approved</h2>",
+        f'<div class="sign">{lines}</div>',
+        _entries(model),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>Privacy report: {escape(file.get('file', 'model'))}</title></head>"
+        f"<body>{_wrapped(parts)}</body></html>\n"
+    )
+
+
+def _wrapped(parts: Sequence[str]) -> str:
+    style = files("dplasso.model").joinpath("report.css").read_text(encoding="utf-8")
+    return f'<style>{style}</style><div class="dplasso-report">{"".join(parts)}</div>'
+
+
+def _parts(model: Model) -> list[str]:
+    statement, every = model.statement, weights_of(model)
+    public = assumptions(statement)
+    promise = [text for text in statement.text().split("\n\n") if text != public]
+    counts = getattr(model.release, "counts", None)
+    told = statement.cautions(None if counts is None else float(counts.sum()))
+    promise += [text for text in told if text not in promise]
+    state = "private" if statement.is_private else "open"
+    return [
+        f'<p class="verdict {state}">{escape(promise[0])}</p>',
+        *(f"<p>{escape(text)}</p>" for text in promise[1:]),
+        "<h2>What was public</h2>",
+        f"<p>{escape(public)}</p>",
+        _table(model_facts(model, every)),
+        "<h2>The weights</h2>",
+        _weights(every),
+    ]
+
+
+def _entries(model: Model) -> str:
+    facts = statement_facts(model.statement)
+    return f"<h2>The statement, entry by entry</h2>{_table(facts)}"
+
+
+def _weights(every: Weights) -> str:
+    """Draw the largest weights as bars from a common zero, with three standard errors."""
+    rows = every.top(_SHOWN).rows()
+    if not rows:
+        return "<p>No column has a weight.</p>"
+    error = every.standard_error or 0.0
+    widest = max(abs(row["weight"]) for row in rows) + 3 * error
+    lines = []
+    for row in rows:
+        name = f"column {row['column']:,}" if row["name"] is None else row["name"]
+        noisy = row["clear"] is False
+        told = f"{row['weight']:+.3f}"
+        told += f" &plusmn; {error:.3f}" if error else ""
+        if row["steps"] is not None:
+            told += f", {row['steps']:,} step{'' if abs(row['steps']) == 1 else 's'}"
+        told += f' <i class="noise">{BY_NOISE}</i>' if noisy else ""
+        lines.append(
+            f"<tr><th>{escape(name)}</th><td>{_bar(row['weight'] / widest, 3 * error / widest)}"
+            f"</td><td>{told}</td></tr>"
+        )
+    return (
+        f'<table class="weights"><tbody>{"".join(lines)}</tbody></table>'
+        f"<p><small>{escape(_legend(every, len(rows)))}</small></p>"
+    )
+
+
+def _bar(weight: float, error: float) -> str:
+    """Return a bar, and a line over three standard errors, on a scale from -1 to 1."""
+    left, width = 100 + 100 * min(weight, 0.0), 100 * abs(weight)
+    sign = "negative" if weight < 0 else "positive"
+    middle = 100 + 100 * weight
+    whisker = ""
+    if error:
+        whisker = f'<path d="M{middle - 100 * error:.1f} 6H{middle + 100 * error:.1f}"/>'
+    return (
+        '<svg viewBox="0 0 200 12" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="{sign}" x="{left:.1f}" y="2" width="{width:.1f}" height="8"/>'
+        f'{whisker}<path class="zero" d="M100 0V12"/></svg>'
+    )
+
+
+def _legend(every: Weights, shown: int) -> str:
+    text = f"The {shown} largest of {len(every):,} weights that are not zero."
+    if every.clear is None:
+        return text
+    if every.standard_error:
+        text += " Lines: three standard errors by the noise, without the chance of who was sampled."
+        chance = beyond_by_chance(len(every))
+        return f"{text} By noise alone about {chance:,} pass that." if chance else text
+    return (
+        f"{text} Steps: those that chose the column with this sign, less those with the other. "
+        "Marked is what uniform draws choose as often in more than one run of 20."
+    )
+
+
+def _table(rows: Mapping[str, Any]) -> str:
+    body = "".join(
+        f"<tr><th>{escape(name)}</th><td>{_cell(value)}</td></tr>" for name, value in rows.items()
+    )
+    return f'<table class="facts"><tbody>{body}</tbody></table>'
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "<br>".join(f"{escape(key)}: {_cell(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return "<br>".join(map(_cell, value))
+    return escape(str(value))

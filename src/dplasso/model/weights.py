@@ -1,0 +1,207 @@
+"""A model's weights as a table: named, and marked where noise alone could have picked them."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.gradient_descent.release import NoisyWeights
+from dplasso.gradient_descent.run import SIGNIFICANT
+from dplasso.model.file import Model
+from dplasso.model.staged import StagedRelease
+
+BY_NOISE = "noise alone could have picked this"
+# In this part of the runs, at most, uniform draws take some vertex as often as marks a clear one.
+_BY_CHANCE = 0.05
+_PRINTED = 20
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a model, one for each column that has one.
+
+    Like a pandas Series it has `index`, `values` and a length, and ``weights["age"]`` is the weight
+    of that column; iteration gives pairs of name and weight.
+
+    Attributes
+    ----------
+    columns : ndarray of int64, shape (k,)
+        Their columns, from 0.
+    values : ndarray of float64, shape (k,)
+        The weights.
+    names : ndarray of str objects, shape (k,), or None
+        Names of the columns, where the training data had any.
+    standard_error : float or None
+        Standard deviation of each weight by the noise alone, where the method has one.
+    steps : ndarray of int64, shape (k,), or None
+        Of the LASSO: steps towards the weight's sign less steps against it.
+    clear : ndarray of bool, shape (k,), or None
+        Whether a weight is more than noise makes: beyond three standard errors; for the LASSO,
+        chosen more often than uniform draws choose any vertex in 19 of 20 runs. None without noise.
+    """
+
+    columns: NDArray[np.int64]
+    values: NDArray[np.float64]
+    names: NDArray[np.object_] | None = None
+    standard_error: float | None = None
+    steps: NDArray[np.int64] | None = None
+    clear: NDArray[np.bool_] | None = None
+
+    @property
+    def index(self) -> NDArray[Any]:
+        """Names of the columns, or their numbers where they have none."""
+        return self.columns if self.names is None else self.names
+
+    def __len__(self) -> int:
+        return int(self.columns.size)
+
+    def __iter__(self) -> Iterator[tuple[Any, float]]:
+        return zip(self.index.tolist(), self.values.tolist(), strict=True)
+
+    def __getitem__(self, column: Any) -> float:
+        """Return the weight of a column by name (without names: by number).
+
+        Raises
+        ------
+        KeyError
+            If it has none.
+        """
+        (place,) = np.nonzero(self.index == column)
+        if not place.size:
+            raise KeyError(f"no column {column!r} has a weight")
+        return float(self.values[place[0]])
+
+    def top(self, count: int) -> "Weights":
+        """Return the `count` largest by magnitude, largest first."""
+        order = np.argsort(-np.abs(self.values), kind="stable")[:count]
+        parts: dict[str, Any] = {
+            name: part[order]
+            for name in ("columns", "values", "names", "steps", "clear")
+            if (part := getattr(self, name)) is not None
+        }
+        return replace(self, **parts)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """List the weights for JSON.
+
+        Returns
+        -------
+        list of dict
+            ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps`` and
+            ``clear``, each None where the method or the data have none.
+        """
+        error, count = self.standard_error, len(self)
+        absent = [None] * count
+        lists = zip(
+            self.columns.tolist(),
+            absent if self.names is None else map(str, self.names),
+            self.values.tolist(),
+            absent if self.steps is None else self.steps.tolist(),
+            absent if self.clear is None else self.clear.tolist(),
+            strict=True,
+        )
+        return [
+            {
+                "column": column,
+                "name": name,
+                "weight": weight,
+                "standard_error": error,
+                "z": weight / error if error else None,
+                "steps": steps,
+                "clear": clear,
+            }
+            for column, name, weight, steps, clear in lists
+        ]
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with these rows, indexed by name or number."""
+        import pandas as pd
+
+        table = pd.DataFrame(self.rows(), index=self.index).drop(columns=["column", "name"])
+        return table.dropna(axis="columns", how="all")
+
+    def __repr__(self) -> str:
+        lines = []
+        for row in self.top(_PRINTED).rows():
+            name = str(row["column"] if row["name"] is None else row["name"])
+            told = "" if row["z"] is None else f"  z {row['z']:+.1f}"
+            told += "" if row["steps"] is None else f"  steps {row['steps']}"
+            told += f"  ({BY_NOISE})" if row["clear"] is False else ""
+            lines.append(f"{name[:_LONGEST_NAME]:{_LONGEST_NAME}}  {row['weight']:+.4f}{told}")
+        if len(self) > _PRINTED:
+            lines.append(f"... and {len(self) - _PRINTED:,} more, smaller")
+        return "\n".join(lines) or "(no column has a weight)"
+
+
+def weights_of(model: Model) -> Weights:
+    """Return the weights of a model.
+
+    Parameters
+    ----------
+    model : Model
+        What a fit released.
+
+    Returns
+    -------
+    Weights
+        Of every column whose weight is not zero, in the order of the columns.
+    """
+    coefficients, _ = model.release.coefficients()
+    if isinstance(coefficients, np.ndarray):
+        (columns,) = np.nonzero(coefficients[0])
+        values = coefficients[0, columns]
+    else:
+        columns, values = coefficients.indices.astype(np.int64), coefficients.data
+    names = None if model.feature_names is None else model.feature_names[columns]
+    release = model.release
+    refit = release.refitted if isinstance(release, StagedRelease) else release
+    if isinstance(refit, NoisyWeights):
+        error = refit.standard_error or None
+        clear = np.abs(values) > SIGNIFICANT * error if error else None
+        return Weights(columns, values, names, standard_error=error, clear=clear)
+    vertices = release.vertices if isinstance(release, StagedRelease) else release
+    assert isinstance(vertices, VertexRelease)
+    transcript = vertices.transcript
+    vertex, place = np.unique(transcript.vertex, return_inverse=True)
+    net = np.zeros(vertex.size, dtype=np.int64)
+    np.add.at(net, place, transcript.sign.astype(np.int64))
+    steps = net[np.searchsorted(vertex, columns)] * np.sign(values).astype(np.int64)
+    clear = None
+    if model.statement.mechanism != "none":
+        among = 2 * (model.n_features + vertices.fit_intercept)
+        clear = steps >= steps_beyond_chance(len(vertices), among)
+    return Weights(columns, values, names, steps=steps, clear=clear)
+
+
+def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:
+    """Return how many of T uniform draws must fall on one vertex to be no chance.
+
+    Parameters
+    ----------
+    n_steps : int
+        T.
+    n_vertices : int
+        How many are drawn among, 2D with their signs.
+
+    Returns
+    -------
+    int
+        The smallest count that, by the union bound over vertices, any vertex reaches in at most
+        one run of 20; T + 1 if there is none.
+    """
+    from scipy.special import bdtrc
+
+    for count in range(1, n_steps + 1):
+        if n_vertices * bdtrc(count - 1, n_steps, 1.0 / n_vertices) <= _BY_CHANCE:
+            return count
+    return n_steps + 1
+
+
+def beyond_by_chance(n_columns: int) -> int:
+    """Return how many weights the noise alone takes beyond three standard errors, on average."""
+    return round(n_columns * math.erfc(SIGNIFICANT / math.sqrt(2.0)))

@@ -1,0 +1,1 @@
+"""Private scores, private choice among settings, and a budget divided among both."""

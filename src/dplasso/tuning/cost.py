@@ -1,0 +1,275 @@
+"""What the best of a random number of tries costs, and what that leaves each try.
+
+One try draws settings, fits on some rows and scores on the others. A record is in one of the two
+parts, whatever the data (`dplasso.tuning.search`), so between neighbours either the fit or the
+score moves, and a try costs the larger of the two, not their sum: with both at most rho-zCDP its
+Renyi divergence of order a is at most ``a rho``. Of K tries the best is released. With m = E[K] and
+the laws of `dplasso.tuning.tries` (arXiv 2110.03620, theorems 2 and 6; e is the bound of one try):
+
+    logarithmic (eta = 0), geometric (eta = 1):
+        e'(a) = e(a) + (1 + eta) min_b [(1 - 1/b) e(b) + ln(1/g) / b] + ln(m) / (a - 1)
+    poisson:
+        e'(a) = e(a) + m delta(ln(a / (a - 1))) + ln(m) / (a - 1),   delta: curve of one try
+
+For a ledger, which adds zCDP, orders near 1 matter too. There the divergence is also at most that
+of releasing all tries, ``ln E[exp((a - 1) K e(a))] / (a - 1)``, and the better of the two is taken.
+
+Draws that are not exact move each try by at most some total variation; over the search that is m
+times as much, and it is charged to delta with the factor ``1 + e^epsilon``.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.privacy.accounting import renyi_orders
+from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors, check_positive
+from dplasso.tuning.tries import DRAW_ERROR, Tries
+
+_TOLERANCE = 1e-9
+# Relative part withheld from a try's rho, so that rounding never lands beyond it.
+_MARGIN = 2.0**-40
+# The accountant's conversion is not defined for orders below.
+_SMALLEST_CONVERTED = 1.01
+
+
+@dataclass(frozen=True)
+class SearchCost:
+    """What a search may spend and does spend; made of public parameters alone.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        The guarantee asked for.
+    neighbors : {"add-remove", "replace-one"}
+        The neighbour relation.
+    tries : Tries
+        The law of the number of tries.
+    try_rho : float
+        zCDP that one try may have.
+    epsilon_spent : float
+        What the accountant reports for the whole, at most `epsilon`.
+    sampling_delta : float
+        The part of `delta` set aside for the inexactness of all draws.
+    rho : float or Fraction
+        zCDP of the whole, for a ledger.
+    """
+
+    epsilon: float
+    delta: float
+    neighbors: str
+    tries: Tries
+    try_rho: float
+    epsilon_spent: float
+    sampling_delta: float
+    rho: float | Fraction
+
+    name = "search"
+
+    @property
+    def n_iter(self) -> int:
+        """Expected number of tries, rounded up: what a ledger shows as iterations."""
+        return math.ceil(self.tries.mean)
+
+
+def search_cost(
+    epsilon: float,
+    delta: float,
+    tries: Tries,
+    *,
+    neighbors: str = "add-remove",
+    draw_variation: float = 0.0,
+) -> SearchCost:
+    """Choose what one try may spend, so that the whole search stays within (epsilon, delta).
+
+    Parameters
+    ----------
+    epsilon : float
+        Total privacy loss to stay within, positive and finite.
+    delta : float
+        In (0, 1).
+    tries : Tries
+        The law of the number of tries.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        The neighbour relation.
+    draw_variation : float, default=0
+        Total variation between one try as it is drawn and as it is accounted, at most.
+
+    Returns
+    -------
+    SearchCost
+        With ``epsilon_spent <= epsilon``, and more than 99.9 % of it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range, or `delta` too small for the draws.
+    """
+    epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), check_delta(delta)
+    moved = tries.mean * draw_variation + DRAW_ERROR
+    sampling = moved * (1.0 + math.exp(min(epsilon, 700.0)))
+    if not sampling < delta / 2.0:
+        raise ValueError(
+            f"delta={delta:g} is too small to cover the rounding of the draws of "
+            f"{tries.mean:g} tries at epsilon={epsilon:g}"
+        )
+    rho, spent, whole = _solved(epsilon, delta - sampling, tries)
+    return SearchCost(
+        epsilon=epsilon,
+        delta=delta,
+        neighbors=check_neighbors(neighbors),
+        tries=tries,
+        try_rho=rho * (1.0 - _MARGIN),
+        epsilon_spent=spent,
+        sampling_delta=sampling,
+        rho=whole,
+    )
+
+
+def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
+    """Return the epsilon of a search whose tries are each rho-zCDP.
+
+    Parameters
+    ----------
+    rho : float
+        zCDP of one try.
+    tries : Tries
+        The law of their number.
+    delta : float
+        In (0, 1).
+
+    Returns
+    -------
+    float
+        By the conversion of arXiv 2004.00010, proposition 12, at the best Renyi order.
+    """
+    orders = np.array(renyi_orders())
+    divergence = search_divergence(rho, tries, orders)
+    converted = (
+        divergence + np.log1p(-1.0 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1.0)
+    )
+    return max(0.0, float(np.min(converted[orders > _SMALLEST_CONVERTED])))
+
+
+def search_divergence(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bound the Renyi divergence of a search (see the module's notes).
+
+    Parameters
+    ----------
+    rho : float
+        zCDP of one try.
+    tries : Tries
+        The law of their number.
+    orders : ndarray of float64
+        Increasing, above 1.
+
+    Returns
+    -------
+    ndarray of float64
+        Of each order; not decreasing.
+    """
+    single = rho * orders
+    total = single + math.log(tries.mean) / (orders - 1.0)
+    if tries.law == "poisson":
+        total += tries.mean * _delta_of_try(rho, np.log1p(1.0 / (orders - 1.0)), orders)
+    else:
+        extra = np.min((1.0 - 1.0 / orders) * single - math.log(tries.gamma) / orders)
+        total += (2.0 if tries.law == "geometric" else 1.0) * extra
+    # A divergence grows with its order: what bounds a larger one bounds the smaller.
+    found: NDArray[np.float64] = np.minimum.accumulate(total[::-1])[::-1]
+    return found
+
+
+def _delta_of_try(
+    rho: float, epsilons: NDArray[np.float64], orders: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the delta of rho-zCDP at each epsilon, at the best of some orders."""
+    some = orders[(orders > _SMALLEST_CONVERTED) & (orders < 1e7)][::4]
+    # (b - 1)(b rho - epsilon + ln(1 - 1/b)) - ln b, for all pairs at once.
+    fixed = (some - 1.0) * (rho * some + np.log1p(-1.0 / some)) - np.log(some)
+    exponent = fixed[None, :] - np.outer(epsilons, some - 1.0)
+    found: NDArray[np.float64] = np.exp(np.minimum(exponent.min(axis=1), 0.0))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _solved(epsilon: float, delta: float, tries: Tries) -> tuple[float, float, float]:
+    """Return the largest zCDP of a try, the epsilon of its search, and the zCDP of that."""
+    rho = _largest_rho(epsilon, delta, tries)
+    return rho, epsilon_of_search(rho, tries, delta), _search_rho(rho, tries)
+
+
+def _largest_rho(epsilon: float, delta: float, tries: Tries) -> float:
+    low = high = (epsilon / (2.0 * math.sqrt(-math.log(delta)) + math.sqrt(epsilon))) ** 2
+    while epsilon_of_search(low, tries, delta) > epsilon:
+        low, high = low / 2.0, low
+        if low < 1e-30:
+            raise ValueError(f"no try, however private, keeps a search within {epsilon=}.")
+    while epsilon_of_search(high, tries, delta) <= epsilon:
+        low, high = high, 2.0 * high
+    while high - low > _TOLERANCE * high:
+        middle = 0.5 * (low + high)
+        if epsilon_of_search(middle, tries, delta) <= epsilon:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _search_rho(rho: float, tries: Tries) -> float:
+    """Return the least zCDP that a search is known to have."""
+    orders = np.array(renyi_orders())
+    divergence = search_divergence(rho, tries, orders)
+    whole = _divergence_of_all(rho, tries, orders)
+    best = np.minimum.accumulate(np.minimum(divergence, whole)[::-1])[::-1]
+    # Between two orders the divergence is at most that of the larger; below the first, its own.
+    return float(np.max(best / np.concatenate([[1.0], orders[:-1]])) * (1.0 + _MARGIN))
+
+
+def _divergence_of_all(
+    rho: float, tries: Tries, orders: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Bound the divergence of releasing every try: ``ln E[exp(K s)] / (a - 1)``, s = (a - 1) a rho.
+
+    Given K, the tries together are K rho-zCDP, and all K outcomes tell K.
+    """
+    s = (orders - 1.0) * orders * rho
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if tries.law == "poisson":
+            log_mean = tries.mean * np.expm1(s)
+        else:
+            # In the terms of q = (1 - g) e^s, below 1 where the mean is finite.
+            q = np.exp(s + math.log1p(-tries.gamma))
+            if tries.law == "geometric":
+                log_mean = s + math.log(tries.gamma) - np.log1p(-q)
+            else:
+                log_mean = np.log(np.log1p(-q) / math.log(tries.gamma))
+            log_mean = np.where(q < 1.0, log_mean, np.inf)
+        found: NDArray[np.float64] = log_mean / (orders - 1.0)
+    return found
+
+
+def rho_of_event(event: Any) -> float:
+    """Return the zCDP of an event of ``dp-accounting``, over the Renyi orders that are used.
+
+    Parameters
+    ----------
+    event : dp_accounting.DpEvent
+        Any that the Renyi accountant supports.
+
+    Returns
+    -------
+    float
+        The largest ratio of divergence and order; infinite if one is.
+    """
+    from dp_accounting.rdp import RdpAccountant
+
+    accountant: Any = RdpAccountant(renyi_orders()).compose(event)
+    orders = np.array(renyi_orders())
+    # As above: an order between two of the list is covered by the larger.
+    return float(np.max(np.asarray(accountant.rdp) / np.concatenate([[1.0], orders[:-1]])))

@@ -1,0 +1,135 @@
+"""A budget divided before there are data: encoding, fit or search, further fits, score.
+
+Parts are shares of the zCDP that a ledger with this budget grants, so a ledger takes the whole plan
+(`dplasso.privacy.ledger`). Epsilons do not add up: those of the parts come to more than the whole.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from dplasso.privacy.accounting import epsilon_of
+from dplasso.privacy.ledger import UNITS, charge_of, new_budget, rho_limit
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.training.cost import mechanism_for
+from dplasso.tuning.candidates import largest_within
+from dplasso.tuning.cost import search_cost
+from dplasso.tuning.metrics import METRICS
+from dplasso.tuning.scores import score_mechanism
+from dplasso.tuning.tries import tries_of
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a plan.
+
+    Attributes
+    ----------
+    name : {"encoding", "fit", "search", "refit", "score"}
+        What it pays for.
+    share : float
+        Of the budget's zCDP.
+    epsilon : float
+        To ask for at `delta`; 0 if the share is too small for any.
+    delta : float
+        Of this part alone.
+    try_epsilon : float
+        Of a search: about what each try may spend; 0 for the others.
+    mechanism : Mechanism, GaussianSteps, SearchCost or None
+        With this epsilon.
+    """
+
+    name: str
+    share: float
+    epsilon: float
+    delta: float
+    try_epsilon: float
+    mechanism: Any
+
+
+def plan_budget(
+    epsilon: float,
+    delta: float = 1e-6,
+    *,
+    method: str = "lasso",
+    n_iter: int | None = None,
+    neighbors: str = "add-remove",
+    score: float = 0.1,
+    encoding: float = 0.0,
+    refit: float = 0.0,
+    tries: float = 0.0,
+) -> tuple[Part, ...]:
+    """Divide a budget among what is done with one data set.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Of everything together: the budget of a ledger.
+    method : {"lasso", "logistic"}, default="lasso"
+        The family.
+    n_iter : int, default=None
+        Steps of a fit; None for the method's own.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        The neighbour relation.
+    score, encoding, refit : float
+        Shares of a private score of the final model, of a private encoding of the columns, and of a
+        second fit; the rest is for the fit.
+    tries : float, default=0
+        Expected number of tries of a search in place of the fit, by Poisson's law, which costs a
+        ledger the least; 0 plans one fit with the defaults.
+
+    Returns
+    -------
+    tuple of Part
+        In the order in which they are spent. A ledger with this budget can pay for all of them.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range.
+    """
+    shares = {"encoding": encoding, "refit": refit, "score": score}
+    for name, share in shares.items():
+        if not 0.0 <= share < 1.0:
+            raise ValueError(f"{name} must be a share of the budget, from 0 to 1, got {share!r}")
+    main = 1.0 - sum(shares.values())
+    if main <= 0.0:
+        raise ValueError("nothing of the budget is left for the fit; make the other shares smaller")
+    limit = rho_limit(new_budget(None, epsilon, delta, neighbors, None))
+    common: dict[str, Any] = {"delta": delta, "neighbors": neighbors}
+
+    def fit(part: float) -> Any:
+        return mechanism_for(method, epsilon=part, n_iter=n_iter, **common)
+
+    def search(part: float) -> Any:
+        return search_cost(part, delta, tries_of(tries, "poisson"), neighbors=neighbors)
+
+    makers: dict[str, Callable[[float], Any]] = {
+        "encoding": lambda part: build_gaussian(epsilon=part, n_iter=1, **common),
+        "search" if tries else "fit": search if tries else fit,
+        "refit": fit,
+        "score": lambda part: score_mechanism(
+            METRICS["accuracy"], part, delta, neighbors=neighbors
+        ),
+    }
+    return tuple(
+        _part(name, shares.get(name, main), limit, delta, make)
+        for name, make in makers.items()
+        if shares.get(name, main) > 0.0
+    )
+
+
+def _part(name: str, share: float, limit: int, delta: float, make: Callable[[float], Any]) -> Part:
+    from dp_accounting import ZCDpEvent
+
+    allowed = Fraction(share) * limit / UNITS * (1 - Fraction(1, 10**9))
+
+    def cost(epsilon: float) -> float:
+        return float(Fraction(charge_of(make(epsilon)).rho, UNITS))
+
+    epsilon = largest_within(cost, float(allowed), delta)
+    mechanism = make(epsilon) if epsilon else None
+    try_rho = getattr(mechanism, "try_rho", 0.0)
+    try_epsilon = epsilon_of(ZCDpEvent(rho=try_rho), delta) if try_rho else 0.0
+    return Part(name, share, epsilon, delta, try_epsilon, mechanism)

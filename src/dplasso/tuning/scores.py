@@ -1,0 +1,299 @@
+"""Private scores: how well a model predicts, with noise that hides every single row."""
+
+import math
+from dataclasses import asdict, dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dplasso.errors import DataError
+from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE, noise_table, noisy
+from dplasso.privacy.ledger import charged, check_affordable, check_ledger_settings
+from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
+from dplasso.privacy.parameters import check_choice, check_epsilon, check_neighbors, check_positive
+from dplasso.privacy.randomness import RandomStream, random_stream, word_buffers
+from dplasso.privacy.statement import PrivacyStatement, make_statement
+from dplasso.training.groups import limit_rows
+from dplasso.training.inputs import Inputs, check_inputs
+from dplasso.tuning.metrics import (
+    METRICS,
+    UNIT,
+    Bounds,
+    CurvePoint,
+    Estimate,
+    Metric,
+    calibration_curve,
+    standard_errors,
+)
+
+# More sums than any metric has, for what the rounding of their noise may cost.
+_SUMS = 64
+# Sums of so many units stay below 2^63 with the noise.
+_LARGEST_ROWS = 2**30
+
+
+@dataclass(frozen=True)
+class PrivateScore:
+    """A score that may be released with its statement.
+
+    Attributes
+    ----------
+    metric : str
+        Which.
+    value : float
+        The score; of "calibration" the share of the second class.
+    low, high : float
+        Ends of a confidence interval that covers both the noise and the chance of the rows.
+    confidence : float
+        Its probability.
+    curve : tuple of CurvePoint
+        Of "calibration" only.
+    privacy : PrivacyStatement
+        What the score guarantees about the rows that it was computed on.
+    """
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    confidence: float
+    curve: tuple[CurvePoint, ...]
+    privacy: PrivacyStatement
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the score as values that JSON can hold."""
+        values = {name: getattr(self, name) for name in ("metric", "value", "low", "high")}
+        curve = [asdict(point) for point in self.curve]
+        return values | {
+            "confidence": self.confidence,
+            "curve": curve,
+            "privacy": self.privacy.to_dict(),
+        }
+
+
+def private_score(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None = None,
+    epsilon: float = 0.1,
+    delta: float = 1e-6,
+    *,
+    metric: str = "accuracy",
+    neighbors: str = "add-remove",
+    rows_per_person: int = 1,
+    groups: ArrayLike | None = None,
+    target_bounds: tuple[float, float] | None = None,
+    confidence: float = 0.95,
+    random_state: Any = None,
+    ledger: str | PathLike[str] | None = None,
+    dataset: str | None = None,
+    purpose: str | None = None,
+) -> PrivateScore:
+    """Score a fitted model on labelled rows, privately.
+
+    The guarantee is about the rows given here. What the model's training cost is another matter,
+    and adds up where the same people are in both.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted; it must predict each row by that row alone.
+    X : sparse or dense matrix, shape (N, D), or a store
+        The rows.
+    y : array-like, shape (N,), default=None
+        Labels or targets. Only a store may go without.
+    epsilon : float, default=0.1
+        Privacy loss, positive and finite.
+    delta : float, default=1e-6
+        In (0, 1).
+    metric : {"accuracy", "auc", "log_loss", "calibration", "mae", "r2"}, default="accuracy"
+        "auc" is that of probabilities rounded to a public grid of 24 places; "log_loss" takes no
+        probability below 0.01.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        The neighbour relation.
+    rows_per_person : int, default=1
+        Rows of one person, at most; the noise grows in proportion.
+    groups : array-like, shape (N,), default=None
+        Whose row each is: of each, the first `rows_per_person` rows enter.
+    target_bounds : (float, float), default=None
+        Public interval that targets and predictions are clipped to, for "mae" and "r2"; None takes
+        the model's own `target_bounds`.
+    confidence : float, default=0.95
+        Of the interval.
+    random_state : None, int, Generator or RandomState, default=None
+        Anything but None is for experiments, and the statement says so.
+    ledger, dataset, purpose : path, str, str, default=None
+        The budget that is charged before anything is computed, and what for.
+
+    Returns
+    -------
+    PrivateScore
+
+    Raises
+    ------
+    ValueError
+        For a parameter out of range, a label that the model does not know, or NaN in X; all found
+        before anything is charged.
+    BudgetError, LedgerError
+        If the ledger has too little left or cannot be used; nothing is spent.
+    """
+    check_choice("metric", metric, tuple(METRICS))
+    settings = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
+    epsilon = check_positive("epsilon", check_epsilon(epsilon))
+    check_ledger_settings(
+        {**settings, "mechanism": "gaussian", "epsilon": epsilon, "random_state": random_state}
+    )
+    if not 0.5 <= confidence < 1.0:
+        raise ValueError(f"confidence must lie between 0.5 and 1, got {confidence!r}")
+    chosen, bounds = METRICS[metric], checked_bounds(metric, target_bounds, model)
+    mechanism = score_mechanism(
+        chosen, epsilon, delta, neighbors=neighbors, rows_per_person=rows_per_person
+    )
+    stream = random_stream(random_state)
+    inputs = check_inputs(model, X, y)
+    if groups is not None:
+        inputs = limit_rows(inputs, groups, rows_per_person)
+    check_scored(chosen, model, inputs)
+    statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
+    check_affordable(ledger, dataset, mechanism)
+    with charged(ledger, dataset, mechanism, notes={"purpose": purpose}):
+        sigma = mechanism.sensitivity / mechanism.mu
+        z = standard_errors(confidence)
+        sums = noisy_sums(chosen.sums(model, inputs.X, inputs.y, bounds), sigma, stream)
+        estimate = chosen.estimate(sums, sigma, z, bounds)
+    curve = calibration_curve(sums, sigma, z) if metric == "calibration" else ()
+    return PrivateScore(
+        metric, *estimate, float(confidence), curve, replace(statement, release="score")
+    )
+
+
+def score_mechanism(
+    metric: Metric,
+    epsilon: float,
+    delta: float,
+    *,
+    neighbors: str = "add-remove",
+    rows_per_person: int = 1,
+) -> GaussianSteps:
+    """Return the noise of a score, calibrated.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range.
+    """
+    mechanism = build_gaussian(
+        epsilon=epsilon,
+        delta=delta,
+        n_iter=1,
+        n_coordinates=_SUMS,
+        neighbors=neighbors,
+        residual_bound=share_bound(metric, neighbors),
+        rows_per_person=rows_per_person,
+    )
+    check_noise(mechanism.sensitivity / mechanism.mu)
+    return mechanism
+
+
+def share_bound(metric: Metric, neighbors: str) -> float:
+    """Return C such that one row moves the sums by at most C (`replace-one`: 2 C) in L2."""
+    return metric.share if check_neighbors(neighbors) == "add-remove" else metric.exchange / 2.0
+
+
+def check_noise(sigma: float) -> None:
+    """Refuse noise that no integer of 64 bits could hold, or that is finer than its units.
+
+    Raises
+    ------
+    ValueError
+        If its standard deviation in rows is out of range.
+    """
+    if not SMALLEST_SCALE <= sigma * UNIT <= LARGEST_SCALE:
+        raise ValueError(
+            f"epsilon leaves a score noise of standard deviation {sigma:.3g} rows; between "
+            f"{SMALLEST_SCALE / UNIT:.3g} and {LARGEST_SCALE / UNIT:,.0f} can be drawn"
+        )
+
+
+def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
+    """Return the public interval of the target; (0, 1) for a metric that has none.
+
+    An estimator that declares one by its parameter `target_bounds` need not be told again.
+
+    Raises
+    ------
+    ValueError
+        If it is missing where it is needed, given where it is not, or no interval.
+    """
+    if METRICS[metric].classifies:
+        if bounds is not None:
+            raise ValueError(f"target_bounds does not go with metric={metric!r}")
+        return 0.0, 1.0
+    if bounds is None:
+        bounds = getattr(estimator, "target_bounds", None)
+    if bounds is None:
+        raise ValueError(f"metric={metric!r} needs target_bounds=(low, high), a public interval")
+    low, high = (float(end) for end in bounds)
+    if not (math.isfinite(high - low) and low < high):
+        raise ValueError(f"target_bounds must be two finite numbers, low < high, got {bounds!r}")
+    return low, high
+
+
+def check_scored(metric: Metric, model: Any, inputs: Inputs) -> None:
+    """Refuse rows that a metric cannot take.
+
+    Raises
+    ------
+    DataError
+        For a label that is none of the model's, or too many rows.
+    """
+    if inputs.y.size >= _LARGEST_ROWS:
+        raise DataError(f"{inputs.y.size:,} rows are too many for one score")
+    if not metric.classifies:
+        return
+    if metric.two_classes and len(model.classes_) != 2:
+        raise DataError(f"this metric is for two classes; there are {len(model.classes_)}")
+    strange = ~np.isin(inputs.y, model.classes_)
+    if strange.any():
+        raise DataError(
+            f"y holds the label {inputs.y[strange].tolist()[0]!r}, which is none of the model's "
+            "classes"
+        )
+
+
+def noisy_sums(sums: NDArray[np.int64], sigma: float, stream: RandomStream) -> NDArray[np.float64]:
+    """Add integer Gaussian noise to sums, and return them in units of 1.
+
+    Parameters
+    ----------
+    sums : ndarray of int64
+        In units of 2^-32; left as it is.
+    sigma : float
+        Standard deviation of the noise, in units of 1.
+    stream : RandomStream
+        Keys the noise.
+
+    Returns
+    -------
+    ndarray of float64
+    """
+    total = sums.copy()
+    noisy(noise_table(sigma * UNIT), word_buffers(stream, 1)[0], total)
+    found: NDArray[np.float64] = total / UNIT
+    return found
+
+
+def noisy_estimate(
+    metric: Metric,
+    model: Any,
+    inputs: Inputs,
+    bounds: Bounds,
+    sigma: float,
+    stream: RandomStream,
+    z: float,
+) -> Estimate:
+    """Score a model on rows with noise of a given standard deviation (see `private_score`)."""
+    sums = metric.sums(model, inputs.X, inputs.y, bounds)
+    return metric.estimate(noisy_sums(sums, sigma, stream), sigma, z, bounds)

@@ -1,0 +1,443 @@
+"""Private choice: the best of a random number of tries, under one guarantee for the whole.
+
+Every try draws settings from a public grid (uniformly, with replacement), fits on one part of the
+records with fresh randomness, and is scored with noise on the other part. Which part a record is in
+is drawn for each record by itself, whatever it holds and whatever the others are: so neighbours
+differ in one part only, under either relation, and a try costs the larger of its two costs
+(`dplasso.tuning.cost`). Only the best try leaves, with its score: not how many there were, nor what
+the others came to.
+"""
+
+import math
+import warnings
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from os import PathLike
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.utils.validation import check_is_fitted
+
+from dplasso.data.store import Store
+from dplasso.errors import DataError
+from dplasso.privacy.ledger import (
+    UNITS,
+    charge_of,
+    charged,
+    check_affordable,
+    check_ledger_settings,
+    pick,
+    read_budgets,
+    rho_limit,
+)
+from dplasso.privacy.mechanisms.gaussian import l2_sensitivity
+from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
+from dplasso.privacy.randomness import RandomStream, below, random_stream, random_word
+from dplasso.privacy.statement import PrivacyStatement, state_search
+from dplasso.training.groups import limit_rows
+from dplasso.training.inputs import Inputs, check_inputs
+from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon, list_candidates
+from dplasso.tuning.cost import SearchCost, search_cost
+from dplasso.tuning.metrics import METRICS, Bounds, Estimate, Metric, standard_errors
+from dplasso.tuning.scores import (
+    check_noise,
+    check_scored,
+    checked_bounds,
+    noisy_estimate,
+    share_bound,
+)
+from dplasso.tuning.tries import draw_tries, tries_of
+
+_CONFIDENCE = 0.95
+# The rounding of a score's noise (`dplasso.privacy.mechanisms.gaussian`) adds less than this part
+# of its cost; beyond the noise's last integer lies less than `dplasso.tuning.tries.DRAW_ERROR`.
+_SCORE_MARGIN = 2.0**-40
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """How every try is scored; public but for the rows."""
+
+    metric: Metric
+    bounds: Bounds
+    sigma: float
+    rows: Inputs
+
+
+class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
+    """Choose among settings privately: the best of a random number of private fits.
+
+    The whole search has one guarantee, one statement and one charge. It costs more than one fit at
+    its epsilon would, so it has to find settings that are much better than the defaults:
+    docs/tuning.md says when it does.
+
+    Parameters
+    ----------
+    estimator : estimator
+        `DPLassoClassifier`, `DPLogisticRegression`, or any with a parameter `epsilon` and a method
+        ``privacy_event()`` that states what a fit costs as an event of ``dp-accounting``, under
+        add-remove unless it has a parameter `neighbors`. Its own epsilon does not matter.
+    grid : mapping of str to sequence, or sequence of them
+        Settings to draw from, as in `GridSearchCV`. Public: made without looking at the data.
+    epsilon : float, default=1.0
+        Privacy loss of the whole search, positive and finite.
+    delta : float, default=1e-6
+        In (0, 1), of the whole.
+    tries : float, default=10
+        Expected number of tries. Their number is random, and part of what is not released.
+    law : {"auto", "poisson", "geometric", "logarithmic"}, default="auto"
+        How it is drawn; "auto" takes what leaves a try the most. By Poisson's law there may be no
+        try at all (with probability e^-tries): then the model is a constant one.
+    metric : {"auc", "accuracy", "log_loss", "mae", "r2"}, default="auc"
+        What the best one is best at (see `private_score`).
+    held_out : float, default=0.2
+        Expected share of the rows that tries are scored on.
+    target_bounds : (float, float), default=None
+        Public interval of the target, for "mae" and "r2"; None takes the estimator's own.
+    random_state : None, int, Generator or RandomState, default=None
+        Anything but None is for experiments, and the statement says so.
+    ledger, dataset, purpose : path, str, str, default=None
+        The budget that the search is charged to, once, and what for.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        The best try, fitted, with the statement of the whole search; it can be saved.
+    best_params_ : dict or None
+        Its settings; None if there was no try.
+    best_score_ : Estimate or None
+        Its noisy score with an interval of 95 %, which does not know that it is that of the best of
+        several: it is too high by the luck of the best.
+    privacy_ : PrivacyStatement
+        What the search guarantees.
+    classes_ : ndarray
+        The labels, where the metric is for classifiers.
+    n_features_in_ : int
+        D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dplasso import DPLogisticRegression, PrivateSearch
+    >>> X = np.random.default_rng(0).normal(size=(500, 20))
+    >>> y = X[:, 0] > 0
+    >>> search = PrivateSearch(
+    ...     DPLogisticRegression(), {"max_weights": [None, 5]}, law="logarithmic"
+    ... )
+    >>> search.fit(X, y).privacy_.epsilon <= 1.0
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        grid: Any,
+        epsilon: float = 1.0,
+        delta: float = 1e-6,
+        *,
+        tries: float = 10,
+        law: str = "auto",
+        metric: str = "auc",
+        held_out: float = 0.2,
+        target_bounds: tuple[float, float] | None = None,
+        random_state: Any = None,
+        ledger: str | PathLike[str] | None = None,
+        dataset: str | None = None,
+        purpose: str | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.grid = grid
+        self.epsilon = epsilon
+        self.delta = delta
+        self.tries = tries
+        self.law = law
+        self.metric = metric
+        self.held_out = held_out
+        self.target_bounds = target_bounds
+        self.random_state = random_state
+        self.ledger = ledger
+        self.dataset = dataset
+        self.purpose = purpose
+
+    def check(self) -> None:
+        """Refuse settings that no data can make right.
+
+        Raises
+        ------
+        TypeError, ValueError
+            One sentence that names the parameter, what was given and what would be right.
+        """
+        check_positive("epsilon", check_epsilon(self.epsilon))
+        check_ledger_settings(self.get_params(deep=False) | {"mechanism": "gaussian"})
+        check_choice("metric", self.metric, [name for name in METRICS if name != "calibration"])
+        checked_bounds(self.metric, self.target_bounds, self.estimator)
+        if not 0.0 < self.held_out < 1.0:
+            raise ValueError(f"held_out must lie between 0 and 1, got {self.held_out!r}")
+        tries_of(self.tries, self.law)
+        for candidate in list_candidates(self.estimator, self.grid, check_delta(self.delta)):
+            candidate.estimator.set_params(epsilon=float(self.epsilon))
+            cost_of_try(candidate.estimator, 1)
+
+    def fit(self, X: Any, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
+        """Search.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D)
+            One record a row, in memory.
+        y : array-like, shape (N,)
+            Labels or targets.
+        groups : array-like, shape (N,), default=None
+            Whose row each is; all rows of a person are in one part. Needed where the estimator
+            protects several rows of a person (`rows_per_person`).
+
+        Returns
+        -------
+        PrivateSearch
+            The search itself.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For a parameter, label or number that is not right; found before anything is charged.
+        BudgetError, LedgerError
+            If the ledger has too little left or cannot be used; nothing is spent.
+
+        Warns
+        -----
+        UserWarning
+            If there was no try.
+        """
+        self.check()
+        metric, bounds = (
+            METRICS[self.metric],
+            checked_bounds(self.metric, self.target_bounds, self.estimator),
+        )
+        stream = random_stream(self.random_state)
+        inputs = check_inputs(self.estimator, X, y)
+        candidates = list_candidates(self.estimator, self.grid, self.delta)
+        known = self.estimator.get_params(deep=False)
+        m = int(known.get("rows_per_person", 1))
+        inputs, unit = _rows_and_units(inputs, groups, m)
+        classes = _declare_classes(candidates, inputs, metric)
+        cost = _plan(self, candidates, inputs.n_features, known.get("neighbors", "add-remove"))
+        sigma = _score_noise(cost, metric, m)
+        cost = _whole_budget(cost, self.ledger, self.dataset)
+        check_affordable(self.ledger, self.dataset, cost)
+        held = _held_out(unit, self.held_out, stream)
+        fitted_on, scored_on = (_part(inputs, rows) for rows in (~held, held))
+        with charged(self.ledger, self.dataset, cost, notes={"purpose": self.purpose}):
+            best = _best_of(
+                candidates,
+                draw_tries(cost.tries, stream),
+                fitted_on,
+                _Scoring(metric, bounds, sigma, scored_on),
+                stream,
+                seeded=self.random_state is not None,
+            )
+        self._set_best(best, cost, classes, bounds, known.get("classes") is not None)
+        self.n_features_in_ = inputs.n_features
+        # The parts that were fitted do not say what their columns are.
+        known_columns = {"feature_names": inputs.feature_names, "origin": inputs.origin}
+        if inputs.feature_names is not None:
+            self.best_estimator_.feature_names_in_ = inputs.feature_names
+        if hasattr(self.best_estimator_, "model_"):
+            model = replace(self.best_estimator_.model_, **known_columns)
+            self.best_estimator_.model_ = model
+        return self
+
+    def _set_best(
+        self,
+        best: "tuple[Estimate, Candidate, Any] | None",
+        cost: SearchCost,
+        classes: NDArray[Any] | None,
+        bounds: Bounds,
+        classes_declared: bool,
+    ) -> None:
+        """Set the fitted attributes, functions of the best try and of public values alone."""
+        if best is None:
+            warnings.warn(
+                "there was no try, which the law of their number allows: the model is a constant "
+                "one",
+                UserWarning,
+                stacklevel=3,
+            )
+            self.best_score_, self.best_params_ = None, None
+            self.best_estimator_ = _constant(classes, bounds)
+        else:
+            self.best_score_, candidate, self.best_estimator_ = best
+            self.best_params_ = candidate.params
+        fit = getattr(self.best_estimator_, "privacy_", None)
+        self.privacy_ = state_search(
+            fit if isinstance(fit, PrivacyStatement) else None,
+            cost,
+            seeded=self.random_state is not None,
+            classes_declared=classes_declared,
+        )
+        # The fit's own statement is about one try: nobody may take it for the search's.
+        self.best_estimator_.privacy_ = self.privacy_
+        if hasattr(self.best_estimator_, "model_"):
+            model = self.best_estimator_.model_
+            self.best_estimator_.model_ = replace(model, statement=self.privacy_)
+        if classes is not None:
+            self.classes_ = classes
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict by the best estimator."""
+        check_is_fitted(self, "best_estimator_")
+        return np.asarray(self.best_estimator_.predict(X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of each label by the best estimator."""
+        check_is_fitted(self, "best_estimator_")
+        return np.asarray(self.best_estimator_.predict_proba(X))
+
+
+def _rows_and_units(
+    inputs: Inputs, groups: ArrayLike | None, rows_per_person: int
+) -> tuple[Inputs, NDArray[np.intp]]:
+    """Return the rows that enter, and the number of what is protected as one for each of them."""
+    if isinstance(inputs.X, Store):
+        raise DataError("a search divides rows in memory; a store cannot be divided")
+    if groups is None:
+        if rows_per_person > 1:
+            raise ValueError(
+                "with rows_per_person a search needs groups: all rows of a person must be in the "
+                "same part"
+            )
+        return inputs, np.arange(inputs.y.size)
+    place = Inputs(np.arange(inputs.y.size)[:, None], inputs.y, 1, None)
+    kept = limit_rows(place, groups, rows_per_person).X[:, 0]
+    _, person = np.unique(np.asarray(groups)[kept], return_inverse=True)
+    return _part(inputs, kept), person
+
+
+def _part(inputs: Inputs, rows: NDArray[Any]) -> Inputs:
+    return replace(inputs, X=inputs.X[rows], y=inputs.y[rows])
+
+
+def _held_out(unit: NDArray[np.intp], share: float, stream: RandomStream) -> NDArray[np.bool_]:
+    """Draw which rows tries are scored on: each unit by itself, whatever the data.
+
+    Any assignment that does not look at the data is private, so the generator need not be.
+
+    Raises
+    ------
+    DataError
+        If there are so few rows that a part is empty.
+    """
+    drawn = np.random.default_rng(int(random_word(stream))).random(int(unit.max()) + 1) < share
+    held: NDArray[np.bool_] = drawn[unit]
+    if held.all() or not held.any():
+        raise DataError(f"{unit.size:,} rows are too few to hold some of them out")
+    return held
+
+
+def _declare_classes(
+    candidates: list[Candidate], inputs: Inputs, metric: Metric
+) -> NDArray[Any] | None:
+    """Give every try the same classes: those declared, or those of all rows."""
+    if not metric.classifies:
+        return None
+    declared = candidates[0].estimator.get_params(deep=False).get("classes")
+    classes = np.unique(inputs.y) if declared is None else np.asarray(declared)
+    if classes.size < 2:
+        raise DataError("y holds only one class; declare all with the parameter classes")
+    for candidate in candidates:
+        if "classes" in candidate.estimator.get_params(deep=False):
+            candidate.estimator.set_params(classes=classes.tolist())
+    check_scored(metric, _Known(classes), inputs)
+    return classes
+
+
+@dataclass(frozen=True)
+class _Known:
+    classes_: NDArray[Any]
+
+
+def _plan(
+    search: PrivateSearch, candidates: list[Candidate], n_features: int, neighbors: str
+) -> SearchCost:
+    """Divide the budget: what one try may cost, and the epsilon of each candidate's fit."""
+    variation = 0.0
+    for candidate in candidates:
+        # A fit of a try has a smaller epsilon than the whole, and so draws no less exactly.
+        candidate.estimator.set_params(epsilon=float(search.epsilon))
+        variation = max(variation, cost_of_try(candidate.estimator, n_features)[1])
+    cost = search_cost(
+        search.epsilon,
+        search.delta,
+        tries_of(search.tries, search.law),
+        neighbors=neighbors,
+        draw_variation=variation,
+    )
+    for candidate in candidates:
+        give_epsilon(candidate, cost.try_rho, search.delta, n_features)
+    return cost
+
+
+def _score_noise(cost: SearchCost, metric: Metric, rows_per_person: int) -> float:
+    """Return the standard deviation of a score's noise, in rows; it costs as much as a fit may."""
+    mu = math.sqrt(2.0 * cost.try_rho * (1.0 - _SCORE_MARGIN))
+    share = share_bound(metric, cost.neighbors)
+    sigma = l2_sensitivity(share, cost.neighbors, rows_per_person) / mu
+    check_noise(sigma)
+    return sigma
+
+
+def _whole_budget(
+    cost: SearchCost, ledger: str | PathLike[str] | None, dataset: str | None
+) -> SearchCost:
+    """Let a search that is within a budget by itself take all of it, before anything else."""
+    if ledger is None:
+        return cost
+    budget = pick(read_budgets(ledger), dataset, ledger)
+    if budget.entries or cost.epsilon > budget.epsilon or cost.delta > budget.delta:
+        return cost
+    limit = Fraction(rho_limit(budget, charge_of(cost).draw_delta, 1), UNITS)
+    return replace(cost, rho=limit) if 0 < limit < cost.rho else cost
+
+
+def _best_of(
+    candidates: list[Candidate],
+    tries: int,
+    fitted_on: Inputs,
+    scoring: _Scoring,
+    stream: RandomStream,
+    *,
+    seeded: bool,
+) -> tuple[Estimate, Candidate, Any] | None:
+    """Make the tries and return the best: its score, its settings, the fitted estimator."""
+    best, highest = None, -math.inf
+    z = standard_errors(_CONFIDENCE)
+    for _ in range(tries):
+        candidate = draw_candidate(candidates, stream)
+        fitted = clone(candidate.estimator)
+        if seeded and "random_state" in fitted.get_params(deep=False):
+            fitted.set_params(random_state=int(random_word(stream)) >> 33)
+        # A warning for every fit would tell how many there were.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted.fit(fitted_on.X, fitted_on.y)
+        metric, rows = scoring.metric, scoring.rows
+        estimate = noisy_estimate(metric, fitted, rows, scoring.bounds, scoring.sigma, stream, z)
+        height = estimate.value if metric.larger_is_better else -estimate.value
+        if best is None or height > highest:
+            best, highest = (estimate, candidate, fitted), height
+    return best
+
+
+def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candidate:
+    """Draw one candidate: all alike, whatever was drawn before."""
+    return candidates[int(below(stream, len(candidates)))]
+
+
+def _constant(classes: NDArray[Any] | None, bounds: Bounds) -> Any:
+    """Return the model of a search without a try: made of public facts alone."""
+    if classes is None:
+        middle = 0.5 * (bounds[0] + bounds[1])
+        return DummyRegressor(strategy="constant", constant=middle).fit([[0.0]], [middle])
+    return DummyClassifier(strategy="prior").fit(np.zeros((classes.size, 1)), classes)

@@ -1,0 +1,162 @@
+"""``show`` and ``report``: what is inside a model file, on a terminal and on a page to sign."""
+
+import json
+import re
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cli.test_errors import check_refused
+from dplasso import DPLassoClassifier, DPLogisticRegression, load
+from dplasso.model.release import digest_of
+from dplasso.model.report import statement_facts
+from dplasso.model.weights import BY_NOISE
+from dplasso.privacy.ledger import create_ledger
+
+NAMES = [
+    "<script>alert(1)</script>",
+    "[red]age[/red]",
+    *(f"column {j} of twenty" for j in range(18)),
+]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Give a model of each kind, over columns with awkward names."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame((rng.random((2_000, 20)) < 0.5).astype(float), columns=NAMES)
+    y = np.where(X.iloc[:, 0] > X.iloc[:, 1], "<yes>", "no")
+    folder = tmp_path_factory.mktemp("models")
+    estimators = {
+        "lasso": DPLassoClassifier(epsilon=2.0, n_iter=40, l1_radius=9.0, classes=["no", "<yes>"]),
+        "refit": DPLassoClassifier(epsilon=15.0, delta=1e-4, refit=0.5, n_iter=5),
+        "logistic": DPLogisticRegression(epsilon=2.0, classes=["no", "<yes>"]),
+        "seeded": DPLassoClassifier(epsilon=2.0, n_iter=5, l1_radius=9.0, random_state=0),
+        "plain": DPLogisticRegression(epsilon=float("inf"), n_iter=5),
+    }
+    for name, estimator in estimators.items():
+        estimator.fit(X, y).save(folder / f"{name}.npz")
+    return folder
+
+
+def cells(page):
+    """Return the text of a page's cells, and fail on what is not self-contained or not closed."""
+    opened, texts = [], []
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            assert tag not in ("script", "link", "img", "iframe"), tag
+            assert not {name for name, _ in attrs} & {"src", "href", "onclick"}
+            if tag not in ("meta", "br", "rect", "path"):
+                opened.append(tag)
+
+        def handle_endtag(self, tag):
+            if tag not in ("rect", "path"):
+                assert opened.pop() == tag
+
+        def handle_data(self, data):
+            texts.append(data)
+
+    Reader().feed(page)
+    assert not opened
+    assert "url(" not in page
+    assert "@import" not in page
+    return texts
+
+
+@pytest.mark.parametrize("kind", ["lasso", "refit", "logistic", "seeded", "plain"])
+def test_show_fits_80_columns_and_says_what_the_file_says(run, models, kind, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    path = models / f"{kind}.npz"
+    model = load(path)
+    result = run("show", path, "--top", "5")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert max(len(line) for line in lines if str(models) not in line) <= 80
+    top = model.top_features(5)
+    for name, value in top:
+        (line,) = (line for line in lines if f"{value:+.3f}" in line)
+        assert name[:10] in line
+    assert ("NOT differentially private" in result.stdout) == (kind in ("seeded", "plain"))
+    assert (BY_NOISE in result.stdout) == (top.clear is not None and not top.clear.all())
+    document = json.loads(run("show", path, "--top", "3", "--json").stdout)
+    assert [one["name"] for one in document["weights"]] == list(top.index[:3])
+    assert document["privacy"] == model.privacy_.to_dict()
+    assert document["facts"]["digest"] == digest_of(model.model_.release)
+    assert document["intercept"] == model.intercept_[0]
+    assert "Taken as public" in run("show", models / "lasso.npz", "--explain").stdout
+
+
+@pytest.mark.parametrize("kind", ["lasso", "refit", "logistic", "seeded", "plain"])
+def test_the_page_is_one_file_with_everything_on_it(run, models, kind, tmp_path):
+    path, page = models / f"{kind}.npz", tmp_path / "report.html"
+    result = run("report", path, "--out", page)
+    assert result.exit_code == 0, result.output
+    model, text = load(path), page.read_text(encoding="utf-8")
+    told = cells(text)
+    for paragraph in model.privacy_.text().split("\n\n"):
+        assert paragraph in told
+    assert ("Caution: an epsilon of 15" in text) == (kind == "refit")
+    for name, value in statement_facts(model.privacy_).items():
+        assert name in told
+        if isinstance(value, dict):
+            assert set(told) >= {f"{key}: {item}" for key, item in value.items()}
+        else:
+            assert isinstance(value, list) or value in told
+    for name, _ in model.top_features(20):
+        assert name in told
+    assert told.count(BY_NOISE) == sum(
+        row["clear"] is False for row in model.top_features(20).rows()
+    )
+    assert sha256(path.read_bytes()).hexdigest() in told
+    assert digest_of(model.model_.release) in told
+    assert {"Name and role", "Place, date", "Signature"} <= set(told)
+    assert "No ledger was given to this report." in told
+    assert ("verdict open" in text) == (kind in ("seeded", "plain"))
+    assert "@media print" in text
+    assert "prefers-color-scheme: dark" in text
+
+
+def test_entries_that_a_statement_may_get_are_shown_without_new_code():
+    class Later:
+        def to_dict(self):
+            return {"epsilon_of_rows": {"1": 1.0, "10": 9.99991}, "cautions": ["large <delta>"]}
+
+    assert statement_facts(Later()) == {
+        "epsilon of rows": {"1": "1", "10": "10"},
+        "cautions": ["large <delta>"],
+    }
+
+
+def test_the_page_names_the_entry_that_paid(run, train, tmp_path):
+    ledger, model = tmp_path / "team.ledger", tmp_path / "m.npz"
+    create_ledger(ledger, 3.0, 1e-5, dataset="visits")
+    for number in (1, 2):
+        options = ("--n-iter", "5", "--ledger", ledger, "--purpose", f"reason {number}")
+        more = ("--model", model) if number == 2 else ()
+        assert run("fit", train, "--epsilon", "0.5", *options, *more).exit_code == 0
+    page = tmp_path / "report.html"
+    assert run("report", model, "--out", page, "--ledger", ledger).exit_code == 0
+    told = cells(page.read_text(encoding="utf-8"))
+    assert {"2 of team.ledger", "visits", "reason 2"} <= set(told)
+    assert "reason 1" not in told
+    other = tmp_path / "other.ledger"
+    create_ledger(other, 3.0, 1e-5)
+    assert run("report", model, "--out", page, "--ledger", other, "--force").exit_code == 0
+    assert "No entry of other.ledger has paid for this model" in page.read_text(encoding="utf-8")
+    # The curator's purpose is no part of the model.
+    assert b"reason 2" not in model.read_bytes()
+
+
+def test_what_is_refused(run, models, train, tmp_path):
+    model, page = models / "lasso.npz", tmp_path / "report.html"
+    page.write_text("mine")
+    check_refused(run("report", model, "--out", page), "--force")
+    check_refused(run("report", model, "--out", model, "--force"), "is an input")
+    check_refused(run("show", train), "is not a dplasso model file")
+    check_refused(run("report", train, "--out", page, "--force"), "is not a dplasso model file")
+    assert page.read_text() == "mine"
+    assert re.search(r"No such file", run("show", tmp_path / "none.npz").stderr)

@@ -1,0 +1,134 @@
+"""``dplasso tune``, ``plan`` and the private half of ``evaluate``."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import dplasso
+from dplasso.privacy.ledger import Entry, affords, charge_of, new_budget, read_budgets
+from dplasso.tuning.plan import plan_budget
+
+
+@pytest.fixture
+def run(run):
+    """Run a command, which has to end with `code`."""
+
+    def ran(*arguments, code=0):
+        result = run(*arguments)
+        assert result.exit_code == code, result.output
+        return result
+
+    return ran
+
+
+def tune(run, train, *more, code=0):
+    given = ("--epsilon", 5, "--method", "logistic", "--grid", "n-iter=10,20", "--tries", 2)
+    return run("tune", train, *given, "--law", "geometric", *more, code=code)
+
+
+class TestTune:
+    def test_the_model_is_written_with_the_statement_of_the_search(self, run, train, tmp_path):
+        model, statement = tmp_path / "m.npz", tmp_path / "s.json"
+        result = tune(run, train, "--model", model, "--statement", statement, "--json")
+        report = json.loads(result.stdout)
+        assert report["best_params"]["n_iter"] in (10, 20)
+        assert report["best_score"]["low"] <= report["best_score"]["value"]
+        assert report["privacy"]["tries"] == 2
+        assert json.loads(statement.read_text()) == report["privacy"]
+        assert 4.99 < report["privacy"]["epsilon"] <= 5.0
+        # Nothing that grows with the number of tries.
+        assert "seconds" not in report
+
+    def test_a_person_is_told_as_much(self, run, train):
+        text = tune(run, train, "--explain").stdout
+        for words in ("n_iter ", "auc ", "too high", "random number of tries", "nothing (give"):
+            assert words in " ".join(text.split())
+
+    def test_one_charge(self, run, train, tmp_path):
+        ledger = tmp_path / "l"
+        run("ledger", "init", ledger, "--epsilon", 5, "--delta", 1e-6)
+        tune(run, train, "--ledger", ledger)
+        assert len(read_budgets(ledger)[0].entries) == 1
+        assert "cannot pay for this search" in tune(run, train, "--ledger", ledger, code=1).stderr
+
+    @pytest.mark.parametrize(
+        ("more", "words", "code"),
+        [
+            (("--grid", "n-iter"), "not of the form", 2),
+            (("--grid", "epsilon=1,2"), "cannot be tuned", 1),
+            (("--metric", "f1"), "--metric must be", 1),
+            (("--held-out", "2"), "--held-out must lie", 1),
+            (("--rows-per-person", "2"), "whose row each is", 1),
+        ],
+    )
+    def test_what_is_wrong_is_refused_before_reading(self, run, tmp_path, more, words, code):
+        assert words in " ".join(tune(run, tmp_path / "none.svm", *more, code=code).stderr.split())
+
+
+class TestEvaluate:
+    def test_without_epsilon_it_says_that_scores_are_not_private(self, run, model, held_out):
+        text = run("evaluate", model, held_out, "--binarize").stdout
+        assert "not private" in text
+
+    @pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss", "calibration"])
+    def test_a_private_score_tells_nothing_else(self, run, model, held_out, metric):
+        given = ("evaluate", model, held_out, "--binarize", "--epsilon", 3, "--metric", metric)
+        report = json.loads(run(*given, "--json").stdout)
+        assert report.keys() == {
+            *("metric", "value", "low", "high", "confidence", "curve", "privacy", "private")
+        }
+        assert report["private"]
+        assert report["low"] <= report["value"] <= report["high"]
+        assert "epsilon = 3" in run(*given).stdout
+
+    def test_it_is_charged(self, run, model, held_out, tmp_path):
+        ledger = tmp_path / "l"
+        run("ledger", "init", ledger, "--epsilon", 1, "--delta", 1e-5)
+        given = ("evaluate", model, held_out, "--binarize", "--epsilon", 0.5, "--ledger", ledger)
+        assert "of the budget" in run(*given, "--purpose", "a check").stdout
+        (entry,) = read_budgets(ledger)[0].entries
+        assert entry.charge.purpose == "a check"
+
+    def test_options_of_a_private_score_need_an_epsilon(self, run, model, held_out):
+        assert (
+            "needs --epsilon" in run("evaluate", model, held_out, "--metric", "auc", code=1).stderr
+        )
+
+
+class TestPlan:
+    @pytest.mark.parametrize("method", ["lasso", "logistic"])
+    @pytest.mark.parametrize("more", [{}, {"tries": 3.0}, {"refit": 0.3, "encoding": 0.1}])
+    def test_a_ledger_takes_the_whole_plan(self, method, more):
+        budget = new_budget(None, 2.0, 1e-6, "add-remove", None)
+        parts = plan_budget(2.0, 1e-6, method=method, n_iter=20, **more)
+        assert sum(part.share for part in parts) == pytest.approx(1.0)
+        charges = [charge_of(part.mechanism) for part in parts]
+        for charge in charges:
+            assert affords(budget, charge)
+            entry = Entry(1, "finished", charge, "", "", "", 0, "", None)
+            budget = replace(budget, entries=(*budget.entries, entry))
+        # And it is used up.
+        assert not affords(budget, max(charges, key=lambda charge: charge.rho))
+
+    def test_it_is_printed(self, run):
+        given = ("plan", "--epsilon", 2, "--rows", 30000, "--method", "logistic")
+        report = json.loads(run(*given, "--tries", 3, "--json").stdout)
+        search, score = report["parts"]
+        assert (search["name"], score["name"]) == ("search", "score")
+        assert 0 < search["try_epsilon"] < search["epsilon"] < 2
+        text = run(*given).stdout
+        for words in ("ledger init", "dplasso fit", "dplasso evaluate", "to within"):
+            assert words in text
+
+    def test_shares_that_leave_nothing_are_refused(self, run):
+        told = run("plan", "--epsilon", 2, "--rows", 100, "--score", 1.5, code=1).stderr
+        assert "must be a share" in told
+        given = ("plan", "--epsilon", 2, "--rows", 100, "--score", 0.5, "--refit", 0.5)
+        assert "nothing of the budget" in run(*given, code=1).stderr
+
+
+def test_the_names_are_public():
+    assert {"PrivateScore", "PrivateSearch", "private_score"} <= set(dplasso.__all__)
+    assert np.isfinite(dplasso.PrivateSearch(None, {}).epsilon)

@@ -1,0 +1,121 @@
+"""Schemas and tables made by Hypothesis, and the same table as a data frame and as files."""
+
+import csv
+import json
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import strategies as st
+
+from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
+from dplasso.encoding.schema import Schema
+
+WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=6)
+WHOLE = st.integers(-1000, 1000)
+REAL = st.floats(-1e6, 1e6)
+MISSING = st.sampled_from(["column", "ignore"])
+
+# Each kind of column with the values that it holds.
+VALUES = {
+    "words": st.sampled_from(["Rome", "Oslo", 'a "b", c', "é\n", " x"]) | WORD,
+    "whole": WHOLE,
+    "real": REAL,
+    "bool": st.booleans(),
+    "text": st.lists(st.sampled_from(["good", "bad", "très", "film,", "the"]), max_size=6).map(
+        " ".join
+    ),
+}
+
+
+@st.composite
+def parts(draw, name, kind):
+    """Draw a part that takes a column of this kind."""
+    missing = draw(MISSING)
+    # Fields of CSV are hashed as they stand, where a data frame has 1.0 or True.
+    ways = {"real": [], "bool": ["categories"]}.get(kind, ["categories", "hashed"])
+    if kind in ("whole", "real", "bool"):
+        ways += ["bins", "number"]
+    if kind in ("words", "text"):
+        ways += ["text"]
+    way = draw(st.sampled_from(ways))
+    if way == "categories":
+        declared = VALUES[kind].filter(lambda value: value != "")
+        found = draw(st.lists(declared, min_size=1, max_size=5, unique=True))
+        return Categories(name, found, draw(MISSING), missing)
+    if way == "hashed":
+        return Hashed((name,), draw(st.integers(1, 5)), missing)
+    if way == "bins":
+        edges = draw(st.lists(REAL | WHOLE, min_size=1, max_size=5, unique_by=float))
+        return Bins(name, sorted(edges), draw(st.booleans()), missing)
+    if way == "number":
+        return Number(name, draw(st.floats(1e-3, 1e6)), draw(WHOLE), missing)
+    ngrams = draw(st.sampled_from([(1, 1), (1, 2), (2, 3)]))
+    return Text(name, draw(st.integers(1, 10)), ngrams, draw(st.booleans()), True, missing)
+
+
+@st.composite
+def tables(draw):
+    """Draw a schema and a table of columns as lists, None for missing."""
+    kinds = draw(st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=5))
+    n_rows = draw(st.integers(2, 12))
+    columns = {}
+    chosen = []
+    for i, kind in enumerate(kinds):
+        name = f"{kind}{i}"
+        columns[name] = draw(st.lists(st.none() | VALUES[kind], min_size=n_rows, max_size=n_rows))
+        chosen.append(draw(parts(name, kind)))
+    coded = [p.columns[0] if isinstance(p, Hashed) else p.column for p in chosen
+             if isinstance(p, Categories | Bins | Hashed)]  # fmt: skip
+    if len(coded) >= 2:
+        crossed = draw(st.lists(st.sampled_from(coded), min_size=2, max_size=3, unique=True))
+        chosen.append(Cross(crossed, draw(st.none() | st.integers(1, 10))))
+    label = st.sampled_from(["no", "yes"])
+    labels = ["no", "yes", *draw(st.lists(label, min_size=n_rows - 2, max_size=n_rows - 2))]
+    return Schema(chosen, "label"), columns | {"label": labels}
+
+
+ARROW = {"words": pa.string(), "whole": pa.int64(), "real": pa.float64(), "bool": pa.bool_(),
+         "text": pa.string(), "label": pa.string()}  # fmt: skip
+
+
+def arrow(columns):
+    kinds = {name: ARROW[name.rstrip("0123456789")] for name in columns}
+    return pa.table({name: pa.array(values, kinds[name]) for name, values in columns.items()})
+
+
+def frame(columns):
+    """Return the table as pandas has it: NaN and None for what is missing."""
+    return pd.DataFrame({name: pd.Series(values, dtype=_dtype(name, values))
+                         for name, values in columns.items()})  # fmt: skip
+
+
+def _dtype(name, values):
+    kind = name.rstrip("0123456789")
+    if kind == "real":
+        return "float64"
+    if kind in ("whole", "bool"):
+        return object if None in values else None
+    return object
+
+
+def write(path, columns):
+    """Write the table in the kind of file that the name says."""
+    if path.suffix == ".parquet":
+        pq.write_table(arrow(columns), path)
+        return path
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        if path.suffix == ".csv":
+            writer = csv.DictWriter(file, list(columns))
+            writer.writeheader()
+            # A line with nothing on it is none.
+            rows = [{k: _field(v, alone=len(row) == 1) for k, v in row.items()} for row in rows]
+            writer.writerows(rows)
+        else:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+    return path
+
+
+def _field(value, alone):
+    return '""' if value is None and alone else value

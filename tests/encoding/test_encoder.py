@@ -1,0 +1,180 @@
+"""PublicEncoder: a transformer that learns nothing, for every kind of data frame."""
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+
+from dplasso import DPLassoClassifier, DPLogisticRegression, PublicEncoder, load
+from dplasso.encoding.origin import Origin, origin_of
+from dplasso.encoding.parts import Bins, Categories, Hashed, Number, Text
+from dplasso.encoding.schema import Schema
+from dplasso.errors import DataError, PrivacyLeakWarning
+
+SCHEMA = Schema(
+    (
+        Categories("sex", ("F", "M")),
+        Bins("age", (18, 65)),
+        Number("bmi", 60.0),
+        Text("note", 6),
+    ),
+    "y",
+)
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    n = 400
+    return pd.DataFrame(
+        {
+            "sex": rng.choice(["F", "M", "X", None], n),
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.uniform(0, 100, n)),
+            "bmi": rng.uniform(15, 90, n),
+            "note": rng.choice(["fine", "bad heart", ""], n),
+            "y": np.arange(n) % 2,
+        }
+    )
+
+
+def test_each_value_has_its_column():
+    frame = pd.DataFrame(
+        {
+            "sex": ["M", "X", None],
+            "age": [17.999, 65, np.nan],
+            "bmi": [30.0, -1e300, np.inf],
+            "note": ["", None, "fine fine"],
+        }
+    )
+    encoder = PublicEncoder(SCHEMA)
+    names, X = encoder.get_feature_names_out(), encoder.fit_transform(frame)
+    found = [
+        {names[j]: X.data[k] for k, j in enumerate(X.indices) if X.indptr[i] <= k < X.indptr[i + 1]}
+        for i in range(3)
+    ]
+    assert found[0] == {"sex=M": 1, "age<18": 1, "bmi": 0.5, "note (missing)": 1}
+    assert found[1] == {"sex (unknown)": 1, "age>=65": 1, "bmi": -1, "note (missing)": 1}
+    (word,) = set(found[2]) - {"sex (missing)", "age (missing)", "bmi"}
+    assert found[2]["bmi"] == found[2][word] == 1
+
+
+def test_frames_of_every_kind_give_one_matrix(table):
+    expected = PublicEncoder(SCHEMA).transform(table)
+    arrow = pa.Table.from_pandas(table)
+    coded = table.assign(sex=table["sex"].astype("category"))
+    chunks = pa.concat_tables([arrow.slice(0, 7), arrow.slice(7)])
+    for other in (arrow, arrow.combine_chunks().to_batches()[0], coded, chunks):
+        assert abs(PublicEncoder(SCHEMA).transform(other) - expected).nnz == 0
+    assert PublicEncoder(SCHEMA).transform(table[:0]).shape == (0, expected.shape[1])
+
+
+def test_a_table_with_to_arrow(table):
+    """As polars has it: columns, selection by names, and to_arrow."""
+
+    class Frame:
+        def __init__(self, arrow):
+            self.arrow, self.columns = arrow, arrow.column_names
+
+        def __getitem__(self, names):
+            return Frame(self.arrow.select(names))
+
+        def to_arrow(self):
+            return self.arrow
+
+    arrow = pa.Table.from_pandas(table)
+    views = arrow.set_column(0, "sex", arrow["sex"].cast(pa.string_view()))
+    found = PublicEncoder(SCHEMA).transform(Frame(views))
+    assert abs(found - PublicEncoder(SCHEMA).transform(table)).nnz == 0
+
+
+def test_many_rows_are_encoded_in_pieces(monkeypatch, table):
+    expected = PublicEncoder(SCHEMA).transform(table)
+    monkeypatch.setattr("dplasso.encoding.encoder._ROWS_AT_ONCE", 7)
+    assert abs(PublicEncoder(SCHEMA).transform(table) - expected).nnz == 0
+    with pytest.raises(DataError, match="column 'age', row 9: 'x' is not a number"):
+        PublicEncoder(SCHEMA).transform(table.astype({"age": object}).replace({"age": {
+            table["age"][8]: "x"}}).astype({"age": str}))  # fmt: skip
+
+
+def test_nothing_is_learnt(table):
+    encoder = PublicEncoder(SCHEMA)
+    before = dict(vars(encoder))
+    encoder.fit(table[:1])
+    assert vars(encoder) == before
+    one = encoder.transform(table)
+    assert abs(PublicEncoder(SCHEMA).transform(table) - one).nnz == 0  # without fit
+    assert encoder.feature_names_in_.tolist() == ["sex", "age", "bmi", "note"]
+    assert encoder.n_features_in_ == 4
+    again = pickle.loads(pickle.dumps(clone(encoder)))
+    assert abs(again.transform(table) - one).nnz == 0
+
+
+def test_a_schema_as_json_or_file(tmp_path, table):
+    (tmp_path / "s.json").write_text(json.dumps(SCHEMA.to_json()))
+    expected = PublicEncoder(SCHEMA).transform(table)
+    for schema in (SCHEMA.to_json(), tmp_path / "s.json", str(tmp_path / "s.json")):
+        assert abs(PublicEncoder(schema).fit_transform(table) - expected).nnz == 0
+
+
+def test_what_is_no_table(table):
+    for X, message in (
+        (np.eye(3), "named columns is needed .* not ndarray"),
+        (table.drop(columns="age"), "the table has no column 'age'; there are 'sex', 'bmi'"),
+        (pd.concat([table, table[["age"]]], axis=1), "more than one column 'age'"),
+        (table.assign(sex=[{1}, 2] * 200), "not of one kind"),
+    ):
+        with pytest.raises(DataError, match=message):
+            PublicEncoder(SCHEMA).fit(X).transform(X)
+
+
+def test_dense_outputs_are_refused(table):
+    encoder = PublicEncoder(SCHEMA).set_output(transform="pandas")
+    with pytest.raises(ValueError, match="sparse"):
+        encoder.fit_transform(table)
+    with pytest.raises(ValueError, match="too many to name all"):
+        PublicEncoder(Schema((Hashed("a", 30),))).get_feature_names_out()
+
+
+def test_a_draft_says_that_it_is_not_private(table):
+    draft = PublicEncoder.suggest(table, "y")
+    assert "not private" in draft.note
+    with pytest.warns(PrivacyLeakWarning, match="a draft that nobody has edited"):
+        PublicEncoder(draft).fit(table)
+    edited = draft.to_json() | {"note": ""}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        PublicEncoder(edited).fit(table)
+
+
+class TestModels:
+    @pytest.mark.parametrize("family", [DPLassoClassifier, DPLogisticRegression])
+    def test_a_model_in_a_pipeline_keeps_the_schema(self, tmp_path, table, family):
+        model = make_pipeline(
+            PublicEncoder(SCHEMA), family(epsilon=20.0, n_iter=10, random_state=0)
+        ).fit(table, table["y"])
+        model[-1].save(tmp_path / "m.npz")
+        loaded = load(tmp_path / "m.npz")
+        assert loaded.model_.origin == Origin(SCHEMA)
+        expected = model.predict_proba(table)
+        np.testing.assert_array_equal(loaded.predict_proba(table), expected)
+        X = PublicEncoder(SCHEMA).transform(table)
+        np.testing.assert_array_equal(loaded.predict_proba(X), expected)
+        X = X[:]  # a slice does not know how it was made, and is taken at its word
+        assert origin_of(X) is None
+        np.testing.assert_array_equal(loaded.predict_proba(X), expected)
+        other = Schema((*SCHEMA.parts[:-1], Text("note", 6, lowercase=False)), "y")
+        with pytest.raises(DataError, match=r"another schema than the model's: .* part 4 on"):
+            loaded.predict(PublicEncoder(other).transform(table))
+
+    def test_a_model_of_numbered_columns(self, table):
+        X = PublicEncoder(SCHEMA).transform(table)
+        model = DPLassoClassifier(epsilon=20.0, n_iter=5, random_state=0)
+        model.fit(X[:], table["y"])
+        assert model.model_.origin is None
+        assert model.predict(X).shape == (400,)  # nobody knows that they differ

@@ -1,0 +1,161 @@
+"""Schemas: what they make of a record, their names, their JSON, and what makes no sense."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dplasso.encoding.parts import (
+    Bins,
+    Categories,
+    Cross,
+    Hashed,
+    Number,
+    Text,
+    equal_edges,
+    log_edges,
+)
+from dplasso.encoding.schema import Schema, read_schema, schema_from_json
+
+SEX = Categories("sex", ("F", "M"))
+AGE = Bins("age", (18, 65))
+WARD = Hashed(("ward", "site"), 4, words=("A", "B"))
+
+
+def names(*parts):
+    schema = Schema(parts)
+    found = schema.names(range(schema.n_features))
+    assert len(found) == schema.n_features == schema.offsets[-1]
+    return found
+
+
+def test_names_of_categories_and_numbers():
+    assert names(SEX) == ["sex=F", "sex=M", "sex (unknown)", "sex (missing)"]
+    assert names(Categories("sex", ("F",), "ignore")) == ["sex=F", "sex (missing)"]
+    assert names(Categories("old", (True,), "column", "ignore")) == ["old=true", "old (unknown)"]
+    assert names(AGE) == ["age<18", "18<=age<65", "age>=65", "age (missing)"]
+    assert names(Bins("age", (18, 65), True)) == ["age>=18", "age>=65", "age (missing)"]
+    assert names(Number("age", 100)) == ["age", "age (missing)"]
+
+
+def test_names_of_hashed_columns_are_those_of_public_words():
+    found = names(WARD)
+    assert found[-2:] == ["ward (missing)", "site (missing)"]
+    for word in ("ward=A", "ward=B", "site=A", "site=B"):
+        assert sum(word in name.split(" | ") for name in found) == 1
+    assert "ward,site[15]" in found or "=" in found[15]
+    texts = names(Text("note", 6, words=("heart", "heart failure")))
+    assert [name for name in texts if ":" in name]
+    assert texts[-1] == "note (missing)"
+
+
+def test_names_of_crosses():
+    found = names(SEX, AGE, Cross(("sex", "age")))[8:]
+    assert len(found) == 16
+    assert found[:4] == [f"sex=F & {age}" for age in names(AGE)]
+    assert found[-1] == "sex (missing) & age (missing)"
+    site = names(SEX, WARD, Cross(("site", "sex")))[-4:]
+    assert site[0] == "site (missing) & sex=F"
+    assert names(SEX, AGE, Cross(("sex", "age"), 3))[-1] == "sex*age[7]"
+    three = Schema((SEX, AGE, Hashed("ward", 2), Cross(("sex", "age", "ward"))))
+    assert three.width(three.parts[-1]) == 4 * 4 * 5
+
+
+def test_few_names_of_many_columns():
+    schema = Schema((Hashed("a", 30), Hashed("b", 30, words=("x",))))
+    assert schema.names([0, 2**30, schema.n_features - 1]) == [
+        "a[0]",
+        "a (missing)",
+        "b (missing)",
+    ]
+    with pytest.raises(ValueError, match="numbered from 0 to"):
+        schema.names([schema.n_features])
+
+
+def test_json_is_read_back():
+    parts = (SEX, AGE, WARD, Number("bmi", 60, 20), Text("note"), Cross(("sex", "age"), 9))
+    schema = Schema(parts, "y", "a draft")
+    assert schema_from_json(json.loads(json.dumps(schema.to_json()))) == schema
+    assert schema.columns == ["sex", "age", "ward", "site", "bmi", "note"]
+
+
+@pytest.mark.parametrize(("spacing", "make"), [("equal", equal_edges), ("log", log_edges)])
+def test_edges_by_rule(spacing, make):
+    rule = {"low": 1, "high": 100, "bins": 4, "spacing": spacing}
+    schema = schema_from_json({"parts": [{"kind": "bins", "column": "x", "edges": rule}]})
+    assert schema.parts[0].edges == make(1, 100, 4)
+    assert len(make(1, 100, 4)) == 5
+    gaps = np.diff(make(1, 100, 4) if spacing == "equal" else np.log(make(1, 100, 4)))
+    np.testing.assert_allclose(gaps, gaps[0])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Categories("a", []), "column 'a' must be a list of at least one"),
+        (lambda: Categories("a", "xyz"), "column 'a' must be a list of at least one"),
+        (lambda: Categories("a", [1, "x"]), "all strings, all numbers or all bools"),
+        (lambda: Categories("a", [None]), "all strings, all numbers or all bools"),
+        (lambda: Categories("a", ["x", "x"]), "column 'a' hold one twice"),
+        (lambda: Categories("a", ["x", ""]), "an empty string, which is a missing value"),
+        (lambda: Categories("a", ["x"], "drop"), "unknown must be one of column, ignore, error"),
+        (lambda: Bins("a", []), "edges of column 'a' must be finite, ascending"),
+        (lambda: Bins("a", [2, 1]), "edges of column 'a' must be finite, ascending"),
+        (lambda: Bins("a", [1, float("inf")]), "edges of column 'a' must be finite"),
+        (lambda: Bins("a", ["x"]), "edges of column 'a' must be finite"),
+        (lambda: Bins("a", {"low": 1}), "low, high, bins and a spacing"),
+        (lambda: Bins("a", [1], "yes"), "cumulative must be true or false"),
+        (lambda: equal_edges(1, 1, 3), "from low to a larger high"),
+        (lambda: equal_edges(0, 1, 10**9), "1 to 65,536 bins"),
+        (lambda: log_edges(0, 1, 3), "begin above 0"),
+        (lambda: Number("a", 0), "bound of column 'a' must be finite and above 0"),
+        (lambda: Number("a", "1"), "bound of column 'a' must be a number"),
+        (lambda: Hashed(("a", "a"), 8), "each once"),
+        (lambda: Hashed("a", 31), "whole number from 1 to 30"),
+        (lambda: Hashed("a", 2.5), "whole number from 1 to 30"),
+        (lambda: Hashed("a", 8, words="xy"), "words must be a list of strings"),
+        (lambda: Text("a", 8, (0, 1)), "n-grams must go from 1"),
+        (lambda: Text("a", 8, (2, 1)), "got 2 to 1"),
+        (lambda: Text("a", 8, "x"), "ngrams must be two whole numbers"),
+        (lambda: Cross(("a",)), "two or three columns"),
+        (lambda: Schema(()), "at least one part"),
+        (lambda: Schema((SEX,), "sex"), "cannot be both label and feature"),
+        (lambda: Schema((SEX, Cross(("sex", "age")))), "'age', which no parts"),
+        (lambda: Schema((SEX, SEX, AGE, Cross(("sex", "age")))), "'sex', which 2 parts"),
+        (
+            lambda: Schema((Hashed("a", 30), Hashed("b", 30), Cross(("a", "b")))),
+            "combinations; give it bits",
+        ),
+        (
+            lambda: Schema([Hashed(n, 30) for n in "abc"] + [Cross(("a", "b", "c"), 20)]),
+            "cross narrower ones",
+        ),
+    ],
+)
+def test_parts_that_make_no_sense(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", r"s\.json: not a JSON file"),
+        ("[1]", r's\.json: no usable schema: a schema is a JSON object with a list of "parts"'),
+        ('{"parts": [], "x": 1}', "no 'x'"),
+        ('{"parts": [], "label": 1}', "label must be the name of a column"),
+        ('{"parts": [{"kind": "onehot"}]}', "part 1: kind must be one of categories, bins"),
+        ('{"parts": [{"kind": "number", "bond": 1}]}', "number has no 'bond'; it takes column, b"),
+        ('{"parts": [{"kind": "number", "column": "a"}]}', "part 1: number needs 'bound'"),
+        (
+            '{"parts": [{"kind": "number", "column": 3, "bound": 1}]}',
+            "part 1: column must be a name, got 3",
+        ),
+        ('{"parts": [{"kind": "bins", "column": "a", "edges": []}]}', "part 1: the edges of"),
+    ],
+)
+def test_files_that_hold_no_schema(tmp_path, text, message):
+    path = tmp_path / "s.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_schema(path)

@@ -1,0 +1,196 @@
+"""Tables of every kind by a schema: the columns no record decides, and errors that name rows."""
+
+import csv
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.feature_extraction import FeatureHasher
+
+from data.row_blocks import gather
+from dplasso.encoding.parts import Bins, Categories, Hashed, Number
+from dplasso.encoding.schema import Schema
+from dplasso.encoding.source import first_rows, table_source
+from dplasso.errors import DataError
+
+MEMORY = 1 << 20
+CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
+
+
+def declared(unknown="error", **lists):
+    parts = [Categories(name, found, unknown, "ignore") for name, found in lists.items()]
+    return Schema(parts, "y")
+
+
+def write(path, table):
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".arrow":
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, table.column_names)
+            writer.writeheader()
+            writer.writerows(table.to_pylist())
+    return path
+
+
+@pytest.fixture(params=[".parquet", ".arrow", ".csv"])
+def suffix(request):
+    return request.param
+
+
+def matrix(path, schema, memory=MEMORY):
+    return gather(table_source(path, schema).blocks(memory), schema.n_features)
+
+
+class TestCategories:
+    def table(self, **changes):
+        columns = {
+            "city": ["Oslo", "Lima", None, "Oslo"],
+            "size": pa.array([2, 1, 1, 2]),
+            "new": [True, True, False, True],
+            "y": [0, 1, 0, 1],
+        }
+        return pa.table(columns | changes)
+
+    def test_columns_follow_the_declared_lists(self, tmp_path, suffix):
+        path = write(tmp_path / f"t{suffix}", self.table())
+        X, y, _ = matrix(path, declared(**CITIES))
+        expected = np.zeros((4, 7))
+        for row, columns in enumerate([[2, 4, 6], [1, 3, 6], [1, 5], [2, 4, 6]]):
+            expected[row, columns] = 1
+        np.testing.assert_array_equal(X.toarray(), expected)
+        assert y.tolist() == [0, 1, 0, 1]
+
+    def test_nothing_is_taken_from_the_data(self, tmp_path, suffix):
+        """Columns stay the same when other values occur, dictionaries in the file or not."""
+        plain = self.table()
+        coded = plain.set_column(0, "city", plain.column("city").dictionary_encode())
+        found = []
+        for i, table in enumerate((plain, coded, coded.slice(1), plain.slice(3))):
+            path = write(tmp_path / f"{i}{suffix}", table)
+            found.append(matrix(path, declared(**CITIES))[0].toarray())
+        np.testing.assert_array_equal(found[0], found[1])
+        np.testing.assert_array_equal(found[0][1:], found[2])
+        np.testing.assert_array_equal(found[0][3:], found[3])
+
+    def test_a_value_that_is_not_declared(self, tmp_path, suffix):
+        path = write(tmp_path / f"t{suffix}", self.table(city=["Oslo", "Lima", "Oslo", "Bonn"]))
+        place = "line 5" if suffix == ".csv" else "row 4"
+        with pytest.raises(DataError, match=rf"'city', {place}: 'Bonn' is not among the declared"):
+            matrix(path, declared(**CITIES))
+        X, _, _ = matrix(path, declared("ignore", **CITIES))
+        assert X.toarray()[3].tolist() == [0, 0, 1, 0, 0, 0, 1]
+        X, _, _ = matrix(path, declared("column", city=["Lima", "Oslo"]))
+        assert X.toarray()[3].tolist() == [0, 0, 1]
+
+    def test_words_and_numbers_meet(self, tmp_path, suffix):
+        path = write(tmp_path / f"t{suffix}", self.table())
+        words, numbers = declared(size=["1", "2"]), declared(size=[1.0, 2])
+        assert abs(matrix(path, words)[0] - matrix(path, numbers)[0]).nnz == 0
+
+
+class TestHashed:
+    def test_as_scikit_learn_hashes(self, tmp_path, suffix):
+        rng = np.random.default_rng(0)
+        table = pa.table(
+            {
+                "city": pa.array(rng.choice(["Rome", "Oslo", "Lima"], 200)).dictionary_encode(),
+                "zip": rng.integers(0, 90, 200),
+                "y": rng.integers(0, 2, 200),
+            }
+        )
+        schema = Schema([Hashed(("city", "zip"), 5, missing="ignore")], "y")
+        X, _, n_blocks = matrix(write(tmp_path / f"t{suffix}", table), schema, 10_000)
+        assert n_blocks > 1
+        hasher = FeatureHasher(32, input_type="string", alternate_sign=False)
+        words = [[f"city={row['city']}", f"zip={row['zip']}"] for row in table.to_pylist()]
+        expected = hasher.transform(words).toarray()
+        assert expected.max() == 2  # two values of one record in one column are one entry
+        np.testing.assert_array_equal(X.toarray(), np.minimum(expected, 1))
+
+    @pytest.mark.parametrize(("missing", "entries"), [("ignore", 0), ("column", 1)])
+    def test_missing_values(self, tmp_path, suffix, missing, entries):
+        table = pa.table({"a": pa.array([None, "x", None]), "b": ["u", "v", "w"], "y": [0, 1, 0]})
+        schema = Schema([Hashed(("a", "b"), 8, missing)], "y")
+        X, _, _ = matrix(write(tmp_path / f"t{suffix}", table), schema)
+        assert np.diff(X.indptr).tolist() == [1 + entries, 2, 1 + entries]
+        empty = write(tmp_path / f"e{suffix}", table.select(["a", "y"]).slice(0, 1))
+        X, _, _ = matrix(empty, Schema([Hashed("a", 8, missing)], "y"))
+        assert X.indices.tolist() == [256] * entries
+
+    def test_lists_are_no_categories(self, tmp_path):
+        path = write(tmp_path / "t.parquet", pa.table({"a": [[1], [2]], "y": [0, 1]}))
+        with pytest.raises(DataError, match=r"column 'a': .*list.* is not a category"):
+            matrix(path, Schema([Hashed("a", 8)], "y"))
+
+
+class TestNumbers:
+    def test_what_is_no_number(self, tmp_path):
+        path = tmp_path / "t.csv"
+        path.write_text('a,y\n 1 ,0\n"x\ny",1\n')
+        with pytest.raises(DataError, match=r"t\.csv, column 'a', line 3: 'x\\ny' is not a number"):
+            matrix(path, Schema([Number("a", 2)], "y"))
+        for values, kind in (([[1.0]], "list"), (pa.array([1], pa.date32()), "date32")):
+            path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0]}))
+            with pytest.raises(DataError, match=f"column 'a': numbers are needed, not {kind}"):
+                matrix(path, Schema([Bins("a", (2,))], "y"))
+
+    @pytest.mark.parametrize(
+        "part", [Number("a", 2, missing="error"), Bins("a", (2,), False, "error")]
+    )
+    def test_missing_values_may_be_an_error(self, tmp_path, suffix, part):
+        path = write(tmp_path / f"t{suffix}", pa.table({"a": [1.5, None], "y": [0, 1]}))
+        with pytest.raises(DataError, match=r"column 'a', (row 2|line 3): the value is missing"):
+            matrix(path, Schema([part], "y"))
+
+
+def test_the_first_rows(tmp_path, suffix):
+    table = pa.table({"a": ["x", None, "z"], "y": [0, 1, 0]})
+    found = first_rows(write(tmp_path / f"t{suffix}", table), 2)
+    assert found.column("a").to_pylist() == ["x", "" if suffix == ".csv" else None]
+    assert found.column_names == ["a", "y"]
+    with pytest.raises(DataError, match="drafted from a table"):
+        first_rows(write(tmp_path / "t.parquet", table).rename(tmp_path / "t.svm"), 2)
+    (tmp_path / "empty.csv").write_text("a,y\n")
+    with pytest.raises(DataError, match="has no records"):
+        first_rows(tmp_path / "empty.csv", 2)
+
+
+def test_unlabelled_tables_need_no_label(tmp_path, suffix):
+    path = write(tmp_path / f"t{suffix}", pa.table({"a": ["x", "z"]}))
+    schema = Schema([Categories("a", ("x",))], "y")
+    (block,) = table_source(path, schema, labelled=False).blocks(MEMORY)
+    assert block.indices.tolist() == [0, 1]
+    with pytest.raises(DataError, match="no column 'y'"):
+        matrix(path, schema)
+
+
+def test_mixed_json(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": 1, "y": 0}\n{"a": "x", "y": 1}\n')
+    with pytest.raises(DataError, match=r"t\.jsonl, column 'a': its values are not of one kind"):
+        matrix(path, Schema([Hashed("a", 8)], "y"))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, None, 3], pa.uint8()),
+        pa.array([1, None, 3], pa.float16()),
+        pa.array([Decimal(1), None, Decimal(3)], pa.decimal128(5, 2)),
+        pa.array(["1", None, " 3"]).dictionary_encode(),
+        pa.array(["1", None, "3.0"], pa.large_string()),
+        pa.array(["1", None, "3.0"], pa.string_view()),
+        pa.array([1, float("nan"), 3]),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_numbers_of_every_type(tmp_path, values):
+    path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0, 1, 0]}))
+    X, _, _ = matrix(path, Schema([Number("a", 4)], "y"))
+    assert X.toarray().tolist() == [[0.25, 0], [0, 1], [0.75, 0]]

@@ -1,0 +1,145 @@
+"""The utility list: competitors do what they say, cells are kept, the page holds the figures."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from evidence.report import fill
+from evidence.utility import competitors, items
+from evidence.utility.fits import DELTA, METHODS, split
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from dplasso.privacy.gaussian import calibrate_mu
+from evidence import __main__ as command
+
+
+def records(n_rows=400, n_columns=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = sp.random_array((n_rows, n_columns), density=0.4, format="csr", rng=rng)
+    X.data[:] = 1.0
+    y = (X[:, [0]].toarray().ravel() + rng.random(n_rows) > 0.8).astype(np.int8)
+    return sp.csr_array(X), y
+
+
+def test_rows_are_of_length_one_with_their_constant():
+    X, _ = records()
+    rows = competitors.with_constant(X, unit=True)
+    lengths = np.sqrt(rows.multiply(rows).sum(axis=1))
+    np.testing.assert_allclose(lengths[np.diff(X.indptr) > 0], 1.0)
+    np.testing.assert_array_equal(rows[:, [12]].toarray(), competitors.CONSTANT)
+    plain = competitors.with_constant(X, unit=False)
+    np.testing.assert_array_equal(plain.toarray(), np.c_[X.toarray(), np.ones(400)])
+
+
+def test_the_minimum_is_scikit_learns():
+    X, y = records()
+    found = competitors.minimum(X, y, 2.0)
+    model = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(found, model.coef_.ravel(), atol=1e-5)
+    linear = np.linspace(-3.0, 3.0, 12)
+    found = competitors.minimum(X, y, 2.0, linear)
+    gradient = X.T @ (expit(X @ found) - y) + 2.0 * found + linear
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-4)
+
+
+def test_output_noise_covers_a_record_and_is_of_its_size():
+    X, y = records(60)
+    rows = competitors.with_constant(X, unit=True)
+    strength = competitors.L2 * 60
+    whole = competitors.minimum(rows, y, strength)
+    moved = [
+        np.linalg.norm(competitors.minimum(rows[keep], y[keep], strength) - whole)
+        for keep in (np.arange(60) != i for i in range(60))
+    ]
+    assert 0.1 / strength < max(moved) <= 1.0 / strength
+    rng = np.random.default_rng(1)
+    draws = [
+        competitors.output_perturbation(X, y, 1.0, DELTA, rng, lambda _: None) - whole
+        for _ in range(200)
+    ]
+    expected = 1.0 / (strength * calibrate_mu(1.0, DELTA))
+    # 2,600 normal draws: five standard deviations are 7 %, false alarms below 1e-6.
+    assert abs(np.std(draws) / expected - 1.0) < 0.07
+
+
+def test_noise_of_dp_sgd_against_the_exact_curve():
+    """Without subsampling the steps are Gaussian: Renyi accounting asks for a little more noise."""
+    exact = math.sqrt(7) / calibrate_mu(1.0, DELTA)
+    noise = competitors.sgd_noise(1.0, DELTA, 1.0, 7)
+    assert exact < noise < 1.15 * exact
+    assert competitors.sgd_noise(1.0, DELTA, 0.1, 7) < 0.5 * noise
+
+
+def test_dp_sgd_clips_every_record(monkeypatch):
+    """Without noise, one step from zero moves by the clipped gradients of the batch alone."""
+    monkeypatch.setattr(competitors, "sgd_noise", lambda *_: 0.0)
+    monkeypatch.setattr(competitors, "EPOCHS", 1)
+    monkeypatch.setattr(competitors, "BATCH", 400)
+    X, y = records()
+    found = competitors.dp_sgd(X, y, 1.0, DELTA, np.random.default_rng(0), lambda _: None)
+    rows = np.c_[X.toarray(), np.ones(400)]
+    gradients = (0.5 - y)[:, None] * rows
+    lengths = np.linalg.norm(gradients, axis=1)
+    assert lengths.max() > 1.0
+    clipped = gradients / np.maximum(1.0, lengths)[:, None]
+    np.testing.assert_allclose(found, -competitors.RATE / 400 * clipped.sum(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["dp-sgd", "output", "objective"])
+def test_with_a_large_budget_competitors_learn(method, monkeypatch):
+    monkeypatch.setattr(competitors, "RATE", 1.0)
+    X, y = records(1000)
+    rng = np.random.default_rng(0)
+    found = competitors.COMPETITORS[method](X, y, 50.0, DELTA, rng, lambda _: None)
+    assert found.argmax() == 0
+    assert found[0] > 3 * np.abs(found[1:12]).max()
+
+
+def test_the_split_is_the_stated_one():
+    training, test = split(11, 0)
+    order = np.random.default_rng(1).permutation(11)
+    assert (training.tolist(), test.tolist()) == (order[:8].tolist(), order[8:].tolist())
+    assert split(5, 2)[1].tolist() == [3, 4]
+
+
+def test_cells_are_kept_and_make_the_page(rows, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(items, "ALL", ("logistic", "lasso", "none", "output", "diffprivlib"))
+    monkeypatch.setattr(competitors, "DENSE_BYTES", 0)
+    given = ("--data", str(rows), "--out", str(tmp_path), "--jobs", "1")
+    own = ("--epsilons", "0.5", "1", "--draws", "2")
+    assert command.main(["utility", *given, *own]) == 0
+    assert "diffprivlib needs dense rows" in capsys.readouterr().out
+    cells = {path.stem: path for path in (tmp_path / "cells").glob("*.json")}
+    assert len(cells) == 4 * 2 + 2 + 1 + 2 + 2
+    kept = json.loads(cells["logistic-tiny-30-1"].read_text())["result"]
+    assert len(kept["runs"]) == 2
+    assert kept["training_rows"] == 64
+    assert max(run["weights"] for run in kept["runs"]) <= 30
+    found = items.collect(tmp_path, tuple(METHODS))
+    page = fill("<!-- utility -->\n<!-- end -->\n", [items.summary_item(found)])
+    value = sum(run["auc"] for run in kept["runs"]) / 2
+    assert f"| DPLogisticRegression, at most 30 weights | {value:.3f} |" in page
+    assert (tmp_path / "utility-epsilon.png").stat().st_size > 5_000
+    # The pictures do with one method, and with no fit at epsilon 1.
+    alone = ("--data", str(rows), "--out", str(tmp_path / "alone"))
+    assert command.main(["utility/none", *alone]) == 0
+    # One method is measured anew by its name, the others stay.
+    before = {name: path.stat().st_mtime_ns for name, path in cells.items()}
+    assert command.main(["utility/lasso", *given, *own, "--again"]) == 0
+    after = {name: path.stat().st_mtime_ns for name, path in cells.items()}
+    changed = {name for name in before if before[name] != after[name]}
+    assert changed == {"lasso-tiny-own-0.5", "lasso-tiny-own-1"}
+
+
+def test_standard_errors_are_those_of_repeated_fits(rows, tmp_path):
+    given = ("--data", str(rows), "--out", str(tmp_path), "--jobs", "1")
+    own = ("--epsilons", "0.1", "--fits", "40")
+    assert command.main(["utility/standard-errors", *given, *own]) == 0
+    (path,) = (tmp_path / "cells").glob("*.json")
+    every = json.loads(path.read_text())["result"]["all"]
+    assert every["columns"] == 40
+    # 40 columns of 40 draws: five standard deviations of the root mean square are 9 %.
+    assert 0.9 < every["root_mean_square"] < 1.1

@@ -1,0 +1,46 @@
+"""The pages docs/howto-*.md run as printed: Python and commands, from top to bottom."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dplasso.cli.app import app
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(DOCS.glob("howto-*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict = {"__name__": "page"}
+    blocks = re.findall(
+        r"```(python|console)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert blocks
+    for kind, text in blocks:
+        if kind == "python":
+            exec(compile(text, str(page), "exec"), names)
+            continue
+        for line in text.splitlines():
+            program, *arguments = shlex.split(line)
+            assert program == "dplasso"
+            result = CliRunner().invoke(app, arguments)
+            assert result.exit_code == 0, f"{line}\n{result.output}"
+            if arguments[0] == "report":
+                page_out = tmp_path / arguments[arguments.index("--out") + 1]
+                assert "Differentially private with epsilon = 1" in page_out.read_text()
+    if page.stem == "howto-texts":
+        assert names["accuracy"] > 0.9
+    if page.stem == "howto-scikit-learn":
+        assert names["model"][-1].top_features(1).index[0].startswith("age from")
+
+
+def test_the_pages_lead_to_files_that_exist():
+    assert len(PAGES) >= 4
+    for page in [*PAGES, DOCS / "report.md"]:
+        for link in re.findall(r"\]\(((?!https?:)[^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert (DOCS / link).is_file(), f"{page.name}: {link}"

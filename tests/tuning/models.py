@@ -1,0 +1,63 @@
+"""Models and private estimators small enough to be run thousands of times."""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+from dp_accounting import GaussianDpEvent
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from dplasso.privacy.gaussian import calibrate_mu
+
+mu_of = lru_cache(calibrate_mu)
+
+
+@dataclass
+class Given(BaseEstimator):
+    """A fitted model whose predictions are the rows: a probability, or a value to predict."""
+
+    classes_: Any = (0, 1)
+
+    def predict_proba(self, X):
+        p = np.asarray(X)[:, 0]
+        return np.column_stack([1.0 - p, p])
+
+    def predict(self, X):
+        if self.classes_ is None:
+            return np.asarray(X)[:, 0]
+        return np.asarray(self.classes_)[(np.asarray(X)[:, 0] > 0.5).astype(int)]
+
+
+class NoisyShare(ClassifierMixin, BaseEstimator):
+    """A private estimator of another package: the share of the second label, with Gaussian noise.
+
+    It remembers which rows it was shown, by their first entry: `seen` of the class, in order.
+    """
+
+    seen: ClassVar[list[tuple[str, tuple[float, ...]]]] = []
+
+    def __init__(self, epsilon=1.0, delta=1e-6, bias=0.0, classes=None):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.bias = bias
+        self.classes = classes
+
+    def privacy_event(self):
+        return GaussianDpEvent(1.0 / mu_of(self.epsilon, self.delta))
+
+    def fit(self, X, y):
+        self.seen.append(("fit", tuple(np.asarray(X)[:, 0].tolist())))
+        self.classes_ = np.array([0, 1])
+        noise = np.random.default_rng().normal() / mu_of(self.epsilon, self.delta)
+        self.share_ = float((np.sum(y) + noise) / 100.0)
+        return self
+
+    def predict_proba(self, X):
+        self.seen.append(("score", tuple(np.asarray(X)[:, 0].tolist())))
+        p = np.full(np.asarray(X).shape[0], 1.0 / (1.0 + math.exp(-self.bias)))
+        return np.column_stack([1.0 - p, p])
+
+    def predict(self, X):
+        return (self.predict_proba(X)[:, 1] > 0.5).astype(int)

@@ -1,0 +1,134 @@
+"""Private scores: their noise, their statement, their charge, and what is refused first."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.tuning.models import Given
+
+from dplasso import LedgerError, private_score
+from dplasso.errors import BudgetError, DataError
+from dplasso.privacy.gaussian import gaussian_delta
+from dplasso.privacy.ledger import create_ledger, read_budgets
+from dplasso.privacy.randomness import random_stream
+from dplasso.tuning.metrics import METRICS
+from dplasso.tuning.scores import noisy_sums, score_mechanism
+
+RNG = np.random.default_rng(0)
+X = RNG.random((2000, 1))
+Y = (RNG.random(2000) < X[:, 0]).astype(int)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_the_noise_is_what_the_guarantee_needs(metric, neighbors):
+    """Standard deviation at least move / mu, with mu on the exact curve; and no more than 1 %."""
+    for rows in (1, 3):
+        mechanism = score_mechanism(
+            METRICS[metric], 0.5, 1e-6, neighbors=neighbors, rows_per_person=rows
+        )
+        own = METRICS[metric]
+        move = rows * (own.share if neighbors == "add-remove" else own.exchange)
+        mu = move / (mechanism.sensitivity / mechanism.mu)
+        assert gaussian_delta(mu, 0.5) <= 1e-6
+        assert gaussian_delta(1.01 * mu, 0.5) > 1e-6
+
+
+def test_the_noise_is_gaussian_of_that_deviation():
+    """Kolmogorov and Smirnov at a false alarm of 1e-6; a tenth less noise would be noticed."""
+    sums = np.arange(20_000, dtype=np.int64) << 32
+    before = sums.copy()
+    noise = noisy_sums(sums, 7.0, random_stream(3)) - np.arange(20_000)
+    assert (sums == before).all()
+    assert stats.kstest(noise / 7.0, "norm").pvalue > 1e-6
+    assert stats.kstest(noise / 6.3, "norm").pvalue < 1e-6
+
+
+def test_a_score_has_a_statement_of_its_own():
+    score = private_score(Given(), X, Y, 0.4, 1e-5, metric="log_loss")
+    statement = score.privacy
+    assert statement.is_private
+    assert 0.39 < statement.epsilon <= 0.4
+    assert (statement.delta, statement.release) == (1e-5, "score")
+    text = statement.text()
+    for words in ("the score", "scored data", "training cost", "sums over all rows"):
+        assert words in text
+    assert "gradients" not in text
+    assert score.low < score.value < score.high
+    assert score.to_dict()["privacy"]["release"] == "score"
+
+
+def test_a_seed_is_told():
+    one, other = (private_score(Given(), X, Y, random_state=5) for _ in range(2))
+    assert one == other
+    assert not one.privacy.is_private
+    assert private_score(Given(), X, Y).value != private_score(Given(), X, Y).value
+
+
+def test_only_calibration_has_a_curve():
+    assert private_score(Given(), X, Y, 1.0).curve == ()
+    curve = private_score(Given(), X, Y, 5.0, metric="calibration").curve
+    assert [point.predicted_low for point in curve] == pytest.approx(np.arange(10) / 10)
+    assert all(abs(point.observed - point.predicted_low - 0.05) < 0.15 for point in curve)
+
+
+def test_regressors_are_scored_within_public_bounds():
+    target = np.clip(X[:, 0] + RNG.normal(0.0, 0.1, 2000), 0.0, 1.0)
+    score = private_score(Given(None), X, target, 2.0, metric="r2", target_bounds=(0, 1))
+    assert 0.7 < score.low < score.value < score.high <= 1.0
+    error = private_score(Given(None), X, target, 2.0, metric="mae", target_bounds=(0, 1))
+    assert error.low < np.abs(target - X[:, 0]).mean() < error.high
+
+
+def test_the_ledger_is_charged_once_and_before(tmp_path):
+    ledger = tmp_path / "l"
+    create_ledger(ledger, 1.0, 1e-5)
+    private_score(Given(), X, Y, 0.5, ledger=ledger)
+    (budget,) = read_budgets(ledger)
+    (entry,) = budget.entries
+    assert (entry.state, entry.charge.epsilon, entry.charge.mechanism) == (
+        "finished",
+        0.5,
+        "gaussian",
+    )
+    with pytest.raises(BudgetError):
+        private_score(Given(), X, Y, 0.95, ledger=ledger)
+    with pytest.raises(LedgerError, match="random_state"):
+        private_score(Given(), X, Y, 0.1, ledger=ledger, random_state=1)
+    strange = np.where(np.arange(2000) == 7, 9, Y)
+    with pytest.raises(DataError, match="label 9"):
+        private_score(Given(), X, strange, 0.1, ledger=ledger)
+    assert len(read_budgets(ledger)[0].entries) == 1
+
+
+def test_rows_beyond_a_persons_limit_are_left_out():
+    people = np.repeat(np.arange(20), 100)
+    score = private_score(
+        Given(), X, Y, 50.0, metric="calibration", rows_per_person=1, groups=people
+    )
+    assert sum(point.rows for point in score.curve) < 40
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"metric": "f1"}, "metric must be"),
+        ({"epsilon": math.inf}, "epsilon must be positive and finite"),
+        ({"epsilon": 1e-9}, "epsilon"),
+        ({"confidence": 1.0}, "confidence must lie"),
+        ({"target_bounds": (0, 1)}, "does not go with"),
+        ({"metric": "mae"}, "needs target_bounds"),
+        ({"metric": "r2", "target_bounds": (1, 1)}, "low < high"),
+        ({"neighbors": "twins"}, "neighbors must be"),
+    ],
+)
+def test_what_is_wrong_is_refused(changes, words):
+    with pytest.raises(ValueError, match=words):
+        private_score(Given(), X, Y, **changes)
+
+
+def test_auc_is_for_two_classes():
+    model = Given((0, 1, 2))
+    with pytest.raises(DataError, match="two classes"):
+        private_score(model, X, Y, 1.0, metric="auc")

@@ -1,0 +1,80 @@
+"""The number of tries has the law that is accounted."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dplasso.privacy.randomness import random_stream
+from dplasso.tuning.tries import LAWS, draw_tries, tries_of
+
+DRAWS = 20_000
+# Chance that a right sampler fails a test here.
+ALARM = 1e-6
+
+
+def exact(tries):
+    """Return the law by another library."""
+    if tries.law == "poisson":
+        return stats.poisson(tries.mean)
+    if tries.law == "geometric":
+        return stats.geom(tries.gamma)
+    return stats.logser(1.0 - tries.gamma)
+
+
+def fits(drawn, law):
+    """Return whether the draws pass a test of goodness of fit; each class expects at least 10."""
+    edges = [k for k in range(400) if DRAWS * law.pmf(k) >= 10]
+    counts = [int((drawn == k).sum()) for k in edges]
+    expected = [DRAWS * law.pmf(k) for k in edges]
+    counts.append(DRAWS - sum(counts))
+    expected.append(DRAWS - sum(expected))
+    return stats.chisquare(counts, expected).pvalue > ALARM
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("mean", [1.5, 3.0, 10.0])
+def test_the_law_is_the_one_accounted(law, mean):
+    tries = tries_of(mean, law)
+    stream = random_stream(7)
+    drawn = np.array([draw_tries(tries, stream) for _ in range(DRAWS)])
+    assert fits(drawn, exact(tries))
+    # A mean that is off by a quarter would be noticed.
+    assert not fits(drawn, exact(tries_of(1.25 * mean, law)))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_mean_is_the_one_asked_for(law):
+    for mean in (1.01, 3.0, 50.0, 1000.0):
+        tries = tries_of(mean, law)
+        assert tries.mean == mean
+        assert exact(tries).mean() == pytest.approx(mean, rel=1e-6)
+
+
+def test_no_law_but_poissons_makes_no_try():
+    streams = {law: random_stream(1) for law in LAWS}
+    least = {
+        law: min(draw_tries(tries_of(1.5, law), stream) for _ in range(200))
+        for law, stream in streams.items()
+    }
+    assert least == {"poisson": 0, "geometric": 1, "logarithmic": 1}
+
+
+def test_the_choice_follows_the_mean():
+    assert tries_of(3).law == "poisson"
+    assert tries_of(5).law == "logarithmic"
+
+
+@pytest.mark.parametrize("mean", [0.0, -1.0, math.inf, math.nan, 1001.0])
+def test_impossible_means_are_refused(mean):
+    with pytest.raises(ValueError, match="tries must"):
+        tries_of(mean)
+
+
+def test_one_expected_try_is_for_poisson_only():
+    assert tries_of(1, "poisson").mean == 1.0
+    with pytest.raises(ValueError, match="above 1 unless law='poisson'"):
+        tries_of(1, "geometric")
+    with pytest.raises(ValueError, match="law must be"):
+        tries_of(3, "fixed")
