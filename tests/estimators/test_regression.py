@@ -181,6 +181,16 @@ def test_files_statements_and_ledgers(kind, data, tmp_path):
 
 
 @BOTH
+def test_the_table_of_weights_is_in_the_target_s_unit(kind, data):
+    X, y = data
+    fitted = model(kind, epsilon=5.0).fit(X, y)
+    (row,) = fitted.top_features(1).rows()
+    assert row["weight"] == fitted.weights(dense=True)[row["column"]]
+    assert row["standard_error"] == fitted.coef_standard_error_
+    assert "numbers from 10 to 50" in fitted._repr_html_inner()
+
+
+@BOTH
 def test_an_interrupted_fit_goes_on(kind, data, tmp_path):
     X, y = data
 
