@@ -68,7 +68,7 @@ def test_numbers(run, rows, tmp_path, method):
     assert report["test"]["mae"] < 5.0
     assert report["privacy"]["target_bounds"] == [-5.0, 25.0]
     scores = json.loads(run("evaluate", path, test, "--json").stdout)
-    assert scores == report["test"]
+    assert report["test"].items() <= scores.items()
     shown = run("evaluate", path, test).stdout
     assert "R^2" in shown
     assert "mean absolute error" in shown

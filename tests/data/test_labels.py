@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dplasso.data.labels import encode_labels
+from dplasso.data.labels import encode_labels, encode_targets
 from dplasso.errors import DataError
 
 
@@ -82,9 +82,34 @@ def test_a_single_label_asks_for_classes(label, shown):
     assert str(error.value) == message
 
 
-def test_a_third_label_is_refused():
+def test_a_third_label_is_refused_where_there_may_be_two():
     with pytest.raises(DataError, match="y holds 3 classes, two are needed"):
-        encode_labels(np.array([0, 1, 2]), None)
+        encode_labels(np.array([0, 1, 2]), None, binary=True)
+    with pytest.raises(ValueError, match="classes must be two different labels"):
+        encode_labels(np.array([0, 1]), (0, 1, 2), binary=True)
+
+
+def test_labels_of_several_classes_are_numbered():
+    classes, labels = encode_labels(np.array(["b", "c", "a", "b"]), None)
+    assert classes.tolist() == ["a", "b", "c"]
+    assert labels.tolist() == [1, 2, 0, 1]
+    assert labels.dtype == np.int32
+    classes, labels = encode_labels(np.array([3.0, 1.0]), (3, 2, 1))
+    assert classes.tolist() == [3, 2, 1]
+    assert labels.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("bounds", [(0.0, 10.0), (-1e308, 1e308)])
+def test_numbers_are_clipped_and_scaled(bounds):
+    low, high = bounds
+    found = encode_targets(np.array([low, high, 0.5 * low + 0.5 * high, -1.7e308, 1.7e308]), bounds)
+    assert found.tolist() == [-1.0, 1.0, 0.0, -1.0, 1.0]
+
+
+@pytest.mark.parametrize("bad", ["many", np.nan, -np.inf])
+def test_targets_that_are_no_numbers_are_refused(bad):
+    with pytest.raises(DataError, match="a regression needs"):
+        encode_targets(np.array([1.0, bad], dtype=object), (0.0, 1.0))
 
 
 def test_a_continuous_target_is_refused():
@@ -92,7 +117,7 @@ def test_a_continuous_target_is_refused():
         encode_labels(np.array([0.25, 1.75, 2.5]), None)
 
 
-@pytest.mark.parametrize("declared", [(0,), (0, 1, 2), (1, 1), "ab", 3, [[0, 1]], []])
-def test_declared_classes_must_be_two(declared):
-    with pytest.raises(ValueError, match="classes must be two different labels"):
+@pytest.mark.parametrize("declared", [(0,), (0, 1, 0), (1, 1), "ab", 3, [[0, 1]], []])
+def test_declared_classes_must_differ(declared):
+    with pytest.raises(ValueError, match="classes must be two or more different labels"):
         encode_labels(np.array([0, 1]), declared)

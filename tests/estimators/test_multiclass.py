@@ -127,6 +127,22 @@ def test_stores_and_threads_give_the_same_model(data, tmp_path):
     np.testing.assert_allclose(other.predict_proba(store), one.predict_proba(X), rtol=1e-9)
 
 
+def test_the_table_of_weights_names_the_classes(data):
+    X, y = data
+    fitted = model(epsilon=5.0).fit(X, y)
+    assert fitted.weights(dense=True).shape == (4, 15)
+    rows = fitted.top_features(5).rows()
+    assert {row["class"] for row in rows} <= set(NAMES.tolist())
+    for row in rows:
+        k = NAMES.tolist().index(row["class"])
+        assert row["weight"] == fitted.coef_[k, row["column"]]
+        assert row["z"] == row["weight"] / fitted.coef_standard_error_
+    assert rows[0]["class"] in repr(fitted.top_features(1))
+    with pytest.raises(ValueError, match="there are 4 classes, and only models of two"):
+        fitted.to_sklearn()
+    assert "ant, bee, cat, dog" in fitted._repr_html_inner()
+
+
 def test_two_classes_of_many_that_could_be_are_the_binary_fit(data):
     X, y = data
     kept = np.isin(y, ["ant", "bee"])

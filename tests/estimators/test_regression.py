@@ -181,6 +181,16 @@ def test_files_statements_and_ledgers(kind, data, tmp_path):
 
 
 @BOTH
+def test_the_table_of_weights_is_in_the_target_s_unit(kind, data):
+    X, y = data
+    fitted = model(kind, epsilon=5.0).fit(X, y)
+    (row,) = fitted.top_features(1).rows()
+    assert row["weight"] == fitted.weights(dense=True)[row["column"]]
+    assert row["standard_error"] == fitted.coef_standard_error_
+    assert "numbers from 10 to 50" in fitted._repr_html_inner()
+
+
+@BOTH
 def test_an_interrupted_fit_goes_on(kind, data, tmp_path):
     X, y = data
 
@@ -192,6 +202,28 @@ def test_an_interrupted_fit_goes_on(kind, data, tmp_path):
     other = model(kind, target_bounds=(0.0, 50.0))
     with pytest.raises(ValueError, match="target_bounds"):
         resume_fit(other, X, y, path)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_a_record_counts_for_no_more_than_one(relation):
+    """The noisy counts of neighbours by the same seed, so with the same noise."""
+    # So many that no noisy count is below 1.
+    X, y = np.tile(np.eye(20), (20, 1)), np.tile(np.linspace(10.0, 50.0, 20), 20)
+    farthest = 0.0
+    for target in (10.0, 50.0, 33.3, -1e300, 1e300):
+        if relation == "add-remove":
+            more = np.vstack([X, X[:1]]), np.append(y, target)
+        else:
+            more = X, np.append(y[:-1], target)
+        one, other = (
+            model(DPLasso, epsilon=5.0, neighbors=relation).fit(*rows).model_
+            for rows in ((X, y), more)
+        )
+        moved = np.linalg.norm(one.release.counts - other.release.counts)
+        limit = 1.0 if relation == "add-remove" else math.sqrt(2.0)
+        assert moved <= limit * (1.0 + 1e-9)
+        farthest = max(farthest, moved / limit)
+    assert farthest > 0.99
 
 
 def test_short_lists_have_few_weights(data):

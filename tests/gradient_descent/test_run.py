@@ -308,6 +308,14 @@ def test_states_and_models_agree_where_both_have_come():
 # --- The release ---------------------------------------------------------------------------------
 
 
+def test_parts_of_records_are_counted_like_records():
+    for mu in (math.inf, 0.5, 1e-7):
+        whole = noisy_count(1000, 1.0, mu, stream())
+        assert noisy_count(1000 << 20, 1.0, mu, stream(), 20) == whole
+    half = noisy_count((1000 << 20) + (1 << 19), 1.0, 0.5, stream(), 20)
+    assert half - noisy_count(1000, 1.0, 0.5, stream()) == pytest.approx(0.5)
+
+
 @pytest.mark.parametrize("max_weights", [None, 3])
 def test_a_release_comes_back_from_its_arrays(max_weights):
     X, y = records()

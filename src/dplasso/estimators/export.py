@@ -40,10 +40,15 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     sklearn.exceptions.NotFittedError
         Before `fit`.
     ValueError
-        If there are more than 10^8 columns; or with `scaling`, if `row_norm` is a number: no
-        transformer of scikit-learn scales only the longer rows.
+        If there are more than two classes or 10^8 columns; or with `scaling`, if `row_norm` is a
+        number: no transformer of scikit-learn scales only the longer rows.
     """
     check_is_fitted(self, "coef_")
+    if self.classes_.size > 2:
+        raise ValueError(
+            f"there are {self.classes_.size} classes, and only models of two can be handed over; "
+            "weights(dense=True) and intercept_ are the linear part"
+        )
     params, coefficients = self.model_.params, self.weights(dense=True)
     release, kept = self.model_.release, None
     row_norm, factor = params.get("row_norm"), 1.0

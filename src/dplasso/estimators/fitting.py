@@ -10,6 +10,7 @@ from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
 from dplasso.model.staged import StagedRelease
+from dplasso.model.weights import half_width
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.groups import limit_rows
@@ -103,7 +104,7 @@ def set_fitted(estimator: Any, model: Model) -> None:
     if model.statement.target_bounds is not None:
         # Of a regression, targets are learnt as numbers in [-1, 1].
         low, high = model.statement.target_bounds
-        half = 0.5 * high - 0.5 * low
+        half = half_width((low, high))
         coefficients = coefficients * half
         estimator.intercept_ = estimator.intercept_ * half + (0.5 * low + 0.5 * high)
         error = None if error is None else error * half

@@ -22,7 +22,7 @@ def weights(self: Any, *, dense: bool = False) -> Weights | NDArray[np.float64]:
 
     Returns
     -------
-    Weights, or ndarray of float64, shape (D,)
+    Weights, or ndarray of float64, shape (D,), or (K, D) for K > 2 classes
         A table of the columns that have a weight (`dplasso.model.weights.Weights`: `index`,
         `values`, ``["name"]``, ``top(20)``, ``to_pandas()``); or all of them, zeros included.
 
@@ -40,8 +40,8 @@ def weights(self: Any, *, dense: bool = False) -> Weights | NDArray[np.float64]:
     coefficients = self.coef_
     if not isinstance(coefficients, np.ndarray):
         coefficients = coefficients.toarray()
-    row: NDArray[np.float64] = coefficients[0].copy()
-    return row
+    row: NDArray[np.float64] = coefficients[0] if coefficients.shape[0] == 1 else coefficients
+    return row.copy()
 
 
 def top_features(self: Any, count: int = 20) -> Weights:

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import lasso_margins, regressor_tags, save, within_bounds
 
 
@@ -92,6 +93,8 @@ class DPLasso(RegressorMixin, BaseEstimator):
         their copies in other processes is charged to before it begins. Private fits only.
     dataset : str, default=None
         Whose budget in the ledger; None where it keeps only one.
+    purpose : str, default=None
+        What the model is for, to be read in the ledger; no part of the model.
 
     Attributes
     ----------
@@ -157,6 +160,7 @@ class DPLasso(RegressorMixin, BaseEstimator):
         verbose: int = 0,
         ledger: str | PathLike[str] | None = None,
         dataset: str | None = None,
+        purpose: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -179,6 +183,7 @@ class DPLasso(RegressorMixin, BaseEstimator):
         self.verbose = verbose
         self.ledger = ledger
         self.dataset = dataset
+        self.purpose = purpose
 
     def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Train a model.
@@ -243,4 +248,8 @@ class DPLasso(RegressorMixin, BaseEstimator):
         return within_bounds(self, lasso_margins(self, X))
 
     save = save
+    weights = weights
+    top_features = top_features
+    _repr_mimebundle_ = repr_mimebundle
+    _repr_html_inner = repr_html
     __sklearn_tags__ = regressor_tags

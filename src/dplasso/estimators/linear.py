@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import dense_margins, regressor_tags, save, within_bounds
 
 
@@ -68,6 +69,8 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
         their copies in other processes is charged to before it begins. Private fits only.
     dataset : str, default=None
         Whose budget in the ledger; None where it keeps only one.
+    purpose : str, default=None
+        What the model is for, to be read in the ledger; no part of the model.
 
     Attributes
     ----------
@@ -120,6 +123,7 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
         verbose: int = 0,
         ledger: str | PathLike[str] | None = None,
         dataset: str | None = None,
+        purpose: str | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -137,6 +141,7 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
         self.verbose = verbose
         self.ledger = ledger
         self.dataset = dataset
+        self.purpose = purpose
 
     def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Train a model.
@@ -198,4 +203,8 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
         return within_bounds(self, dense_margins(self, X))
 
     save = save
+    weights = weights
+    top_features = top_features
+    _repr_mimebundle_ = repr_mimebundle
+    _repr_html_inner = repr_html
     __sklearn_tags__ = regressor_tags

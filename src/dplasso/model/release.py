@@ -84,7 +84,7 @@ def with_former_params(params: dict[str, Any]) -> dict[str, Any]:
 
     There were no regressions then.
     """
-    former = "l1_radius" in params and "target_bounds" not in params
+    former = "l1_radius" in params and not {"target_bounds", "row_norm"} & params.keys()
     return _FORMER_PARAMS | params if former else params
 
 

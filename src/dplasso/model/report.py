@@ -55,7 +55,14 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     `weights`: its weights.
     """
     method = "LASSO by Frank-Wolfe" if "l1_radius" in model.params else "logistic regression"
-    negative, positive = map(str, model.classes.tolist())
+    if model.statement.target_bounds is None:
+        labels = ", ".join(map(str, model.classes.tolist()))
+        if model.classes.size == 2:
+            labels = f"{model.classes[1]} (positive) against {model.classes[0]}"
+    else:
+        method = method.replace("logistic", "linear")
+        low, high = model.statement.target_bounds
+        labels = f"numbers from {low:g} to {high:g}"
     settings = {
         name: _worded(name, value)
         for name, value in model.params.items()
@@ -66,7 +73,7 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         named = "with names, which are in the file and must be public"
     return {
         "method": f"{method}, {len(model.release):,} steps",
-        "labels": f"{positive} (positive) against {negative}",
+        "labels": labels,
         "columns": f"{model.n_features:,}, {named}",
         "weights": f"{len(weights):,} that are not zero",
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),

@@ -40,6 +40,9 @@ class Weights:
         Standard deviation of each weight by the noise alone, where the method has one.
     steps : ndarray of int64, shape (k,), or None
         Of the LASSO: steps towards the weight's sign less steps against it.
+    labels : ndarray, shape (k,), or None
+        Of more than two classes, the class whose margin each weight is of; ``weights["age"]`` is
+        then that of the first.
     clear : ndarray of bool, shape (k,), or None
         Whether a weight is more than noise makes: beyond three standard errors; for the LASSO,
         chosen more often than uniform draws choose any vertex in 19 of 20 runs. None without noise.
@@ -51,6 +54,7 @@ class Weights:
     standard_error: float | None = None
     steps: NDArray[np.int64] | None = None
     clear: NDArray[np.bool_] | None = None
+    labels: NDArray[Any] | None = None
 
     @property
     def index(self) -> NDArray[Any]:
@@ -78,7 +82,7 @@ class Weights:
         order = np.argsort(-np.abs(self.values), kind="stable")[:count]
         parts: dict[str, Any] = {
             name: part[order]
-            for name in ("columns", "values", "names", "steps", "clear")
+            for name in ("columns", "values", "names", "steps", "clear", "labels")
             if (part := getattr(self, name)) is not None
         }
         return replace(self, **parts)
@@ -86,8 +90,12 @@ class Weights:
     def rows(self) -> list[dict[str, Any]]:
         """List the weights for JSON.
 
-        Returns: ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps``
-        and ``clear``, each None where the method or the data have none.
+        Returns
+        -------
+        list of dict
+            ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps`` and
+            ``clear``, each None where the method or the data have none; of more than two classes
+            also ``class``.
         """
         error, count = self.standard_error, len(self)
         absent = [None] * count
@@ -97,10 +105,12 @@ class Weights:
             self.values.tolist(),
             absent if self.steps is None else self.steps.tolist(),
             absent if self.clear is None else self.clear.tolist(),
+            absent if self.labels is None else self.labels.tolist(),
             strict=True,
         )
         return [
-            {
+            ({} if self.labels is None else {"class": label})
+            | {
                 "column": column,
                 "name": name,
                 "weight": weight,
@@ -109,7 +119,7 @@ class Weights:
                 "steps": steps,
                 "clear": clear,
             }
-            for column, name, weight, steps, clear in lists
+            for column, name, weight, steps, clear, label in lists
         ]
 
     def to_pandas(self) -> Any:
@@ -123,6 +133,7 @@ class Weights:
         lines = []
         for row in self.top(_PRINTED).rows():
             name = str(row["column"] if row["name"] is None else row["name"])
+            name = f"{row['class']}: {name}" if "class" in row else name
             told = "" if row["z"] is None else f"  z {row['z']:+.1f}"
             told += "" if row["steps"] is None else f"  steps {row['steps']}"
             told += f"  ({BY_NOISE})" if row["clear"] is False else ""
@@ -137,21 +148,28 @@ def weights_of(model: Model) -> Weights:
 
     `model`: what a fit released.
 
-    Returns: of every column whose weight is not zero, in the order of the columns.
+    Returns
+    -------
+    Weights
+        Of every column whose weight is not zero, in the order of the columns, class by class; of a
+        regression in the target's unit.
     """
     coefficients, _ = model.release.coefficients()
+    half = half_width(model.statement.target_bounds)
     if isinstance(coefficients, np.ndarray):
-        (columns,) = np.nonzero(coefficients[0])
-        values = coefficients[0, columns]
+        outputs, columns = np.nonzero(coefficients)
+        values = half * coefficients[outputs, columns]
     else:
-        columns, values = coefficients.indices.astype(np.int64), coefficients.data
+        outputs = np.repeat(np.arange(coefficients.shape[0]), np.diff(coefficients.indptr))
+        columns, values = coefficients.indices.astype(np.int64), half * coefficients.data
+    labels = model.classes[outputs] if coefficients.shape[0] > 1 else None
     names = None if model.feature_names is None else model.feature_names[columns]
     release = model.release
     refit = release.refitted if isinstance(release, StagedRelease) else release
     if isinstance(refit, NoisyWeights):
-        error = refit.standard_error or None
+        error = half * refit.standard_error or None
         clear = np.abs(values) > SIGNIFICANT * error if error else None
-        return Weights(columns, values, names, standard_error=error, clear=clear)
+        return Weights(columns, values, names, standard_error=error, clear=clear, labels=labels)
     vertices = release.vertices if isinstance(release, StagedRelease) else release
     assert isinstance(vertices, VertexRelease)
     transcript = vertices.transcript
@@ -164,6 +182,11 @@ def weights_of(model: Model) -> Weights:
         among = 2 * (model.n_features + vertices.fit_intercept)
         clear = steps >= steps_beyond_chance(len(vertices), among)
     return Weights(columns, values, names, steps=steps, clear=clear)
+
+
+def half_width(bounds: tuple[float, float] | None) -> float:
+    """Return the unit of what is learnt in the target's own: half the interval of a regression."""
+    return 1.0 if bounds is None else 0.5 * bounds[1] - 0.5 * bounds[0]
 
 
 def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:

@@ -53,7 +53,7 @@ def _targets_of(settings: Settings, y: NDArray[Any]) -> tuple[NDArray[Any], NDAr
     """Return the classes, none for a regression, and the targets as a loss takes them."""
     if settings.target_bounds is not None:
         return np.zeros(0), encode_targets(y, settings.target_bounds)
-    return encode_labels(y, settings.classes, 2 if isinstance(settings, LassoSettings) else None)
+    return encode_labels(y, settings.classes, binary=isinstance(settings, LassoSettings))
 
 
 def _use_of_count(n_records: int | None, mechanism: Accounted) -> str:
