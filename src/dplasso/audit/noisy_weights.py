@@ -1,4 +1,4 @@
-"""The black-box audit of noisy gradient descent, by the weight of a canary.
+"""The black-box audit of fits that release noisy gradients, by the weight of a canary.
 
 The noise is continuous, so no distribution can be enumerated; what is attacked is the release of
 the public estimator, and with it everything that a user's fit goes through.
@@ -15,6 +15,7 @@ from dplasso.audit.problems import canary_pair
 from dplasso.audit.report import make_report
 from dplasso.audit.suite import Outcome
 from dplasso.estimators.fitting import settings_of
+from dplasso.estimators.lasso import DPLassoClassifier
 from dplasso.estimators.logistic import DPLogisticRegression
 from dplasso.training.train import mechanism_of
 
@@ -22,18 +23,21 @@ FitWeights = Callable[[Data], Any]
 
 
 def weights_target(
-    *, epsilon: float, delta: float, neighbors: str, n_iter: int
+    *, epsilon: float, delta: float, neighbors: str, n_iter: int, method: str = "logistic"
 ) -> tuple[Claim, FitWeights]:
-    """Make a target of `DPLogisticRegression`.
+    """Make a target of `DPLogisticRegression`, or of a `DPLassoClassifier` that refits.
 
-    `epsilon`, `delta`, `neighbors`, `n_iter`: as in `DPLogisticRegression`.
+    `epsilon`, `delta`, `neighbors`, `n_iter`: as in the estimator.
+    `method`: "logistic" or "lasso".
 
     Returns `claim`: what it promises.
     `fit`: ``fit(data)`` trains once, with fresh randomness, and returns the weights.
 
     Raises ValueError, TypeError for settings that the estimator would refuse, or without privacy.
     """
-    estimator = DPLogisticRegression(
+    kind = DPLogisticRegression if method == "logistic" else DPLassoClassifier
+    # Counts and all: only the constant entry would hide the canary.
+    estimator = kind(
         epsilon,
         delta,
         neighbors=neighbors,
@@ -42,7 +46,11 @@ def weights_target(
         classes=(0, 1),
     )
     claim = claim_of(mechanism_of(settings_of(estimator)))
-    return claim, lambda data: estimator.fit(data.X, data.y).coef_[0]
+    return claim, lambda data: _dense(estimator.fit(data.X, data.y).coef_)[0]
+
+
+def _dense(coefficients: Any) -> Any:
+    return coefficients if isinstance(coefficients, np.ndarray) else coefficients.toarray()
 
 
 def audit_weights(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 VIOLATION_FOUND = 3
 FILES = {"report": "audit.json", "picture": "audit.png"}
 AUDIT = "Audit"
-LOGISTIC = "logistic"
+LASSO, LOGISTIC = "lasso", "logistic"
 
 EXAMPLES = options.examples(
     "dplasso audit",
@@ -71,8 +71,8 @@ def audit(
         option(
             "--method",
             "exact (all neighbours and transcripts of small fits), canary (many fits on two "
-            "neighbours), one-run (many canaries in one fit) or all. logistic: a canary in fits "
-            "of the other method, noisy gradient descent.",
+            "neighbours), one-run (many canaries in one fit) or all. lasso, logistic: a canary in "
+            "whole fits of that method that release noisy gradients.",
             "NAME",
             AUDIT,
         ),
@@ -116,11 +116,12 @@ def audit(
         selector=selector,
         solver=solver,
     )
-    methods = METHODS if method in ("all", LOGISTIC) else (method,)
+    whole = method in (LASSO, LOGISTIC)
+    methods = METHODS if method == "all" or whole else (method,)
     plan = Plan(methods, n_iter, runs, canaries, false_alarm)
     build = builder(settings)
     build(n_iter, public=True)
-    attack = _logistic_attack(settings, plan) if method == LOGISTIC else None
+    attack = _weights_attack(settings, plan, method) if whole else None
     if output is not None:
         check_directory(output, FILES.values())
     started = time.perf_counter()
@@ -137,20 +138,23 @@ def audit(
         raise typer.Exit(VIOLATION_FOUND)
 
 
-def _logistic_attack(settings: "AuditSettings", plan: "Plan") -> Callable[[Any], "Outcome"]:
-    """Return the audit of noisy gradient descent; refuse what only vertices have."""
+def _weights_attack(
+    settings: "AuditSettings", plan: "Plan", method: str
+) -> Callable[[Any], "Outcome"]:
+    """Return the audit of whole fits by a weight; refuse what only vertices have."""
     from dplasso.audit.noisy_weights import audit_weights, weights_target
     from dplasso.audit.suite import FEWEST_PUBLIC, PUBLIC_PART
     from dplasso.audit.targets import AuditSettings
 
     for name in ("mechanism", "selector", "solver", "feature_bound"):
         if getattr(settings, name) != getattr(AuditSettings, name):
-            raise ValueError(f"{name} does not go with method={LOGISTIC}")
+            raise ValueError(f"{name} does not go with method={method}")
     claim, fit = weights_target(
         epsilon=settings.epsilon,
         delta=settings.delta,
         neighbors=settings.neighbors,
         n_iter=plan.n_iter,
+        method=method,
     )
     runs = max(FEWEST_PUBLIC, plan.runs // PUBLIC_PART)
 
