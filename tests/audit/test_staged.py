@@ -1,4 +1,4 @@
-"""A black-box audit of a LASSO that chooses its own settings: counts, columns and refit together."""
+"""A black-box audit of a LASSO that chooses its settings: counts, columns and refit together."""
 
 import numpy as np
 import pytest
