@@ -34,28 +34,16 @@ def check_charge(
 ) -> ChargeNote | None:
     """Find out that a fit can be charged, or was charged before; nothing is spent.
 
-    Parameters
-    ----------
-    ledger, dataset
-        The estimator's.
-    mechanism : Mechanism or GaussianSteps
-        The fit's private step.
-    stored : Checkpoint or None
-        What the fit is to go on from; None for a new fit.
-    path : path
-        The checkpoint, for messages.
+    `ledger`, `dataset`: the estimator's.
+    `mechanism`: the fit's private step.
+    `stored`: what the fit is to go on from; None for a new fit.
+    `path`: the checkpoint, for messages.
 
-    Returns
-    -------
-    ChargeNote or None
-        For the checkpoint; None without a ledger.
+    Returns: for the checkpoint; None without a ledger.
 
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint was begun with a ledger and there is none now, or the other way round.
-    BudgetError, LedgerError
-        As `dplasso.privacy.ledger.check_affordable` and `rejoin`.
+    Raises CheckpointError if the checkpoint was begun with a ledger and there is none now, or the
+    other way round; BudgetError, LedgerError as `dplasso.privacy.ledger.check_affordable` and
+    `rejoin`.
     """
     note = None if stored is None else stored.charge
     shown = os.fspath(path)
@@ -92,27 +80,13 @@ def take_charge(
 ) -> Reservation:
     """Make the fit's one charge, or take it up where it was made.
 
-    Parameters
-    ----------
-    ledger, dataset
-        The estimator's.
-    mechanism : Mechanism or GaussianSteps
-        The fit's private step.
-    note : ChargeNote
-        From `check_charge`, in the checkpoint already.
-    reached : Release
-        What the checkpoint holds.
-    notes : mapping
-        Purpose and fingerprint, as in `dplasso.privacy.ledger.charge_of`.
+    `ledger`, `dataset`: the estimator's.
+    `mechanism`: the fit's private step.
+    `note`: from `check_charge`, in the checkpoint already.
+    `reached`: what the checkpoint holds.
+    `notes`: purpose and fingerprint, as in `dplasso.privacy.ledger.charge_of`.
 
-    Returns
-    -------
-    Reservation
-
-    Raises
-    ------
-    BudgetError, LedgerError
-        As `dplasso.privacy.ledger.reserve` and `rejoin`.
+    Raises BudgetError, LedgerError as `dplasso.privacy.ledger.reserve` and `rejoin`.
     """
     if note.number is None:
         return reserve(ledger, dataset, charge_of(mechanism, **notes), token=note.token)

@@ -35,12 +35,8 @@ _ABOUT = (
 class ChargeNote:
     """Which entry of a budget ledger has paid for the fit.
 
-    Attributes
-    ----------
-    token : str
-        Random, chosen before the charge is made.
-    number : int or None
-        Of the entry; None as long as the ledger has not confirmed it.
+    `token`: random, chosen before the charge is made.
+    `number`: of the entry; None as long as the ledger has not confirmed it.
     """
 
     token: str
@@ -117,21 +113,12 @@ def write_checkpoint(
 ) -> None:
     """Write a checkpoint, whole or not at all.
 
-    Parameters
-    ----------
-    checkpoint : Checkpoint
-        What the file shall hold.
-    path : str or path-like
-        Where; an older file there is replaced.
-    temporary : str, optional
-        As in `dplasso.files.atomic.atomic_write`.
+    `checkpoint`: what the file shall hold.
+    `path`: where; an older file there is replaced.
+    `temporary`: as in `dplasso.files.atomic.atomic_write`.
 
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    ValueError
-        If a label or parameter is of a kind that the file cannot hold.
+    Raises OSError if the file cannot be written; ValueError if a label or parameter is of a kind
+    that the file cannot hold.
     """
     header, arrays = write_release(
         ReleaseHeader(

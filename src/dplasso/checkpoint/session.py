@@ -243,25 +243,14 @@ def keep_checkpoints(
 ) -> Begin:
     """Return the hook that `dplasso.training.train.Hooks` takes as `checkpoints`.
 
-    Parameters
-    ----------
-    path : path
-        The checkpoint, already claimed.
-    stored : Checkpoint or None
-        What to go on from; None starts at the first step.
-    seconds : float, default=5.0
-        How often to write.
+    `path`: the checkpoint, already claimed.
+    `stored`: what to go on from; None starts at the first step.
+    `seconds`: how often to write.
 
-    Returns
-    -------
-    callable
-        Takes what is known of the fit when nothing is drawn yet; returns the steps to take again,
-        the callback between chunks, and how the fit is charged to a ledger, if it has one.
+    Returns: takes what is known of the fit when nothing is drawn yet; returns the steps to take
+    again, the callback between chunks, and how the fit is charged to a ledger, if it has one.
 
-    Raises
-    ------
-    ValueError
-        If `seconds` is negative or not a number.
+    Raises ValueError if `seconds` is negative or not a number.
     """
     if not seconds >= 0:
         raise ValueError(f"a checkpoint is written every 0 or more seconds, got {seconds}")

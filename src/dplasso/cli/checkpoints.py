@@ -20,14 +20,9 @@ if TYPE_CHECKING:
 class CheckpointSession:
     """A checkpoint that this process holds.
 
-    Attributes
-    ----------
-    path : pathlib.Path or None
-        Where; None if none is wanted.
-    steps : int or None
-        Steps it held when the fit was resumed; None for a new fit.
-    begin : callable or None
-        For `train_with_bar`.
+    `path`: where; None if none is wanted.
+    `steps`: steps it held when the fit was resumed; None for a new fit.
+    `begin`: for `train_with_bar`.
     """
 
     path: Path | None
@@ -52,16 +47,10 @@ def kept_checkpoint(
 ) -> Iterator[CheckpointSession]:
     """Hold the checkpoint during a fit; refuse at once what could not be kept or resumed.
 
-    Parameters
-    ----------
-    estimator : DPLassoClassifier or DPLogisticRegression
-        What will be fitted; its `classes` may still be missing.
-    options : CheckpointOptions
-        Where, how often, and whether to go on.
-    others : list of pathlib.Path
-        Files that the command reads or will write.
-    force : bool
-        Whether a new fit may overwrite a checkpoint.
+    `estimator`: what will be fitted; its `classes` may still be missing.
+    `options`: where, how often, and whether to go on.
+    `others`: files that the command reads or will write.
+    `force`: whether a new fit may overwrite a checkpoint.
     """
     path, resume = options.checkpoint, options.resume
     if path is None:

@@ -183,10 +183,7 @@ _TASKS = ("classification", "regression")
 def make_estimator(privacy: PrivacyOptions, training: ModelOptions) -> "Estimator":
     """Make the method's estimator; options that were not given keep its own defaults.
 
-    Raises
-    ------
-    ValueError
-        If there is no such method, or an option does not go with it.
+    Raises ValueError if there is no such method, or an option does not go with it.
     """
     import dplasso
 
@@ -232,10 +229,8 @@ def make_estimator(privacy: PrivacyOptions, training: ModelOptions) -> "Estimato
 def is_regression(privacy: PrivacyOptions, training: ModelOptions) -> bool:
     """Return whether a fit learns numbers: as said, or as an interval for them says.
 
-    Raises
-    ------
-    ValueError
-        If the task is neither, or one without the interval or with one that it has no use for.
+    Raises ValueError if the task is neither, or one without the interval or with one that it has
+    no use for.
     """
     task, bounded = training.task, privacy.target_bounds is not None
     if task is not None and task not in _TASKS:

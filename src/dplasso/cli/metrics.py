@@ -14,23 +14,14 @@ from dplasso.errors import DataError
 class Scores:
     """Scores of one classifier on one labelled data set.
 
-    Attributes
-    ----------
-    n_samples : int
-        Rows scored.
-    accuracy : float
-        Share of rows whose predicted label is right.
-    auc : float or None
-        Area under the ROC curve; None where the rows hold one class only. Of more than two classes,
-        the mean over those present of each against all others.
-    log_loss : float
-        Mean negative log-likelihood, in nats.
-    majority_accuracy : float
-        Accuracy of always answering the class that most of these rows have.
-    classes : list
-        The labels.
-    confusion : list of list of int
-        Rows of each class, in their order, by the class that was predicted.
+    `n_samples`: rows scored.
+    `accuracy`: share of rows whose predicted label is right.
+    `auc`: area under the ROC curve; None where the rows hold one class only. Of more than two
+    classes, the mean over those present of each against all others.
+    `log_loss`: mean negative log-likelihood, in nats.
+    `majority_accuracy`: accuracy of always answering the class that most of these rows have.
+    `classes`: the labels.
+    `confusion`: rows of each class, in their order, by the class that was predicted.
     """
 
     n_samples: int
@@ -46,14 +37,9 @@ class Scores:
 class RegressionScores:
     """Scores of one regression on one data set.
 
-    Attributes
-    ----------
-    n_samples : int
-        Rows scored.
-    r2 : float or None
-        Part of the targets' variance that is explained; None where they have none.
-    mae : float
-        Mean absolute error, in the target's unit.
+    `n_samples`: rows scored.
+    `r2`: part of the targets' variance that is explained; None where they have none.
+    `mae`: mean absolute error, in the target's unit.
     """
 
     n_samples: int
@@ -95,10 +81,8 @@ def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
 def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores | RegressionScores:
     """Score a fitted model on labelled rows.
 
-    Raises
-    ------
-    DataError
-        If a label is not one of a classifier's classes; `source` says where it is from.
+    Raises DataError if a label is not one of a classifier's classes; `source` says where it is
+    from.
     """
     if not hasattr(model, "classes_"):
         return _score_regression(model, X, np.asarray(y, dtype=np.float64))

@@ -166,15 +166,9 @@ def json_safe(value: Any) -> Any:
 class Bars:
     """Progress on standard error, drawn only when that is a terminal.
 
-    Parameters
-    ----------
-    progress : rich.progress.Progress
-        The display the bars belong to.
+    `progress`: the display the bars belong to.
 
-    Attributes
-    ----------
-    compiled : CompileTime
-        What the compiler has taken since the bars were opened.
+    `compiled`: what the compiler has taken since the bars were opened.
     """
 
     compiled: "CompileTime"

@@ -191,17 +191,10 @@ def _print(item: "Item") -> None:
 def time_left(seconds: float, share: float) -> str:
     """Return how long the rest will take, if it goes on like this.
 
-    Parameters
-    ----------
-    seconds : float
-        Spent so far.
-    share : float
-        Of all the work that is done, 0 to 1.
+    `seconds`: spent so far.
+    `share`: of all the work that is done, 0 to 1.
 
-    Returns
-    -------
-    str
-        For example ``about 4 min left``; empty while too little is known.
+    Returns: for example ``about 4 min left``; empty while too little is known.
     """
     if share < 0.005 or seconds < 1.0:
         return ""

@@ -35,14 +35,9 @@ def demo_picture(
 ) -> bytes:
     """Draw AUC bars (left) and the heaviest weights of each method (right), as a PNG image.
 
-    Parameters
-    ----------
-    areas : sequence of (name, AUC)
-        Models in the order of `lists`, and others after them.
-    lists : sequence of NamedWeights
-        One panel each.
-    title : str
-        Of the whole.
+    `areas`: models in the order of `lists`, and others after them.
+    `lists`: one panel each.
+    `title`: of the whole.
     """
     figure = Figure(figsize=(17, 8.4), layout="constrained")
     figure.suptitle(title, fontsize=15, fontweight="bold")

@@ -223,10 +223,7 @@ def classes_like(labels: tuple[str, ...], y: NDArray[Any]) -> list[Any]:
 def refuse_fractions(y: NDArray[Any]) -> None:
     """Refuse labels that are numbers with fractions, where nobody said that they are classes.
 
-    Raises
-    ------
-    DataError
-        That tells how to learn numbers.
+    Raises DataError that tells how to learn numbers.
     """
     if y.dtype.kind == "f" and bool((y % 1.0 != 0.0).any()):
         raise DataError(

@@ -37,11 +37,8 @@ def train_with_bar(
 ) -> dict[str, float]:
     """Fit an estimator in place under a progress bar that says `label`.
 
-    Returns
-    -------
-    dict
-        Seconds spent: ``prepare`` and ``train``; ``compile`` is the part of both that the compiler
-        took. They depend on the data: for the curator only.
+    Returns: seconds spent: ``prepare`` and ``train``; ``compile`` is the part of both that the
+    compiler took. They depend on the data: for the curator only.
     """
     from dplasso.estimators.fitting import fit_estimator
     from dplasso.training.train import Hooks

@@ -33,14 +33,9 @@ _BLOCK_BYTES = 1 << 28
 class EncodedRecords(NamedTuple):
     """Records as sparse rows, and what is public of their columns.
 
-    Attributes
-    ----------
-    source : BlockSource
-        The rows, for `dplasso.data.store.write_store`.
-    origin : dict
-        How the columns were made, for the store's header.
-    public : str or None
-        A sentence that says why no column comes from the data; None where their number may.
+    `source`: the rows, for `dplasso.data.store.write_store`.
+    `origin`: how the columns were made, for the store's header.
+    `public`: a sentence that says why no column comes from the data; None where their number may.
     """
 
     source: BlockSource
@@ -61,33 +56,17 @@ def encode_files(
 ) -> EncodedRecords:
     """Open files of records as sparse rows.
 
-    Parameters
-    ----------
-    paths : str, Path or iterable of these
-        Files or patterns that make one data set, in this order.
-    encoding : Schema or ListColumns, optional
-        How a record of a table becomes a row (`dplasso.data.tables.lists` has the latter). Default:
-        column numbers as they stand in svmlight text and .npz.
-    label_column : str
-        Where the label is, for `ListColumns`; a schema names its own.
-    n_features, zero_based, labels_path
-        Without an encoding only: as in `block_source`.
-    label_map : mapping of str to number, optional
-        What the labels mean; any other label is an error.
-    binarize : bool, default=False
-        Turn every non-zero value into 1.
+    `paths`: files or patterns that make one data set, in this order.
+    `encoding`: how a record of a table becomes a row (`dplasso.data.tables.lists` has the latter).
+    Default: column numbers as they stand in svmlight text and .npz.
+    `label_column`: where the label is, for `ListColumns`; a schema names its own.
+    `n_features`, `zero_based`, `labels_path`: without an encoding only: as in `block_source`.
+    `label_map`: what the labels mean; any other label is an error.
+    `binarize`: turn every non-zero value into 1.
 
-    Returns
-    -------
-    EncodedRecords
-
-    Raises
-    ------
-    DataError
-        If a file is missing, of a kind that the encoding does not read, or needs pyarrow, which is
-        not there. What is wrong inside the files is raised while the rows are read.
-    ValueError
-        If the encoding cannot be used.
+    Raises DataError if a file is missing, of a kind that the encoding does not read, or needs
+    pyarrow, which is not there. What is wrong inside the files is raised while the rows are read;
+    ValueError if the encoding cannot be used.
     """
     files = expand(paths)
     if any(map(is_binary_table, files)):

@@ -14,10 +14,7 @@ MOST_BITS = 30
 def check_hash_bits(bits: int) -> int:
     """Return ``bits`` if columns can be hashed to ``2**bits`` of them.
 
-    Raises
-    ------
-    ValueError
-        If it is not a whole number from 1 to 30.
+    Raises ValueError if it is not a whole number from 1 to 30.
     """
     if not isinstance(bits, int | np.integer) or not 1 <= bits <= MOST_BITS:
         raise ValueError(f"hash bits must be a whole number from 1 to {MOST_BITS}, got {bits!r}")
@@ -27,17 +24,10 @@ def check_hash_bits(bits: int) -> int:
 def hash_names(names: Sequence[str], bits: int) -> NDArray[Any]:
     """Hash names to columns, as scikit-learn's `FeatureHasher` does.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Such as ``"city=Rome"``.
-    bits : int
-        Columns are numbered from 0 to ``2**bits - 1``.
+    `names`: such as ``"city=Rome"``.
+    `bits`: columns are numbered from 0 to ``2**bits - 1``.
 
-    Returns
-    -------
-    ndarray of int32, shape (len(names),)
-        Two names may share a column.
+    Returns shape (len(names),): two names may share a column.
     """
     if not names:
         return np.empty(0, np.int32)

@@ -19,12 +19,8 @@ _ATTRIBUTE = "dplasso_origin"
 class Origin:
     """How columns were made.
 
-    Attributes
-    ----------
-    schema : Schema or None
-        By what schema; None for column numbers as they stood in the data.
-    binarize : bool
-        Whether every non-zero value was turned into 1.
+    `schema`: by what schema; None for column numbers as they stood in the data.
+    `binarize`: whether every non-zero value was turned into 1.
     """
 
     schema: Schema | None = None

@@ -22,15 +22,10 @@ _MISSING = ("column", "ignore", "error")
 class Categories:
     """One column for each declared category.
 
-    Attributes
-    ----------
-    column : str
-        Column of the table: words, numbers or bools.
-    categories : tuple
-        All strings, all numbers or all bools, in the order in which they become columns.
-    unknown, missing : {"column", "ignore", "error"}
-        What a value outside the list, and a missing one, becomes: a column of its own, no entry,
-        or an error for the curator.
+    `column`: column of the table: words, numbers or bools.
+    `categories`: all strings, all numbers or all bools, in the order in which they become columns.
+    `unknown`, `missing`: what a value outside the list, and a missing one, becomes: a column of
+    its own, no entry, or an error for the curator.
     """
 
     column: str
@@ -75,17 +70,12 @@ class Categories:
 class Bins:
     """One column for each bin of a number: below the first edge, between two, from the last on.
 
-    Attributes
-    ----------
-    column : str
-        Column of numbers, or of words that are numbers.
-    edges : tuple of float
-        Ascending and public (`equal_edges`, `log_edges`). A number that is an edge belongs to the
-        bin above it.
-    cumulative : bool
-        One column ``x >= edge`` for each edge instead, of which a record has all that hold.
-    missing : {"column", "ignore", "error"}
-        As in `Categories`.
+    `column`: column of numbers, or of words that are numbers.
+    `edges`: ascending and public (`equal_edges`, `log_edges`). A number that is an edge belongs to
+    the bin above it.
+    `cumulative`: one column ``x >= edge`` for each edge instead, of which a record has all that
+    hold.
+    `missing`: as in `Categories`.
     """
 
     column: str
@@ -141,16 +131,10 @@ class Bins:
 class Number:
     """One column with a number: ``clip((x - center) / bound, -1, 1)``.
 
-    Attributes
-    ----------
-    column : str
-        Column of numbers, or of words that are numbers.
-    bound : float
-        Public; what lies further from `center` is clipped to it.
-    center : float
-        Public; a number equal to it has no entry.
-    missing : {"column", "ignore", "error"}
-        As in `Categories`.
+    `column`: column of numbers, or of words that are numbers.
+    `bound`: public; what lies further from `center` is clipped to it.
+    `center`: public; a number equal to it has no entry.
+    `missing`: as in `Categories`.
     """
 
     column: str
@@ -182,16 +166,10 @@ class Number:
 class Hashed:
     """Categories hashed to ``2**bits`` columns that the table's `columns` share.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Columns of the table; ``column=value`` is hashed.
-    bits : int
-        1 to 30. Two values that fall into one column are one.
-    missing : {"column", "ignore", "error"}
-        As in `Categories`; each of the table's columns has its own.
-    words : tuple of str
-        Public values, by which columns are named: nothing else.
+    `columns`: columns of the table; ``column=value`` is hashed.
+    `bits`: 1 to 30. Two values that fall into one column are one.
+    `missing`: as in `Categories`; each of the table's columns has its own.
+    `words`: public values, by which columns are named: nothing else.
     """
 
     columns: tuple[str, ...]
@@ -235,22 +213,13 @@ class Hashed:
 class Text:
     """Runs of words hashed to ``2**bits`` columns, as scikit-learn's `HashingVectorizer` does.
 
-    Attributes
-    ----------
-    column : str
-        Column of texts.
-    bits : int
-        1 to 30.
-    ngrams : tuple of two int
-        Shortest and longest run of words that is a feature.
-    binary : bool
-        1 for a run that occurs; otherwise how often it does.
-    lowercase : bool
-        Whether capitals are lowered first.
-    missing : {"column", "ignore", "error"}
-        As in `Categories`. An empty text counts as missing, but is no error.
-    words : tuple of str
-        Public runs of words, by which columns are named: nothing else.
+    `column`: column of texts.
+    `bits`: 1 to 30.
+    `ngrams`: shortest and longest run of words that is a feature.
+    `binary`: 1 for a run that occurs; otherwise how often it does.
+    `lowercase`: whether capitals are lowered first.
+    `missing`: as in `Categories`. An empty text counts as missing, but is no error.
+    `words`: public runs of words, by which columns are named: nothing else.
     """
 
     column: str
@@ -296,12 +265,9 @@ class Text:
 class Cross:
     """One column for each combination of what two or three columns of the table are encoded to.
 
-    Attributes
-    ----------
-    columns : tuple of str
-        Two or three columns of the table, each of which one `Categories`, `Bins` or `Hashed` takes.
-    bits : int or None
-        Hash the combinations to ``2**bits`` columns; None gives each its own.
+    `columns`: two or three columns of the table, each of which one `Categories`, `Bins` or
+    `Hashed` takes.
+    `bits`: hash the combinations to ``2**bits`` columns; None gives each its own.
     """
 
     columns: tuple[str, ...]

@@ -20,17 +20,10 @@ _MOST_COPIES = 3
 def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
     """Compute the column gradients at zero weights, in one pass over the entries.
 
-    Parameters
-    ----------
-    problem : Problem
-        The data.
-    threads : Threads
-        Threads to share the pass; the bits do not depend on their number.
+    `problem`: the data.
+    `threads`: threads to share the pass; the bits do not depend on their number.
 
-    Returns
-    -------
-    ndarray of int64, shape (D,) or (D + 1,)
-        In fixed point.
+    Returns shape (D,): in fixed point.
     """
     return alpha_of(problem, starting_gradient(problem.loss, problem.labels), threads)
 

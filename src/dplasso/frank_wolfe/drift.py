@@ -51,12 +51,9 @@ PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
 class Calendar(NamedTuple):
     """Rows by the step at which they are due; the links are in the rows.
 
-    Attributes
-    ----------
-    head : ndarray of int32, shape (T + 1,) or (0,)
-        First row due at each step, or -1; of length 0 when nothing is ever refreshed.
-    rows_due : ndarray of int32, like `head`
-        Number of rows due at each step.
+    `head`, shape (T + 1,): first row due at each step, or -1; of length 0 when nothing is ever
+    refreshed.
+    `rows_due`: number of rows due at each step.
     """
 
     head: NDArray[np.int32]
@@ -66,12 +63,8 @@ class Calendar(NamedTuple):
 def tolerance_of(drift_tol: float | str | None, *, private: bool) -> float | None:
     """Return the tolerance a setting stands for.
 
-    Parameters
-    ----------
-    drift_tol : float, None or "auto"
-        As in `DPLassoClassifier`.
-    private : bool
-        Whether the fit has finite epsilon.
+    `drift_tol`: as in `DPLassoClassifier`.
+    `private`: whether the fit has finite epsilon.
     """
     if drift_tol == "auto":
         return PRIVATE_TOLERANCE if private else PLAIN_TOLERANCE
@@ -87,18 +80,11 @@ def new_calendar(n_steps: int, scheduled: bool = True) -> Calendar:
 def new_rows(loss: Any, labels: NDArray[Any], tolerance: float) -> NDArray[np.void]:
     """Return the rows at zero weights, none scheduled.
 
-    Parameters
-    ----------
-    loss : Logistic or Squared
-        The loss.
-    labels : ndarray of int8 or float64, shape (N,)
-        The targets.
-    tolerance : float
-        `drift_tol`; with 0 every touch refreshes a row.
+    `loss`: the loss.
+    `labels`, shape (N,): the targets.
+    `tolerance`: `drift_tol`; with 0 every touch refreshes a row.
 
-    Returns
-    -------
-    ndarray of `row_type`, shape (N,)
+    Returns shape (N,).
     """
     rows = np.zeros(labels.size, dtype=row_type(labels.dtype))
     rows["label"] = labels
@@ -179,21 +165,12 @@ def take_due(head, rows_due, rows, step, taken):
 def due_step(full_margin, lowest, highest, step, n_steps):
     """Return the first step after which an untouched row's margin is outside its interval.
 
-    Parameters
-    ----------
-    full_margin : float
-        margin / weight_scale, constant until the row is touched again.
-    lowest, highest : float
-        The interval.
-    step : int
-        Steps done; the margin after them is inside, or the interval is empty.
-    n_steps : int
-        T; any result above it means never.
+    `full_margin`: margin / weight_scale, constant until the row is touched again.
+    `lowest`, `highest`: the interval.
+    `step`: steps done; the margin after them is inside, or the interval is empty.
+    `n_steps`: t; any result above it means never.
 
-    Returns
-    -------
-    int
-        ``step + 1`` at the earliest, ``n_steps + 1`` if not due within the run.
+    Returns: ``step + 1`` at the earliest, ``n_steps + 1`` if not due within the run.
     """
     never = n_steps + 1
     if full_margin == 0.0:

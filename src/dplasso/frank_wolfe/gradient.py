@@ -81,24 +81,14 @@ def add_margins(problem, integer_weights, margin):
 def replace_contributions(problem, alpha, i, old, new, report_shift, changed, before):
     """Replace row i's contributions at record gradient `old` by those at `new`.
 
-    Parameters
-    ----------
-    problem : Problem
-    alpha : ndarray of int64
-        Column gradients, changed in place.
-    i : int
-        Row.
-    old, new : float
-        Record gradients.
-    report_shift : int
-        Changes of ``alpha_k >> report_shift`` are reported; at `NOTHING_REPORTED` none is.
-    changed, before : ndarray of int64, at least as long as a row
-        Filled with the coordinates to report and what they were.
+    `alpha`: column gradients, changed in place.
+    `i`: row.
+    `old`, `new`: record gradients.
+    `report_shift`: changes of ``alpha_k >> report_shift`` are reported; at `NOTHING_REPORTED` none
+    is.
+    `changed`, `before`: filled with the coordinates to report and what they were.
 
-    Returns
-    -------
-    int
-        Number of coordinates to report.
+    Returns: number of coordinates to report.
     """
     design = problem.design
     rows = design.rows

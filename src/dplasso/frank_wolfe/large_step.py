@@ -42,14 +42,10 @@ RECOMPUTED_PART = 0.3
 class LargeSteps:
     """What large steps are taken with.
 
-    Attributes
-    ----------
-    threads : Threads
-        All of the run's.
-    scratch : list of Scratch
-        One for each thread.
-    entries_large, part_recomputed : float
-        `LARGE_STEP_ENTRIES` and `RECOMPUTED_PART`, or what a test forces.
+    `threads`: all of the run's.
+    `scratch`: one for each thread.
+    `entries_large`, `part_recomputed`: `LARGE_STEP_ENTRIES` and `RECOMPUTED_PART`, or what a test
+    forces.
     """
 
     threads: Threads
@@ -90,16 +86,11 @@ def take_large_step(
 
     Does what `dplasso.frank_wolfe.sparse.step_rows` does, bit for bit.
 
-    Parameters
-    ----------
-    problem, state, selector, tolerance, record
-        As in `dplasso.frank_wolfe.sparse.run_sparse`.
-    large_steps : LargeSteps
-        Threads, their scratch, and what counts as large.
-    j : int
-        The coordinate chosen.
-    weight, step : int
-        What is added to K_j; steps done, this one included.
+    `problem`, `state`, `selector`, `tolerance`, `record`: as in
+    `dplasso.frank_wolfe.sparse.run_sparse`.
+    `large_steps`: threads, their scratch, and what counts as large.
+    `j`: the coordinate chosen.
+    `weight`, `step`: what is added to K_j; steps done, this one included.
     """
     public = step_numbers(problem, step, tolerance)
     threads = large_steps.threads

@@ -76,26 +76,13 @@ def build_problem(
 ) -> Problem:
     """Put a training run together.
 
-    Parameters
-    ----------
-    design : Design
-        The records.
-    labels : ndarray of int8 or float64, shape (N,)
-        The targets.
-    radius : float
-        Radius of the L1 ball.
-    n_steps : int
-        T.
-    loss : Logistic or Squared, optional
-        By default the logistic loss with C = 1.
-    late_start : int, default=0
-        t0 of the step sizes.
-    distinct : bool, default=False
-        Whether every coordinate is drawn at most once; for at most half as many steps as columns.
-
-    Returns
-    -------
-    Problem
+    `labels`, shape (N,): the targets.
+    `radius`: radius of the L1 ball.
+    `n_steps`: T.
+    `loss`: by default the logistic loss with C = 1.
+    `late_start`: t0 of the step sizes.
+    `distinct`: whether every coordinate is drawn at most once; for at most half as many steps as
+    columns.
     """
     loss = Logistic() if loss is None else loss
     return Problem(

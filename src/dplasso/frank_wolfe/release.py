@@ -54,12 +54,8 @@ class VertexRelease:
     def coefficients(self) -> tuple[csr_array, NDArray[np.float64]]:
         """Compute the linear model.
 
-        Returns
-        -------
-        coefficients : csr_array, shape (1, D)
-            Weights of the columns.
-        intercept : ndarray, shape (1,)
-            The constant term of the margin.
+        Returns `coefficients`, shape (1, D): weights of the columns.
+        `intercept`, shape (1,): the constant term of the margin.
         """
         coordinates, values = weights(self.transcript, float(self.l1_radius), self.late_start)
         inside = coordinates < self.n_features

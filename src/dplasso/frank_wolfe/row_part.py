@@ -26,14 +26,9 @@ from dplasso.selection.change_log import new_change_log
 class RowPart:
     """Rows that take their steps when told which vertex was drawn.
 
-    Parameters
-    ----------
-    problem : Problem
-        These rows alone, with the public numbers of the whole run.
-    drift_tol : float or None
-        As in `dplasso.frank_wolfe.solve.FrankWolfe`.
-    threads : Threads
-        For the set-up and for steps that touch many rows.
+    `problem`: these rows alone, with the public numbers of the whole run.
+    `drift_tol`: as in `dplasso.frank_wolfe.solve.FrankWolfe`.
+    `threads`: for the set-up and for steps that touch many rows.
     """
 
     def __init__(
@@ -48,10 +43,7 @@ class RowPart:
     def start(self) -> NDArray[np.int64]:
         """Return these rows' part of the column gradients at zero weights.
 
-        Returns
-        -------
-        ndarray of int64, shape (D,) or (D + 1,)
-            In internal order.
+        Returns shape (D,): in internal order.
         """
         return starting_alpha(self._problem, self._large_steps.threads)
 
@@ -60,19 +52,11 @@ class RowPart:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Take a step.
 
-        Parameters
-        ----------
-        step : int
-            Its number, from 1; each is taken once, in order.
-        coordinate, sign : int
-            The vertex drawn.
+        `step`: its number, from 1; each is taken once, in order.
+        `coordinate`, `sign`: the vertex drawn.
 
-        Returns
-        -------
-        places : ndarray of int64
-            Places of the column gradients that change, ascending.
-        changes : ndarray of int64
-            By how much; none is 0.
+        Returns `places`: places of the column gradients that change, ascending.
+        `changes`: by how much; none is 0.
         """
         problem, state, log = self._problem, self._state, self._log
         weight = sign * (step + problem.late_start + 1)
@@ -120,18 +104,9 @@ def _move(problem, state, log, coordinate, weight, step, tolerance):
 def row_parts(problem: Problem, n_parts: int, **options: Any) -> list[RowPart]:
     """Cut a problem into parts with about equally many entries.
 
-    Parameters
-    ----------
-    problem : Problem
-        The whole.
-    n_parts : int
-        How many.
-    **options
-        As in `RowPart`.
-
-    Returns
-    -------
-    list of RowPart
+    `problem`: the whole.
+    `n_parts`: how many.
+    `**options`: as in `RowPart`.
     """
     design = problem.design
     edges = even_parts(design.rows.indptr, n_parts)

@@ -181,21 +181,12 @@ def solve(
 ) -> FrankWolfe:
     """Run T steps of Frank-Wolfe.
 
-    Parameters
-    ----------
-    problem, selector, stream, **settings
-        As in `FrankWolfe`.
-    n_threads : int, default=1
-        Threads of the run.
-    checkpoint : callable, optional
-        Called after each chunk with the steps done and their transcript.
-    progress : callable, optional
-        Called between chunks with the steps done and T.
+    `problem`, `selector`, `stream`, `**settings`: as in `FrankWolfe`.
+    `n_threads`: threads of the run.
+    `checkpoint`: called after each chunk with the steps done and their transcript.
+    `progress`: called between chunks with the steps done and T.
 
-    Returns
-    -------
-    FrankWolfe
-        Done.
+    Returns: done.
     """
     with thread_pool(n_threads) as threads:
         run = FrankWolfe(problem, selector, stream, threads=threads, **settings)

@@ -41,31 +41,17 @@ TOUCHES_PER_COORDINATE = 2
 def touch_rows(loss, column, public, rows, first, last, weight, step, scheduled, scratch):
     """Move the margins of some rows; find which gradients change and who is due when.
 
-    Parameters
-    ----------
-    loss : Logistic
-        The loss.
-    column : tuple of (indices, values, constant)
-        Rows and entries of a column; without indices, all rows hold `constant`.
-    public : tuple of (bound, margin_unit, scale, tolerance, n_steps, late_start)
-        `scale` is `margin_scale` after this step.
-    rows : ndarray of ROW
-        Changed in place, but for the links of the calendar.
-    first, last : int
-        The part of the column to work through, at most as long as the scratch.
-    weight : int
-        What is added to K_j; 0 for rows that are looked at because they are due.
-    step : int
-        Steps done, this one included.
-    scheduled : bool
-        Whether there is a calendar.
-    scratch : Scratch
-        `refreshed`, `old`, `moved` and `moved_to` are filled from the start.
+    `loss`: the loss.
+    `column`: rows and entries of a column; without indices, all rows hold `constant`.
+    `public`: `scale` is `margin_scale` after this step.
+    `rows`: changed in place, but for the links of the calendar.
+    `first`, `last`: the part of the column to work through, at most as long as the scratch.
+    `weight`: what is added to K_j; 0 for rows that are looked at because they are due.
+    `step`: steps done, this one included.
+    `scheduled`: whether there is a calendar.
+    `scratch`: `refreshed`, `old`, `moved` and `moved_to` are filled from the start.
 
-    Returns
-    -------
-    tuple of int
-        Rows refreshed and rows moved; (-1, 0) at a row number outside the matrix.
+    Returns: rows refreshed and rows moved; (-1, 0) at a row number outside the matrix.
     """
     indices, values, constant = column
     bound, margin_unit, scale, tolerance, n_steps, late_start = public
@@ -155,26 +141,15 @@ def record_refreshed(problem, state, scratch, count):
 def refresh_block(problem, state, found, selector, counts, record, touched, replacing):
     """Carry the changes of one touched block into calendar, history, gradients and selector.
 
-    Parameters
-    ----------
-    problem, state, selector
-        As in `run_sparse`.
-    found : Scratch
-        What `touch_rows` filled.
-    counts : tuple of int
-        What it returned.
-    record : bool
-        Whether to keep the history.
-    touched : int
-        Entries touched by this step's earlier blocks.
-    replacing : bool
-        Whether to replace the contributions; otherwise the caller computes alpha anew.
+    `problem`, `state`, `selector`: as in `run_sparse`.
+    `found`: what `touch_rows` filled.
+    `counts`: what it returned.
+    `record`: whether to keep the history.
+    `touched`: entries touched by this step's earlier blocks.
+    `replacing`: whether to replace the contributions; otherwise the caller computes alpha anew.
 
-    Returns
-    -------
-    int
-        Entries touched including these. Once they pass `TOUCHES_PER_COORDINATE`, the selector is no
-        longer told: the caller has to rebuild it.
+    Returns: entries touched including these. Once they pass `TOUCHES_PER_COORDINATE`, the selector
+    is no longer told: the caller has to rebuild it.
     """
     n_refreshed, n_moved = counts
     if n_moved:
@@ -276,33 +251,18 @@ def run_sparse(
 ):
     """Take steps `first` to `last` (inclusive, from 1) of Algorithm 2, or up to a large one.
 
-    Parameters
-    ----------
-    problem : Problem
-    state : SparseState
-        Changed in place.
-    selector, stream
-        A structure of `dplasso.selection` and its random words.
-    tolerance : float
-        `drift_tol`; ignored where the state has no calendar.
-    first, last : int
-        Steps to take.
-    vertex, sign : ndarray, shape (T,)
-        The transcript, filled in behind the first `n_prefix` steps.
-    history : tuple of two ndarray of float64
-        Objective and gap, filled in when of length T; of length 0 in private runs.
-    work : ndarray of int64, shape (T, 6) or (0, 6)
-        Work per step (`dplasso.frank_wolfe.work`), likewise.
-    n_prefix : int
-        Steps whose vertices the transcript holds already; they are taken, not drawn.
-    rows_large : int
-        Steps that look at more rows than this are left to the caller.
+    `state`: changed in place.
+    `selector`, `stream`: a structure of `dplasso.selection` and its random words.
+    `tolerance`: `drift_tol`; ignored where the state has no calendar.
+    `first`, `last`: steps to take.
+    `vertex`, `sign`, shape (T,): the transcript, filled in behind the first `n_prefix` steps.
+    `history`: objective and gap, filled in when of length T; of length 0 in private runs.
+    `work`, shape (T, 6): work per step (`dplasso.frank_wolfe.work`), likewise.
+    `n_prefix`: steps whose vertices the transcript holds already; they are taken, not drawn.
+    `rows_large`: steps that look at more rows than this are left to the caller.
 
-    Returns
-    -------
-    int
-        `last`; or the negative of a step whose vertex is chosen and which is left to the caller;
-        or 0 where a row number lies outside the matrix.
+    Returns: `last`; or the negative of a step whose vertex is chosen and which is left to the
+    caller; or 0 where a row number lies outside the matrix.
     """
     objective, gap = history
     record = objective.size > 0

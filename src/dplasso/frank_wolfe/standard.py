@@ -28,18 +28,12 @@ from dplasso.selection.contract import rebuild
 class StandardState(NamedTuple):
     """What Algorithm 1 carries from step to step.
 
-    Attributes
-    ----------
-    alpha : ndarray of int64, shape (D,) or (D + 1,)
-        Column gradients in fixed point.
-    weights : ndarray of int64, like `alpha`
-        The integer weights K.
-    margin : ndarray of int64, shape (N,)
-        Integer margins.
-    gradient : ndarray of float64, shape (N,)
-        Record gradients q_i.
-    operation_counts : ndarray of int64, shape (2,)
-        Entries touched and operations spent since the last record of work.
+    `alpha`, shape (D,): column gradients in fixed point.
+    `weights`: the integer weights K.
+    `margin`, shape (N,): integer margins.
+    `gradient`, shape (N,): record gradients q_i.
+    `operation_counts`, shape (2,): entries touched and operations spent since the last record of
+    work.
     """
 
     alpha: NDArray[np.int64]
@@ -52,12 +46,8 @@ class StandardState(NamedTuple):
 def start_standard(problem: Problem, alpha: NDArray[np.int64]) -> StandardState:
     """Return the state before the first step, all weights zero.
 
-    Parameters
-    ----------
-    problem : Problem
-        The data.
-    alpha : ndarray of int64
-        Column gradients at zero weights.
+    `problem`: the data.
+    `alpha`: column gradients at zero weights.
     """
     return StandardState(
         alpha,

@@ -16,18 +16,12 @@ BLOCK_ROWS = 2048
 class Scratch(NamedTuple):
     """Room for one block of rows and for one row's entries.
 
-    Attributes
-    ----------
-    taken : ndarray of int32, shape (B,)
-        Rows taken off the calendar.
-    refreshed : ndarray of int32, shape (B,)
-        Rows whose gradient changed.
-    old : ndarray of float64, shape (B,)
-        Their gradients before.
-    moved, moved_to : ndarray of int32, shape (B,)
-        Rows to be scheduled, and for which step.
-    changed, before : ndarray of int64, as long as the longest row
-        Column gradients of a row that the selector must hear of, and what they were.
+    `taken`, shape (B,): rows taken off the calendar.
+    `refreshed`, shape (B,): rows whose gradient changed.
+    `old`, shape (B,): their gradients before.
+    `moved`, `moved_to`, shape (B,): rows to be scheduled, and for which step.
+    `changed`, `before`: column gradients of a row that the selector must hear of, and what they
+    were.
     """
 
     taken: NDArray[np.int32]
@@ -42,21 +36,15 @@ class Scratch(NamedTuple):
 class SparseState(NamedTuple):
     """What Algorithm 2 carries from step to step.
 
-    Attributes
-    ----------
-    alpha : ndarray of int64, shape (D,) or (D + 1,)
-        Column gradients in fixed point.
-    rows : ndarray of `dplasso.frank_wolfe.drift.ROW`, shape (N,)
-        Integer margin, gradient in use, interval and place in the calendar of every row.
-    calendar : Calendar
-        Due refreshes; of length 0 with ``drift_tol=None``.
-    sums : ndarray of float64, shape (2,)
-        ``<alpha, K>`` and the sum of the losses' tangent offsets, for the history.
-    operation_counts : ndarray of int64, shape (2,)
-        Entries touched and operations spent since the last record of work.
-    refreshed_part : ndarray of float64, shape (1,)
-        Part of the rows looked at in the last large step whose gradient changed.
-    scratch : Scratch
+    `alpha`, shape (D,): column gradients in fixed point.
+    `rows`, shape (N,): integer margin, gradient in use, interval and place in the calendar of
+    every row.
+    `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
+    `sums`, shape (2,): ``<alpha, K>`` and the sum of the losses' tangent offsets, for the history.
+    `operation_counts`, shape (2,): entries touched and operations spent since the last record of
+    work.
+    `refreshed_part`, shape (1,): part of the rows looked at in the last large step whose gradient
+    changed.
     """
 
     alpha: NDArray[np.int64]
@@ -107,14 +95,9 @@ def start_sparse(
 ) -> SparseState:
     """Return the state before the first step, all weights zero.
 
-    Parameters
-    ----------
-    problem : Problem
-        The data.
-    alpha : ndarray of int64
-        Column gradients at zero weights.
-    drift_tol : float or None
-        Tolerance; with None no row is refreshed but by a touch.
+    `problem`: the data.
+    `alpha`: column gradients at zero weights.
+    `drift_tol`: tolerance; with None no row is refreshed but by a touch.
     """
     design = problem.design
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)

@@ -77,19 +77,11 @@ def integer_weights(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sum the transcript's steps per coordinate.
 
-    Parameters
-    ----------
-    transcript : Transcript
-        T steps.
-    late_start : int, default=0
-        t0.
+    `transcript`: T steps.
+    `late_start`: t0.
 
-    Returns
-    -------
-    coordinates : ndarray of int64
-        Coordinates whose weight is not zero, ascending.
-    totals : ndarray of int64
-        The entries of K there.
+    Returns `coordinates`: coordinates whose weight is not zero, ascending.
+    `totals`: the entries of K there.
     """
     sizes = np.arange(2, len(transcript) + 2, dtype=np.int64) + late_start
     steps = transcript.sign.astype(np.int64) * sizes
@@ -105,21 +97,12 @@ def weights(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Compute the weights a transcript leads to.
 
-    Parameters
-    ----------
-    transcript : Transcript
-        T steps.
-    l1_radius : float
-        Radius of the L1 ball.
-    late_start : int, default=0
-        t0.
+    `transcript`: T steps.
+    `l1_radius`: radius of the L1 ball.
+    `late_start`: t0.
 
-    Returns
-    -------
-    coordinates : ndarray of int64
-        Coordinates whose weight is not zero, ascending.
-    values : ndarray of float64
-        Their weights; magnitudes sum to less than `l1_radius`.
+    Returns `coordinates`: coordinates whose weight is not zero, ascending.
+    `values`: their weights; magnitudes sum to less than `l1_radius`.
     """
     coordinates, totals = integer_weights(transcript, late_start)
     return coordinates, totals * (l1_radius * weight_scale(len(transcript) + late_start))

@@ -62,12 +62,8 @@ class NoisyWeights:
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Return the linear model of unit rows.
 
-        Returns
-        -------
-        coefficients : csr_array or ndarray, shape (K, D)
-            Sparse where columns were selected.
-        intercept : ndarray, shape (K,)
-            The constant terms of the margins.
+        Returns `coefficients`, shape (K, D): sparse where columns were selected.
+        `intercept`, shape (K,): the constant terms of the margins.
         """
         n_outputs, count = self.weights.shape
         if count == self.n_features and not self.columns.size:
@@ -114,10 +110,7 @@ def same_arrays(mine: dict[str, NDArray[Any]], others: dict[str, NDArray[Any]]) 
 def check_ascending(columns: NDArray[np.int64], n_features: int) -> None:
     """Refuse column numbers that do not ascend or lie outside the matrix.
 
-    Raises
-    ------
-    ValueError
-        If they do.
+    Raises ValueError if they do.
     """
     if not columns.size:
         return

@@ -44,16 +44,10 @@ _START = 0.5
 class Stage:
     """A run of gradient descent on some of the columns.
 
-    Attributes
-    ----------
-    n_steps : int
-        Gradients.
-    share : float
-        Of the part of mu^2 that the count leaves.
-    kappa, momentum : float
-        As in `dplasso.gradient_descent.schedule.schedule_for`.
-    n_columns : int
-        Columns that it runs on.
+    `n_steps`: gradients.
+    `share`: of the part of mu^2 that the count leaves.
+    `kappa`, `momentum`: as in `dplasso.gradient_descent.schedule.schedule_for`.
+    `n_columns`: columns that it runs on.
     """
 
     n_steps: int
@@ -67,18 +61,11 @@ class Stage:
 class RunPlan:
     """The public parameters of a fit.
 
-    Attributes
-    ----------
-    stages : tuple of Stage
-        The runs; the first on all columns.
-    significant : bool
-        Whether only significant weights are kept in the end.
-    fit_intercept : bool
-        Whether every row has a constant entry.
-    norm_bound : float or None
-        As in `dplasso.matrix.unit_rows.row_factors`.
-    n_records : int or None
-        N, if it is public.
+    `stages`: the runs; the first on all columns.
+    `significant`: whether only significant weights are kept in the end.
+    `fit_intercept`: whether every row has a constant entry.
+    `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
+    `n_records`: N, if it is public.
     """
 
     stages: tuple[Stage, ...]
@@ -98,16 +85,11 @@ def plan_stages(
 ) -> tuple[Stage, ...]:
     """Divide gradients and budget among the runs, from public numbers.
 
-    Parameters
-    ----------
-    n_steps : int or None
-        Gradients in all; None for 300 of a dense run, 80 of each of the others.
-    max_weights : int or None
-        Weights to keep; None keeps all.
-    n_features : int
-        D. Cuts that would keep all columns are left out, and their budget goes to the others.
-    kappa : float, default=0.5
-        Of a dense run; those of cuts are in proportion.
+    `n_steps`: gradients in all; None for 300 of a dense run, 80 of each of the others.
+    `max_weights`: weights to keep; None keeps all.
+    `n_features`: d. Cuts that would keep all columns are left out, and their budget goes to the
+    others.
+    `kappa`: of a dense run; those of cuts are in proportion.
     """
     if max_weights is None or max_weights >= n_features:
         return (Stage(n_steps or STEPS, 1.0, kappa, MOMENTUM, n_features),)
@@ -130,23 +112,13 @@ def noisy_count(
 ) -> float:
     """Count records privately.
 
-    Parameters
-    ----------
-    count : int
-        The exact count.
-    sensitivity : float
-        How far it can move between neighbours; 0 releases it as it is.
-    mu : float
-        Gaussian differential privacy to spend; infinity for no noise.
-    stream : RandomStream
-        Keys the noise.
-    part_bits : int, default=0
-        `count` is in parts of a record, so many bits of it.
+    `count`: the exact count.
+    `sensitivity`: how far it can move between neighbours; 0 releases it as it is.
+    `mu`: Gaussian differential privacy to spend; infinity for no noise.
+    `stream`: keys the noise.
+    `part_bits`: `count` is in parts of a record, so many bits of it.
 
-    Returns
-    -------
-    float
-        Records, at least 1 if there is noise.
+    Returns: records, at least 1 if there is noise.
     """
     if sensitivity == 0 or math.isinf(mu):
         return count / 2.0**part_bits
@@ -323,10 +295,8 @@ class GradientRun:
     def _go_on(self, state: GradientState) -> None:
         """Take up an interrupted fit where it was.
 
-        Raises
-        ------
-        ValueError
-            If the state is not one of this plan: going on would take more than was paid for.
+        Raises ValueError if the state is not one of this plan: going on would take more than was
+        paid for.
         """
         self.skipped, self._kept, self._numbers = state.done, state.columns, state.numbers.copy()
         self._stage = min(

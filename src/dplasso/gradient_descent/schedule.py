@@ -21,18 +21,12 @@ AVERAGED = 0.25
 class Schedule:
     """Steps of noisy gradient descent.
 
-    Attributes
-    ----------
-    n_steps : int
-        T.
-    step_size : float
-        h, for gradients summed over records.
-    momentum : float
-        beta.
-    first_averaged : int
-        The first step, from 1, whose iterate is averaged.
-    noise_scale : float
-        Standard deviation of the noise in every coordinate of every gradient; 0 without privacy.
+    `n_steps`: T.
+    `step_size`: h, for gradients summed over records.
+    `momentum`: beta.
+    `first_averaged`: the first step, from 1, whose iterate is averaged.
+    `noise_scale`: standard deviation of the noise in every coordinate of every gradient; 0 without
+    privacy.
     """
 
     n_steps: int
@@ -75,26 +69,13 @@ def schedule_for(
 ) -> Schedule:
     """Choose the steps from public numbers.
 
-    Parameters
-    ----------
-    n_rows : float
-        N, given as public or counted privately; only an upper limit of the step size.
-    mu : float
-        Gaussian differential privacy of all steps together; infinity for no privacy.
-    sensitivity : float
-        How far the gradient can move between neighbours, in L2.
-    n_steps : int, default=300
-        T, which only discretises.
-    kappa : float, default=0.5
-        How far noise may move the margin of a unit row.
-    momentum : float, default=0.8
-        beta.
-    curvature : float, default=0.25
-        Bound on the second derivative of the loss of a unit row.
-
-    Returns
-    -------
-    Schedule
+    `n_rows`: N, given as public or counted privately; only an upper limit of the step size.
+    `mu`: Gaussian differential privacy of all steps together; infinity for no privacy.
+    `sensitivity`: how far the gradient can move between neighbours, in L2.
+    `n_steps`: T, which only discretises.
+    `kappa`: how far noise may move the margin of a unit row.
+    `momentum`: beta.
+    `curvature`: bound on the second derivative of the loss of a unit row.
     """
     noise_scale = sensitivity * math.sqrt(n_steps) / mu
     largest = _STABLE / curvature / max(1.0, n_rows)

@@ -13,18 +13,11 @@ from dplasso.gradient_descent.release import check_ascending, same_arrays
 class GradientState:
     """A fit between two gradients: functions of the noisy gradients so far, so released with them.
 
-    Attributes
-    ----------
-    done : int
-        Gradients so far.
-    n_features : int
-        D.
-    weights, velocity, averaged : ndarray of float64
-        Of the run that is under way.
-    columns : ndarray of int64
-        Columns of a later run; empty in the first.
-    numbers : ndarray of float64, shape (2,)
-        The count, and the standard error of the starting weights.
+    `done`: gradients so far.
+    `n_features`: D.
+    `weights`, `velocity`, `averaged`: of the run that is under way.
+    `columns`: columns of a later run; empty in the first.
+    `numbers`, shape (2,): the count, and the standard error of the starting weights.
     """
 
     kind: ClassVar[str] = "gradient state"

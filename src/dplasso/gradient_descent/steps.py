@@ -19,28 +19,15 @@ from dplasso.matrix.unit_rows import row_margin, row_margins
 def row_gradients(data, loss, labels, weights, unit, first, last, scaled):
     """Compute residuals, scaled as the columns want them.
 
-    Parameters
-    ----------
-    data : UnitRows
-        The records.
-    loss : Logistic or Squared
-        The loss.
-    labels : ndarray of int8 or float64, shape (N,)
-        The targets.
-    weights : ndarray of float64, shape (D,) or (D + 1,)
-        The model so far.
-    unit : float
-        Fixed-point units per unit of gradient, S.
-    first, last : int
-        Rows.
-    scaled : ndarray of float64, shape (N,)
-        Filled with ``q_i factor_i S``; where all entries of X are one value, with the integer
-        contribution itself.
+    `loss`: the loss.
+    `labels`, shape (N,): the targets.
+    `weights`, shape (D,): the model so far.
+    `unit`: fixed-point units per unit of gradient, S.
+    `first`, `last`: rows.
+    `scaled`, shape (N,): filled with ``q_i factor_i S``; where all entries of X are one value,
+    with the integer contribution itself.
 
-    Returns
-    -------
-    int
-        The rows' contribution to the constant column.
+    Returns: the rows' contribution to the constant column.
     """
     rows = data.rows
     offset = 0.0
@@ -77,20 +64,12 @@ def column_gradients(columns, scaled, first, last, totals):
 def row_gradient_vectors(data, loss, labels, weights, unit, first, last, scaled, totals):
     """Compute residuals of K outputs, scaled as the columns want them.
 
-    Parameters
-    ----------
-    data, unit, first, last
-        As in `row_gradients`.
-    loss : Multinomial
-        The loss.
-    labels : ndarray of int, shape (N,)
-        Numbers of the classes.
-    weights : ndarray of float64, shape (D, K) or (D + 1, K)
-        The model so far.
-    scaled : ndarray of float64, shape (N, K)
-        Filled as in `row_gradients`.
-    totals : ndarray of int64, shape (K,)
-        The rows' contribution to the constant column is added.
+    `data`, `unit`, `first`, `last`: as in `row_gradients`.
+    `loss`: the loss.
+    `labels`, shape (N,): numbers of the classes.
+    `weights`, shape (D, K): the model so far.
+    `scaled`, shape (N, K): filled as in `row_gradients`.
+    `totals`, shape (K,): the rows' contribution to the constant column is added.
     """
     rows = data.rows
     margins = np.empty(weights.shape[1])
@@ -128,18 +107,12 @@ def column_gradient_vectors(columns, scaled, first, last, totals):
 def update(totals, unit, momentum, step_size, velocity, weights, averaged, averaging):
     """Take a step along some coordinates, whose noisy gradients are `totals` in units.
 
-    Parameters
-    ----------
-    totals : ndarray of int64, shape (B,)
-        Noisy gradients.
-    unit : float
-        Units per unit of gradient.
-    momentum, step_size : float
-        beta and h.
-    velocity, weights, averaged : ndarray of float64, shape (B,)
-        Changed in place: ``m <- beta m + g``, ``w <- w - h m``, and the sum of the iterates.
-    averaging : bool
-        Whether this iterate counts.
+    `totals`, shape (B,): noisy gradients.
+    `unit`: units per unit of gradient.
+    `momentum`, `step_size`: beta and h.
+    `velocity`, `weights`, `averaged`, shape (B,): changed in place: ``m <- beta m + g``, ``w <- w
+    - h m``, and the sum of the iterates.
+    `averaging`: whether this iterate counts.
     """
     inverse = 1.0 / unit
     for k in range(totals.size):

@@ -62,13 +62,9 @@ def residual_vector(loss: Any, margins: Any, target: int, residuals: Any) -> Non
 def register_vector(loss_class: type, residual_vector_kernel: Callable[..., Any]) -> None:
     """Make a loss of several margins known to the solvers.
 
-    Parameters
-    ----------
-    loss_class : type
-        A NamedTuple class with a field `residual_bound`, defined at the top of an importable
-        module.
-    residual_vector_kernel
-        A numba function with the arguments of `residual_vector`.
+    `loss_class`: a NamedTuple class with a field `residual_bound`, defined at the top of an
+    importable module.
+    `residual_vector_kernel`: a numba function with the arguments of `residual_vector`.
     """
     remember("residual_vector", loss_class, residual_vector_kernel)
 
@@ -91,13 +87,10 @@ def register(
 ) -> None:
     """Make a loss known to the solvers.
 
-    Parameters
-    ----------
-    loss_class : type
-        A NamedTuple class with a field `residual_bound`, defined at the top of an importable
-        module.
-    gradient_kernel, margins_within_kernel, value_kernel, tangent_offset_kernel, probability_kernel
-        numba functions with the arguments of the functions above.
+    `loss_class`: a NamedTuple class with a field `residual_bound`, defined at the top of an
+    importable module.
+    `gradient_kernel`, `margins_within_kernel`, `value_kernel`, `tangent_offset_kernel`,
+    `probability_kernel`: numba functions with the arguments of the functions above.
     """
     remember("gradient", loss_class, gradient_kernel)
     remember("margins_within", loss_class, margins_within_kernel)

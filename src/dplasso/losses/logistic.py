@@ -154,17 +154,10 @@ def class_probabilities(margins: NDArray[np.float64], residual_bound: float) -> 
     With ``s = sigma(margin)`` and C the bound: ``s / (s + C)`` below 1 - C, ``C / (C + 1 - s)``
     above C, s between.
 
-    Parameters
-    ----------
-    margins : ndarray of float64, shape (N,)
-        Margins.
-    residual_bound : float
-        C in [1/2, 1]; 1 gives the plain sigmoid.
+    `margins`, shape (N,): margins.
+    `residual_bound`: C in [1/2, 1]; 1 gives the plain sigmoid.
 
-    Returns
-    -------
-    ndarray of float64, shape (N, 2)
-        Of target 0 and target 1; each computed without cancellation.
+    Returns shape (N, 2): of target 0 and target 1; each computed without cancellation.
     """
     rise = np.exp(-np.abs(margins))
     rarer, likelier = rise / (1.0 + rise), 1.0 / (1.0 + rise)

@@ -86,16 +86,10 @@ def multinomial_probabilities(
     Class probabilities P and softmax p balance, ``sum_j P_j f_j (p - e_j) = 0`` with ``f_j = min(1,
     C / |p - e_j|)``, exactly where ``P_j`` is proportional to ``p_j / f_j``.
 
-    Parameters
-    ----------
-    margins : ndarray of float64, shape (N, K)
-        Margins.
-    residual_bound : float
-        C; sqrt(2) or more gives the plain softmax.
+    `margins`, shape (N, K): margins.
+    `residual_bound`: c; sqrt(2) or more gives the plain softmax.
 
-    Returns
-    -------
-    ndarray of float64, shape (N, K)
+    Returns shape (N, K).
     """
     p: Any = np.exp(margins - margins.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)

@@ -88,10 +88,7 @@ def check_columns(
 ) -> None:
     """Check that columns, labels and names can belong together.
 
-    Raises
-    ------
-    ValueError
-        If they do not.
+    Raises ValueError if they do not.
     """
     if type(n_features) is not int or not 1 <= n_features < 2**63:
         raise ValueError(f"the number of columns cannot be {n_features!r}")

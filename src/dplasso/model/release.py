@@ -47,15 +47,9 @@ class Release(Protocol):
 def digest_of(release: Release) -> str:
     """Return the digest by which a ledger's entry knows what it has paid for.
 
-    Parameters
-    ----------
-    release : Release
-        Of a whole fit.
+    `release`: of a whole fit.
 
-    Returns
-    -------
-    str
-        SHA-256 of its arrays, 64 hexadecimal digits.
+    Returns: SHA-256 of its arrays, 64 hexadecimal digits.
     """
     return sha256(b"".join(array.tobytes() for array in release.arrays().values())).hexdigest()
 
@@ -99,25 +93,12 @@ def release_from(
 ) -> Release:
     """Rebuild a release from what a file holds.
 
-    Parameters
-    ----------
-    kind : str
-        A key of `RELEASE_ARRAYS`.
-    members : mapping of name to bytes
-        Of the archive, with its arrays.
-    params : mapping
-        The parameters of the fit.
-    n_features : int
-        D.
+    `kind`: a key of `RELEASE_ARRAYS`.
+    `members`: of the archive, with its arrays.
+    `params`: the parameters of the fit.
+    `n_features`: D.
 
-    Returns
-    -------
-    Release
-
-    Raises
-    ------
-    ValueError
-        If they do not fit together.
+    Raises ValueError if they do not fit together.
     """
     if kind not in RELEASE_ARRAYS:
         raise ValueError(f"its release is of the unknown kind {kind!r}")

@@ -24,15 +24,10 @@ _ROUNDED_UP = ("epsilon", "delta", "mu", "rho")
 def statement_facts(statement: PrivacyStatement) -> dict[str, Any]:
     """Return a statement's entries in words, whatever entries it has.
 
-    Parameters
-    ----------
-    statement : PrivacyStatement
-        Of a model.
+    `statement`: of a model.
 
-    Returns
-    -------
-    dict of str to str, list or dict
-        Those that say something, by names without underscores; numbers of a promise rounded up.
+    Returns: those that say something, by names without underscores; numbers of a promise rounded
+    up.
     """
     return {
         name.replace("_", " "): _worded(name, value)
@@ -56,16 +51,8 @@ def _worded(name: str, value: Any) -> Any:
 def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     """Return what a model is, in words: labels, columns, steps, settings and the release's digest.
 
-    Parameters
-    ----------
-    model : Model
-        What a fit released.
-    weights : Weights
-        Its weights.
-
-    Returns
-    -------
-    dict of str to str
+    `model`: what a fit released.
+    `weights`: its weights.
     """
     method = "LASSO by Frank-Wolfe" if "l1_radius" in model.params else "logistic regression"
     if model.statement.target_bounds is None:
@@ -97,15 +84,9 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
 def report_section(model: Model) -> str:
     """Return the report of a model as a part of another page, such as a notebook.
 
-    Parameters
-    ----------
-    model : Model
-        What a fit released.
+    `model`: what a fit released.
 
-    Returns
-    -------
-    str
-        HTML with its own style, which touches nothing else on the page.
+    Returns: HTML with its own style, which touches nothing else on the page.
     """
     return _wrapped([*_parts(model), _entries(model)])
 
@@ -118,19 +99,11 @@ def report_page(
 ) -> str:
     """Return the report of a model as a page of its own, to be printed and signed.
 
-    Parameters
-    ----------
-    model : Model
-        What the file holds.
-    file : mapping of str to str
-        The file's name, digest, versions and the date.
-    ledger : mapping of str to str, or str
-        The entry that paid for the model, or a sentence why there is none.
+    `model`: what the file holds.
+    `file`: the file's name, digest, versions and the date.
+    `ledger`: the entry that paid for the model, or a sentence why there is none.
 
-    Returns
-    -------
-    str
-        A whole HTML document without scripts and without references to other files.
+    Returns: a whole HTML document without scripts and without references to other files.
     """
     paid = f"<p>{escape(ledger)}</p>" if isinstance(ledger, str) else _table(ledger)
     lines = "".join(

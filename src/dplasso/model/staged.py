@@ -76,17 +76,11 @@ class StagedRelease:
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Compute the linear model.
 
-        Returns
-        -------
-        coefficients : csr_array, shape (1, D)
-            Weights of the columns; of a refit, for rows of unit length in these columns.
-        intercept : ndarray, shape (1,)
-            The constant term of the margin.
+        Returns `coefficients`, shape (1, D): weights of the columns; of a refit, for rows of unit
+        length in these columns.
+        `intercept`, shape (1,): the constant term of the margin.
 
-        Raises
-        ------
-        ValueError
-            If the fit is not complete.
+        Raises ValueError if the fit is not complete.
         """
         if self.done < self.n_steps:
             raise ValueError("a fit that is not complete has no model")
@@ -144,10 +138,7 @@ def staged_from(
 ) -> StagedRelease:
     """Rebuild a release from what a file holds.
 
-    Raises
-    ------
-    ValueError
-        If its parts do not fit together.
+    Raises ValueError if its parts do not fit together.
     """
     done, n_steps, offset, l1_radius, late_start, stage, constant = arrays["plan"].tolist()
     vertices = VertexRelease(

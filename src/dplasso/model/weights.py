@@ -70,10 +70,7 @@ class Weights:
     def __getitem__(self, column: Any) -> float:
         """Return the weight of a column by name (without names: by number).
 
-        Raises
-        ------
-        KeyError
-            If it has none.
+        Raises KeyError if it has none.
         """
         (place,) = np.nonzero(self.index == column)
         if not place.size:
@@ -93,12 +90,9 @@ class Weights:
     def rows(self) -> list[dict[str, Any]]:
         """List the weights for JSON.
 
-        Returns
-        -------
-        list of dict
-            ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps`` and
-            ``clear``, each None where the method or the data have none; of more than two classes
-            also ``class``.
+        Returns: ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps``
+        and ``clear``, each None where the method or the data have none; of more than two classes
+        also ``class``.
         """
         error, count = self.standard_error, len(self)
         absent = [None] * count
@@ -149,16 +143,10 @@ class Weights:
 def weights_of(model: Model) -> Weights:
     """Return the weights of a model.
 
-    Parameters
-    ----------
-    model : Model
-        What a fit released.
+    `model`: what a fit released.
 
-    Returns
-    -------
-    Weights
-        Of every column whose weight is not zero, in the order of the columns, class by class; of a
-        regression in the target's unit.
+    Returns: of every column whose weight is not zero, in the order of the columns, class by class;
+    of a regression in the target's unit.
     """
     coefficients, _ = model.release.coefficients()
     half = half_width(model.statement.target_bounds)
@@ -198,18 +186,11 @@ def half_width(bounds: tuple[float, float] | None) -> float:
 def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:
     """Return how many of T uniform draws must fall on one vertex to be no chance.
 
-    Parameters
-    ----------
-    n_steps : int
-        T.
-    n_vertices : int
-        How many are drawn among, 2D with their signs.
+    `n_steps`: T.
+    `n_vertices`: how many are drawn among, 2D with their signs.
 
-    Returns
-    -------
-    int
-        The smallest count that, by the union bound over vertices, any vertex reaches in at most
-        one run of 20; T + 1 if there is none.
+    Returns: the smallest count that, by the union bound over vertices, any vertex reaches in at
+    most one run of 20; T + 1 if there is none.
     """
     from scipy.special import bdtrc
 

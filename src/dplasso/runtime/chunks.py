@@ -27,16 +27,10 @@ def run_in_chunks(
 ) -> None:
     """Take all steps of a solver, about a tenth of a second at a time.
 
-    Parameters
-    ----------
-    solver : Solver
-        Changed in place.
-    marks : collection of int, optional
-        Steps at which a chunk ends in any case.
-    checkpoint : callable, optional
-        Called after each chunk, before `progress`, with the steps done.
-    progress : callable, optional
-        Called between chunks with the steps done and T.
+    `solver`: changed in place.
+    `marks`: steps at which a chunk ends in any case.
+    `checkpoint`: called after each chunk, before `progress`, with the steps done.
+    `progress`: called between chunks with the steps done and T.
     """
     done, chunk = 0, 1
     while done < solver.n_steps:

@@ -13,10 +13,7 @@ COMPILING = "compiling what this command needs: once on this machine, up to 20 s
 class CompileTime:
     """Time spent in the compiler so far.
 
-    Attributes
-    ----------
-    seconds : float
-        Of kernels that were compiled, not loaded from numba's cache on disk.
+    `seconds`: of kernels that were compiled, not loaded from numba's cache on disk.
     """
 
     seconds: float = 0.0
@@ -28,15 +25,9 @@ def announce_compilation(announce: Callable[[str], None]) -> Iterator[CompileTim
 
     Kernels that are loaded from numba's cache on disk are not announced.
 
-    Parameters
-    ----------
-    announce : callable
-        Called at most once, with `COMPILING`.
+    `announce`: called at most once, with `COMPILING`.
 
-    Yields
-    ------
-    CompileTime
-        It grows whenever a kernel has been compiled.
+    Yields: it grows whenever a kernel has been compiled.
     """
     from numba.core import event
 

@@ -21,10 +21,7 @@ def remember(name: str, state_class: type, kernel: Callable[..., Any]) -> None:
 def implementation(name: str, state: Any) -> Callable[..., Any]:
     """Return the kernel that does `name` for a state.
 
-    Raises
-    ------
-    TypeError
-        If none was registered for its class.
+    Raises TypeError if none was registered for its class.
     """
     try:
         return _IMPLEMENTATIONS[name, type(state)]

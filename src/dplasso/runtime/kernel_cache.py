@@ -39,15 +39,9 @@ def source_stamp(package: Path) -> str:
 def drop_stale_kernels(package: Path) -> bool:
     """Keep numba from loading kernels below `package` that other sources were compiled to.
 
-    Parameters
-    ----------
-    package : Path
-        Folder of the package, none of whose kernels has been imported yet.
+    `package`: folder of the package, none of whose kernels has been imported yet.
 
-    Returns
-    -------
-    bool
-        Whether there was anything to forget.
+    Returns: whether there was anything to forget.
     """
     _forget_inherited_cache()
     stamp = source_stamp(package)

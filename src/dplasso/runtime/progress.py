@@ -11,15 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar while the block runs.
 
-    Parameters
-    ----------
-    label : str
-        What is going on.
+    `label`: what is going on.
 
-    Yields
-    ------
-    callable
-        Takes the steps done and the total.
+    Yields: takes the steps done and the total.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:

@@ -14,12 +14,8 @@ from numpy.typing import NDArray
 class Threads:
     """The threads of a run.
 
-    Attributes
-    ----------
-    count : int
-        How many there are.
-    run : callable
-        ``run(work)`` calls ``work(t)`` for every thread t and returns the results in order.
+    `count`: how many there are.
+    `run`: ``run(work)`` calls ``work(t)`` for every thread t and returns the results in order.
     """
 
     count: int
@@ -33,10 +29,7 @@ ONE_THREAD = Threads(1, lambda work: [work(0)])
 def thread_pool(n_threads: int) -> Iterator[Threads]:
     """Keep threads while the block runs.
 
-    Parameters
-    ----------
-    n_threads : int
-        How many, at least 1.
+    `n_threads`: how many, at least 1.
     """
     if n_threads == 1:
         yield ONE_THREAD

@@ -16,12 +16,8 @@ from dplasso.selection.contract import no_change, register
 class ArgmaxState(NamedTuple):
     """State of `argmax`: nothing but its counters.
 
-    Attributes
-    ----------
-    counters : ndarray of int64, shape (4,)
-        See `dplasso.selection.counters`.
-    numbering : Numbering
-        Where the coordinates stand in alpha.
+    `counters`, shape (4,): see `dplasso.selection.counters`.
+    `numbering`: where the coordinates stand in alpha.
     """
 
     counters: NDArray[np.int64]

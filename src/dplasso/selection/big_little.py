@@ -54,35 +54,20 @@ _LOW_HALF = np.uint64(2**32 - 1)
 class BigLittleState(NamedTuple):
     """State of the big-step little-step selection.
 
-    Attributes
-    ----------
-    exponent : float
-        Log-weight per fixed-point unit of alpha.
-    signed : bool
-        Weights ``2 cosh(exponent * alpha)`` with a drawn sign, or ``exp(exponent * |alpha|)``
-        with the true one.
-    size : int
-        Members of a group; the last group may have fewer.
-    scale : float
-        Ticks of a weight equal to ``exp(exponent * reference)``.
-    most, least : int
-        A member above `most` ticks, or a group below `least`, calls for a rebase.
-    ticks : ndarray of int64, shape (D,)
-        Upper bound of each member's weight, relative to its group's reference.
-    total : ndarray of int64, shape (G,)
-        Sum of the ticks of each group; 0 marks a group to be recomputed.
-    reference : ndarray of int64, shape (G,)
-        Largest magnitude of each group when it was last recomputed.
-    ratio : ndarray of float64, shape (G,)
-        ``exp(exponent * (reference - largest reference))``.
-    scaled : ndarray of int64, shape (G,)
-        Scratch: the groups' ticks on a common scale.
-    stale : ndarray of int64, shape (G + 1,)
-        How many groups wait to be recomputed, then which.
-    counters : ndarray of int64, shape (4,)
-        See `dplasso.selection.counters`.
-    numbering : Numbering
-        Where the coordinates stand in alpha.
+    `exponent`: log-weight per fixed-point unit of alpha.
+    `signed`: weights ``2 cosh(exponent * alpha)`` with a drawn sign, or ``exp(exponent *
+    |alpha|)`` with the true one.
+    `size`: members of a group; the last group may have fewer.
+    `scale`: ticks of a weight equal to ``exp(exponent * reference)``.
+    `most`, `least`: a member above `most` ticks, or a group below `least`, calls for a rebase.
+    `ticks`, shape (D,): upper bound of each member's weight, relative to its group's reference.
+    `total`, shape (G,): sum of the ticks of each group; 0 marks a group to be recomputed.
+    `reference`, shape (G,): largest magnitude of each group when it was last recomputed.
+    `ratio`, shape (G,): ``exp(exponent * (reference - largest reference))``.
+    `scaled`, shape (G,): scratch: the groups' ticks on a common scale.
+    `stale`, shape (G + 1,): how many groups wait to be recomputed, then which.
+    `counters`, shape (4,): see `dplasso.selection.counters`.
+    `numbering`: where the coordinates stand in alpha.
     """
 
     exponent: float
@@ -106,26 +91,14 @@ def big_little_state(
 ) -> BigLittleState:
     """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
 
-    Parameters
-    ----------
-    n_columns : int
-        Number of coordinates, D (plus one for an intercept).
-    exponent : float
-        Log-weight per fixed-point unit; finite and positive.
-    signed : bool
-        Signed exponential mechanism, or weights of the magnitude alone.
-    numbering : Numbering, optional
-        Where the coordinates stand in alpha.
+    `n_columns`: number of coordinates, D (plus one for an intercept).
+    `exponent`: log-weight per fixed-point unit; finite and positive.
+    `signed`: signed exponential mechanism, or weights of the magnitude alone.
+    `numbering`: where the coordinates stand in alpha.
 
-    Returns
-    -------
-    BigLittleState
-        8 bytes per coordinate.
+    Returns: 8 bytes per coordinate.
 
-    Raises
-    ------
-    ValueError
-        If `exponent` is not finite and positive.
+    Raises ValueError if `exponent` is not finite and positive.
     """
     if not (np.isfinite(exponent) and exponent > 0):
         raise ValueError(f"exponent must be finite and positive, got {exponent}")

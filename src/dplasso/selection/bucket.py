@@ -53,35 +53,23 @@ _MARGIN = 1.0 + 2.0**-40
 class BucketState(NamedTuple):
     """State of the bucketed selection.
 
-    Attributes
-    ----------
-    exponent : float
-        Log-weight per fixed-point unit of alpha; infinity for the non-private argmax.
-    signed : bool
-        Weights ``2 cosh(exponent * alpha)`` with a drawn sign, or ``exp(exponent * |alpha|)``
-        with the true one.
-    shift, bits : int
-        Level width ``2^shift`` units; `bits` as in `level_of`.
-    linear : int
-        Draws are by rejection while the top level is below this one.
-    order : ndarray of int32 or int64, shape (D,)
-        Coordinates, grouped by level.
-    position : ndarray like `order`, shape (D,)
-        Where in `order` each coordinate stands.
-    start : ndarray of int64, shape (levels + 1,)
-        Level l occupies ``order[start[l]:start[l + 1]]``.
-    top : ndarray of int64, shape (1,)
-        No level above this one has members.
-    decay : ndarray of float64, shape (W,)
-        Bound, in ticks, of the level i below the top, where it is more than one tick.
-    edge_factor : ndarray of float64, shape (128,)
-        `cosh_factor` at the upper edges of the lowest levels (1 above them).
-    bound, mass : ndarray of int64, shape (W,)
-        Scratch: ticks of one member, and of all members, of the level i below the top.
-    counters : ndarray of int64, shape (4,)
-        See `dplasso.selection.counters`.
-    numbering : Numbering
-        Where the coordinates stand in alpha.
+    `exponent`: log-weight per fixed-point unit of alpha; infinity for the non-private argmax.
+    `signed`: weights ``2 cosh(exponent * alpha)`` with a drawn sign, or ``exp(exponent *
+    |alpha|)`` with the true one.
+    `shift`, `bits`: level width ``2^shift`` units; `bits` as in `level_of`.
+    `linear`: draws are by rejection while the top level is below this one.
+    `order`, shape (D,): coordinates, grouped by level.
+    `position`, shape (D,): where in `order` each coordinate stands.
+    `start`, shape (levels + 1,): level l occupies ``order[start[l]:start[l + 1]]``.
+    `top`, shape (1,): no level above this one has members.
+    `decay`, shape (W,): bound, in ticks, of the level i below the top, where it is more than one
+    tick.
+    `edge_factor`, shape (128,): `cosh_factor` at the upper edges of the lowest levels (1 above
+    them).
+    `bound`, `mass`, shape (W,): scratch: ticks of one member, and of all members, of the level i
+    below the top.
+    `counters`, shape (4,): see `dplasso.selection.counters`.
+    `numbering`: where the coordinates stand in alpha.
     """
 
     exponent: float
@@ -106,26 +94,14 @@ def bucket_state(
 ) -> BucketState:
     """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
 
-    Parameters
-    ----------
-    n_columns : int
-        Number of coordinates, D (plus one for an intercept).
-    exponent : float
-        Log-weight per fixed-point unit; infinity for the non-private argmax.
-    signed : bool
-        Signed exponential mechanism, or weights of the magnitude alone.
-    numbering : Numbering, optional
-        Where the coordinates stand in alpha.
+    `n_columns`: number of coordinates, D (plus one for an intercept).
+    `exponent`: log-weight per fixed-point unit; infinity for the non-private argmax.
+    `signed`: signed exponential mechanism, or weights of the magnitude alone.
+    `numbering`: where the coordinates stand in alpha.
 
-    Returns
-    -------
-    BucketState
-        About 8 bytes per coordinate (16 beyond 2^31 of them).
+    Returns: about 8 bytes per coordinate (16 beyond 2^31 of them).
 
-    Raises
-    ------
-    ValueError
-        If `exponent` is not positive.
+    Raises ValueError if `exponent` is not positive.
     """
     if not exponent > 0:
         raise ValueError(f"exponent must be positive, got {exponent}")

@@ -14,16 +14,10 @@ from dplasso.selection.counters import new_counters
 class ChangeLog(NamedTuple):
     """Which gradients have changed.
 
-    Attributes
-    ----------
-    noted : ndarray of bool, shape (D,) or (D + 1,)
-        Whether a coordinate is on the list.
-    changed : ndarray of int64, like `noted`
-        The list.
-    length : ndarray of int64, shape (2,)
-        Its length, and whether it was given up because most gradients change.
-    counters : ndarray of int64, shape (4,)
-        See `dplasso.selection.counters`.
+    `noted`, shape (D,): whether a coordinate is on the list.
+    `changed`: the list.
+    `length`, shape (2,): its length, and whether it was given up because most gradients change.
+    `counters`, shape (4,): see `dplasso.selection.counters`.
     """
 
     noted: NDArray[np.bool_]

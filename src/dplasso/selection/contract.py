@@ -84,14 +84,11 @@ def register(
 ) -> None:
     """Make a structure known to the solvers.
 
-    Parameters
-    ----------
-    state_class : type
-        A NamedTuple class, defined at the top of an importable module.
-    select_kernel, update_kernel, rebuild_kernel, granularity_kernel : numba functions
-        With the arguments of `select`, `update`, `rebuild` and `granularity`.
-    update_many_kernel : numba function, optional
-        With the arguments of `update_many`; by default `update_kernel` for each change.
+    `state_class`: a NamedTuple class, defined at the top of an importable module.
+    `select_kernel`, `update_kernel`, `rebuild_kernel`, `granularity_kernel`: with the arguments of
+    `select`, `update`, `rebuild` and `granularity`.
+    `update_many_kernel`: with the arguments of `update_many`; by default `update_kernel` for each
+    change.
     """
 
     def one_by_one(selector: Any, alpha: Any, changed: Any, old: Any, count: Any) -> None:

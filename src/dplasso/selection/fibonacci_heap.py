@@ -32,26 +32,15 @@ _DEGREES = 92
 class HeapState(NamedTuple):
     """State of the heap selection; coordinate j is node j.
 
-    Attributes
-    ----------
-    key : ndarray of int64, shape (D,)
-        Upper bounds of ``|alpha_k|``, in fixed-point units.
-    parent, child : ndarray of int32 or int64, shape (D,)
-        The node above (-1 for a root) and any one of the nodes below.
-    left, right : ndarray like `parent`, shape (D,)
-        Neighbours in the ring of siblings.
-    degree : ndarray of int8, shape (D,)
-        Number of children.
-    mark : ndarray of bool, shape (D,)
-        Whether the node has lost a child since it got its parent.
-    first : ndarray of int64, shape (1,)
-        The root of the largest key, -1 when the heap is empty.
-    by_degree : ndarray of int64, shape (92,)
-        Scratch: the root of each degree while roots are merged.
-    counters : ndarray of int64, shape (4,)
-        See `dplasso.selection.counters`.
-    numbering : Numbering
-        Where the coordinates stand in alpha.
+    `key`, shape (D,): upper bounds of ``|alpha_k|``, in fixed-point units.
+    `parent`, `child`, shape (D,): the node above (-1 for a root) and any one of the nodes below.
+    `left`, `right`, shape (D,): neighbours in the ring of siblings.
+    `degree`, shape (D,): number of children.
+    `mark`, shape (D,): whether the node has lost a child since it got its parent.
+    `first`, shape (1,): the root of the largest key, -1 when the heap is empty.
+    `by_degree`, shape (92,): scratch: the root of each degree while roots are merged.
+    `counters`, shape (4,): see `dplasso.selection.counters`.
+    `numbering`: where the coordinates stand in alpha.
     """
 
     key: NDArray[np.int64]
@@ -70,17 +59,10 @@ class HeapState(NamedTuple):
 def heap_state(n_columns: int, numbering: Numbering = AS_GIVEN) -> HeapState:
     """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
 
-    Parameters
-    ----------
-    n_columns : int
-        Number of coordinates, D (plus one for an intercept).
-    numbering : Numbering, optional
-        Where the coordinates stand in alpha.
+    `n_columns`: number of coordinates, D (plus one for an intercept).
+    `numbering`: where the coordinates stand in alpha.
 
-    Returns
-    -------
-    HeapState
-        26 bytes per coordinate (42 beyond 2^31 of them).
+    Returns: 26 bytes per coordinate (42 beyond 2^31 of them).
     """
     index = np.int32 if n_columns < 2**31 else np.int64
     return HeapState(

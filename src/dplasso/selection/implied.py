@@ -45,10 +45,7 @@ def _draw(selector, alpha, stream):
 def acceptance(weight: float, ticks: float) -> Fraction:
     """Give the probability with which ``bernoulli(weight / ticks)`` accepts.
 
-    Parameters
-    ----------
-    weight, ticks : float
-        The quotient is rounded to a double, as in the draw.
+    `weight`, `ticks`: the quotient is rounded to a double, as in the draw.
     """
     return min(Fraction(1), Fraction(float(weight) / float(ticks)))
 
@@ -56,24 +53,13 @@ def acceptance(weight: float, ticks: float) -> Fraction:
 def chances_of_bucket(selector: BucketState, alpha: NDArray[np.int64]) -> list[Fraction]:
     """Give the coordinates' chances by rejection: ticks of the level times acceptance.
 
-    Parameters
-    ----------
-    selector : BucketState
-        After a draw by rejection (top level below `linear`).
-    alpha : ndarray of int64, shape (D,)
-        Gradients.
+    `selector`: after a draw by rejection (top level below `linear`).
+    `alpha`, shape (D,): gradients.
 
-    Returns
-    -------
-    list of Fraction
-        Up to a common factor.
+    Returns: up to a common factor.
 
-    Raises
-    ------
-    ValueError
-        If the draw was a race, which has no finite list of chances.
-    AssertionError
-        If a bound is below the weight that it bounds.
+    Raises ValueError if the draw was a race, which has no finite list of chances; AssertionError
+    if a bound is below the weight that it bounds.
     """
     top = int(selector.top[0])
     if top >= selector.linear:
@@ -96,22 +82,12 @@ def chances_of_bucket(selector: BucketState, alpha: NDArray[np.int64]) -> list[F
 def chances_of_big_little(selector: BigLittleState, alpha: NDArray[np.int64]) -> list[Fraction]:
     """Give the coordinates' chances: ticks of group and member, each times acceptance.
 
-    Parameters
-    ----------
-    selector : BigLittleState
-        After a draw.
-    alpha : ndarray of int64, shape (D,)
-        Gradients.
+    `selector`: after a draw.
+    `alpha`, shape (D,): gradients.
 
-    Returns
-    -------
-    list of Fraction
-        Up to a common factor.
+    Returns: up to a common factor.
 
-    Raises
-    ------
-    AssertionError
-        If a bound is below the weight that it bounds.
+    Raises AssertionError if a bound is below the weight that it bounds.
     """
     chances = [Fraction(0)] * alpha.size
     for k in range(alpha.size):
@@ -131,24 +107,14 @@ def implied_log_probabilities(
 ) -> NDArray[np.float64]:
     """Give the log-probabilities of the signed vertices after a course of gradients.
 
-    Parameters
-    ----------
-    selector : BucketState, BigLittleState or GumbelState
-        Freshly allocated, changed in place. It indexes the first gradients and is told of the
-        changes up to the last, as in a run.
-    gradients : sequence of ndarray of int64, each of shape (D,)
-        Gradients before each step.
+    `selector`: freshly allocated, changed in place. It indexes the first gradients and is told of
+    the changes up to the last, as in a run.
+    `gradients`, shape (D,): gradients before each step.
 
-    Returns
-    -------
-    ndarray of float64, shape (2, D)
-        Of the vertices ``-e_j`` (row 0) and ``+e_j`` (row 1); -inf where impossible. For the noisy
-        maximum, whose race has no integers to read, its closed form.
+    Returns shape (2, D): of the vertices ``-e_j`` (row 0) and ``+e_j`` (row 1); -inf where
+    impossible. For the noisy maximum, whose race has no integers to read, its closed form.
 
-    Raises
-    ------
-    ValueError
-        For a structure without a closed form.
+    Raises ValueError for a structure without a closed form.
     """
     if not isinstance(selector, GumbelState | BucketState | BigLittleState):
         raise ValueError(

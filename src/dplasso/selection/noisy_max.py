@@ -27,14 +27,9 @@ from dplasso.selection.counters import VARIATES
 class GumbelState(NamedTuple):
     """State of the noisy maximum with Gumbel noise.
 
-    Attributes
-    ----------
-    exponent : float
-        Log-weight per fixed-point unit of alpha.
-    counters : ndarray of int64, shape (4,)
-        See `dplasso.selection.counters`.
-    numbering : Numbering
-        Where the coordinates stand in alpha.
+    `exponent`: log-weight per fixed-point unit of alpha.
+    `counters`, shape (4,): see `dplasso.selection.counters`.
+    `numbering`: where the coordinates stand in alpha.
     """
 
     exponent: float
@@ -45,14 +40,9 @@ class GumbelState(NamedTuple):
 class LaplaceState(NamedTuple):
     """State of the noisy maximum with Laplace noise (`mechanism="paper"`).
 
-    Attributes
-    ----------
-    noise_scale : float
-        Scale of the noise in fixed-point units of alpha.
-    counters : ndarray of int64, shape (4,)
-        See `dplasso.selection.counters`.
-    numbering : Numbering
-        Where the coordinates stand in alpha.
+    `noise_scale`: scale of the noise in fixed-point units of alpha.
+    `counters`, shape (4,): see `dplasso.selection.counters`.
+    `numbering`: where the coordinates stand in alpha.
     """
 
     noise_scale: float

@@ -54,17 +54,10 @@ SELECTORS = tuple(_BUILDERS)
 def check_selector(name: str, mechanism: str) -> None:
     """Refuse a structure that does not exist or does not fit.
 
-    Parameters
-    ----------
-    name : str
-        One of `SELECTORS`.
-    mechanism : {"exponential", "paper", "none"}
-        ``"none"`` stands for ``epsilon=inf``.
+    `name`: one of `SELECTORS`.
+    `mechanism`: ``"none"`` stands for ``epsilon=inf``.
 
-    Raises
-    ------
-    ValueError
-        Naming the structures that would fit.
+    Raises ValueError naming the structures that would fit.
     """
     fitting = [other for other, (_, fits) in _BUILDERS.items() if mechanism in fits]
     if name not in _BUILDERS:
@@ -81,21 +74,12 @@ def make_selector(
 ) -> Any:
     """Build the named structure, empty; `dplasso.selection.contract.rebuild` fills it.
 
-    Parameters
-    ----------
-    name : str
-        One of `SELECTORS`.
-    n_columns : int
-        Number of coordinates (D, plus one for an intercept).
-    rule : SelectionRule
-        What to draw.
-    numbering : Numbering, optional
-        Where the coordinates stand in alpha.
+    `name`: one of `SELECTORS`.
+    `n_columns`: number of coordinates (D, plus one for an intercept).
+    `rule`: what to draw.
+    `numbering`: where the coordinates stand in alpha.
 
-    Raises
-    ------
-    ValueError
-        See `check_selector`.
+    Raises ValueError as for `check_selector`.
     """
     check_selector(name, rule.mechanism)
     return _BUILDERS[name][0](n_columns, rule, numbering)

@@ -18,16 +18,10 @@ from dplasso.selection.counters import new_counters
 class ReplayState(NamedTuple):
     """State of a replay.
 
-    Attributes
-    ----------
-    vertex : ndarray of int64, shape (T,)
-        Coordinates to choose.
-    sign : ndarray of int8, shape (T,)
-        Their signs.
-    position : ndarray of int64, shape (1,)
-        Vertices already replayed.
-    counters : ndarray of int64, shape (4,)
-        See `dplasso.selection.counters`.
+    `vertex`, shape (T,): coordinates to choose.
+    `sign`, shape (T,): their signs.
+    `position`, shape (1,): vertices already replayed.
+    `counters`, shape (4,): see `dplasso.selection.counters`.
     """
 
     vertex: NDArray[np.int64]
@@ -39,12 +33,8 @@ class ReplayState(NamedTuple):
 def replay_state(vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> ReplayState:
     """Return the state that replays these vertices from the first.
 
-    Parameters
-    ----------
-    vertex : ndarray of int64, shape (T,)
-        Coordinates.
-    sign : ndarray of int8, shape (T,)
-        Their signs.
+    `vertex`, shape (T,): coordinates.
+    `sign`, shape (T,): their signs.
     """
     return ReplayState(vertex, sign, np.zeros(1, dtype=np.int64), new_counters())
 

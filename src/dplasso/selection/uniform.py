@@ -20,12 +20,8 @@ from dplasso.selection.counters import new_counters
 class UniformState(NamedTuple):
     """State of the uniform draw.
 
-    Attributes
-    ----------
-    counters : ndarray of int64, shape (4,)
-        See `dplasso.selection.counters`.
-    numbering : Numbering
-        Where the coordinates stand in alpha.
+    `counters`, shape (4,): see `dplasso.selection.counters`.
+    `numbering`: where the coordinates stand in alpha.
     """
 
     counters: NDArray[np.int64]
@@ -35,10 +31,7 @@ class UniformState(NamedTuple):
 def uniform_state(numbering: Numbering = AS_GIVEN) -> UniformState:
     """Return the state of a uniform draw.
 
-    Parameters
-    ----------
-    numbering : Numbering, optional
-        Where the coordinates stand in alpha.
+    `numbering`: where the coordinates stand in alpha.
     """
     return UniformState(new_counters(), numbering)
 

@@ -14,23 +14,11 @@ from dplasso.training.inputs import Inputs
 def limit_rows(inputs: Inputs, groups: ArrayLike, rows_per_person: int) -> Inputs:
     """Leave out of the records all but the first rows of each person.
 
-    Parameters
-    ----------
-    inputs : Inputs
-        Records in memory.
-    groups : array-like, shape (N,)
-        Whose row each is.
-    rows_per_person : int
-        The limit.
+    `inputs`: records in memory.
+    `groups`, shape (N,): whose row each is.
+    `rows_per_person`: the limit.
 
-    Returns
-    -------
-    Inputs
-
-    Raises
-    ------
-    DataError
-        If there is not one group for each row, or the records are a store.
+    Raises DataError if there is not one group for each row, or the records are a store.
     """
     if isinstance(inputs.X, Store):
         raise DataError(
@@ -45,23 +33,12 @@ def rows_within_limit(groups: ArrayLike, n_rows: int, rows_per_person: int) -> N
 
     Which rows of a person enter depends on that person's rows alone.
 
-    Parameters
-    ----------
-    groups : array-like, shape (N,)
-        Whose row each is; any values that can be compared for equality.
-    n_rows : int
-        N.
-    rows_per_person : int
-        The limit.
+    `groups`, shape (N,): whose row each is; any values that can be compared for equality.
+    `rows_per_person`: the limit.
 
-    Returns
-    -------
-    ndarray of bool, shape (N,)
+    Returns shape (N,).
 
-    Raises
-    ------
-    DataError
-        If there is not one entry for each row, or one is missing.
+    Raises DataError if there is not one entry for each row, or one is missing.
     """
     people: NDArray[Any] = np.asarray(groups)
     if people.shape != (n_rows,):

@@ -31,18 +31,11 @@ def store_of(X: Any) -> Store | None:
 class Inputs:
     """Records and labels as given to a fit, checked.
 
-    Attributes
-    ----------
-    X : csr or csc matrix or array, ndarray, or Store, shape (N, D)
-        float32 or float64. The entries of a store are looked at by `train`.
-    y : ndarray, shape (N,)
-        Labels as given.
-    n_features : int
-        D.
-    feature_names : ndarray of str objects, shape (D,), or None
-        Names of the columns, where X has them.
-    origin : Origin or None
-        How the columns were made, where X or its store says so.
+    `X`, shape (N, D): float32 or float64. The entries of a store are looked at by `train`.
+    `y`, shape (N,): labels as given.
+    `n_features`: D.
+    `feature_names`, shape (D,): names of the columns, where X has them.
+    `origin`: how the columns were made, where X or its store says so.
     """
 
     X: Any
@@ -55,23 +48,11 @@ class Inputs:
 def check_inputs(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Inputs:
     """Check what `fit` is given.
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        For the messages; left as it is.
-    X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
-        The records.
-    y : array-like, shape (N,), or None
-        Labels; None for a store, which has its own.
+    `estimator`: for the messages; left as it is.
+    `y`, shape (N,): labels; None for a store, which has its own.
 
-    Returns
-    -------
-    Inputs
-
-    Raises
-    ------
-    ValueError
-        For NaN or infinity in X, labels that are missing or of another length, or no records.
+    Raises ValueError for NaN or infinity in X, labels that are missing or of another length, or no
+    records.
     """
     store = store_of(X)
     if store is None:
@@ -121,28 +102,17 @@ def decision_margins(
 ) -> NDArray[np.float64]:
     """Compute ``clip(X) w + offset`` for rows that a fitted estimator is shown.
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Fitted; says how many columns X must have.
-    X : sparse or dense matrix, shape (N, D); Store or StoreMatrix; or table
-        The rows. Of a store, only the columns with a weight are read. A table is encoded by the
-        model's schema.
-    columns : ndarray of int, shape (n_nonzero,)
-        The columns with a weight, ascending.
-    weights : ndarray of float64, shape (n_nonzero,)
-        Their weights.
-    bound, offset : float
-        Entries are clipped to [-bound, bound]; the intercept.
+    `estimator`: fitted; says how many columns X must have.
+    `X`, shape (N, D): the rows. Of a store, only the columns with a weight are read. A table is
+    encoded by the model's schema.
+    `columns`, shape (n_nonzero,): the columns with a weight, ascending.
+    `weights`, shape (n_nonzero,): their weights.
+    `bound`, `offset`: entries are clipped to [-bound, bound]; the intercept.
 
-    Returns
-    -------
-    ndarray of float64, shape (N,)
+    Returns shape (N,).
 
-    Raises
-    ------
-    ValueError
-        If X has another number of columns than the training data, or NaN or infinity.
+    Raises ValueError if X has another number of columns than the training data, or NaN or
+    infinity.
     """
     X = _encoded(estimator, X)
     store = store_of(X)
@@ -170,31 +140,18 @@ def unit_margins(
 ) -> NDArray[np.float64]:
     """Compute the margins of unit rows that a fitted estimator is shown.
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Fitted; says how many columns X must have.
-    X : sparse or dense matrix, shape (N, D); Store or StoreMatrix
-        The rows, scaled by their own entries as in training.
-    weights : ndarray of float64, shape (D,) or (k,), or (D, K) or (k, K)
-        Weights of unit rows, of the columns that are kept.
-    offset : float or ndarray of float64, shape (K,)
-        The intercept.
-    constant, norm_bound
-        As in `dplasso.matrix.unit_rows.row_factors`.
-    n_threads : int
-        Threads.
-    kept : ndarray of int64, shape (k,), optional
-        Columns that rows are looked at in, ascending; by default all.
+    `estimator`: fitted; says how many columns X must have.
+    `X`, shape (N, D): the rows, scaled by their own entries as in training.
+    `weights`, shape (D,): weights of unit rows, of the columns that are kept.
+    `offset`, shape (K,): the intercept.
+    `constant`, `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
+    `n_threads`: threads.
+    `kept`, shape (k,): columns that rows are looked at in, ascending; by default all.
 
-    Returns
-    -------
-    ndarray of float64, shape (N,) or (N, K)
+    Returns shape (N,).
 
-    Raises
-    ------
-    ValueError
-        If X has another number of columns than the training data, or NaN or infinity.
+    Raises ValueError if X has another number of columns than the training data, or NaN or
+    infinity.
     """
     X = _encoded(estimator, X)
     store = store_of(X)

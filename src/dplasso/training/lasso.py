@@ -116,22 +116,11 @@ def lasso_solver(
 ) -> FrankWolfe:
     """Make the solver, ready for its first step.
 
-    Parameters
-    ----------
-    settings, mechanism, problem
-        As made above.
-    stream : RandomStream
-        Random words for the draws.
-    threads : Threads
-        Of the run.
-    prefix : Transcript, optional
-        Steps already drawn, to be taken again.
-    replay : Transcript, optional
-        All steps, to be taken instead of drawing any.
-
-    Returns
-    -------
-    FrankWolfe
+    `settings`, `mechanism`, `problem`: as made above.
+    `stream`: random words for the draws.
+    `threads`: of the run.
+    `prefix`: steps already drawn, to be taken again.
+    `replay`: all steps, to be taken instead of drawing any.
     """
     if replay is None:
         selector = lasso_selector(settings, mechanism, problem)

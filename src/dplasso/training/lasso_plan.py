@@ -36,18 +36,11 @@ _BALANCE_DEVIATIONS = 2.0
 class LassoPlan:
     """What a fit does once the classes are counted.
 
-    Attributes
-    ----------
-    n_vertices : int
-        Vertices to draw; 0 where all columns are taken.
-    refit_share : float
-        Share of what the counts leave of the budget that goes to the refit; 0 for none.
-    l1_radius : float
-        Radius of the L1 ball.
-    late_start : int
-        t0 of the step sizes.
-    offset : float
-        Where every margin starts.
+    `n_vertices`: vertices to draw; 0 where all columns are taken.
+    `refit_share`: share of what the counts leave of the budget that goes to the refit; 0 for none.
+    `l1_radius`: radius of the L1 ball.
+    `late_start`: t0 of the step sizes.
+    `offset`: where every margin starts.
     """
 
     n_vertices: int
@@ -60,19 +53,11 @@ class LassoPlan:
 def most_vertices(n_iter: int | None, l1_radius: float | None, n_features: int) -> int:
     """Return the most vertices that a fit draws, from public numbers.
 
-    Parameters
-    ----------
-    n_iter : int or None
-        T, if it is given.
-    l1_radius : float or None
-        None takes every column at most once.
-    n_features : int
-        D.
+    `n_iter`: T, if it is given.
+    `l1_radius`: None takes every column at most once.
+    `n_features`: D.
 
-    Returns
-    -------
-    int
-        0 where all columns are taken, with steps of a number of their own.
+    Returns: 0 where all columns are taken, with steps of a number of their own.
     """
     asked = MOST_COLUMNS if n_iter is None else n_iter
     if l1_radius is not None:
@@ -83,14 +68,8 @@ def most_vertices(n_iter: int | None, l1_radius: float | None, n_features: int) 
 def columns_to_be_found(rho: float, n_records: float, n_features: int) -> int:
     """Return how many columns the budget can tell from noise, if the data are like most.
 
-    Parameters
-    ----------
-    rho : float
-        zCDP of the vertices.
-    n_records : float
-        N.
-    n_features : int
-        D.
+    `rho`: zCDP of the vertices.
+    `n_features`: D.
     """
     if math.isinf(rho):
         return MOST_COLUMNS
@@ -113,19 +92,10 @@ def mean_target(negative: float, positive: float, deviation: float) -> float:
 def offset_of(negative: float, positive: float, deviation: float, residual_bound: float) -> float:
     """Return the margin that minimises the loss without columns, from noisy counts.
 
-    Parameters
-    ----------
-    negative, positive : float
-        Records of the classes, noisy.
-    deviation : float
-        Standard deviation of each count's noise. A difference within two of its own standard
-        deviations is taken for none.
-    residual_bound : float
-        C.
-
-    Returns
-    -------
-    float
+    `negative`, `positive`: records of the classes, noisy.
+    `deviation`: standard deviation of each count's noise. A difference within two of its own
+    standard deviations is taken for none.
+    `residual_bound`: C.
     """
     p = min(0.99, max(0.01, 0.5 + 0.5 * mean_target(negative, positive, deviation)))
     rarer = min(p, 1.0 - p)
@@ -150,24 +120,12 @@ def plan_lasso(
 ) -> LassoPlan:
     """Choose what the settings leave open.
 
-    Parameters
-    ----------
-    mechanism : StagedSteps
-        The budget.
-    n_iter, l1_radius, refit : number or None
-        As given; None for what is to be chosen.
-    n_records : float
-        N, given as public or counted privately.
-    n_features : int
-        D.
-    offset : float
-        As of `offset_of`.
-    step : float, default=0.8
-        Each column's weight before the refit, times the square root of their number.
-
-    Returns
-    -------
-    LassoPlan
+    `mechanism`: the budget.
+    `n_iter`, `l1_radius`, `refit`: as given; None for what is to be chosen.
+    `n_records`: N, given as public or counted privately.
+    `n_features`: D.
+    `offset`: as of `offset_of`.
+    `step`: each column's weight before the refit, times the square root of their number.
     """
     most, rho = mechanism.n_vertices, mechanism.rho_left
     if most == 0:

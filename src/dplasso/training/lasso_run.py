@@ -43,27 +43,15 @@ _PART_BITS = 20
 class LassoRun:
     """Counts, vertices, gradients on their columns; a `dplasso.runtime.chunks.Solver`.
 
-    Parameters
-    ----------
-    settings : LassoSettings
-        Valid settings.
-    mechanism : StagedSteps
-        The budget.
-    X : csr or csc matrix or array, ndarray, or Store, shape (N, D)
-        The records.
-    labels : ndarray of int8 or float64, shape (N,)
-        The targets: 0 or 1, or numbers in [-1, 1].
-    stream : RandomStream
-        Random words of all draws.
-    threads : Threads
-        Of the run.
-    prefix : StagedRelease, optional
-        What was released already, not to be drawn again.
+    `settings`: valid settings.
+    `mechanism`: the budget.
+    `labels`, shape (N,): the targets: 0 or 1, or numbers in [-1, 1].
+    `stream`: random words of all draws.
+    `threads`: of the run.
+    `prefix`: what was released already, not to be drawn again.
 
-    Attributes
-    ----------
-    n_steps : int
-        The most vertices and gradients. Steps beyond the vertices that were planned do nothing.
+    `n_steps`: the most vertices and gradients. Steps beyond the vertices that were planned do
+    nothing.
     """
 
     history = None

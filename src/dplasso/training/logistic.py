@@ -28,16 +28,8 @@ _REGRESSION_KAPPA = 0.1
 def logistic_loss(settings: LogisticSettings, n_classes: int = 2) -> Any:
     """Return the loss of a fit, with its bound: at zero weights no residual is clipped by it.
 
-    Parameters
-    ----------
-    settings : LogisticSettings
-        Valid settings.
-    n_classes : int, default=2
-        K, of a classification.
-
-    Returns
-    -------
-    Logistic, Multinomial or Squared
+    `settings`: valid settings.
+    `n_classes`: K, of a classification.
     """
     private, given = not math.isinf(settings.epsilon), settings.residual_bound
     regression = settings.target_bounds is not None
@@ -94,26 +86,12 @@ def logistic_solver(
 ) -> GradientRun | CompletedRun:
     """Make the solver, ready for its first gradient.
 
-    Parameters
-    ----------
-    settings, mechanism
-        As made above.
-    X : csr or csc matrix or array, ndarray, or Store, shape (N, D)
-        The records.
-    labels : ndarray of int8, int32 or float64, shape (N,)
-        The targets.
-    n_classes : int
-        K, of a classification.
-    stream : RandomStream
-        Keys the noise.
-    threads : Threads
-        Of the run.
-    prefix : GradientState or NoisyWeights, optional
-        What was released already.
-
-    Returns
-    -------
-    GradientRun or CompletedRun
+    `settings`, `mechanism`: as made above.
+    `labels`, shape (N,): the targets.
+    `n_classes`: K, of a classification.
+    `stream`: keys the noise.
+    `threads`: of the run.
+    `prefix`: what was released already.
     """
     if isinstance(prefix, NoisyWeights):
         return CompletedRun(len(prefix), prefix)

@@ -33,25 +33,15 @@ _PAPER_STEPS, _PAPER_RADIUS = 100, 10.0
 class LassoSettings:
     """Settings of a fit by Frank-Wolfe, valid.
 
-    Attributes
-    ----------
-    params : mapping
-        The estimator's parameters as given, for files.
-    epsilon, delta, feature_bound, neighbors, fit_intercept, classes, mechanism, solver, selector,
-    n_records, rows_per_person, random_state, ledger, dataset, purpose
-        As in `DPLassoClassifier`.
-    l1_radius, n_iter, refit : number or None
-        None leaves it to the plan.
-    residual_bound : float
-        Bound C of the loss.
-    class_weights : tuple of float
-        Of the negative and of the positive class; the larger is 1.
-    target_bounds : tuple of float or None
-        As in `DPLasso`; None for a classification.
-    drift_tol : float or None
-        What the parameter stands for.
-    n_threads : int
-        What `n_jobs` stands for.
+    `params`: the estimator's parameters as given, for files.
+    `n_records`, `rows_per_person`, `random_state`, `ledger`, `dataset`, `purpose`: as in
+    `DPLassoClassifier`.
+    `l1_radius`, `n_iter`, `refit`: None leaves it to the plan.
+    `residual_bound`: bound C of the loss.
+    `class_weights`: of the negative and of the positive class; the larger is 1.
+    `target_bounds`: as in `DPLasso`; None for a classification.
+    `drift_tol`: what the parameter stands for.
+    `n_threads`: what `n_jobs` stands for.
     """
 
     params: Mapping[str, Any]
@@ -88,19 +78,10 @@ class LassoSettings:
 def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
     """Check the parameters of an estimator, whatever data they meet.
 
-    Parameters
-    ----------
-    params : mapping
-        The parameters of `DPLassoClassifier` or `DPLasso` by name.
+    `params`: the parameters of `DPLassoClassifier` or `DPLasso` by name.
 
-    Returns
-    -------
-    LassoSettings
-
-    Raises
-    ------
-    TypeError, ValueError
-        One sentence that names the parameter, what was given and what would be right.
+    Raises TypeError, ValueError one sentence that names the parameter, what was given and what
+    would be right.
     """
     epsilon = check_epsilon(params["epsilon"])
     mechanism = check_mechanism(params["mechanism"])
@@ -166,23 +147,13 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
 class LogisticSettings:
     """Settings of a fit by noisy gradient descent, valid.
 
-    Attributes
-    ----------
-    params : mapping
-        The estimator's parameters as given, for files.
-    epsilon, delta, max_weights, neighbors, fit_intercept, classes, n_records, rows_per_person,
-    random_state, ledger, dataset, purpose
-        As in `DPLogisticRegression`.
-    target_bounds : tuple of float or None
-        As in `DPLinearRegression`; None for a classification.
-    norm_bound : float or None
-        None where rows are made unit rows.
-    residual_bound : float or None
-        Bound C of the loss; None leaves it to the loss.
-    n_iter : int or None
-        None leaves it to the plan.
-    n_threads : int
-        What `n_jobs` stands for.
+    `params`: the estimator's parameters as given, for files.
+    `random_state`, `ledger`, `dataset`, `purpose`: as in `DPLogisticRegression`.
+    `target_bounds`: as in `DPLinearRegression`; None for a classification.
+    `norm_bound`: None where rows are made unit rows.
+    `residual_bound`: bound C of the loss; None leaves it to the loss.
+    `n_iter`: None leaves it to the plan.
+    `n_threads`: what `n_jobs` stands for.
     """
 
     params: Mapping[str, Any]
@@ -208,19 +179,10 @@ class LogisticSettings:
 def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
     """Check the parameters of an estimator, whatever data they meet.
 
-    Parameters
-    ----------
-    params : mapping
-        The parameters of `DPLogisticRegression` or `DPLinearRegression` by name.
+    `params`: the parameters of `DPLogisticRegression` or `DPLinearRegression` by name.
 
-    Returns
-    -------
-    LogisticSettings
-
-    Raises
-    ------
-    TypeError, ValueError
-        One sentence that names the parameter, what was given and what would be right.
+    Raises TypeError, ValueError one sentence that names the parameter, what was given and what
+    would be right.
     """
     epsilon = check_epsilon(params["epsilon"])
     check_ledger_settings({**params, "mechanism": "gaussian"})
@@ -282,15 +244,9 @@ def _bounds_of(params: Mapping[str, Any]) -> tuple[float, float] | None:
 def checked_target_bounds(bounds: Any) -> tuple[float, float]:
     """Return the interval of a regression's targets.
 
-    Parameters
-    ----------
-    bounds : pair of float
-        Its lower and its upper end.
+    `bounds`: its lower and its upper end.
 
-    Raises
-    ------
-    ValueError
-        If it is missing or no finite interval.
+    Raises ValueError if it is missing or no finite interval.
     """
     if bounds is None:
         raise ValueError(
@@ -311,17 +267,11 @@ def checked_target_bounds(bounds: Any) -> tuple[float, float]:
 def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]:
     """Return the weights of the negative and of the positive class, the larger of them 1.
 
-    Parameters
-    ----------
-    class_weight : mapping, sequence of two numbers, or None
-        A positive weight for each of the two labels, by name or in the order of the classes.
-    classes : sequence or None
-        The labels, the negative first; only names need them.
+    `class_weight`: a positive weight for each of the two labels, by name or in the order of the
+    classes.
+    `classes`: the labels, the negative first; only names need them.
 
-    Raises
-    ------
-    ValueError
-        If it is neither, or the labels are not declared.
+    Raises ValueError if it is neither, or the labels are not declared.
     """
     if class_weight is None:
         return 1.0, 1.0

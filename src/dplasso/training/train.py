@@ -71,22 +71,13 @@ def _use_of_count(n_records: int | None, mechanism: Accounted) -> str:
 class Begun:
     """What is known of a fit before anything private is computed.
 
-    Attributes
-    ----------
-    settings : LassoSettings or LogisticSettings
-        Its settings.
-    statement : PrivacyStatement
-        What the whole fit will guarantee.
-    classes : ndarray, shape (K,)
-        The labels; none for a regression.
-    n_features : int
-        D.
-    feature_names : ndarray of str objects, shape (D,), or None
-        Names of the columns, if they have any.
-    mechanism : Mechanism or GaussianSteps
-        The private step.
-    notes : mapping
-        What the ledger's entry shall hold besides the cost.
+    `settings`: its settings.
+    `statement`: what the whole fit will guarantee.
+    `classes`, shape (K,): the labels; none for a regression.
+    `n_features`: D.
+    `feature_names`, shape (D,): names of the columns, if they have any.
+    `mechanism`: the private step.
+    `notes`: what the ledger's entry shall hold besides the cost.
     """
 
     settings: Settings
@@ -102,17 +93,11 @@ class Begun:
 class Session:
     """How a fit goes on from a checkpoint, keeps one, and is charged to a ledger.
 
-    Attributes
-    ----------
-    prefix : Release or None
-        What was drawn already, to be taken again.
-    keep : callable
-        Called after each chunk with the steps done and a function that returns what they have
-        released: of a dense model a copy, which is made only to be written.
-    payment : Payment or None
-        How the fit is charged, if there is a ledger.
-    marks : tuple of int
-        Steps at which what is released must be looked at.
+    `prefix`: what was drawn already, to be taken again.
+    `keep`: called after each chunk with the steps done and a function that returns what they have
+    released: of a dense model a copy, which is made only to be written.
+    `payment`: how the fit is charged, if there is a ledger.
+    `marks`: steps at which what is released must be looked at.
     """
 
     prefix: Any

@@ -26,12 +26,8 @@ _ENOUGH = 1.0 - 1e-6
 class Candidate:
     """Settings that a try may draw.
 
-    Attributes
-    ----------
-    params : dict
-        As the grid names them.
-    estimator : estimator
-        With these settings and the epsilon of one try; not fitted.
+    `params`: as the grid names them.
+    `estimator`: with these settings and the epsilon of one try; not fitted.
     """
 
     params: dict[str, Any]
@@ -41,24 +37,12 @@ class Candidate:
 def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     """List the settings of a grid.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Copied, with what the search sets itself left out.
-    grid : mapping of str to sequence, or sequence of them
-        As in scikit-learn's `ParameterGrid`; public.
-    delta : float
-        Of every try, which sets its noise together with its epsilon.
+    `estimator`: copied, with what the search sets itself left out.
+    `grid`: as in scikit-learn's `ParameterGrid`; public.
+    `delta`: of every try, which sets its noise together with its epsilon.
 
-    Returns
-    -------
-    list of Candidate
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the grid is none, names a parameter that cannot be tuned, or the estimator has no
-        epsilon.
+    Raises TypeError, ValueError if the grid is none, names a parameter that cannot be tuned, or
+    the estimator has no epsilon.
     """
     base = clone(estimator)
     known = base.get_params(deep=False)
@@ -84,26 +68,15 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
 def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     """Return what a fit with an estimator's parameters costs.
 
-    Parameters
-    ----------
-    estimator : estimator
-        Of this package, or any with a method ``privacy_event()`` that states the cost of a fit with
-        its parameters as an event of ``dp-accounting``.
-    n_features : int
-        Columns of the data.
+    `estimator`: of this package, or any with a method ``privacy_event()`` that states the cost of
+    a fit with its parameters as an event of ``dp-accounting``.
+    `n_features`: columns of the data.
 
-    Returns
-    -------
-    rho : float
-        zCDP of the fit.
-    variation : float
-        Total variation between the fit's draws and those accounted, at most.
+    Returns `rho`: zCDP of the fit.
+    `variation`: total variation between the fit's draws and those accounted, at most.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For settings out of range, a fit that is not private, or an estimator that does not state
-        its cost.
+    Raises TypeError, ValueError for settings out of range, a fit that is not private, or an
+    estimator that does not state its cost.
     """
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
@@ -124,21 +97,12 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
 def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int) -> None:
     """Set the largest epsilon with which a candidate's fit stays within a zCDP cost.
 
-    Parameters
-    ----------
-    candidate : Candidate
-        Its estimator is changed.
-    rho : float
-        What one try may cost.
-    delta : float
-        Of a try.
-    n_features : int
-        Columns of the data.
+    `candidate`: its estimator is changed.
+    `rho`: what one try may cost.
+    `delta`: of a try.
+    `n_features`: columns of the data.
 
-    Raises
-    ------
-    ValueError
-        If no epsilon is small enough.
+    Raises ValueError if no epsilon is small enough.
     """
     estimator = candidate.estimator
 
@@ -155,19 +119,11 @@ def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int
 def largest_within(cost: Callable[[float], float], allowed: float, delta: float) -> float:
     """Return about the largest epsilon whose cost is allowed, never one whose cost is not.
 
-    Parameters
-    ----------
-    cost : callable
-        Increasing, about with the square of epsilon.
-    allowed : float
-        The largest cost, in zCDP.
-    delta : float
-        At which epsilon is told; says where to begin.
+    `cost`: increasing, about with the square of epsilon.
+    `allowed`: the largest cost, in zCDP.
+    `delta`: at which epsilon is told; says where to begin.
 
-    Returns
-    -------
-    float
-        To a millionth of the cost; 0 if none was found.
+    Returns: to a millionth of the cost; 0 if none was found.
     """
     epsilon, best = allowed + 1.9 * math.sqrt(-allowed * math.log(delta)), 0.0
     for _ in range(_ATTEMPTS):

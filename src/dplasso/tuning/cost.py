@@ -42,22 +42,13 @@ _SMALLEST_CONVERTED = 1.01
 class SearchCost:
     """What a search may spend and does spend; made of public parameters alone.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        The guarantee asked for.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation.
-    tries : Tries
-        The law of the number of tries.
-    try_rho : float
-        zCDP that one try may have.
-    epsilon_spent : float
-        What the accountant reports for the whole, at most `epsilon`.
-    sampling_delta : float
-        The part of `delta` set aside for the inexactness of all draws.
-    rho : float or Fraction
-        zCDP of the whole, for a ledger.
+    `epsilon`, `delta`: the guarantee asked for.
+    `neighbors`: the neighbour relation.
+    `tries`: the law of the number of tries.
+    `try_rho`: zCDP that one try may have.
+    `epsilon_spent`: what the accountant reports for the whole, at most `epsilon`.
+    `sampling_delta`: the part of `delta` set aside for the inexactness of all draws.
+    `rho`: zCDP of the whole, for a ledger.
     """
 
     epsilon: float
@@ -87,28 +78,17 @@ def search_cost(
 ) -> SearchCost:
     """Choose what one try may spend, so that the whole search stays within (epsilon, delta).
 
-    Parameters
-    ----------
-    epsilon : float
-        Total privacy loss to stay within, positive and finite.
-    delta : float
-        In (0, 1).
-    tries : Tries
-        The law of the number of tries.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
-        The neighbour relation.
-    draw_variation : float, default=0
-        Total variation between one try as it is drawn and as it is accounted, at most.
+    `epsilon`: total privacy loss to stay within, positive and finite.
+    `delta`: in (0, 1).
+    `tries`: the law of the number of tries.
+    `neighbors`: the neighbour relation.
+    `draw_variation`: total variation between one try as it is drawn and as it is accounted, at
+    most.
 
-    Returns
-    -------
-    SearchCost
-        With ``epsilon_spent <= epsilon``, and more than 99.9 % of it.
+    Returns: with ``epsilon_spent <= epsilon``, and more than 99.9 % of it.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range, or `delta` too small for the draws.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
+    small for the draws.
     """
     epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), check_delta(delta)
     moved = tries.mean * draw_variation + DRAW_ERROR
@@ -134,19 +114,11 @@ def search_cost(
 def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
     """Return the epsilon of a search whose tries are each rho-zCDP.
 
-    Parameters
-    ----------
-    rho : float
-        zCDP of one try.
-    tries : Tries
-        The law of their number.
-    delta : float
-        In (0, 1).
+    `rho`: zCDP of one try.
+    `tries`: the law of their number.
+    `delta`: in (0, 1).
 
-    Returns
-    -------
-    float
-        By the conversion of arXiv 2004.00010, proposition 12, at the best Renyi order.
+    Returns: by the conversion of arXiv 2004.00010, proposition 12, at the best Renyi order.
     """
     orders = np.array(renyi_orders())
     divergence = search_divergence(rho, tries, orders)
@@ -159,19 +131,11 @@ def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
 def search_divergence(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     """Bound the Renyi divergence of a search (see the module's notes).
 
-    Parameters
-    ----------
-    rho : float
-        zCDP of one try.
-    tries : Tries
-        The law of their number.
-    orders : ndarray of float64
-        Increasing, above 1.
+    `rho`: zCDP of one try.
+    `tries`: the law of their number.
+    `orders`: increasing, above 1.
 
-    Returns
-    -------
-    ndarray of float64
-        Of each order; not decreasing.
+    Returns: of each order; not decreasing.
     """
     single = rho * orders
     total = single + math.log(tries.mean) / (orders - 1.0)
@@ -257,15 +221,9 @@ def _divergence_of_all(
 def rho_of_event(event: Any) -> float:
     """Return the zCDP of an event of ``dp-accounting``, over the Renyi orders that are used.
 
-    Parameters
-    ----------
-    event : dp_accounting.DpEvent
-        Any that the Renyi accountant supports.
+    `event`: any that the Renyi accountant supports.
 
-    Returns
-    -------
-    float
-        The largest ratio of divergence and order; infinite if one is.
+    Returns: the largest ratio of divergence and order; infinite if one is.
     """
     from dp_accounting.rdp import RdpAccountant
 

@@ -45,14 +45,9 @@ class Estimate(NamedTuple):
 class CurvePoint:
     """A part of a calibration curve.
 
-    Attributes
-    ----------
-    predicted_low, predicted_high : float
-        Rows whose predicted probability lies between.
-    rows : float
-        Their number, noisy.
-    observed : float
-        Share of them that are of the second class, with its interval `low` to `high`.
+    `predicted_low`, `predicted_high`: rows whose predicted probability lies between.
+    `rows`: their number, noisy.
+    `observed`: share of them that are of the second class, with its interval `low` to `high`.
     """
 
     predicted_low: float
@@ -67,22 +62,14 @@ class CurvePoint:
 class Metric:
     """How a metric is computed from sums.
 
-    Attributes
-    ----------
-    sums : callable
-        ``sums(model, X, y, bounds)``: int64 sums in units of 2^-32.
-    share, exchange : float
-        How far, in L2, one row added and one row exchanged for another can move them, in units
-        of 1.
-    estimate : callable
-        ``estimate(noisy, sigma, z, bounds)``: the `Estimate`, with noise of standard deviation
-        sigma, at z standard errors.
-    larger_is_better : bool
-        Of two models, whether the better one has the larger value.
-    classifies : bool
-        Whether it is for classifiers; others need public bounds of the target.
-    two_classes : bool
-        Whether it is for two classes only.
+    `sums`: ``sums(model, X, y, bounds)``: int64 sums in units of 2^-32.
+    `share`, `exchange`: how far, in L2, one row added and one row exchanged for another can move
+    them, in units of 1.
+    `estimate`: ``estimate(noisy, sigma, z, bounds)``: the `Estimate`, with noise of standard
+    deviation sigma, at z standard errors.
+    `larger_is_better`: of two models, whether the better one has the larger value.
+    `classifies`: whether it is for classifiers; others need public bounds of the target.
+    `two_classes`: whether it is for two classes only.
     """
 
     sums: Callable[[Any, Any, NDArray[Any], Bounds], NDArray[np.int64]]

@@ -24,20 +24,12 @@ from dplasso.tuning.tries import tries_of
 class Part:
     """A part of a plan.
 
-    Attributes
-    ----------
-    name : {"encoding", "fit", "search", "refit", "score"}
-        What it pays for.
-    share : float
-        Of the budget's zCDP.
-    epsilon : float
-        To ask for at `delta`; 0 if the share is too small for any.
-    delta : float
-        Of this part alone.
-    try_epsilon : float
-        Of a search: about what each try may spend; 0 for the others.
-    mechanism : Mechanism, GaussianSteps, SearchCost or None
-        With this epsilon.
+    `name`: what it pays for.
+    `share`: of the budget's zCDP.
+    `epsilon`: to ask for at `delta`; 0 if the share is too small for any.
+    `delta`: of this part alone.
+    `try_epsilon`: of a search: about what each try may spend; 0 for the others.
+    `mechanism`: with this epsilon.
     """
 
     name: str
@@ -62,32 +54,19 @@ def plan_budget(
 ) -> tuple[Part, ...]:
     """Divide a budget among what is done with one data set.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Of everything together: the budget of a ledger.
-    method : {"lasso", "logistic"}, default="lasso"
-        The family.
-    n_iter : int, default=None
-        Steps of a fit; None for the method's own.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
-        The neighbour relation.
-    score, encoding, refit : float
-        Shares of a private score of the final model, of a private encoding of the columns, and of a
-        second fit; the rest is for the fit.
-    tries : float, default=0
-        Expected number of tries of a search in place of the fit, by Poisson's law, which costs a
-        ledger the least; 0 plans one fit with the defaults.
+    `epsilon`, `delta`: of everything together: the budget of a ledger.
+    `method`: the family.
+    `n_iter`: steps of a fit; None for the method's own.
+    `neighbors`: the neighbour relation.
+    `score`, `encoding`, `refit`: shares of a private score of the final model, of a private
+    encoding of the columns, and of a second fit; the rest is for the fit.
+    `tries`: expected number of tries of a search in place of the fit, by Poisson's law, which
+    costs a ledger the least; 0 plans one fit with the defaults.
 
-    Returns
-    -------
-    tuple of Part
-        In the order in which they are spent. A ledger with this budget can pay for all of them.
+    Returns: in the order in which they are spent. A ledger with this budget can pay for all of
+    them.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     shares = {"encoding": encoding, "refit": refit, "score": score}
     for name, share in shares.items():

@@ -33,14 +33,9 @@ _BITS = 128
 class Tries:
     """The law of the number of tries; public.
 
-    Attributes
-    ----------
-    law : {"poisson", "geometric", "logarithmic"}
-        Its name.
-    mean : float
-        Expected number of tries, as accounted.
-    gamma : float
-        The parameter g; 0 for Poisson's law.
+    `law`: its name.
+    `mean`: expected number of tries, as accounted.
+    `gamma`: the parameter g; 0 for Poisson's law.
     """
 
     law: str
@@ -51,22 +46,11 @@ class Tries:
 def tries_of(mean: float, law: str = "auto") -> Tries:
     """Return the law with an expected number of tries.
 
-    Parameters
-    ----------
-    mean : float
-        From 1 to 1000; above 1 unless the law is Poisson's.
-    law : {"auto", "poisson", "geometric", "logarithmic"}, default="auto"
-        "auto" takes the law that leaves a try the most: Poisson's below 4.5, the logarithmic from
-        there.
+    `mean`: from 1 to 1000; above 1 unless the law is Poisson's.
+    `law`: "auto" takes the law that leaves a try the most: Poisson's below 4.5, the logarithmic
+    from there.
 
-    Returns
-    -------
-    Tries
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     check_choice("law", law, ("auto", *LAWS))
     mean = check_positive("tries", mean)
@@ -98,17 +82,9 @@ def _logarithmic_mean(gamma: float) -> float:
 def draw_tries(tries: Tries, stream: RandomStream) -> int:
     """Draw the number of tries.
 
-    Parameters
-    ----------
-    tries : Tries
-        Its law.
-    stream : RandomStream
-        Random words.
+    `tries`: its law.
 
-    Returns
-    -------
-    int
-        K; 0 only by Poisson's law.
+    Returns: k; 0 only by Poisson's law.
     """
     first, thresholds = _cumulative(tries)
     point = (int(random_word(stream)) << 64) | int(random_word(stream))
