@@ -90,12 +90,9 @@ class Weights:
     def rows(self) -> list[dict[str, Any]]:
         """List the weights for JSON.
 
-        Returns
-        -------
-        list of dict
-            ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps`` and
-            ``clear``, each None where the method or the data have none; of more than two classes
-            also ``class``.
+        Returns: ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps``
+        and ``clear``, each None where the method or the data have none; of more than two classes
+        also ``class``.
         """
         error, count = self.standard_error, len(self)
         absent = [None] * count
@@ -148,11 +145,8 @@ def weights_of(model: Model) -> Weights:
 
     `model`: what a fit released.
 
-    Returns
-    -------
-    Weights
-        Of every column whose weight is not zero, in the order of the columns, class by class; of a
-        regression in the target's unit.
+    Returns: of every column whose weight is not zero, in the order of the columns, class by class;
+    of a regression in the target's unit.
     """
     coefficients, _ = model.release.coefficients()
     half = half_width(model.statement.target_bounds)
