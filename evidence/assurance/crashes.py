@@ -39,6 +39,7 @@ from dplasso.checkpoint.session import (
 )
 from dplasso.errors import CheckpointError
 from dplasso.model.release import digest_of
+from dplasso.model.staged import StagedRelease
 from dplasso.privacy.ledger import charging, create_ledger, read_budgets, store
 from dplasso.privacy.ledger.opening import transaction
 from dplasso.runtime import chunks
@@ -63,6 +64,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "seeded, big-little": {"random_state": 12, "selector": "big-little"},
     "seeded, standard": {"random_state": 13, "solver": "standard"},
     "charged to a ledger": {"random_state": None, "ledger": "ledger"},
+    "seeded, staged": {"random_state": 14, "n_iter": 20, "l1_radius": "auto"},
 }
 
 
@@ -100,7 +102,7 @@ def run_fit(options: dict[str, Any], data: tuple[Any, Any], folder: Path) -> Non
         if not (folder / "ledger").exists():
             # Enough for this fit and not for another.
             create_ledger(folder / "ledger", 2.0, 1e-6)
-    estimator = DPLassoClassifier(2.0, n_iter=_STEPS, **options)
+    estimator = DPLassoClassifier(2.0, **{"n_iter": _STEPS, "l1_radius": 10.0} | options)
     path, model = folder / "checkpoint", folder / "model.npz"
     run: Callable[..., Any] = resume_fit if path.exists() else fit_with_checkpoints
     try:
@@ -218,7 +220,7 @@ def trial(
             outcome.during_writes += at_write
             outcome.at_charges += at_charge
         if (folder / "checkpoint").exists():
-            prefixes.append(read_checkpoint(folder / "checkpoint").transcript)
+            prefixes.append(read_checkpoint(folder / "checkpoint").release)
             outcome.steps_kept += len(prefixes[-1]) if end == "killed" else 0
         if (folder / "model.npz").exists():
             _load(folder / "model.npz")
@@ -231,7 +233,7 @@ def trial(
         if end != "done":
             outcome.failures.append(end)
             return
-        prefixes.append(read_checkpoint(folder / "checkpoint").transcript)
+        prefixes.append(read_checkpoint(folder / "checkpoint").release)
     outcome.charged += "ledger" in options
     outcome.failures.extend(differences(options, folder, reference, prefixes))
 
@@ -249,7 +251,7 @@ def miscounted(folder: Path) -> Iterator[str]:
     if kept.charge is None:
         yield "the checkpoint does not say that it is charged"
     elif kept.charge.number != (entries[0].number if entries else None) and (
-        kept.charge.number is not None or len(kept.transcript)
+        kept.charge.number is not None or len(kept.release)
     ):
         yield "the checkpoint names an entry that the ledger does not have"
     if kept.finished and [entry.state for entry in entries] != ["finished"]:
@@ -262,17 +264,27 @@ def _load(path: Path) -> Any:
     return load(path)
 
 
+def _taken_over(shorter: Any, longer: Any) -> bool:
+    """Return whether a release begins with what an earlier one held."""
+    if isinstance(shorter, StagedRelease):
+        if len(shorter) and not np.array_equal(shorter.counts, longer.counts):
+            return False
+        shorter, longer = shorter.vertices, longer.vertices
+    one, other = shorter.transcript, longer.transcript
+    return np.array_equal(one.vertex, other.vertex[: len(one)]) and np.array_equal(
+        one.sign, other.sign[: len(one)]
+    )
+
+
 def differences(
     options: dict[str, Any], folder: Path, reference: Path, prefixes: list[Any]
 ) -> Iterator[str]:
     """List what is wrong with a fit that was killed and finished."""
     model, whole = _load(folder / "model.npz"), _load(reference / "model.npz")
-    final = model.transcript_
+    final = model.model_.release
     for shorter, longer in zip(prefixes, [*prefixes[1:], final], strict=True):
-        steps = len(shorter)
-        kept = np.array_equal(shorter.vertex, longer.vertex[:steps])
-        if len(longer) < steps or not (kept and np.array_equal(shorter.sign, longer.sign[:steps])):
-            yield f"{steps} steps were not taken over"
+        if len(longer) < len(shorter) or not _taken_over(shorter, longer):
+            yield f"{len(shorter)} steps were not taken over"
     if model.privacy_ != whole.privacy_:
         yield "the privacy statement changed"
     same = (folder / "model.npz").read_bytes() == (reference / "model.npz").read_bytes()

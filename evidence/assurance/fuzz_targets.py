@@ -34,6 +34,7 @@ from dplasso.encoding.parts import Hashed
 from dplasso.encoding.schema import Schema
 from dplasso.errors import CheckpointError, DataError, ModelFileError
 from dplasso.model import read_model, write_model
+from dplasso.model.staged import StagedRelease
 from evidence.assurance import fuzz_mutations as corrupt
 from evidence.assurance.fuzz_tables import (
     Misread,
@@ -273,12 +274,22 @@ def _triples(rows: Any, columns: Any, data: Any) -> list[tuple[int, int, float]]
 def _fitted() -> tuple[Any, ...]:
     rng = np.random.default_rng(1)
     X, y = (rng.random((20, 5)) < 0.5).astype(np.float32), np.arange(20) % 2
-    named = DPLassoClassifier(n_iter=7, classes=["no", "yes"], random_state=0)
+    drawn: dict[str, Any] = {"n_iter": 7, "l1_radius": 10.0, "random_state": 0}
+    named = DPLassoClassifier(classes=["no", "yes"], **drawn)
+    exact = DPLassoClassifier(math.inf, n_iter=5, l1_radius=10.0, fit_intercept=False)
     return (
-        DPLassoClassifier(n_iter=7, random_state=0).fit(X, y),
+        DPLassoClassifier(**drawn).fit(X, y),
         named.fit(X, np.where(y, "yes", "no")),
-        DPLassoClassifier(math.inf, n_iter=5, fit_intercept=False).fit(X, y),
+        exact.fit(X, y),
     )
+
+
+@cache
+def _staged() -> Any:
+    """Return a fit that counts, draws columns and refits them."""
+    rng = np.random.default_rng(1)
+    X = (rng.random((20, 9)) < 0.5).astype(np.float32)
+    return DPLassoClassifier(8.0, n_iter=3, random_state=0).fit(X, np.arange(20) % 2)
 
 
 def _written(write: Callable[[Path], object]) -> bytes:
@@ -292,7 +303,7 @@ def _written(write: Callable[[Path], object]) -> bytes:
 
 @cache
 def _model_seeds() -> list[bytes]:
-    seeds = [_written(model.save) for model in _fitted()]
+    seeds = [_written(model.save) for model in (*_fitted(), _staged())]
     model = replace(_fitted()[0].model_, origin=Origin(Schema((Hashed(("c",), 2, "column"),))))
     return [*seeds, _written(partial(write_model, model))]
 
@@ -303,16 +314,23 @@ def _checkpoint_seeds() -> list[bytes]:
     from dplasso.checkpoint.session import _stored
     from dplasso.frank_wolfe.transcript import Transcript
 
-    seeds = []
+    held = []
     for model, steps, finished in zip(_fitted(), (3, 7, 5), (False, True, False), strict=True):
         taken = model.transcript_
         part = Transcript(taken.vertex[:steps], taken.sign[:steps])
+        held.append((model, replace(model.model_.release, transcript=part), finished))
+    staged = _staged()
+    whole = staged.model_.release
+    before_refit = replace(whole, done=1 + len(whole.vertices), weights=None)
+    held += [(staged, before_refit, False), (staged, whole, True)]
+    seeds = []
+    for model, release, finished in held:
         checkpoint = Checkpoint(
             _stored(model.get_params()),
-            replace(model.model_.release, transcript=part),
+            release,
             model.privacy_,
             model.classes_,
-            5,
+            model.n_features_in_,
             finished=finished,
         )
         seeds.append(_written(lambda path, held=checkpoint: write_checkpoint(held, path)))
@@ -331,8 +349,9 @@ def _check_archive(
         parts = read(path)
     except error_class as error:
         return refused(error, path)
-    taken = parts.release.transcript
-    last = parts.n_features + int(bool(parts.params.get("fit_intercept")))
+    release = parts.release
+    drawn = release.vertices if isinstance(release, StagedRelease) else release
+    taken, last = drawn.transcript, parts.n_features + int(drawn.fit_intercept)
     if len(taken) and not (taken.vertex.min() >= 0 and taken.vertex.max() < last):
         raise Misread("a vertex is out of range")
     again = path.with_name("again")

@@ -93,6 +93,8 @@ class _Fit:
             "n_iter": self.n_iter,
             "fit_intercept": False,
         }
+        # As version 0.1.0 fitted: the whole residual.
+        chosen["residual_bound"] = 1.0
         if self.recommended:
             X, X_test = binarized(X), binarized(X_test)
         if self.variant == "paper":

@@ -27,7 +27,9 @@ def test_the_list_is_long_enough_and_covers_every_area():
     assert len(MUTANTS) >= 40
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
     areas = Counter(mutant.area for mutant in MUTANTS)
-    assert set(areas) == {"step", "leak", "accounting", "randomness", "selection", "integrity"}
+    assert set(areas) == {
+        *("step", "leak", "accounting", "randomness", "selection", "integrity", "tuning")
+    }
     assert min(areas.values()) >= 5
 
 

@@ -126,9 +126,11 @@ def test_gradients_are_the_exact_sum_of_rounded_shares(private_model, solver):
     for seed, name in enumerate(LAYOUTS):
         X, y = common_records(seed=seed)
         with layout(name):
-            states = inputs(private_model(**SOLVERS[solver]), (X, y), transcripts(seed))
+            model = private_model(**SOLVERS[solver], residual_bound=0.5)
+            states = inputs(model, (X, y), transcripts(seed))
         for alpha, q in states:
-            assert alpha.tolist() == column_gradients(X, q, BOUND, intercept=True)
+            expected = column_gradients(X, q, BOUND, intercept=True, residual_bound=0.5)
+            assert alpha.tolist() == expected
 
 
 @pytest.mark.parametrize("selector", SELECTORS)
@@ -264,7 +266,7 @@ class TestPower:
         assert any("calls" in item for item in found)
 
     def test_a_history_is_seen(self, replay):
-        model = DPLassoClassifier(epsilon=float("inf"), n_iter=N_STEPS)
+        model = DPLassoClassifier(epsilon=float("inf"), n_iter=N_STEPS, l1_radius=10.0)
         found = replay(model, self.pair(), FORM)
         assert "attribute history_" in found
         assert "saved" in found
@@ -316,6 +318,6 @@ class TestPower:
 
         self.leaky(monkeypatch, "build_problem", build)
         pair = self.pair("empty")
-        found = compare_inputs(private_model(), pair, FORM, transcripts(0))
+        found = compare_inputs(private_model(residual_bound=1.0), pair, FORM, transcripts(0))
         assert "another record's gradient" in found.violations[0]
         assert found.largest < SHARE
