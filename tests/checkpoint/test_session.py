@@ -196,7 +196,7 @@ class TestRefused:
     def test_every_parameter_is_compared_or_cannot_matter(self):
         compared = module._stored(model().get_params())
         assert set(model().get_params()) - set(compared) <= {
-            *("random_state", "n_jobs", "verbose", "ledger", "dataset"),
+            *("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose"),
         }
 
     def test_a_seed_on_one_side(self, data, begun):

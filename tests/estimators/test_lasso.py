@@ -55,6 +55,7 @@ def test_the_interface_is_the_documented_one():
         "verbose": 0,
         "ledger": None,
         "dataset": None,
+        "purpose": None,
     }
     positional = [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY]
     assert positional == ["epsilon", "delta"]

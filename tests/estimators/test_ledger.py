@@ -43,7 +43,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def model(path):
-    return DPLassoClassifier(0.5, n_iter=5, ledger=path, dataset="visits")
+    return DPLassoClassifier(0.5, n_iter=5, l1_radius=10.0, ledger=path, dataset="visits")
 
 
 def entries(path):

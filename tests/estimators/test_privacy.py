@@ -52,7 +52,9 @@ class TestNothingElseLeaves:
     def test_the_same_transcript_gives_the_same_model(
         self, neighbours, solver, classes, neighbors, tmp_path
     ):
-        model = DPLassoClassifier(n_iter=25, classes=classes, solver=solver, neighbors=neighbors)
+        model = DPLassoClassifier(
+            n_iter=25, l1_radius=10.0, classes=classes, solver=solver, neighbors=neighbors
+        )
         taken = clone(model).fit(*neighbours[0]).transcript_
         one, other = (replayed(model, data, taken) for data in neighbours)
         assert vars(one).keys() == vars(other).keys()
@@ -65,7 +67,7 @@ class TestNothingElseLeaves:
 
     def test_a_leak_would_be_seen(self, neighbours):
         # Without privacy the same comparison fails: the history tells the data sets apart.
-        model = DPLassoClassifier(epsilon=INF, n_iter=25)
+        model = DPLassoClassifier(epsilon=INF, n_iter=25, l1_radius=10.0)
         taken = clone(model).fit(*neighbours[0]).transcript_
         one, other = (replayed(model, data, taken) for data in neighbours)
         assert pickle.dumps(one) != pickle.dumps(other)
@@ -73,12 +75,20 @@ class TestNothingElseLeaves:
     @pytest.mark.parametrize("solver", ["sparse", "standard"])
     @pytest.mark.parametrize("selector", ["bucket", "noisy-max"])
     def test_a_private_fit_has_the_documented_attributes_only(self, neighbours, solver, selector):
-        model = DPLassoClassifier(n_iter=5, solver=solver, selector=selector)
+        model = DPLassoClassifier(n_iter=5, l1_radius=10.0, solver=solver, selector=selector)
         params = set(model.get_params())
         assert set(vars(model.fit(*neighbours[0]))) == params | FITTED
 
+    def test_so_has_a_fit_that_chooses_its_settings(self, neighbours):
+        for data in neighbours:
+            model = DPLassoClassifier(epsilon=5.0, n_iter=3)
+            params = set(model.get_params())
+            found = set(vars(model.fit(*data))) - params - FITTED
+            # Which of the two depends on the noisy counts, which are released.
+            assert found - {"coef_standard_error_"} == {"n_records_"}
+
     def test_so_have_fits_that_are_not_private(self, neighbours):
-        model = DPLassoClassifier(n_iter=5, epsilon=INF)
+        model = DPLassoClassifier(n_iter=5, l1_radius=10.0, epsilon=INF)
         params = set(model.get_params())
         model.fit(*neighbours[0])
         assert set(vars(model)) == params | FITTED | {"history_", "work_"}
@@ -92,13 +102,13 @@ class TestNothingElseLeaves:
     def test_no_warning_depends_on_values(self, neighbours):
         # Warnings are errors: one about clipping, or about the hostile record, would fail here.
         for data in neighbours:
-            model = DPLassoClassifier(n_iter=5).fit(*data)
+            model = DPLassoClassifier(n_iter=5, l1_radius=10.0).fit(*data)
             model.predict_proba(data[0])
 
     def test_progress_tells_only_the_steps(self, neighbours):
         totals = set()
         for data in neighbours:
-            model = DPLassoClassifier(n_iter=5)
+            model = DPLassoClassifier(n_iter=5, l1_radius=10.0)
             show = Hooks(progress=lambda done, total: totals.add((done, total)))
             fit_estimator(model, *data, show)
         assert totals <= {(done, 5) for done in range(1, 6)}
@@ -106,7 +116,9 @@ class TestNothingElseLeaves:
 
 class TestStatement:
     def test_a_default_fit_is_private(self, neighbours):
-        statement = DPLassoClassifier(n_iter=5, classes=(0, 1)).fit(*neighbours[0]).privacy_
+        statement = (
+            DPLassoClassifier(n_iter=5, l1_radius=10.0, classes=(0, 1)).fit(*neighbours[0]).privacy_
+        )
         assert statement.is_private
         assert 0.99 < statement.epsilon <= 1.0
         assert statement.delta == 1e-6
@@ -118,19 +130,25 @@ class TestStatement:
         "seed", [0, np.int64(3), np.random.default_rng(0), np.random.RandomState(0)]
     )
     def test_a_seeded_fit_is_not(self, neighbours, seed):
-        statement = DPLassoClassifier(n_iter=5, random_state=seed).fit(*neighbours[0]).privacy_
+        statement = (
+            DPLassoClassifier(n_iter=5, l1_radius=10.0, random_state=seed)
+            .fit(*neighbours[0])
+            .privacy_
+        )
         assert not statement.is_private
         assert statement.randomness == "seeded"
         assert "random_state was given" in " ".join(statement.reasons)
 
     def test_neither_is_one_without_noise(self, neighbours):
-        statement = DPLassoClassifier(n_iter=5, epsilon=INF).fit(*neighbours[0]).privacy_
+        statement = (
+            DPLassoClassifier(n_iter=5, l1_radius=10.0, epsilon=INF).fit(*neighbours[0]).privacy_
+        )
         assert not statement.is_private
         assert statement.epsilon == INF
         assert statement.randomness == "none"
 
     def test_classes_taken_from_the_labels_are_declared_public(self, neighbours):
-        statement = DPLassoClassifier(n_iter=5).fit(*neighbours[0]).privacy_
+        statement = DPLassoClassifier(n_iter=5, l1_radius=10.0).fit(*neighbours[0]).privacy_
         assert statement.classes == "taken from y, treated as public"
 
 

@@ -46,7 +46,9 @@ def make_store(tmp_path):
 
 
 def model(**options):
-    return DPLassoClassifier(random_state=5, n_iter=40, feature_bound=1.2, **options)
+    return DPLassoClassifier(
+        random_state=5, n_iter=40, l1_radius=10.0, feature_bound=1.2, **options
+    )
 
 
 @pytest.mark.parametrize("kind", ["mixed", "binary"])

@@ -166,19 +166,19 @@ def _picture(
 
     names = _names(epsilon)
     areas = [(names[key], trained.scores.auc or 0.0) for key, trained in results.items()]
-    remarks = {
-        "lasso": "the heaviest weights",
-        "logistic": "the heaviest, \u00b1 2 standard errors",
-    }
-    lists = [
-        NamedWeights(
-            f"{METHODS[key]}, epsilon {epsilon:g}: {remarks[key]}",
-            [one["name"] for one in ones],
-            np.array([one["weight"] for one in ones]),
-            next((one["standard_error"] or 0.0 for one in ones), 0.0),
+    lists = []
+    for key, ones in heaviest.items():
+        # A LASSO of too little budget for a refit has none.
+        error = next((one["standard_error"] or 0.0 for one in ones), 0.0)
+        remark = "the heaviest, \u00b1 2 standard errors" if error else "the heaviest weights"
+        lists.append(
+            NamedWeights(
+                f"{METHODS[key]}, epsilon {epsilon:g}: {remark}",
+                [one["name"] for one in ones],
+                np.array([one["weight"] for one in ones]),
+                error,
+            )
         )
-        for key, ones in heaviest.items()
-    ]
     title = (
         f"UCI Adult, all 1- to 3-way crosses ({test.X.shape[1]:,} columns): "
         f"epsilon {epsilon:g}, delta {DELTA:g}"

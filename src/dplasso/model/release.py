@@ -71,7 +71,7 @@ RELEASE_ARRAYS: dict[str, dict[str, str]] = {
 
 # Parameters that files of version 0.1.0 lack, and what its fits did.
 _FORMER_PARAMS = {
-    "refit": None,
+    "refit": "auto",
     "residual_bound": 1.0,
     "n_records": None,
     "rows_per_person": 1,

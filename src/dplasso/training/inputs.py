@@ -14,6 +14,7 @@ from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import Origin, check_same_origin, origin_of
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import compress, working_dtype
+from dplasso.matrix.design import refuse_damage
 from dplasso.matrix.margins import column_margins, margins
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
@@ -159,6 +160,7 @@ def unit_margins(
         if store is not None and kept is not None:
             _check_columns(estimator, store)
             inner = store.internal_column[kept]
+            _check_rows(store, inner)
             rows, _ = select_columns(store.columns, inner, store.shape[0], n_threads)
         elif store is not None:
             _check_columns(estimator, store)
@@ -172,6 +174,15 @@ def unit_margins(
             rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
         factor = row_factors(rows, constant, norm_bound, threads)
         return unit_row_margins(rows, weights, factor, offset, threads)
+
+
+def _check_rows(store: Store, inner: NDArray[np.integer]) -> None:
+    """Refuse columns of a store whose row numbers lie outside the matrix, before they are used."""
+    pointers, indices = store.columns.indptr, store.columns.indices
+    for j in inner:
+        rows = indices[int(pointers[j]) : int(pointers[j + 1])]
+        if rows.size and not 0 <= int(rows.min()) <= int(rows.max()) < store.shape[0]:
+            refuse_damage()
 
 
 def _encoded(estimator: Any, X: Any) -> Any:

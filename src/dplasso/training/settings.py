@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.drift import tolerance_of
 from dplasso.frank_wolfe.solve import SOLVERS
@@ -269,11 +270,14 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]
 
     `class_weight`: a positive weight for each of the two labels, by name or in the order of the
     classes.
-    `classes`: the labels, the negative first; only names need them.
+    `classes`: the labels, the negative first; names without them are 1 until there are data.
 
-    Raises ValueError if it is neither, or the labels are not declared.
+    Raises ValueError if it is neither, or names other labels.
     """
     if class_weight is None:
+        return 1.0, 1.0
+    if isinstance(class_weight, Mapping) and classes is None and len(class_weight) == 2:
+        checked_class_weight(list(class_weight.values()), None)
         return 1.0, 1.0
     if isinstance(class_weight, Mapping) and classes is not None:
         labels = list(classes)
@@ -286,12 +290,22 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]
     if not isinstance(class_weight, list | tuple) or len(class_weight) != 2:
         raise ValueError(
             "class_weight must be None, two weights in the order of the classes, or a mapping of "
-            f"each label to a weight together with classes; got {class_weight!r}"
+            f"each label to a weight; got {class_weight!r}"
         )
     if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in class_weight):
         raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
     weights = [float(one) for one in class_weight]
     return weights[0] / max(weights), weights[1] / max(weights)
+
+
+def with_class_weights(settings: Any, classes: NDArray[Any]) -> Any:
+    """Return a LASSO's settings with the weights of its classes, where they go by name."""
+    weight = settings.params.get("class_weight")
+    if not isinstance(weight, Mapping):
+        return settings
+    pair = checked_class_weight(weight, classes.tolist())
+    params = {**settings.params, "class_weight": tuple(weight[one] for one in classes.tolist())}
+    return replace(settings, params=params, class_weights=pair)
 
 
 def _open(params: Mapping[str, Any], name: str) -> Any:
@@ -319,7 +333,7 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(params.get("class_weight"), Mapping):
             # In the order of the labels.
             plain["class_weight"] = [params["class_weight"][label] for label in classes]
-    if plain.get("class_weight") is not None:
+    if not isinstance(plain.get("class_weight"), Mapping | None):
         plain["class_weight"] = tuple(float(one) for one in plain["class_weight"])
     if params.get("target_bounds") is not None:
         plain["target_bounds"] = checked_target_bounds(params["target_bounds"])

@@ -33,7 +33,7 @@ from dplasso.training.lasso import (
 )
 from dplasso.training.lasso_run import LassoRun
 from dplasso.training.logistic import logistic_mechanism, logistic_solver
-from dplasso.training.settings import LassoSettings, LogisticSettings
+from dplasso.training.settings import LassoSettings, LogisticSettings, with_class_weights
 
 Settings = LassoSettings | LogisticSettings
 
@@ -166,6 +166,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     began = time.perf_counter()
     stream = random_stream(settings.random_state)
     classes, labels = _targets_of(settings, inputs.y)
+    settings = with_class_weights(settings, classes)
     mechanism = mechanism_of(settings, labels.size, inputs.n_features, classes.size)
     if mechanism.name == "paper":
         warnings.warn(
@@ -199,6 +200,8 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         prefix = None if session is None else session.prefix
         solver: Any
         if isinstance(mechanism, StagedSteps):
+            if hooks.replay is not None:
+                raise ValueError("a replay needs both n_iter and l1_radius")
             assert isinstance(settings, LassoSettings)
             solver = LassoRun(
                 settings, mechanism, inputs.X, labels, stream, threads=threads, prefix=prefix

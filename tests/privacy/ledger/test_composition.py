@@ -57,7 +57,9 @@ def listed_epsilon(fits, delta):
 
 def test_different_fits_add_up_as_their_steps_do():
     settings_ = [(1.0, 1e-6, 7), (0.3, 1e-4, 3), (2.0, 1e-7, 20), (0.05, 1e-3, 1)]
-    mechanisms = [build_mechanism(epsilon=e, delta=d, n_iter=t) for e, d, t in settings_]
+    mechanisms = [
+        build_mechanism(epsilon=e, delta=d, n_iter=t, plain_sum=False) for e, d, t in settings_
+    ]
     budget = with_charges([charge_of(mechanism) for mechanism in mechanisms])
     draws = sum(mechanism.sampling_delta for mechanism in mechanisms)
     slow = listed_epsilon([(m.eps0_accounted, m.n_iter) for m in mechanisms], 1e-5 - draws)
@@ -82,7 +84,7 @@ def test_a_charge_is_the_accounted_step_not_the_smaller_one_that_is_drawn():
 def test_what_is_not_private_has_no_price(settings_):
     arguments = {"epsilon": 1.0, "delta": 1e-6, "n_iter": 5, "l1_radius": 1.0, "n_samples": 9}
     with pytest.raises(LedgerError, match="not private"):
-        charge_of(build_mechanism(**(arguments | settings_)))
+        charge_of(build_mechanism(**(arguments | settings_), plain_sum=False))
 
 
 def test_a_mechanism_may_name_its_rho():
@@ -184,7 +186,7 @@ class TestFilter:
     n_iter=st.integers(1, 2000),
 )
 def test_one_fit_may_take_the_whole_budget(epsilon, delta, n_iter):
-    mechanism = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter)
+    mechanism = build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, plain_sum=False)
     cost = charge_of(mechanism)
     budget = with_charges([], epsilon, delta)
     assert affords(budget, cost)

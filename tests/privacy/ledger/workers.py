@@ -81,7 +81,9 @@ def create_one(path, epsilon, start, answers):
 
 def fit_without_end(path):
     """Begin a fit that outlasts the test by far."""
-    DPLassoClassifier(1.0, n_iter=1_000_000, delta=1e-3, ledger=path).fit(*small_problem())
+    DPLassoClassifier(1.0, n_iter=1_000_000, l1_radius=10.0, delta=1e-3, ledger=path).fit(
+        *small_problem()
+    )
 
 
 def without_rights(function, arguments, answers):

@@ -31,7 +31,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dplasso.privacy.accounting import calibrate_eps0, epsilon_of_steps, rho_of_bounded_range
+from dplasso.privacy.accounting import (
+    calibrate_eps0,
+    epsilon_of_steps,
+    epsilon_spent,
+    rho_of_bounded_range,
+)
 from dplasso.privacy.mechanisms.contract import SelectionRule, sensitivity
 
 # Total variation between a selection structure's draw and the exponential mechanism's.
@@ -148,7 +153,9 @@ def calibrated(
         eps0_accounted=accounted,
         exponent_scale=eps0
         / (2.0 * sensitivity(feature_bound, neighbors, residual_bound, rows_per_person)),
-        epsilon_spent=epsilon_of_steps(accounted, n_iter, delta - sampling),
+        epsilon_spent=(epsilon_of_steps if plain_sum else epsilon_spent)(
+            accounted, n_iter, delta - sampling
+        ),
         sampling_delta=sampling,
     )
 
