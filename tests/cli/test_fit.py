@@ -13,6 +13,7 @@ PRIVACY_KEYS = {
     *("is_private", "epsilon", "epsilon_requested", "delta", "neighbors", "mechanism"),
     *("accountant", "steps", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
     *("randomness", "classes", "reasons", "residual_bound", "mu", "rows_per_person", "records"),
+    *("epsilon_by_rows", "n_classes", "release", "rho", "target_bounds", "tries", "tries_law"),
 }
 
 
@@ -25,10 +26,14 @@ def test_json_has_exactly_the_documented_keys(run, train, held_out, tmp_path):
     assert result.exit_code == 0, result.output
     assert result.stdout.count("\n") == 1
     report = json.loads(result.stdout)
-    assert set(report) == {
+    documented = {
         *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model"),
         *("statement", "test"),
     }
+    assert set(report) == documented | {"standard_error", "n_significant", "heaviest"}
+    vertices = ("--l1-radius", 10, "--test", held_out, "--json")
+    result = run("fit", train, "--epsilon", "1", *FAST, *vertices)
+    assert set(json.loads(result.stdout)) == documented
     assert set(report["seconds"]) == {"read", "prepare", "train", "compile"}
     assert set(report["privacy"]) == PRIVACY_KEYS
     assert set(report["test"]) == {"auc", "accuracy", "n_samples"}

@@ -27,7 +27,9 @@ def ledger(tmp_path):
 
 
 def fit(run, train, ledger, *more, epsilon=1):
-    return run("fit", train, "--epsilon", epsilon, *FAST, "--ledger", ledger, *more)
+    """Draw as many vertices as `FAST` says, which is what the ledger takes --n-iter for."""
+    given = ("--epsilon", epsilon, *FAST, "--l1-radius", 10)
+    return run("fit", train, *given, "--ledger", ledger, *more)
 
 
 def test_the_commands_of_the_documentation(run, train, tmp_path):
@@ -242,6 +244,7 @@ def test_killed_and_resumed_it_is_charged_once(run, train, ledger, tmp_path):
     kept, model = tmp_path / "kept", tmp_path / "model.npz"
     steps = 6000
     settings = ["--epsilon", 2.5, "--delta", "0.000009", "--n-iter", steps, "--solver", "standard"]
+    settings += ["--l1-radius", 10]
     options = [*settings, "--ledger", ledger, "--checkpoint", kept, "--checkpoint-seconds", 0]
     taken, _ = stop(start(train, *options, "--model", model), kept, 0)
     assert 0 < len(taken) < steps
@@ -262,7 +265,7 @@ def test_a_resumed_fit_names_its_own_ledger(run, train, ledger, tmp_path, no_tra
     create_ledger(other, 3.0, 1e-5)
     missing = train.parent / "missing.svm"
     stored = Checkpoint(
-        _stored(DPLassoClassifier(1.0, n_iter=5).get_params(deep=False)),
+        _stored(DPLassoClassifier(1.0, l1_radius=10.0, n_iter=5).get_params(deep=False)),
         VertexRelease(Transcript(np.zeros(1, np.int64), np.ones(1, np.int8)), 3, 10.0, 1.0),
         make_statement(
             build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5),

@@ -110,7 +110,8 @@ def test_options_left_out_are_the_estimators_defaults(run, train, tmp_path):
     [
         (("--method", "ridge"), "--method must be lasso, logistic or linear, got 'ridge'"),
         (("--max-weights", "3"), "--max-weights does not go with --method lasso"),
-        (("--n-records", "3"), "--n-records does not go with --method lasso"),
+        (("--row-norm", "unit"), "--row-norm does not go with --method lasso"),
+        (("--n-records", "0"), "--n-records must be"),
         ((*FAST, "--l1-radius", "3"), "--l1-radius does not go with --method logistic"),
         ((*FAST, "--feature-bound", "1"), "--feature-bound does not go with --method logistic"),
         ((*FAST, "--mechanism", "paper"), "--mechanism does not go with --method logistic"),

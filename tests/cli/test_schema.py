@@ -74,6 +74,8 @@ def test_raw_rows_are_predicted(run, visits, schema, model, tmp_path):
         writer = csv.DictWriter(new, ["ward", "age"], extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
+    # Where nothing was compiled before, the first of all says so.
+    run("predict", model, visits)
     first, second = run("predict", model, visits), run("predict", model, unlabelled)
     assert first.exit_code == second.exit_code == 0, first.output + second.output
     assert first.stderr == second.stderr == ""
