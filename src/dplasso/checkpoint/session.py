@@ -335,7 +335,11 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
             f"{shown} is of a fit on columns of other names: resume with the data of the "
             "interrupted fit."
         )
-    if stored.statement != current.statement:
+    promised = current.statement
+    if not stored.statement.epsilon_by_rows:
+        # Version 0.1.0 did not tell it.
+        promised = replace(promised, epsilon_by_rows={})
+    if stored.statement != promised:
         raise CheckpointError(
             f"{shown} was written under another privacy statement, by another version of dplasso "
             "or dp-accounting or with a seed on one side only: resume as the fit was begun."

@@ -14,7 +14,9 @@ UNIT = 10**30
 def charge(epsilon=1.0, delta=1e-6, n_iter=100, neighbors="add-remove") -> Charge:
     """Give what a fit would be charged."""
     return charge_of(
-        build_mechanism(epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=neighbors)
+        build_mechanism(
+            epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=neighbors, plain_sum=False
+        )
     )
 
 
