@@ -64,7 +64,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "seeded, big-little": {"random_state": 12, "selector": "big-little"},
     "seeded, standard": {"random_state": 13, "solver": "standard"},
     "charged to a ledger": {"random_state": None, "ledger": "ledger"},
-    "seeded, staged": {"random_state": 14, "n_iter": 20, "l1_radius": "auto"},
+    "seeded, staged": {"random_state": 14, "n_iter": 20, "l1_radius": "auto", "refit": 0.5},
 }
 
 

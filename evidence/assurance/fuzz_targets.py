@@ -289,7 +289,8 @@ def _staged() -> Any:
     """Return a fit that counts, draws columns and refits them."""
     rng = np.random.default_rng(1)
     X = (rng.random((20, 9)) < 0.5).astype(np.float32)
-    return DPLassoClassifier(8.0, n_iter=3, random_state=0).fit(X, np.arange(20) % 2)
+    model = DPLassoClassifier(8.0, n_iter=3, refit=0.5, random_state=0)
+    return model.fit(X, np.arange(20) % 2)
 
 
 def _written(write: Callable[[Path], object]) -> bytes:
@@ -313,6 +314,7 @@ def _checkpoint_seeds() -> list[bytes]:
     from dplasso.checkpoint.format import Checkpoint
     from dplasso.checkpoint.session import _stored
     from dplasso.frank_wolfe.transcript import Transcript
+    from dplasso.gradient_descent.state import empty_state
 
     held = []
     for model, steps, finished in zip(_fitted(), (3, 7, 5), (False, True, False), strict=True):
@@ -321,8 +323,9 @@ def _checkpoint_seeds() -> list[bytes]:
         held.append((model, replace(model.model_.release, transcript=part), finished))
     staged = _staged()
     whole = staged.model_.release
-    before_refit = replace(whole, done=1 + len(whole.vertices), weights=None)
-    held += [(staged, before_refit, False), (staged, whole, True)]
+    counted = replace(whole, done=1 + len(whole.vertices), weights=None)
+    refitting = replace(counted, weights=empty_state(whole.columns.size))
+    held += [(staged, counted, False), (staged, refitting, False), (staged, whole, True)]
     seeds = []
     for model, release, finished in held:
         checkpoint = Checkpoint(
