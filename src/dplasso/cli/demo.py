@@ -35,9 +35,6 @@ EXAMPLES = options.examples(
     " and 16,281 to test on; it is packaged, nothing is downloaded.",
 )
 
-# The LASSO's, of a small grid (20 to 150 iterations, radius 4 to 40), chosen once by the scores on
-# this public data set's test part. The choice is not accounted for: on private records it would
-# cost budget. Gradient descent has nothing to choose.
 DELTA = 1e-6
 
 HEAVIEST_PRINTED = 5

@@ -71,7 +71,10 @@ def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") 
 
     budget = pick(read_budgets(ledger), dataset, ledger)
     report = report_of(budget, None, fit)
-    made = next((one for one in budget.entries if one.release == release), budget.entries[-1])
+    # A fit of few steps may release what an earlier one did.
+    made = next(
+        (one for one in reversed(budget.entries) if one.release == release), budget.entries[-1]
+    )
     kept = ("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left", "share_spent")
     return {key: report[key] for key in kept} | {
         "fits_left": fits_left(budget, made.charge),
