@@ -262,7 +262,7 @@ class TestRelease:
         out = tmp_path / "model.npz"
         model.fit(X, Y).save(out)
         plain = tmp_path / "plain.npz"
-        DPLassoClassifier(0.5, n_iter=5).fit(X, Y).save(plain)
+        DPLassoClassifier(0.5, n_iter=5, l1_radius=10.0).fit(X, Y).save(plain)
         with zipfile.ZipFile(out) as archive:
             content = b"".join(archive.read(name) for name in archive.namelist())
         for word in (b"ledger", b"visits", str(tmp_path).encode()):

@@ -59,6 +59,7 @@ BAD = {
     "class_weight": ["balanced", {0: 1.0}, (1.0,), (1.0, -1.0), 5],
     "ledger": [5, True, b"x", ""],
     "dataset": [5, "", "two\nlines", "x" * 201],
+    "purpose": [5, "", "two\nlines", "x" * 201],
     "classes": ["ab", (0,), (1, 1), (0, 1, 2), 7],
 }
 CASES = [(name, value) for name, values in BAD.items() for value in values]

@@ -57,7 +57,9 @@ def dense_margins(self: Any, X: Any) -> NDArray[np.float64]:
 def lasso_margins(self: Any, X: Any) -> NDArray[np.float64]:
     """Compute the margins of clipped rows, or of a refit those of unit rows, of a LASSO."""
     check_is_fitted(self, "coef_")
-    release, offset = self.model_.release, float(self.intercept_[0])
+    # Pickles of version 0.1.0 have no model.
+    release = getattr(getattr(self, "model_", None), "release", None)
+    offset = float(self.intercept_[0])
     if isinstance(release, StagedRelease) and release.refitted is not None:
         kept = release.columns
         return unit_margins(
