@@ -319,6 +319,8 @@ class TestCompetitors:
             found[product.format] = true_gap(X, y, weights.astype(np.float64), 10.0)[0]
             assert np.abs(weights).sum() <= 10.001
         parameters = own_parameters("dplasso", training)
+        # The competitor knows no clipped residual.
+        parameters["residual_bound"] = 1.0
         _, model = time_fit(X, y, 60.0, **parameters, random_state=0)
         ours = true_gap(X, y, model.coef_.toarray().ravel(), 10.0)[0]
         near = pytest.approx(ours, abs=0.004)
