@@ -4,13 +4,9 @@ import math
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy.stats import chisquare
 
 from dplasso import DPLassoClassifier, load
-from dplasso.checkpoint import read_checkpoint
-from dplasso.checkpoint import session as checkpoint_session
-from dplasso.checkpoint.session import fit_with_checkpoints, resume_fit
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.errors import ModelFileError
@@ -23,41 +19,18 @@ from dplasso.model.staged import StagedRelease
 from dplasso.privacy.ledger import create_ledger
 from dplasso.privacy.mechanisms import SelectionRule, build_staged
 from dplasso.privacy.randomness import random_stream
-from dplasso.runtime import chunks
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.registry import make_selector
 from dplasso.training.settings import checked_class_weight
 from frank_wolfe.cases import build, dense_rows, some_labels
+from training.cases import fitted, records, same_model
 
-MANY, FEW = 900, 60
-
-
-class Killed(BaseException):
-    """Stands for the end of the process: nothing may catch it."""
-
-
-def records(n_columns=MANY, n_rows=700, seed=3):
-    """Return sparse rows of which the first ten columns tell the label."""
-    rng = np.random.default_rng(seed)
-    X = (rng.random((n_rows, n_columns)) < 0.05).astype(np.float32)
-    y = rng.random(n_rows) < 0.35
-    X[:, :10] = rng.random((n_rows, 10)) < np.where(y, 0.8, 0.2)[:, None]
-    return sp.csr_array(X), np.where(y, "yes", "no")
+FEW = 60
 
 
 @pytest.fixture(scope="module")
 def data():
     return records()
-
-
-def fitted(data, **options):
-    return DPLassoClassifier(**({"epsilon": 20.0, "random_state": 7} | options)).fit(*data)
-
-
-def same_model(one, other):
-    assert one.model_.release.kind == other.model_.release.kind == "staged"
-    for name, array in one.model_.release.arrays().items():
-        np.testing.assert_array_equal(array, other.model_.release.arrays()[name], err_msg=name)
 
 
 SETTINGS = {
@@ -176,51 +149,6 @@ def test_draws_are_from_the_exponential_mechanism_over_the_rest(solver):
     after = scale * (q @ np.clip(X, -1, 1))
     assert second[key][2 * key[0] : 2 * key[0] + 2].sum() == 0
     fits(second[key], second[key].sum() * probabilities(after, key[0]))
-
-
-class TestInterrupted:
-    """What was released stays, whichever part of the fit was under way."""
-
-    @pytest.fixture(autouse=True)
-    def a_step_a_chunk(self, monkeypatch):
-        monkeypatch.setattr(chunks, "_CHUNK_SECONDS", 0.0)
-
-    @pytest.mark.parametrize("count", [2, 9, 30, 115])
-    def test_going_on_draws_only_what_is_left(self, data, count, tmp_path, monkeypatch):
-        path, written = tmp_path / "fit.checkpoint", 0
-        original = checkpoint_session.write_checkpoint
-
-        def write(*arguments, **options):
-            nonlocal written
-            original(*arguments, **options)
-            written += 1
-            if written == count:
-                raise Killed
-
-        model = DPLassoClassifier(20.0, n_iter=20)
-        with monkeypatch.context() as patch:
-            patch.setattr(checkpoint_session, "write_checkpoint", write)
-            with pytest.raises(Killed):
-                fit_with_checkpoints(model, *data, path, seconds=0)
-        before = read_checkpoint(path).release
-        assert isinstance(before, StagedRelease)
-        assert 0 < len(before) < before.n_steps
-        resume_fit(model, *data, path, seconds=0)
-        after = model.model_.release
-        np.testing.assert_array_equal(after.counts, before.counts)
-        drawn = len(before.vertices)
-        np.testing.assert_array_equal(
-            after.vertices.transcript.vertex[:drawn], before.vertices.transcript.vertex
-        )
-        assert (before.weights is None) == (len(before) <= 20)
-        assert read_checkpoint(path).is_complete
-
-    def test_a_repeatable_fit_ends_as_the_very_same_model(self, data, tmp_path, monkeypatch):
-        path = tmp_path / "fit.checkpoint"
-        whole = fitted(data, n_iter=20)
-        model = DPLassoClassifier(20.0, n_iter=20, random_state=7)
-        fit_with_checkpoints(model, *data, path, seconds=0)
-        same_model(model, whole)
 
 
 def test_a_person_s_rows_count_together(data):

@@ -1,0 +1,38 @@
+"""Checkpoints of a LASSO that chooses its settings: what was released stays, in whichever part."""
+
+import numpy as np
+import pytest
+
+from dplasso import DPLassoClassifier
+from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
+from dplasso.model.staged import StagedRelease
+from training.cases import fitted, records, same_model
+
+
+@pytest.fixture(scope="module")
+def data():
+    return records()
+
+
+@pytest.mark.parametrize("count", [2, 9, 30, 115])
+def test_going_on_draws_only_what_is_left(data, count, path, killed_after):
+    model = DPLassoClassifier(20.0, n_iter=20)
+    killed_after(count, model, data, path)
+    before = read_checkpoint(path).release
+    assert isinstance(before, StagedRelease)
+    assert 0 < len(before) < before.n_steps
+    resume_fit(model, *data, path, seconds=0)
+    after = model.model_.release
+    np.testing.assert_array_equal(after.counts, before.counts)
+    drawn = len(before.vertices)
+    np.testing.assert_array_equal(
+        after.vertices.transcript.vertex[:drawn], before.vertices.transcript.vertex
+    )
+    assert (before.weights is None) == (len(before) <= 20)
+    assert read_checkpoint(path).is_complete
+
+
+def test_a_repeatable_fit_ends_as_the_very_same_model(data, path):
+    model = DPLassoClassifier(20.0, n_iter=20, random_state=7)
+    fit_with_checkpoints(model, *data, path, seconds=0)
+    same_model(model, fitted(data, n_iter=20))

@@ -1,0 +1,27 @@
+"""Records for fits that choose their own settings, and how two such fits compare."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from dplasso import DPLassoClassifier
+
+MANY = 900
+
+
+def records(n_columns=MANY, n_rows=700, seed=3):
+    """Return sparse rows of which the first ten columns tell the label."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((n_rows, n_columns)) < 0.05).astype(np.float32)
+    y = rng.random(n_rows) < 0.35
+    X[:, :10] = rng.random((n_rows, 10)) < np.where(y, 0.8, 0.2)[:, None]
+    return sp.csr_array(X), np.where(y, "yes", "no")
+
+
+def fitted(data, **options):
+    return DPLassoClassifier(**({"epsilon": 20.0, "random_state": 7} | options)).fit(*data)
+
+
+def same_model(one, other):
+    assert one.model_.release.kind == other.model_.release.kind == "staged"
+    for name, array in one.model_.release.arrays().items():
+        np.testing.assert_array_equal(array, other.model_.release.arrays()[name], err_msg=name)
