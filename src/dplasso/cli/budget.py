@@ -169,8 +169,9 @@ def _row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
 
 def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str, Any]:
     """Say what the noise of a dense fit is, from public numbers."""
-    from dplasso.gradient_descent.run import COUNT_SHARE, SIGNIFICANT
+    from dplasso.gradient_descent.run import SIGNIFICANT
     from dplasso.gradient_descent.schedule import schedule_for
+    from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE
     from dplasso.privacy.wording import COUNT_PRIVATE
 
     mu = statement.mu if statement.mechanism == "gaussian" else math.inf

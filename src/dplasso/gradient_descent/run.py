@@ -19,14 +19,12 @@ from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors, select_columns
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, noise_table, noisy
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps
+from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.runtime.threads import Threads
 
 # The constant entry of every row; larger ones cost accuracy.
 CONSTANT = 0.1
-# Share of mu^2 of the count of the records.
-COUNT_SHARE = 0.01
 # Weights beyond so many standard errors are significant.
 SIGNIFICANT = 3.0
 # A short list of k weights is reached by cuts: each stage runs on the columns that the one before

@@ -11,6 +11,8 @@ from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from, same_arrays
 from dplasso.gradient_descent.state import GradientState, gradient_state_from
 
+NO_VERTICES = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
+
 
 @dataclass(frozen=True)
 class StagedRelease:
@@ -160,6 +162,5 @@ def staged_from(
 
 def empty_staged(n_steps: int, feature_bound: float, n_features: int) -> StagedRelease:
     """Return the release of a fit before anything is counted."""
-    nothing = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
-    vertices = VertexRelease(nothing, n_features, 0.0, feature_bound, fit_intercept=False)
+    vertices = VertexRelease(NO_VERTICES, n_features, 0.0, feature_bound, fit_intercept=False)
     return StagedRelease(0, n_steps, np.zeros(2), 0.0, vertices)

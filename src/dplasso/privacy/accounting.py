@@ -104,11 +104,22 @@ def _epsilon_of(event: Any, delta: float) -> float:
     return float(accountant.get_epsilon(delta))
 
 
-def _steps(eps0: float, n_iter: int) -> Any:
-    from dp_accounting import SelfComposedDpEvent, ZCDpEvent
+def zcdp_event(rho: float) -> Any:
+    """Return rho-zCDP as an event of ``dp-accounting``."""
+    from dp_accounting import ZCDpEvent
 
-    step: Any = ZCDpEvent(rho=rho_of_bounded_range(eps0))
-    return SelfComposedDpEvent(step, n_iter)
+    return ZCDpEvent(rho=rho)
+
+
+def epsilon_of_rho(rho: float, delta: float) -> float:
+    """Return the epsilon of rho-zCDP at a delta in (0, 1), which is not checked again."""
+    return _epsilon_of(zcdp_event(rho), delta)
+
+
+def _steps(eps0: float, n_iter: int) -> Any:
+    from dp_accounting import SelfComposedDpEvent
+
+    return SelfComposedDpEvent(zcdp_event(rho_of_bounded_range(eps0)), n_iter)
 
 
 def calibrate(

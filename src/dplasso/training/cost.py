@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dplasso.gradient_descent.run import COUNT_SHARE, SIGNIFICANT
+from dplasso.gradient_descent.run import SIGNIFICANT
 from dplasso.gradient_descent.schedule import STEPS, schedule_for
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
+from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_positive
 from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
 from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED

@@ -10,7 +10,6 @@ from dplasso.data.store import Store
 from dplasso.frank_wolfe.problem import build_problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.solve import FrankWolfe
-from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
@@ -18,7 +17,7 @@ from dplasso.gradient_descent.state import GradientState
 from dplasso.matrix.compressed import Compressed, compress
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.unit_rows import both_orientations, select_columns
-from dplasso.model.staged import StagedRelease
+from dplasso.model.staged import NO_VERTICES, StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
@@ -121,11 +120,8 @@ class LassoRun:
     def _vertices(self, done: int) -> VertexRelease:
         if self._columns is not None:
             return self._columns.release(done)
-        drawn = self._drawn
-        if drawn is None:
-            drawn = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
         return VertexRelease(
-            drawn,
+            NO_VERTICES if self._drawn is None else self._drawn,
             int(self._X.shape[1]),
             self._plan.l1_radius,
             self._settings.feature_bound,

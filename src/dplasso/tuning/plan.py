@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from dplasso.privacy.accounting import epsilon_of
+from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.ledger import UNITS, charge_of, new_budget, rho_limit
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.training.cost import mechanism_for
@@ -100,8 +100,6 @@ def plan_budget(
 
 
 def _part(name: str, share: float, limit: int, delta: float, make: Callable[[float], Any]) -> Part:
-    from dp_accounting import ZCDpEvent
-
     allowed = Fraction(share) * limit / UNITS * (1 - Fraction(1, 10**9))
 
     def cost(epsilon: float) -> float:
@@ -110,5 +108,5 @@ def _part(name: str, share: float, limit: int, delta: float, make: Callable[[flo
     epsilon = largest_within(cost, float(allowed), delta)
     mechanism = make(epsilon) if epsilon else None
     try_rho = getattr(mechanism, "try_rho", 0.0)
-    try_epsilon = epsilon_of(ZCDpEvent(rho=try_rho), delta) if try_rho else 0.0
+    try_epsilon = epsilon_of_rho(try_rho, delta) if try_rho else 0.0
     return Part(name, share, epsilon, delta, try_epsilon, mechanism)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from dplasso.privacy.gaussian import gaussian_epsilon
 from dplasso.privacy.mechanisms import ExactStep, build_mechanism, build_staged
-from dplasso.privacy.mechanisms.gaussian import RATIO_RHO
-from dplasso.privacy.mechanisms.staged import COUNT_SHARE
+from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, RATIO_RHO
 
 
 def build(**changes):

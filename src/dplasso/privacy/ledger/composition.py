@@ -32,7 +32,7 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from dplasso.errors import LedgerError
-from dplasso.privacy.accounting import renyi_orders
+from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.gaussian import gaussian_epsilon
 from dplasso.privacy.mechanisms import build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import RATIO_RHO, build_gaussian
@@ -248,7 +248,7 @@ def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
     left = _rest(delta, draw_delta)
     if left <= 0:
         return math.inf
-    return _epsilon_of(_float_up(rho), left)
+    return epsilon_of_rho(_float_up(rho), left)
 
 
 def capacity(epsilon: float, delta: float, draw_delta: int) -> int:
@@ -270,17 +270,17 @@ def _capacity(epsilon: float, delta: float) -> int:
     # accountant: a place to start.
     log_term = -math.log(delta)
     low = (epsilon / (math.sqrt(log_term + epsilon) + math.sqrt(log_term))) ** 2
-    while _epsilon_of(low, delta) > epsilon:
+    while epsilon_of_rho(low, delta) > epsilon:
         low /= 2.0
         if low < _SMALLEST_RHO:
             return 0
     high = 2.0 * low
-    while _epsilon_of(high, delta) <= epsilon:
+    while epsilon_of_rho(high, delta) <= epsilon:
         low, high = high, 2.0 * high
     from scipy.optimize import brentq
 
     root = brentq(
-        lambda rho: _epsilon_of(rho, delta) - epsilon,
+        lambda rho: epsilon_of_rho(rho, delta) - epsilon,
         low,
         high,
         xtol=_CAPACITY_TOLERANCE / 4 * low,
@@ -288,7 +288,7 @@ def _capacity(epsilon: float, delta: float) -> int:
     )
     # Only a value that the accountant accepts is granted.
     low = root
-    while _epsilon_of(low, delta) > epsilon:
+    while epsilon_of_rho(low, delta) > epsilon:
         low *= 1.0 - _CAPACITY_TOLERANCE
     return math.floor(Fraction(low) * UNITS)
 
@@ -407,7 +407,7 @@ def _epsilon_alone(rho: float, delta: float, mechanism: str) -> float:
     """Return the epsilon of one fit that costs rho: exact for Gaussian noise alone."""
     if mechanism == "gaussian":
         return gaussian_epsilon(math.sqrt(2.0 * rho), delta)
-    return _epsilon_of(rho, delta)
+    return epsilon_of_rho(rho, delta)
 
 
 def _rest(delta: float, draw_delta: int) -> float:
@@ -422,13 +422,3 @@ def _float_up(units: int) -> float:
     exact = Fraction(units, UNITS)
     value = float(exact)
     return math.nextafter(value, math.inf) if value < exact else value
-
-
-def _epsilon_of(rho: float, delta: float) -> float:
-    """Return the epsilon of rho-zCDP at delta, from the accountant."""
-    # dp-accounting takes most of a second to import, so nothing imports it before it is needed.
-    from dp_accounting import ZCDpEvent
-    from dp_accounting.rdp import RdpAccountant
-
-    accountant: Any = RdpAccountant(renyi_orders()).compose(ZCDpEvent(rho=rho))
-    return float(accountant.get_epsilon(delta))

@@ -30,6 +30,8 @@ _MU_MARGIN = 2.0**-40
 LARGEST_EPSILON = 60.0
 # The count of the records.
 _SINGLE_DRAWS = 1
+# Share of the budget, in mu^2 or rho, of counting the records.
+COUNT_SHARE = 0.01
 # What an error of 1 in a log-ratio adds to rho, at every Renyi order from 1.01.
 RATIO_RHO = 200.0
 

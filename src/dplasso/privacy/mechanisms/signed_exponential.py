@@ -36,6 +36,7 @@ from dplasso.privacy.accounting import (
     epsilon_of_steps,
     epsilon_spent,
     rho_of_bounded_range,
+    zcdp_event,
 )
 from dplasso.privacy.mechanisms.contract import SelectionRule, sensitivity
 
@@ -107,9 +108,9 @@ class SignedExponential:
 
     def event(self) -> Any:
         """Return the run as an event: T adaptive steps of (eps0^2/8)-zCDP."""
-        from dp_accounting import SelfComposedDpEvent, ZCDpEvent
+        from dp_accounting import SelfComposedDpEvent
 
-        step: Any = ZCDpEvent(rho=rho_of_bounded_range(self.eps0_accounted))
+        step = zcdp_event(rho_of_bounded_range(self.eps0_accounted))
         return SelfComposedDpEvent(step, self.n_iter)
 
     def rule(self, unit: float) -> SelectionRule:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from dplasso.privacy.accounting import calibrate, epsilon_of
+from dplasso.privacy.accounting import calibrate, epsilon_of_rho, zcdp_event
 from dplasso.privacy.gaussian import calibrate_mu
 from dplasso.privacy.mechanisms.contract import Mechanism, sensitivity
 from dplasso.privacy.mechanisms.exact import ExactStep
 from dplasso.privacy.mechanisms.gaussian import (
+    COUNT_SHARE,
     LARGEST_EPSILON,
     RATIO_RHO,
     GaussianSteps,
@@ -29,9 +30,6 @@ from dplasso.privacy.mechanisms.signed_exponential import (
     sampling_delta_of,
 )
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
-
-# Share of rho of the counts of the two classes.
-COUNT_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -98,9 +96,7 @@ class StagedSteps:
 
     def event(self) -> Any:
         """Return the whole fit as an event of ``dp-accounting``."""
-        from dp_accounting import ZCDpEvent
-
-        return ZCDpEvent(rho=self.rho)
+        return zcdp_event(self.rho)
 
     def epsilon_of_rows(self, count: int) -> float:
         """Return the epsilon for somebody with `count` times as many rows as are covered.
@@ -206,25 +202,11 @@ def build_staged(
     return replace(steps, rho=rho, epsilon_spent=spent, sampling_delta=sampling, ratio_error=ratio)
 
 
-def epsilon_of_rho(rho: float, delta: float) -> float:
-    """Return the epsilon of rho-zCDP at a delta, by the Renyi accountant."""
-    from dp_accounting import ZCDpEvent
-
-    event: Any = ZCDpEvent(rho=rho)
-    return epsilon_of(event, delta)
-
-
 @lru_cache(maxsize=256)
 def _calibrated(epsilon: float, delta: float) -> float:
-    from dp_accounting import ZCDpEvent
-
-    def event(rho: float) -> Any:
-        made: Any = ZCDpEvent(rho=rho)
-        return made
-
     # rho + 2 sqrt(rho log(1/delta)) = epsilon, never below what the accountant reports.
     root = epsilon / (math.sqrt(epsilon - math.log(delta)) + math.sqrt(-math.log(delta)))
-    return calibrate(event, epsilon, delta, start=root * root)
+    return calibrate(zcdp_event, epsilon, delta, start=root * root)
 
 
 def _gaussian_draws(n_vertices: int, n_gradients: int) -> float:
