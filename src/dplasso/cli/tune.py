@@ -9,7 +9,7 @@ import typer
 from dplasso.cli import options
 from dplasso.cli.files import check_outputs
 from dplasso.cli.fit import OutputOptions, write_outputs
-from dplasso.cli.ledger_report import left_after, left_sentence
+from dplasso.cli.ledger_report import left_after, left_in, left_sentence
 from dplasso.cli.methods import ModelOptions, PrivacyOptions, make_estimator, number_or_word
 from dplasso.cli.options import MODEL, option
 from dplasso.cli.output import (
@@ -120,7 +120,12 @@ def tune(
         "statement": output.statement,
     }
     if privacy.ledger is not None:
-        report["ledger"] = left_after(privacy.ledger, privacy.dataset, search.privacy_)
+        best = search.best_estimator_
+        report["ledger"] = (
+            left_in(privacy.ledger, privacy.dataset, best.model_)
+            if hasattr(best, "model_")
+            else left_after(privacy.ledger, privacy.dataset, search.privacy_)
+        )
     if as_json:
         print_json(report)
         return
