@@ -74,7 +74,7 @@ def tune(
     from dplasso.tuning.search import PrivateSearch
 
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
-    meaning = reading.meaning()
+    meaning, schema = reading.meaning(), reading.declared()
     estimator = make_estimator(privacy, training)
     if privacy.rows_per_person is not None and privacy.rows_per_person > 1:
         raise ValueError("rows_per_person needs to know whose row each is, which no file says")
@@ -95,10 +95,11 @@ def tune(
     )
     search.check()
     files = expand(data)
-    inputs: list[Path] = [*files, *(p for p in (reading.labels, privacy.ledger) if p is not None)]
+    beside = (reading.labels, reading.schema, privacy.ledger)
+    inputs: list[Path] = [*files, *(path for path in beside if path is not None)]
     check_outputs(output.paths(), inputs, force=output.force)
     with progress_bars() as bars:
-        rows = read(files, bars, reading, privacy.features)
+        rows = read(files, bars, reading, privacy.features, schema)
         if declared is not None:
             estimator.set_params(classes=classes_like(declared, rows.y))
         elif meaning is not None:
