@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
+from dplasso.estimators.hints import raw_numbers, warn_of_found_names
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
 from dplasso.model.staged import StagedRelease
@@ -69,6 +70,11 @@ def fit_estimator(
             shown.enter_context(announce_compilation(say))
         settings = settings_of(estimator)
         inputs = check_inputs(estimator, X, y)
+        warn_of_found_names(inputs.feature_names)
+        if estimator.verbose:
+            hint = raw_numbers(inputs.X, estimator.get_params(deep=False), inputs.feature_names)
+            if hint is not None:
+                say(hint)
         if groups is not None:
             inputs = limit_rows(inputs, groups, settings.rows_per_person)
         try:

@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.store import Store
 from dplasso.errors import DataError
+from dplasso.estimators.hints import warn_of_found_names
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import (
@@ -224,6 +225,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         )
         stream = random_stream(self.random_state)
         inputs = check_inputs(self.estimator, X, y)
+        warn_of_found_names(inputs.feature_names)
         candidates = list_candidates(self.estimator, self.grid, self.delta)
         known = self.estimator.get_params(deep=False)
         m = int(known.get("rows_per_person", 1))
