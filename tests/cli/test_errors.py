@@ -305,9 +305,14 @@ def test_too_many_columns_are_told_to_be_hashed(run, tmp_path, monkeypatch):
     def full(*_):
         raise MemoryError("Unable to allocate 4.00 TiB")
 
-    monkeypatch.setattr("dplasso.estimators.fitting.train", full)
     path = tmp_path / "wide.svm"
     path.write_text("+1 1:1 1099511627776:1\n-1 2:1\n")
+    # Where memory is promised freely, asking for it succeeds and using it ends the process.
+    for method in ("lasso", "logistic"):
+        told = run("fit", path, "--epsilon", "1", "--method", method)
+        check_refused(told, "not enough memory", "GB at least", "columns: hash them to fewer")
+    monkeypatch.setattr("dplasso.estimators.fitting.check_columns_fit", lambda *_: None)
+    monkeypatch.setattr("dplasso.estimators.fitting.train", full)
     words = (
         "not enough memory: Unable to allocate",
         "1,099,511,627,776 columns: hash them to fewer",

@@ -9,6 +9,7 @@ from functools import lru_cache, partial
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from tests.tuning.models import Given, NoisyShare
 
@@ -439,6 +440,9 @@ def test_data_that_are_wrong_are_refused_before_anything_is_charged(tmp_path):
             search.fit(X, labels)
     with pytest.raises(ValueError, match="too few"):
         toy(ledger=ledger, held_out=1e-12).fit(X, Y)
+    wide = csr_array((ROWS, 2**40))
+    with pytest.raises(MemoryError, match="hash them to fewer"):
+        PrivateSearch(DPLogisticRegression(), {"n_iter": [10]}, ledger=str(ledger)).fit(wide, Y)
     with pytest.raises(LedgerError, match="random_state"):
         toy(ledger=ledger, random_state=1).fit(X, Y)
     assert read_budgets(ledger)[0].entries == ()

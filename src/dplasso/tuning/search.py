@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.store import Store
 from dplasso.errors import DataError
+from dplasso.estimators.fitting import check_columns_fit
 from dplasso.estimators.hints import warn_of_found_names
 from dplasso.model import Model
 from dplasso.model.release import digest_of
@@ -225,6 +226,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         )
         stream = random_stream(self.random_state)
         inputs = check_inputs(self.estimator, X, y)
+        check_columns_fit(self.estimator, inputs.n_features)
         warn_of_found_names(inputs.feature_names)
         candidates = list_candidates(self.estimator, self.grid, self.delta)
         known = self.estimator.get_params(deep=False)
