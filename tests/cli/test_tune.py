@@ -67,6 +67,8 @@ class TestTune:
         ("more", "words", "code"),
         [
             (("--grid", "n-iter"), "not of the form", 2),
+            (("--grid", "n-itre=1"), "there is no such setting", 2),
+            (("--target-bounds", "5,1"), "--target-bounds", 1),
             (("--grid", "epsilon=1,2"), "cannot be tuned", 1),
             (("--metric", "f1"), "--metric must be", 1),
             (("--held-out", "2"), "--held-out must lie", 1),

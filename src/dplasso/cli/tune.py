@@ -38,6 +38,13 @@ EXAMPLES = options.examples(
     "says when it pays. How often it tried is random, and no part of the release.",
 )
 
+# Settings that are worth a try at most.
+_LIKELY = {
+    "lasso": "feature-bound, n-iter and l1-radius",
+    "logistic": "max-weights and residual-bound",
+    "linear": "residual-bound",
+}
+
 
 def tune(
     data: DataArgument,
@@ -78,10 +85,16 @@ def tune(
     estimator = make_estimator(privacy, training)
     if privacy.rows_per_person is not None and privacy.rows_per_person > 1:
         raise ValueError("rows_per_person needs to know whose row each is, which no file says")
+    settings = dict(_setting(text) for text in grid)
+    if unknown := [name for name in settings if name not in estimator.get_params()]:
+        raise typer.BadParameter(
+            f"--grid {unknown[0].replace('_', '-')}: there is no such setting; those of this "
+            f"method are options of dplasso fit, such as {_LIKELY[training.method]}"
+        )
     moved = {"ledger": None, "dataset": None, "purpose": None, "random_state": None}
     search = PrivateSearch(
         estimator.set_params(**moved),
-        dict(_setting(text) for text in grid),
+        settings,
         privacy.epsilon,
         privacy.delta,
         tries=tries,
