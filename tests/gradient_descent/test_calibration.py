@@ -23,7 +23,7 @@ UNIT = 2.0**33
 C = 0.5
 
 
-def calibrated(margins, labels, loss, *, mu=1e6, seed=0, threads=ONE_THREAD, intercept=True):
+def calibrated(margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, intercept=True):
     return calibrate_margins(
         margins,
         loss,
