@@ -239,7 +239,7 @@ def test_no_class_weighs_more_than_one():
 
 
 def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(data, tmp_path):
-    create_ledger(tmp_path / "l.ledger", 1.0, 1e-5)
+    create_ledger(tmp_path / "l.ledger", 5.0, 1e-5)
     asked = {"n_iter": 2, "l1_radius": 3.0, "delta": 1e-6}
     alone = DPLassoClassifier(0.9, **asked).fit(*data)
     paid = DPLassoClassifier(0.9, ledger=tmp_path / "l.ledger", **asked).fit(*data)

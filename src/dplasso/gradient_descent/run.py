@@ -70,7 +70,7 @@ class RunPlan:
     significant: bool
     fit_intercept: bool
     norm_bound: float | None
-    n_records: int | None
+    n_records: float | None
 
     @property
     def ends(self) -> list[int]:

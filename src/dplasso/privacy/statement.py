@@ -129,6 +129,9 @@ class PrivacyStatement:
         there was no choice.
     tries_law : {"", "poisson", "geometric", "logarithmic"}
         The law of their number.
+    weight_bound : float or None
+        Public bound on the weight of a record, which is what counts 1; weights were clipped to it.
+        None where records had none, or nothing is private.
     """
 
     is_private: bool
@@ -157,6 +160,7 @@ class PrivacyStatement:
     release: str = "model"
     tries: float = 0.0
     tries_law: str = ""
+    weight_bound: float | None = None
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -300,6 +304,7 @@ def make_statement(
     records: str = COUNT_UNUSED,
     n_classes: int = 2,
     target_bounds: tuple[float, float] | None = None,
+    weight_bound: float | None = None,
 ) -> PrivacyStatement:
     """State what a fit with this mechanism guarantees.
 
@@ -310,6 +315,7 @@ def make_statement(
     `records`: how the number of records entered the settings.
     `n_classes`: number of classes; 0 for a regression.
     `target_bounds`: public interval of the targets of a regression.
+    `weight_bound`: public bound on the weights of the records, where they have any.
 
     Returns: made of public parameters alone.
     """
@@ -362,6 +368,7 @@ def make_statement(
         target_bounds=target_bounds,
         rho=mechanism.rho if isinstance(mechanism, StagedSteps) else 0.0,
         epsilon_by_rows=by_rows,
+        weight_bound=weight_bound,
     )
 
 
@@ -453,6 +460,11 @@ def _check_kinds(statement: PrivacyStatement) -> None:
         and -math.inf < bounds[0] < bounds[1] < math.inf
     ):
         raise ValueError(f"target_bounds of a privacy statement cannot be {bounds!r}.")
+    bound = statement.weight_bound
+    if bound is not None and not (isinstance(bound, float) and 0.0 < bound < math.inf):
+        raise ValueError(
+            f"weight_bound of a privacy statement must be a number > 0, got {bound!r}."
+        )
     by_rows = statement.epsilon_by_rows
     if not isinstance(by_rows, dict) or not all(
         isinstance(epsilon, float) and epsilon >= 0 for epsilon in by_rows.values()

@@ -195,6 +195,11 @@ def assumptions(statement: "PrivacyStatement") -> str:
     bound = f"feature_bound ({statement.feature_bound:g}; larger entries were clipped to it), "
     if statement.mechanism in ("gaussian", "stated"):
         bound = ""
+    if statement.weight_bound is not None:
+        bound += (
+            f"the bound on the weights of records ({statement.weight_bound:g}; larger weights were "
+            "clipped to it), "
+        )
     if statement.records == COUNT_PUBLIC:
         bound += "the number of records, "
     counted = (

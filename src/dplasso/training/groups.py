@@ -25,7 +25,8 @@ def limit_rows(inputs: Inputs, groups: ArrayLike, rows_per_person: int) -> Input
             "a store takes no groups: leave out rows beyond the limit when it is converted"
         )
     within = rows_within_limit(groups, inputs.y.size, rows_per_person)
-    return replace(inputs, X=inputs.X[within], y=inputs.y[within])
+    weights = None if inputs.weights is None else inputs.weights[within]
+    return replace(inputs, X=inputs.X[within], y=inputs.y[within], weights=weights)
 
 
 def rows_within_limit(groups: ArrayLike, n_rows: int, rows_per_person: int) -> NDArray[np.bool_]:

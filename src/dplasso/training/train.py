@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from dplasso.data.store import Store, check_entries
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
+from dplasso.losses.weighted import weighted_targets
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import Payment, charged, check_affordable, data_fingerprint
@@ -167,6 +168,11 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     stream = random_stream(settings.random_state)
     classes, labels = _targets_of(settings, inputs.y)
     settings = with_class_weights(settings, classes)
+    fingerprint = data_fingerprint(labels) if settings.ledger is not None else None
+    if inputs.weights is not None:
+        settings = replace(settings, weighted=True)
+        regression = settings.target_bounds is not None
+        labels = weighted_targets(labels, inputs.weights, regression=regression)
     mechanism = mechanism_of(settings, labels.size, inputs.n_features, classes.size)
     if mechanism.name == "paper":
         warnings.warn(
@@ -182,6 +188,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         records=_use_of_count(settings.n_records, mechanism),
         n_classes=classes.size,
         target_bounds=settings.target_bounds,
+        weight_bound=settings.weight_bound if settings.weighted else None,
     )
     if hooks.checkpoints is None:
         check_affordable(settings.ledger, settings.dataset, mechanism)
@@ -190,7 +197,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         check_entries(inputs.X, n_threads=settings.n_threads)
     notes = {}
     if settings.ledger is not None:
-        notes = {"purpose": settings.purpose, "fingerprint": data_fingerprint(labels)}
+        notes = {"purpose": settings.purpose, "fingerprint": fingerprint}
     names, session = inputs.feature_names, None
     if hooks.checkpoints is not None:
         session = hooks.checkpoints(
