@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dplasso.data.store import Store
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
@@ -78,7 +79,7 @@ def fit_estimator(
     hooks : Hooks, optional
         Progress, times, replay, checkpoints. Without progress, `verbose` shows a bar.
     groups : array-like, shape (N,), optional
-        Whose row each is.
+        Whose row each is; a store may say so itself.
     sample_weight : array-like, shape (N,), optional
         How much each row counts.
 
@@ -98,6 +99,8 @@ def fit_estimator(
             private, bound = not math.isinf(settings.epsilon), settings.weight_bound
             weights = checked_weights(sample_weight, inputs.y.size, bound, private=private)
             inputs = replace(inputs, weights=weights)
+        if groups is None and isinstance(inputs.X, Store):
+            groups = inputs.X.people
         if groups is not None:
             inputs = limit_rows(inputs, groups, settings.rows_per_person)
         try:

@@ -2,7 +2,9 @@
 
 A record's weight travels in its target, so that every solver carries it without knowing of it: the
 whole part of the number stands for the target, twice the fraction is the weight. The kernels take a
-weight for 1 at most, so a residual stays within the bound of the loss whatever a number says.
+weight for 1 at most, so a residual stays within the bound of the loss whatever a number says. A
+record that is left out, but cannot be taken from a store, is -1: it has no weight and is not
+counted.
 """
 
 from typing import Any, NamedTuple
@@ -67,19 +69,31 @@ def weighted(loss: Any, *, regression: bool) -> Weighted:
 
 
 def weighted_targets(
-    targets: NDArray[Any], weights: NDArray[np.float64], *, regression: bool
+    targets: NDArray[Any],
+    weights: NDArray[np.float64] | None,
+    *,
+    regression: bool,
+    within: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.float64]:
     """Put weights into targets.
 
     `targets`, shape (N,): numbers of classes, or numbers in [-1, 1].
-    `weights`, shape (N,): in [0, 1].
+    `weights`, shape (N,): in [0, 1]; None for 1 each.
     `regression`: whether targets are numbers in [-1, 1]; then they are rounded to a grid of 2^-25.
+    `within`, shape (N,): which records are not left out; by default all.
 
     Returns shape (N,).
     """
     whole = np.rint((targets + 1.0) * (_STEPS / 2.0)) if regression else targets
-    carried: NDArray[np.float64] = whole + 0.5 * weights
-    return carried
+    carried: NDArray[np.float64] = whole + 0.5 * (1.0 if weights is None else weights)
+    return carried if within is None else np.where(within, carried, -1.0)
+
+
+def count_records(loss: Any, targets: NDArray[Any]) -> int:
+    """Return how many records are not left out, whatever their weights."""
+    if isinstance(loss, Weighted):
+        return int(np.count_nonzero(targets >= 0.0))
+    return int(targets.size)
 
 
 def split_targets(

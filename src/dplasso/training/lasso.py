@@ -85,7 +85,7 @@ def lasso_loss(settings: LassoSettings, offset: float = 0.0) -> Any:
     loss: Any = Squared(settings.residual_bound, offset)
     if not regression:
         loss = Logistic(settings.residual_bound, offset, *settings.class_weights)
-    return weighted(loss, regression=regression) if settings.weighted else loss
+    return weighted(loss, regression=regression) if settings.carried else loss
 
 
 def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[Any]) -> Problem:

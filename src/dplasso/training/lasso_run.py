@@ -142,8 +142,7 @@ class LassoRun:
         target their mean: parts of one record, as one class is. One with a weight counts for that
         part of a record.
         """
-        weighted = self._settings.weighted
-        if weighted:
+        if self._settings.carried:
             part_bits = _WEIGHT_BITS
             targets, weights = split_targets(lasso_loss(self._settings), self._labels)
             if self._settings.target_bounds is not None:
@@ -166,7 +165,7 @@ class LassoRun:
             return np.array([total / 2.0, total / 2.0])
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
         noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
-        if public is not None and not weighted:
+        if public is not None and not self._settings.weighted:
             # The sum is known, so half the difference is better known than either.
             half = (noisy[1] - noisy[0]) / 2.0
             noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]

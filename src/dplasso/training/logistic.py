@@ -41,7 +41,7 @@ def logistic_loss(settings: LogisticSettings, n_classes: int = 2) -> Any:
     else:
         bound = residual_norm_at_zero(n_classes) if private else math.sqrt(2.0)
         loss = Multinomial(n_classes, given or bound)
-    return weighted(loss, regression=regression) if settings.weighted else loss
+    return weighted(loss, regression=regression) if settings.carried else loss
 
 
 def logistic_mechanism(
@@ -108,7 +108,7 @@ def logistic_solver(
         rows, columns = both_orientations(X, threads.count)
     plan = logistic_plan(settings, X.shape[1])
     loss = logistic_loss(settings, n_classes)
-    if settings.weighted and mechanism.name == "none":
+    if settings.carried and mechanism.name == "none":
         # As rows repeated so often. With privacy the number of rows does, of which none counts for
         # more than 1: where one row replaces another that number is public, and the sum is not.
         plan = replace(plan, n_records=float(split_targets(loss, labels)[1].sum()))

@@ -169,10 +169,12 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     classes, labels = _targets_of(settings, inputs.y)
     settings = with_class_weights(settings, classes)
     fingerprint = data_fingerprint(labels) if settings.ledger is not None else None
-    if inputs.weights is not None:
-        settings = replace(settings, weighted=True)
+    if inputs.weights is not None or inputs.within is not None:
+        settings = replace(settings, weighted=inputs.weights is not None, carried=True)
         regression = settings.target_bounds is not None
-        labels = weighted_targets(labels, inputs.weights, regression=regression)
+        labels = weighted_targets(
+            labels, inputs.weights, regression=regression, within=inputs.within
+        )
     mechanism = mechanism_of(settings, labels.size, inputs.n_features, classes.size)
     if mechanism.name == "paper":
         warnings.warn(

@@ -45,4 +45,5 @@ def checked_weights(
     if not weights.any():
         raise DataError("sample_weight is zero for every row; at least one row must count")
     largest = float(weights.max()) if bound is None else bound
-    return np.minimum(weights, largest) / largest
+    parts: NDArray[np.float64] = np.minimum(weights, largest) / largest
+    return parts
