@@ -18,7 +18,7 @@ from dplasso.losses.contract import (
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.squared import Squared
-from dplasso.losses.weighted import split_targets, weighted, weighted_targets
+from dplasso.losses.weighted import count_records, split_targets, weighted, weighted_targets
 from losses.callers import call_all
 
 LOSSES = {
@@ -101,3 +101,16 @@ def test_numbers_hold_target_and_weight(target, weight):
         made = weighted(Squared(), regression=regression)
         found = split_targets(made, np.array([carried(given_, weight, regression)]))
         assert [float(part[0]) for part in found] == pytest.approx([given_, weight], abs=2.0**-24)
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_record_that_is_left_out_has_no_weight_and_is_not_counted(regression):
+    made = weighted(Squared() if regression else Logistic(), regression=regression)
+    given_ = {"regression": regression, "within": np.array([True, False, True])}
+    for weights in (None, np.array([0.0, 1.0, 1.0])):
+        numbers = weighted_targets(np.array([0.0, 1.0, 1.0]), weights, **given_)
+        _, found = split_targets(made, numbers)
+        assert found.tolist() == [1.0 if weights is None else 0.0, 0.0, 1.0]
+        assert gradient(made, 3.0, float(numbers[1])) == 0.0
+        assert count_records(made, numbers) == 2
+    assert count_records(Logistic(), np.zeros(3, np.int8)) == 3

@@ -132,6 +132,8 @@ class PrivacyStatement:
     weight_bound : float or None
         Public bound on the weight of a record, which is what counts 1; weights were clipped to it.
         None where records had none, or nothing is private.
+    counted : bool
+        Whether a fit that draws columns and refits them began with noisy counts; true of others.
     """
 
     is_private: bool
@@ -161,6 +163,7 @@ class PrivacyStatement:
     tries: float = 0.0
     tries_law: str = ""
     weight_bound: float | None = None
+    counted: bool = True
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -296,6 +299,17 @@ class PrivacyStatement:
         return self.text()
 
 
+def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
+    """Return how the number of records enters the settings of a fit.
+
+    `mechanism`: the private step.
+    `n_records`: as given. Where rows are replaced one by one their number is public by that.
+    """
+    if mechanism.name == "none" or not isinstance(mechanism, GaussianSteps | StagedSteps):
+        return COUNT_UNUSED
+    return COUNT_PRIVATE if n_records is None and mechanism.count_sensitivity else COUNT_PUBLIC
+
+
 def make_statement(
     mechanism: Accounted,
     *,
@@ -369,6 +383,7 @@ def make_statement(
         rho=mechanism.rho if isinstance(mechanism, StagedSteps) else 0.0,
         epsilon_by_rows=by_rows,
         weight_bound=weight_bound,
+        counted=not isinstance(mechanism, StagedSteps) or mechanism.counted,
     )
 
 
@@ -460,6 +475,8 @@ def _check_kinds(statement: PrivacyStatement) -> None:
         and -math.inf < bounds[0] < bounds[1] < math.inf
     ):
         raise ValueError(f"target_bounds of a privacy statement cannot be {bounds!r}.")
+    if not isinstance(statement.counted, bool):
+        raise ValueError("counted of a privacy statement must be true or false.")
     bound = statement.weight_bound
     if bound is not None and not (isinstance(bound, float) and 0.0 < bound < math.inf):
         raise ValueError(

@@ -160,8 +160,12 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
             f"(together {rounded_up(statement.mu)}-GDP)"
         )
     if statement.mechanism == STAGED:
+        number = "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
+        counts = f"noisy counts of the {number} classes, then "
+        if not statement.n_classes:
+            counts = "noisy counts at both ends of the interval of the targets, then "
         return (
-            f"noisy counts of the two classes, then at most {statement.steps:,} steps: columns "
+            f"{counts if statement.counted else ''}at most {statement.steps:,} steps: columns "
             "drawn by the exponential mechanism, and gradients over all records on those columns, "
             f"each with Gaussian noise (together {rounded_up(statement.rho)}-zCDP)"
         )
