@@ -91,6 +91,18 @@ def test_weights_stand_for_repeated_rows(model, bound):
     np.testing.assert_allclose(numbers(model), numbers(repeated), rtol=1e-5, atol=1e-7)
 
 
+def test_weights_of_several_classes():
+    rng = np.random.default_rng(1)
+    X, y, weights = rng.random((40, 6)), rng.integers(0, 3, 40), rng.integers(0, 4, 40)
+    model = DPLogisticRegression(epsilon=INF, n_iter=50)
+    repeated = sklearn.clone(model).fit(X.repeat(weights, axis=0), y.repeat(weights))
+    model.fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(numbers(model), numbers(repeated), rtol=1e-5, atol=1e-7)
+    assert (
+        DPLogisticRegression(weight_bound=2.0).fit(X, y, sample_weight=weights).privacy_.is_private
+    )
+
+
 @pytest.mark.parametrize("model", PRIVATE.values(), ids=PRIVATE)
 class TestPrivateFits:
     def fitted(self, model, data, weights, bound=2.0, **options):
