@@ -38,7 +38,9 @@ def hash_people(people: Sequence[Any], where: Callable[[int], str]) -> NDArray[n
                 f"{where(row)}: {person!r} names nobody; every row needs a person's name or "
                 "number, and whoever has none a new one"
             )
-        hashes.append(blake2b(name.encode(), digest_size=8 * WORDS).digest())
+        hashes.append(
+            blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8 * WORDS).digest()
+        )
     return np.frombuffer(b"".join(hashes), "<i8").astype(np.int64)
 
 
