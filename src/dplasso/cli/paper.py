@@ -15,6 +15,7 @@ from rich.markup import escape
 import dplasso
 from dplasso.cli import options
 from dplasso.cli.output import err, out, print_json, print_note, print_table
+from dplasso.runtime.extras import need
 
 if TYPE_CHECKING:
     from evidence.cells import Report
@@ -135,6 +136,7 @@ def paper(
     as_json: options.AsJson = False,
 ) -> None:
     """Reproduce the paper's tables and figures, with what is wrong in them."""
+    need("matplotlib", "dplasso paper")
     import_evidence()
     from evidence.datasets import find_sources
     from evidence.items import Settings
