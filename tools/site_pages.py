@@ -103,7 +103,7 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
 
     if page.file.src_uri.startswith(("api/", "commands/")):
         html = re.sub(r"(?<![\w/\"])docs/([\w-]+)\.md", link, html)
-        html = re.sub(r"<code>[^<]*</code>", lambda code: code[0].replace(" - ", "-"), html)
+        html = re.sub(r"<code>.*?</code>", lambda code: code[0].replace(" - ", "-"), html)
     return html
 
 
@@ -262,8 +262,7 @@ def _errors() -> str:
         "Every message of the package that its source holds as one sentence, by what is wrong; "
         "where it says `{...}`, the real one has a value of yours. Each is one sentence: what is "
         "wrong, where, and what would be right. On the command line it is printed after `error:` "
-        "and the exit code is 1; in Python it is the text of the exception. Nothing has been "
-        "charged to a ledger when one appears.",
+        "and the exit code is 1; in Python it is the text of the exception.",
         "",
     ]
     for kind, title in _KINDS.items():
