@@ -14,9 +14,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
+# Of the dependencies in pyproject.toml alone, not of theirs: these have bounds of their own.
 DEPENDENCIES = {
     "newest": [],
-    "lowest": ["--resolution", "lowest-direct", "--only-binary", ":all:"],
+    "lowest": ["--resolution", "lowest-direct", "--only-binary", ":all:", "-r", "pyproject.toml"],
 }
 
 # Everything that an installed package must do at the least, from another folder than the sources.
@@ -59,17 +60,20 @@ def try_one(place: Path, version: str, dependencies: str, package: Path, extras:
     run("uv", "venv", "--quiet", "--python", version, "environment", cwd=place)
     python = place / "environment" / "bin" / "python"
     began = time.perf_counter()
-    install = ("uv", "pip", "install", "--quiet", "--python", python, *DEPENDENCIES[dependencies])
-    run(*install, f"dplasso{extras} @ {package.as_uri()}", cwd=place)
+    install = ("uv", "pip", "install", "--quiet", "--python", python)
+    if DEPENDENCIES[dependencies]:
+        run(*install, *DEPENDENCIES[dependencies])
+    run(*install, f"dplasso{extras} @ {package.as_uri()}")
     installed = time.perf_counter()
     run(python, "-c", SMOKE, cwd=place)
     for command in COMMANDS:
         run(python.with_name("dplasso"), *command, cwd=place)
     tried = time.perf_counter()
     packages = next((place / "environment" / "lib").glob("python*/site-packages"))
+    numpy = next(packages.glob("numpy-*.dist-info")).name.split("-")[1].removesuffix(".dist")
     size = sum(one.lstat().st_size for one in packages.rglob("*") if "__pycache__" not in one.parts)
     return (
-        f"installed in {installed - began:.0f} s, {size / 1e6:.0f} MB; "
+        f"installed in {installed - began:.0f} s, {size / 1e6:.0f} MB, numpy {numpy}; "
         f"tried in {tried - installed:.0f} s"
     )
 
