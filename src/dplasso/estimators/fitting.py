@@ -1,12 +1,15 @@
 """Fit an estimator and set its fitted attributes: the one place where a model becomes them."""
 
+import math
 import os
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dplasso.data.store import Store
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.estimators.hints import raw_numbers, warn_of_found_names
 from dplasso.frank_wolfe.release import VertexRelease
@@ -19,6 +22,7 @@ from dplasso.training.groups import limit_rows
 from dplasso.training.inputs import check_inputs
 from dplasso.training.settings import lasso_settings, logistic_settings
 from dplasso.training.train import Hooks, Settings, train
+from dplasso.training.weights import checked_weights
 
 # Bytes of memory for each column, as measured, without any entry in it.
 _LASSO_BYTES = 12
@@ -46,8 +50,28 @@ def settings_of(estimator: Any) -> Settings:
     return lasso_settings(params) if "l1_radius" in params else logistic_settings(params)
 
 
+class SampleWeight(TypedDict, total=False):
+    """The weights that `fit` takes.
+
+    Not among its own parameters: whatever weighs rows where it can (bagging, boosting,
+    scikit-learn's checks) takes a weight of 3 for three rows. A private fit cannot: three rows pull
+    three times as much as one, which only a declared `weight_bound` makes room for.
+    """
+
+    sample_weight: ArrayLike | None
+
+
+# Metadata routing knows of them nevertheless.
+ROUTED: dict[str, None] = {"sample_weight": None}
+
+
 def fit_estimator(
-    estimator: Any, X: Any, y: Any = None, hooks: Hooks | None = None, groups: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    hooks: Hooks | None = None,
+    groups: Any = None,
+    sample_weight: Any = None,
 ) -> Any:
     """Fit an estimator in place; if the fit fails, it stays as it was.
 
@@ -60,7 +84,9 @@ def fit_estimator(
     hooks : Hooks, optional
         Progress, times, replay, checkpoints. Without progress, `verbose` shows a bar.
     groups : array-like, shape (N,), optional
-        Whose row each is.
+        Whose row each is; a store may say so itself.
+    sample_weight : array-like, shape (N,), optional
+        How much each row counts.
 
     Returns
     -------
@@ -80,6 +106,12 @@ def fit_estimator(
             hint = raw_numbers(inputs.X, estimator.get_params(deep=False), inputs.feature_names)
             if hint is not None:
                 say(hint)
+        if sample_weight is not None:
+            private, bound = not math.isinf(settings.epsilon), settings.weight_bound
+            weights = checked_weights(sample_weight, inputs.y.size, bound, private=private)
+            inputs = replace(inputs, weights=weights)
+        if groups is None and isinstance(inputs.X, Store):
+            groups = inputs.X.people
         if groups is not None:
             inputs = limit_rows(inputs, groups, settings.rows_per_person)
         try:

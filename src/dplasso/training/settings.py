@@ -42,6 +42,10 @@ class LassoSettings:
     `residual_bound`: bound C of the loss.
     `class_weights`: of the negative and of the positive class; the larger is 1.
     `target_bounds`: as in `DPLasso`; None for a classification.
+    `weight_bound`: the largest weight of a record; None where there are none, or no privacy.
+    `weighted`: whether records have weights.
+    `carried`: whether the targets carry weights (`dplasso.losses.weighted`), of such records or of
+    those of a store that are left out.
     `drift_tol`: what the parameter stands for.
     `n_threads`: what `n_jobs` stands for.
     """
@@ -70,6 +74,9 @@ class LassoSettings:
     rows_per_person: int = 1
     class_weights: tuple[float, float] = (1.0, 1.0)
     target_bounds: tuple[float, float] | None = None
+    weight_bound: float | None = None
+    weighted: bool = False
+    carried: bool = False
 
     @property
     def is_staged(self) -> bool:
@@ -133,6 +140,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
         class_weights=class_weights,
         target_bounds=bounds,
+        weight_bound=_checked_weight_bound(params),
     )
     if (
         settings.l1_radius is not None
@@ -152,6 +160,7 @@ class LogisticSettings:
     `params`: the estimator's parameters as given, for files.
     `random_state`, `ledger`, `dataset`, `purpose`: as in `DPLogisticRegression`.
     `target_bounds`: as in `DPLinearRegression`; None for a classification.
+    `weight_bound`, `weighted`, `carried`: as in `LassoSettings`.
     `norm_bound`: None where rows are made unit rows.
     `residual_bound`: bound C of the loss; None leaves it to the loss.
     `n_iter`: None leaves it to the plan.
@@ -176,6 +185,9 @@ class LogisticSettings:
     dataset: str | None = None
     purpose: str | None = None
     target_bounds: tuple[float, float] | None = None
+    weight_bound: float | None = None
+    weighted: bool = False
+    carried: bool = False
 
 
 def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
@@ -209,6 +221,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         dataset=params["dataset"],
         purpose=params["purpose"],
         target_bounds=bounds,
+        weight_bound=_checked_weight_bound(params),
     )
 
 
@@ -339,6 +352,11 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
     if params.get("target_bounds") is not None:
         plain["target_bounds"] = checked_target_bounds(params["target_bounds"])
     return plain
+
+
+def _checked_weight_bound(params: Mapping[str, Any]) -> float | None:
+    bound = params.get("weight_bound")
+    return None if bound is None else check_positive("weight_bound", bound)
 
 
 def _is_word(value: Any, word: str) -> bool:
