@@ -257,3 +257,23 @@ def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(data, tmp_path):
     paid = DPLassoClassifier(0.9, ledger=tmp_path / "l.ledger", **asked).fit(*data)
     assert alone.privacy_.eps0 == pytest.approx(0.45, rel=1e-5)
     assert paid.privacy_.eps0 < alone.privacy_.eps0
+
+
+@pytest.mark.parametrize("options", [{}, {"refit": None}, {"refit": 0.4}, {"n_iter": 3}])
+def test_vertices_and_what_follows_share_the_budget(data, options, monkeypatch):
+    shares, mechanism = [], type(build_staged(epsilon=1.0, delta=1e-6, n_vertices=9, n_gradients=9))
+    vertices, gradients = mechanism.vertices, mechanism.gradients
+
+    def one(self, n_iter, share):
+        shares.append(share)
+        return vertices(self, n_iter, share)
+
+    def other(self, share):
+        shares.append(share)
+        return gradients(self, share)
+
+    monkeypatch.setattr(mechanism, "vertices", one)
+    monkeypatch.setattr(mechanism, "gradients", other)
+    fitted(data, **options)
+    assert len(shares) == 2
+    assert sum(shares) == pytest.approx(1.0, abs=1e-12)

@@ -120,6 +120,7 @@ def fit(
     """Train a private model on labelled sparse rows."""
     from dplasso.cli.metrics import score, scores_text
     from dplasso.data.source_files import expand
+    from dplasso.estimators.hints import raw_numbers
 
     # Everything that can be refused is refused before the long work starts.
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
@@ -157,6 +158,8 @@ def fit(
             same = replace(reading, labels=testing.test_labels)
             held_out = read(test_files, bars, same, train.X.shape[1], schema)
             _refuse_other_rows(train, held_out, estimator)
+        if hint := raw_numbers(train.X, estimator.get_params()):
+            bars.note(hint)
         seconds |= train_with_bar(
             estimator, train.X, train.y, bars, "training", kept_fit.begin, train.people
         )

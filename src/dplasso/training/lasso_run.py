@@ -10,6 +10,7 @@ from dplasso.data.store import Store
 from dplasso.frank_wolfe.problem import build_problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.gradient_descent.calibration import Calibration, calibrate_margins
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
@@ -17,7 +18,7 @@ from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.weighted import split_targets
 from dplasso.matrix.compressed import Compressed, compress
 from dplasso.matrix.numbering import AS_GIVEN
-from dplasso.matrix.unit_rows import both_orientations, select_columns
+from dplasso.matrix.unit_rows import both_orientations, select_columns, unit_row_margins
 from dplasso.model.staged import NO_VERTICES, StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.randomness import RandomStream
@@ -82,6 +83,7 @@ class LassoRun:
         self._loss = lasso_loss(settings, self._plan.offset)
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
+        self._calibration = None if prefix is None else prefix.calibration
         self._columns: FrankWolfe | None = None
         # Once the refit has begun, the vertices are only to be named.
         begun = prefix is not None and prefix.weights is not None
@@ -91,6 +93,11 @@ class LassoRun:
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
+        self._advance(first, last)
+        if last == self.n_steps and self._calibration is None and self._plan.calibration_share:
+            self._calibration = self._calibrated()
+
+    def _advance(self, first: int, last: int) -> None:
         n_vertices, most = self._plan.n_vertices, self._mechanism.n_vertices
         if self._columns is not None and first <= min(last, n_vertices):
             self._columns.advance(first, min(last, n_vertices))
@@ -116,6 +123,7 @@ class LassoRun:
             offset=self._plan.offset,
             vertices=self._vertices(min(done, self._plan.n_vertices)),
             weights=weights,
+            calibration=self._calibration if done == self.n_steps else None,
         )
 
     def _vertices(self, done: int) -> VertexRelease:
@@ -191,6 +199,7 @@ class LassoRun:
             n_features=int(self._X.shape[1]),
             offset=offset,
             step=STEP if settings.target_bounds is None else REGRESSION_STEP,
+            calibrated=settings.target_bounds is None,
         )
 
     def _frank_wolfe(self) -> FrankWolfe:
@@ -207,7 +216,9 @@ class LassoRun:
             late_start=plan.late_start,
             distinct=settings.l1_radius is None,
         )
-        step = self._mechanism.vertices(plan.n_vertices, 1.0 - plan.refit_share)
+        step = self._mechanism.vertices(
+            plan.n_vertices, 1.0 - plan.refit_share - plan.calibration_share
+        )
         selector = make_selector(
             settings.selector, design.n_coordinates, step.rule(problem.unit), design.numbering
         )
@@ -238,6 +249,7 @@ class LassoRun:
             fit_intercept=self._settings.fit_intercept,
             norm_bound=None,
             n_records=total if self._settings.weighted else max(1, round(total)),
+            calibration=self._plan.refit_calibration,
         )
         state = None if self._prefix is None else self._prefix.weights
         return GradientRun(
@@ -251,6 +263,33 @@ class LassoRun:
             self._stream,
             threads=self._threads,
             prefix=state if isinstance(state, GradientState) else None,
+        )
+
+    def _calibrated(self) -> Calibration | None:
+        """Set the margins of the vertices right, where there is no refit that does."""
+        kept, mechanism = self.release(self._mechanism.n_vertices).columns, self._mechanism
+        if math.isinf(mechanism.rho):
+            return None
+        coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
+        rows, _ = self._selected(kept)
+        margins = unit_row_margins(
+            rows,
+            coefficients[:, kept].toarray()[0],
+            np.ones(self._labels.size),
+            intercept[0] + self._plan.offset,
+            self._threads,
+        )
+        spent = mechanism.gradients(self._plan.calibration_share)
+        return calibrate_margins(
+            margins[:, np.newaxis],
+            self._loss,
+            self._labels,
+            self._stream,
+            n_records=max(1.0, float(self._counts.sum())),
+            mu=spent.mu,
+            sensitivity=spent.sensitivity,
+            fit_intercept=self._settings.fit_intercept,
+            threads=self._threads,
         )
 
     def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed]:

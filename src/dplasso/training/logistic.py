@@ -17,7 +17,7 @@ from dplasso.losses.weighted import split_targets, weighted
 from dplasso.matrix.design import check_row_count
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import both_orientations
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
+from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
 from dplasso.training.settings import LogisticSettings, default_residual_bound
@@ -54,6 +54,7 @@ def logistic_mechanism(
         delta=settings.delta,
         n_iter=logistic_plan(settings, n_features).ends[-1],
         n_coordinates=(n_features + 1) * loss.n_outputs,
+        n_outputs=loss.n_outputs,
         neighbors=settings.neighbors,
         residual_bound=loss.residual_bound,
         rows_per_person=settings.rows_per_person,
@@ -74,6 +75,7 @@ def logistic_plan(settings: LogisticSettings, n_features: int) -> RunPlan:
         fit_intercept=settings.fit_intercept,
         norm_bound=settings.norm_bound,
         n_records=settings.n_records,
+        calibration=0.0 if bounds is not None else CALIBRATION_SHARE,
     )
 
 

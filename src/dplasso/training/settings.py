@@ -28,6 +28,7 @@ from dplasso.selection.registry import check_selector
 # Margins are sums of radius times entry: beyond this product they would not be finite.
 _LARGEST_MARGIN = 1e100
 _PAPER_STEPS, _PAPER_RADIUS = 100, 10.0
+_MOST_THREADS = 64
 
 
 @dataclass(frozen=True)
@@ -405,4 +406,5 @@ def _checked_threads(n_jobs: Any) -> int:
         raise ValueError(
             f"n_jobs must be None or a whole number other than 0 (-1 for all cores), got {n_jobs!r}"
         )
-    return int(effective_n_jobs(n_jobs))
+    # More would only wait for each other, and each takes memory of its own.
+    return min(int(effective_n_jobs(n_jobs)), max(_MOST_THREADS, int(effective_n_jobs(-1))))
