@@ -278,9 +278,9 @@ def _errors() -> str:
         "",
         "The messages of the package, read off its source, by what is wrong; where it says "
         "`{...}`, the real one has a value of yours. Each is one sentence: what is wrong, where, "
-        "and what would be right. On the command line it is printed after `error:` and the exit code is 1; "
-        "in Python it is the text of the exception. Messages that are put together from parts are "
-        "not listed.",
+        "and what would be right. On the command line it is printed after `error:` and the exit "
+        "code is 1; in Python it is the text of the exception. Messages that are put together "
+        "from parts are not listed.",
         "",
     ]
     for kind, title in _KINDS.items():
