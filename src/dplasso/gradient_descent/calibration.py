@@ -127,7 +127,7 @@ def _shrunken(moved: NDArray[np.float64], schedule: Schedule) -> NDArray[np.floa
 
 def offset_of(loss: Any) -> float:
     """Return what a loss adds to every margin."""
-    return float(getattr(loss, "offset", 0.0))
+    return float(getattr(getattr(loss, "loss", loss), "offset", 0.0))
 
 
 @njit(cache=True, nogil=True)

@@ -21,6 +21,7 @@ from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent
 from dplasso.gradient_descent.state import GradientState
+from dplasso.losses.weighted import count_records
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import (
@@ -84,7 +85,7 @@ class RunPlan:
     significant: bool
     fit_intercept: bool
     norm_bound: float | None
-    n_records: int | None
+    n_records: float | None
     calibration: float = 0.0
 
     @property
@@ -257,7 +258,8 @@ class GradientRun:
         if self._plan.n_records is not None:
             return float(self._plan.n_records)
         mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
-        return noisy_count(self._labels.size, mechanism.count_sensitivity, mu, self._stream)
+        count = count_records(self._loss, self._labels)
+        return noisy_count(count, mechanism.count_sensitivity, mu, self._stream)
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""

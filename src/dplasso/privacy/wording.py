@@ -162,8 +162,12 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
             f"{_calibrated(statement)} (together {rounded_up(statement.mu)}-GDP)"
         )
     if statement.mechanism == STAGED:
+        number = "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
+        counts = f"noisy counts of the {number} classes, then "
+        if not statement.n_classes:
+            counts = "noisy counts at both ends of the interval of the targets, then "
         return (
-            f"noisy counts of the two classes, then at most {statement.steps:,} steps: columns "
+            f"{counts if statement.counted else ''}at most {statement.steps:,} steps: columns "
             "drawn by the exponential mechanism, and gradients over all records on those columns, "
             f"each with Gaussian noise{_calibrated(statement)} (together "
             f"{rounded_up(statement.rho)}-zCDP)"
@@ -204,6 +208,11 @@ def assumptions(statement: "PrivacyStatement") -> str:
     bound = f"feature_bound ({statement.feature_bound:g}; larger entries were clipped to it), "
     if statement.mechanism in ("gaussian", "stated"):
         bound = ""
+    if statement.weight_bound is not None:
+        bound += (
+            f"the bound on the weights of records ({statement.weight_bound:g}; larger weights were "
+            "clipped to it), "
+        )
     if statement.records == COUNT_PUBLIC:
         bound += "the number of records, "
     counted = (

@@ -14,8 +14,12 @@ from dplasso.privacy.mechanisms.gaussian import (
     build_gaussian,
 )
 from dplasso.privacy.parameters import check_positive
-from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
-from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
+from dplasso.privacy.statement import (
+    Accounted,
+    PrivacyStatement,
+    make_statement,
+    use_of_count,
+)
 from dplasso.training.lasso_plan import MOST_COLUMNS, REFIT_STEPS, most_vertices, plan_lasso
 
 METHODS = ("lasso", "logistic")
@@ -108,11 +112,7 @@ def privacy_cost(
     mechanism = mechanism_for(
         method, epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=neighbors, **bounds
     )
-    counted = COUNT_UNUSED
-    if isinstance(mechanism, GaussianSteps | StagedSteps) and mechanism.name != "none":
-        counted = COUNT_PRIVATE if n_records is None else COUNT_PUBLIC
-        if isinstance(mechanism, GaussianSteps) and not mechanism.count_sensitivity:
-            counted = COUNT_UNUSED
+    counted = use_of_count(mechanism, n_records)
     return make_statement(mechanism, seeded=False, classes_declared=True, records=counted)
 
 

@@ -15,6 +15,7 @@ from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.state import GradientState
+from dplasso.losses.weighted import split_targets
 from dplasso.matrix.compressed import Compressed, compress
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.unit_rows import both_orientations, select_columns, unit_row_margins
@@ -36,8 +37,8 @@ from dplasso.training.lasso_plan import (
 )
 from dplasso.training.settings import LassoSettings
 
-# Bits of a record of a regression that are counted.
-_PART_BITS = 20
+# Bits of a record of a regression that are counted, and of one with a weight.
+_PART_BITS, _WEIGHT_BITS = 20, 28
 
 
 class LassoRun:
@@ -146,14 +147,25 @@ class LassoRun:
         """Count the records of both classes, privately; public are none, or their sum.
 
         A record of a regression counts for both ends of the interval, in the parts that make its
-        target their mean: parts of one record, as one class is.
+        target their mean: parts of one record, as one class is. One with a weight counts for that
+        part of a record.
         """
-        if self._labels.dtype.kind == "f":
+        if self._settings.carried:
+            part_bits = _WEIGHT_BITS
+            targets, weights = split_targets(lasso_loss(self._settings), self._labels)
+            if self._settings.target_bounds is not None:
+                targets = 0.5 + 0.5 * targets
+            parts = weights * 2.0**part_bits
+            positive = int((targets * parts).astype(np.int64).sum())
+            whole = int(parts.astype(np.int64).sum())
+        elif self._labels.dtype.kind == "f":
             part_bits = _PART_BITS
             positive = int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
+            whole = self._labels.size << part_bits
         else:
             part_bits, positive = 0, int(np.count_nonzero(self._labels))
-        exact = [(self._labels.size << part_bits) - positive, positive]
+            whole = self._labels.size
+        exact = [whole - positive, positive]
         mechanism, public = self._mechanism, self._settings.n_records
         if not mechanism.counted:
             # Nothing but N is used then, and in equal parts.
@@ -161,7 +173,7 @@ class LassoRun:
             return np.array([total / 2.0, total / 2.0])
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
         noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
-        if public is not None:
+        if public is not None and not self._settings.weighted:
             # The sum is known, so half the difference is better known than either.
             half = (noisy[1] - noisy[0]) / 2.0
             noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]
@@ -230,12 +242,13 @@ class LassoRun:
         rows, columns = self._selected(kept)
         regression = self._settings.target_bounds is not None
         kappa = REGRESSION_REFIT_KAPPA if regression else REFIT_KAPPA
+        total = float(self._counts.sum())
         plan = RunPlan(
             stages=(Stage(self._mechanism.n_gradients, 1.0, kappa, MOMENTUM, int(kept.size)),),
             significant=False,
             fit_intercept=self._settings.fit_intercept,
             norm_bound=None,
-            n_records=max(1, round(self._counts.sum())),
+            n_records=total if self._settings.weighted else max(1, round(total)),
             calibration=self._plan.refit_calibration,
         )
         state = None if self._prefix is None else self._prefix.weights
