@@ -1,9 +1,13 @@
 """The reference names everything public, and versions agree wherever they are written."""
 
+import doctest
 import json
 import re
 import tomllib
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 import dplasso
 
@@ -15,6 +19,22 @@ def test_the_reference_has_every_public_name_once():
     pages = "\n".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
     named = re.findall(r"^::: dplasso\.(\w+)$", pages, re.MULTILINE)
     assert sorted([*named, "__version__"]) == sorted(dplasso.__all__)
+
+
+SOURCE = ROOT / "src"
+# Those of the estimators are run by their own tests.
+EXAMPLES = [
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    for path in sorted(SOURCE.rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8") and path.parent.name != "estimators"
+]
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_examples_in_docstrings_run(module):
+    results = doctest.testmod(import_module(module))
+    assert results.attempted
+    assert not results.failed
 
 
 def test_every_page_is_in_the_navigation():

@@ -21,6 +21,7 @@ from mkdocs.structure.pages import Page
 from rich.text import Text
 
 from dplasso.cli.app import app
+from dplasso.runtime.extras import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 GALLERY = ROOT / "docs" / "gallery"
@@ -32,6 +33,8 @@ ROOT_PAGES = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
+# The front page has no pages beside it to be listed.
+_ALONE = "---\nhide: [navigation]\n---\n"
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
@@ -57,7 +60,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, uri, content=content))
 
     for name, uri in ROOT_PAGES.items():
-        add(uri, (ROOT / name).read_text(encoding="utf-8"))
+        text = (ROOT / name).read_text(encoding="utf-8")
+        add(uri, _ALONE + text if uri == "index.md" else text)
     for path in sorted(RESULTS.rglob("*.png")):
         add(str(path.relative_to(ROOT)), path.read_bytes())
     add("commands/index.md", _command_index())
@@ -246,23 +250,37 @@ _KINDS = {
 }
 
 
+# What these raise as ValueError is for developers, or the reason inside another message.
+_INNER = ("files", "model", "checkpoint", "selection", "frank_wolfe", "gradient_descent", "matrix")
+
+
 def _errors() -> str:
     """Return every message that is raised as one text, read off the source."""
     found: dict[str, set[str]] = {kind: set() for kind in _KINDS}
-    for path in sorted((ROOT / "src" / "dplasso").rglob("*.py")):
+    source = ROOT / "src" / "dplasso"
+    for path in sorted(source.rglob("*.py")):
+        inner = path.relative_to(source).parts[0] in _INNER
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
                 continue
-            message = _message(node.args[0]) if node.func.id in found and node.args else ""
-            if " " in re.sub(r"\{[^}]*\}", "", message).strip():
-                found[node.func.id].add(message)
+            kind, texts = node.func.id, [_message(one) for one in node.args]
+            if kind in ("need", "missing") and all(texts) and texts:
+                extra = f"pip install 'dplasso[{EXTRAS[texts[0]]}]'"
+                found["MissingExtraError"].add(
+                    f"{texts[1]} needs {texts[0]}, which is not installed: {extra}"
+                )
+            elif kind in found and texts and not (inner and kind == "ValueError"):
+                words = re.sub(r"\{[^}]*\}", "", texts[0]).split()
+                if len(words) > 2:
+                    found[kind].add(texts[0])
     lines = [
         "# Error messages",
         "",
-        "Every message of the package that its source holds as one sentence, by what is wrong; "
-        "where it says `{...}`, the real one has a value of yours. Each is one sentence: what is "
-        "wrong, where, and what would be right. On the command line it is printed after `error:` "
-        "and the exit code is 1; in Python it is the text of the exception.",
+        "The messages of the package, read off its source, by what is wrong; where it says "
+        "`{...}`, the real one has a value of yours. Each is one sentence: what is wrong, where, "
+        "and what would be right. On the command line it is printed after `error:` and the exit "
+        "code is 1; in Python it is the text of the exception. Messages that are put together "
+        "from parts are not listed.",
         "",
     ]
     for kind, title in _KINDS.items():

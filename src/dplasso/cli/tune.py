@@ -40,8 +40,8 @@ EXAMPLES = options.examples(
     "--model model.npz",
     "dplasso tune train.svm.gz --epsilon 3 --method logistic --grid max-weights=none,30,100 "
     "--tries 3 --metric accuracy",
-    note="A search costs more than one fit of its epsilon finds out in most cases: docs/tuning.md "
-    "says when it pays. How often it tried is random, and no part of the release.",
+    note="Mostly one fit with the defaults and the whole epsilon is better than a search: "
+    "docs/tuning.md says when one pays. How many tries it made is random, and not released.",
 )
 
 # Settings that are worth a try at most.
