@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from dplasso.cluster import Engine
+from dplasso.errors import DataError
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
@@ -15,6 +17,7 @@ from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.groups import limit_rows
 from dplasso.training.inputs import check_inputs
+from dplasso.training.partitioned import partitioned_inputs
 from dplasso.training.settings import lasso_settings, logistic_settings
 from dplasso.training.train import Hooks, Settings, train
 
@@ -42,7 +45,12 @@ def settings_of(estimator: Any) -> Settings:
 
 
 def fit_estimator(
-    estimator: Any, X: Any, y: Any = None, hooks: Hooks | None = None, groups: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    hooks: Hooks | None = None,
+    groups: Any = None,
+    engine: Engine | None = None,
 ) -> Any:
     """Fit an estimator in place; if the fit fails, it stays as it was.
 
@@ -56,6 +64,8 @@ def fit_estimator(
         Progress, times, replay, checkpoints. Without progress, `verbose` shows a bar.
     groups : array-like, shape (N,), optional
         Whose row each is.
+    engine : Engine, optional
+        What runs the workers of rows in partitions.
 
     Returns
     -------
@@ -68,7 +78,13 @@ def fit_estimator(
             hooks = replace(hooks, progress=shown.enter_context(progress_bar("training")))
             shown.enter_context(announce_compilation(say))
         settings = settings_of(estimator)
-        inputs = check_inputs(estimator, X, y)
+        if engine is None:
+            inputs = check_inputs(estimator, X, y)
+        else:
+            if groups is not None:
+                raise DataError("rows in partitions take no groups: leave rows out beforehand")
+            inputs = partitioned_inputs(estimator, X, y, engine)
+            shown.enter_context(inputs.X)
         if groups is not None:
             inputs = limit_rows(inputs, groups, settings.rows_per_person)
         try:

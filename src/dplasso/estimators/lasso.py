@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from dplasso.cluster import Engine
 from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
@@ -207,7 +208,14 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         self.dataset = dataset
         self.purpose = purpose
 
-    def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        engine: Engine | None = None,
+    ) -> Self:
         """Train a model.
 
         Parameters
@@ -220,6 +228,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             Two labels. Only a store may go without: it has its own.
         groups : array-like, shape (N,), default=None
             Whose row each is: of each, the first `rows_per_person` rows enter.
+        engine : Engine, default=None
+            What runs the workers of rows in partitions: `X` is then a list of stores, of their
+            paths, or of matrices with a list of labels in `y` (docs/cluster.md).
 
         Returns
         -------
@@ -245,7 +256,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        fit_estimator(self, X, y, groups=groups)
+        fit_estimator(self, X, y, groups=groups, engine=engine)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -4,8 +4,10 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from dplasso.data.store import Store
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.design import Design
+from dplasso.matrix.design import Design, adopt, lay_out
+from dplasso.matrix.numbering import Numbering
 
 # |q x S| <= 2^32 for every record; sums of fewer than 2^31 of them fit 64 bits.
 CONTRIBUTION_BITS = 32
@@ -62,6 +64,23 @@ def margin_unit(bound: float, n_steps: int, late_start: int = 0) -> float:
     total = n_steps * (n_steps + 3) // 2 + n_steps * late_start
     bits = min(_MARGIN_BITS, 62 - total.bit_length())
     return float(2.0**bits / bound)
+
+
+def design_of(
+    X: Any, *, bound: float, intercept: bool, by_columns: bool, n_steps: int, n_threads: int
+) -> Design:
+    """Lay out a matrix, or take a store as it is; the parameters as of `lay_out`."""
+    if isinstance(X, Store):
+        numbering = Numbering(X.internal_column, X.original_column)
+        return adopt(X.rows, X.columns, numbering, bound=bound, intercept=intercept)
+    return lay_out(
+        X,
+        bound=bound,
+        intercept=intercept,
+        by_columns=by_columns,
+        n_steps=n_steps,
+        n_threads=n_threads,
+    )
 
 
 def build_problem(

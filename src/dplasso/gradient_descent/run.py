@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
-from dplasso.gradient_descent.solve import NoisyGradientDescent
+from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState
-from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors, select_columns
+from dplasso.matrix.unit_rows import constant_entry
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.randomness import RandomStream, word_buffers
@@ -139,14 +137,8 @@ class GradientRun:
         Public parameters.
     mechanism : GaussianSteps
         The budget.
-    rows, columns : Compressed
-        X both ways, in the same column numbers.
-    numbering : Numbering
-        Of the columns.
-    loss : Logistic, Squared or Multinomial
-        The loss.
-    labels : ndarray of int8, int32 or float64, shape (N,)
-        The targets: 0 or 1, numbers of classes, or numbers in [-1, 1].
+    records : Records, or anything with its `n_records`, `n_columns`, `loss` and `part`
+        The records.
     stream : RandomStream
         Keys the noise.
     threads : Threads
@@ -167,28 +159,16 @@ class GradientRun:
         self,
         plan: RunPlan,
         mechanism: GaussianSteps,
-        rows: Compressed,
-        columns: Compressed,
-        numbering: Numbering,
-        loss: Any,
-        labels: NDArray[Any],
+        records: Any,
         stream: RandomStream,
         *,
         threads: Threads,
         prefix: GradientState | None = None,
     ) -> None:
         self.n_steps, self.skipped = plan.ends[-1], 0
-        self._plan, self._mechanism, self._columns = plan, mechanism, columns
-        self._numbering, self._loss, self._labels = numbering, loss, labels
+        self._plan, self._mechanism, self._records = plan, mechanism, records
         self._stream, self._threads = stream, threads
-        constant = CONSTANT if plan.fit_intercept else 0.0
-        self._whole = UnitRows(
-            rows,
-            columns,
-            row_factors(rows, constant, plan.norm_bound, threads),
-            columns.indptr.size - 1,
-            constant_entry(constant),
-        )
+        self._constant = CONSTANT if plan.fit_intercept else 0.0
         self._stage = 0
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._numbers = np.zeros(2)
@@ -219,7 +199,7 @@ class GradientRun:
             solver = self._solver
             return GradientState(
                 done,
-                self._whole.n_columns,
+                self._records.n_columns,
                 solver.weights.copy(),
                 solver.velocity.copy(),
                 solver.averaged.copy(),
@@ -239,19 +219,11 @@ class GradientRun:
         if self._plan.n_records is not None:
             return float(self._plan.n_records)
         mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
-        return noisy_count(self._labels.size, mechanism.count_sensitivity, mu, self._stream)
+        return noisy_count(self._records.n_records, mechanism.count_sensitivity, mu, self._stream)
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
-        plan, stage, threads = self._plan, self._plan.stages[self._stage], self._threads
-        data, numbering = self._whole, self._numbering
-        if self._kept.size:
-            internal, numbering = numbering.internal, AS_GIVEN
-            chosen = internal[self._kept] if internal.size else self._kept
-            rows, columns = select_columns(self._columns, chosen, self._labels.size, threads.count)
-            constant = CONSTANT if plan.fit_intercept else 0.0
-            factor = row_factors(rows, constant, plan.norm_bound, threads)
-            data = UnitRows(rows, columns, factor, self._kept.size, data.constant)
+        stage, loss = self._plan.stages[self._stage], self._records.loss
         schedule = schedule_for(
             self._numbers[0],
             self._share(stage.share),
@@ -259,17 +231,20 @@ class GradientRun:
             stage.n_steps,
             stage.kappa,
             stage.momentum,
-            self._loss.curvature,
+            loss.curvature,
         )
+        unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
+        part = self._records.part(self._kept, self._constant, self._plan.norm_bound, unit)
+        n_columns = self._kept.size or self._records.n_columns
         return NoisyGradientDescent(
-            data,
-            self._loss,
-            self._labels,
+            part,
+            n_columns + int(self._constant != 0.0),
+            loss.n_outputs,
+            unit,
             schedule,
             self._stream,
-            threads=threads,
+            threads=self._threads,
             start=start,
-            numbering=numbering,
         )
 
     def _begin_next(self) -> None:
@@ -277,7 +252,7 @@ class GradientRun:
         self._stage += 1
         solver = self._solver
         average = solver.average().reshape(-1, solver.n_outputs)
-        before = average.shape[0] - int(self._whole.constant != 0.0)
+        before = average.shape[0] - int(self._constant != 0.0)
         sizes = (
             np.linalg.norm(average[:before], axis=1)
             if solver.n_outputs > 1
@@ -313,9 +288,9 @@ class GradientRun:
 
     def _final(self) -> NoisyWeights:
         """Return the model."""
-        whole, solver = self._whole, self._solver
+        solver, constant_value = self._solver, constant_entry(self._constant)
         averaged, columns = solver.average().reshape(-1, solver.n_outputs), self._kept
-        n_columns = columns.size or whole.n_columns
+        n_columns = columns.size or self._records.n_columns
         weights, constant = averaged[:n_columns].T, averaged[n_columns:]
         error = math.hypot(solver.schedule.standard_error, self._numbers[1])
         if self._plan.significant:
@@ -324,15 +299,15 @@ class GradientRun:
             weights = weights[:, columns]
         intercept = np.zeros(solver.n_outputs)
         if constant.size:
-            intercept = constant[0] * whole.constant
+            intercept = constant[0] * constant_value
         return NoisyWeights(
             n_steps=self.n_steps,
-            n_features=whole.n_columns,
+            n_features=self._records.n_columns,
             columns=columns,
             weights=np.ascontiguousarray(weights),
             intercept=intercept,
             standard_error=error,
-            intercept_error=error * whole.constant,
+            intercept_error=error * constant_value,
         )
 
 

@@ -19,7 +19,8 @@ from pathlib import Path
 
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
 ROOMS_WITHOUT_KERNELS = (
-    *("cli", "audit", "checkpoint", "tuning", "estimators", "training", "model", "encoding"),
+    *("cli", "audit", "checkpoint", "tuning", "estimators", "training", "cluster", "model"),
+    "encoding",
 )
 _STAMP = "kernels.stamp"
 _VARIABLE = "NUMBA_CACHE_DIR"

@@ -6,23 +6,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
+from dplasso.cluster.gradients import PartitionedRecords
+from dplasso.cluster.partitions import Partitions
 from dplasso.data.store import Store
-from dplasso.frank_wolfe.problem import build_problem
+from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.gradient_descent.records import Records, records_of
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.state import GradientState
-from dplasso.matrix.compressed import Compressed, compress
-from dplasso.matrix.numbering import AS_GIVEN
-from dplasso.matrix.unit_rows import both_orientations, select_columns
+from dplasso.matrix.compressed import compress
 from dplasso.model.staged import NO_VERTICES, StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
-from dplasso.selection.registry import make_selector
-from dplasso.training.lasso import lasso_design, lasso_loss
+from dplasso.training.lasso import lasso_design, lasso_loss, lasso_selector
 from dplasso.training.lasso_plan import (
     REFIT_KAPPA,
     REGRESSION_REFIT_KAPPA,
@@ -33,6 +34,7 @@ from dplasso.training.lasso_plan import (
     offset_of,
     plan_lasso,
 )
+from dplasso.training.partitioned import partitioned_solver
 from dplasso.training.settings import LassoSettings
 
 # Bits of a record of a regression that are counted.
@@ -71,9 +73,11 @@ class LassoRun:
         self._settings, self._mechanism = settings, mechanism
         self._X, self._labels = X, labels
         self._stream, self._threads = stream, threads
-        prefix = prefix if prefix is not None and len(prefix) else None
+        # What was counted is released before the first vertex.
+        begun = prefix is not None and (len(prefix) > 0 or bool(prefix.counts.any()))
+        prefix = prefix if begun else None
         self._prefix = prefix
-        if not isinstance(X, Store):
+        if not isinstance(X, Store | Partitions):
             # A damaged matrix is refused before anything is drawn.
             compress(X)
         self._counts = self._count() if prefix is None else prefix.counts
@@ -81,7 +85,7 @@ class LassoRun:
         self._loss = lasso_loss(settings, self._plan.offset)
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
-        self._columns: FrankWolfe | None = None
+        self._columns: FrankWolfe | PartitionedFrankWolfe | None = None
         # Once the refit has begun, the vertices are only to be named.
         begun = prefix is not None and prefix.weights is not None
         self._drawn = prefix.vertices.transcript if prefix is not None and begun else None
@@ -140,16 +144,13 @@ class LassoRun:
         A record of a regression counts for both ends of the interval, in the parts that make its
         target their mean: parts of one record, as one class is.
         """
-        if self._labels.dtype.kind == "f":
-            part_bits = _PART_BITS
-            positive = int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
-        else:
-            part_bits, positive = 0, int(np.count_nonzero(self._labels))
-        exact = [(self._labels.size << part_bits) - positive, positive]
+        part_bits = 0 if self._settings.target_bounds is None else _PART_BITS
+        n_records, positive = int(self._X.shape[0]), self._count_positive(part_bits)
+        exact = [(n_records << part_bits) - positive, positive]
         mechanism, public = self._mechanism, self._settings.n_records
         if not mechanism.counted:
             # Nothing but N is used then, and in equal parts.
-            total = float(self._labels.size if public is None else public)
+            total = float(n_records if public is None else public)
             return np.array([total / 2.0, total / 2.0])
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
         noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
@@ -158,6 +159,14 @@ class LassoRun:
             half = (noisy[1] - noisy[0]) / 2.0
             noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]
         return np.array(noisy)
+
+    def _count_positive(self, part_bits: int) -> int:
+        """Count the records of the second class, in parts of a record."""
+        if isinstance(self._X, Partitions):
+            return sum(self._X.call("count", part_bits))
+        if part_bits:
+            return int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
+        return int(np.count_nonzero(self._labels))
 
     def _planned(self) -> LassoPlan:
         settings, mechanism = self._settings, self._mechanism
@@ -181,8 +190,28 @@ class LassoRun:
             step=STEP if settings.target_bounds is None else REGRESSION_STEP,
         )
 
-    def _frank_wolfe(self) -> FrankWolfe:
+    def _frank_wolfe(self) -> FrankWolfe | PartitionedFrankWolfe:
         settings, plan = self._settings, self._plan
+        step = self._mechanism.vertices(plan.n_vertices, 1.0 - plan.refit_share)
+        prefix = None if self._prefix is None else self._prefix.vertices.transcript
+
+        def selector(problem: Problem) -> Any:
+            return lasso_selector(settings, step, problem)
+
+        if isinstance(self._X, Partitions):
+            return partitioned_solver(
+                settings,
+                self._X,
+                self._loss,
+                selector,
+                self._stream,
+                radius=plan.l1_radius,
+                n_steps=plan.n_vertices,
+                intercept=self._has_constant_vertex,
+                late_start=plan.late_start,
+                distinct=settings.l1_radius is None,
+                prefix=prefix,
+            )
         design = lasso_design(
             settings, self._X, plan.n_vertices, intercept=self._has_constant_vertex
         )
@@ -195,18 +224,14 @@ class LassoRun:
             late_start=plan.late_start,
             distinct=settings.l1_radius is None,
         )
-        step = self._mechanism.vertices(plan.n_vertices, 1.0 - plan.refit_share)
-        selector = make_selector(
-            settings.selector, design.n_coordinates, step.rule(problem.unit), design.numbering
-        )
         return FrankWolfe(
             problem,
-            selector,
+            selector(problem),
             self._stream,
             solver=settings.solver,
             drift_tol=settings.drift_tol,
             threads=self._threads,
-            prefix=None if self._prefix is None else self._prefix.vertices.transcript,
+            prefix=prefix,
         )
 
     def _gradient_run(self) -> GradientRun | None:
@@ -216,7 +241,6 @@ class LassoRun:
             return None
         if self._columns is not None:
             self._drawn, self._columns = self._columns.transcript(), None
-        rows, columns = self._selected(kept)
         regression = self._settings.target_bounds is not None
         kappa = REGRESSION_REFIT_KAPPA if regression else REFIT_KAPPA
         plan = RunPlan(
@@ -230,22 +254,15 @@ class LassoRun:
         return GradientRun(
             plan,
             self._mechanism.gradients(self._plan.refit_share),
-            rows,
-            columns,
-            AS_GIVEN,
-            self._loss,
-            self._labels,
+            self._records(kept),
             self._stream,
             threads=self._threads,
             prefix=state if isinstance(state, GradientState) else None,
         )
 
-    def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed]:
-        """Return the columns that are kept, by rows and by columns."""
-        if isinstance(self._X, Store):
-            inner = self._X.internal_column
-            return select_columns(
-                self._X.columns, inner[kept], self._labels.size, self._threads.count
-            )
-        whole = kept.size == self._X.shape[1]
-        return both_orientations(self._X if whole else self._X[:, kept], self._threads.count)
+    def _records(self, kept: NDArray[np.int64]) -> Records | PartitionedRecords:
+        """Return the records in the columns that are kept."""
+        if isinstance(self._X, Partitions):
+            whole = kept.size == self._X.shape[1]
+            return PartitionedRecords(self._X, self._loss, None if whole else kept)
+        return records_of(self._X, self._loss, self._labels, self._threads, kept)
