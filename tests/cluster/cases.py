@@ -1,7 +1,24 @@
 """Small data, cut into partitions, and what a fit releases of them."""
 
+from itertools import pairwise
+
 import numpy as np
 import scipy.sparse as sp
+
+from dplasso import DPLassoClassifier, DPLogisticRegression
+
+MODELS = {
+    "staged": DPLassoClassifier(1.0, random_state=3),
+    "strong": DPLassoClassifier(50.0, random_state=3),
+    "vertices": DPLassoClassifier(30.0, n_iter=60, l1_radius=8.0, random_state=3),
+    "no privacy": DPLassoClassifier(np.inf, n_iter=40, l1_radius=8.0),
+    "weighted": DPLassoClassifier(
+        5.0, classes=[0, 1], class_weight=[1.0, 0.5], n_records=400, random_state=3
+    ),
+    "dense": DPLogisticRegression(1.0, n_iter=12, random_state=3),
+    "short list": DPLogisticRegression(2.0, n_iter=12, max_weights=4, random_state=3),
+    "significant": DPLogisticRegression(2.0, n_iter=12, max_weights="significant", random_state=3),
+}
 
 
 def records(n_rows=400, n_columns=60, seed=0):
@@ -16,7 +33,7 @@ def records(n_rows=400, n_columns=60, seed=0):
 def cut(X, y, n_parts):
     """Cut rows at uneven places."""
     edges = np.rint(np.linspace(0, 1, n_parts + 1) ** 1.5 * X.shape[0]).astype(int)
-    spans = [slice(first, last) for first, last in zip(edges, edges[1:], strict=False)]
+    spans = [slice(first, last) for first, last in pairwise(edges)]
     return [X[span] for span in spans], [y[span] for span in spans]
 
 

@@ -3,25 +3,13 @@
 import numpy as np
 import pytest
 
-from cluster.cases import cut, records, released
-from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
+from cluster.cases import MODELS, cut, records, released
+from dplasso import DPLasso, DPLogisticRegression
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 
 ENGINES = {"in process": InProcessEngine(), "threads": ThreadEngine(threads=2)}
-MODELS = {
-    "staged": DPLassoClassifier(1.0, random_state=3),
-    "strong": DPLassoClassifier(50.0, random_state=3),
-    "vertices": DPLassoClassifier(30.0, n_iter=60, l1_radius=8.0, random_state=3),
-    "no privacy": DPLassoClassifier(np.inf, n_iter=40, l1_radius=8.0),
-    "weighted": DPLassoClassifier(
-        5.0, classes=[0, 1], class_weight=[1.0, 0.5], n_records=400, random_state=3
-    ),
-    "dense": DPLogisticRegression(1.0, n_iter=12, random_state=3),
-    "short list": DPLogisticRegression(2.0, n_iter=12, max_weights=4, random_state=3),
-    "significant": DPLogisticRegression(2.0, n_iter=12, max_weights="significant", random_state=3),
-}
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -4,8 +4,12 @@ import atexit
 import os
 import shutil
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dplasso.cluster.engines import Pending, WorkerLost
 from dplasso.cluster.worker import Partition, Worker
@@ -20,7 +24,14 @@ class RayWorker(Worker):
 
     def __init__(self, partition: Partition, n_threads: int) -> None:
         os.umask(_PRIVATE)
+        if partition.X is not None:
+            # What Ray shares cannot be written to, and kernels would be compiled anew for it.
+            partition = replace(partition, X=partition.X.copy())
         super().__init__(partition, n_threads)
+
+    def gradient(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """As `Worker.gradient`."""
+        return super().gradient(weights.copy())
 
 
 @dataclass(frozen=True)
@@ -96,12 +107,13 @@ class RayHandle:
         ray.kill(self.actor)
 
 
-def connect(address: str) -> Any:
+def connect(address: str, cores: int | None = None) -> Any:
     """Return the module ray, connected to a cluster.
 
     `address`: as of `RayEngine`. A cluster of this machine alone is made for the process: it
     listens to this machine only, has no dashboard, tells nobody of its use, spills nothing to the
     disk, and its folder is closed to other users.
+    `cores`: of such a cluster; by default those of the machine.
 
     Raises ClusterError if Ray is not installed, or there is no such cluster.
     """
@@ -116,12 +128,14 @@ def connect(address: str) -> Any:
         return ray
     closed: dict[str, Any] = {}
     if address == "local":
-        # Ray opens its session folder to everybody, so that its parent has to be closed.
+        # Ray opens its folders to everybody, so that the one around them has to be closed.
         folder = tempfile.mkdtemp(prefix="dplasso-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         closed = {
+            "num_cpus": cores,
             "include_dashboard": False,
-            "_temp_dir": folder,
+            "_node_ip_address": "127.0.0.1",
+            "_temp_dir": str(Path(folder) / "ray"),
             "_system_config": {"automatic_object_spilling_enabled": False},
         }
     before = os.umask(_PRIVATE)
