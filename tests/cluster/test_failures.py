@@ -1,4 +1,4 @@
-"""Workers that are lost, steps asked for twice, drivers that die: the same model or one sentence."""
+"""Lost workers, steps asked for twice, drivers that die: the same model, or one sentence."""
 
 from dataclasses import dataclass, field
 
@@ -138,7 +138,7 @@ def vertex_worker():
     X, y = records(60, 12)
     worker = Worker(Partition("p", X=X, y=y))
     worker.describe()
-    worker.encode([0, 1], None)
+    worker.encode(np.arange(2), None)
     steps = VertexSteps(Logistic(0.5), 1.0, True, 5.0, 20, 0, False, 0.0025)
     return worker, worker.begin_vertices(steps)
 

@@ -29,7 +29,7 @@ def workers(X, y, at):
         Partition(f"p{number}", X=some, y=labels) for number, (some, labels) in enumerate(parts)
     ]
     found = Partitions(InProcessEngine(), given)
-    found.tell("encode", [0, 1], None)
+    found.tell("encode", np.arange(2), None)
     return found
 
 

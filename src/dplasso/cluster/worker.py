@@ -9,7 +9,6 @@ reply that it kept, and refuses any other. One that starts anew is empty: it cou
 `catch_up` has brought its rows to where the others are, without adding to any sum.
 """
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.labels import encode_labels, encode_targets
+from dplasso.data.labels import encode_targets, numbers_of
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.problem import build_problem, design_of
@@ -146,7 +145,7 @@ class Worker:
             content=content,
         )
 
-    def encode(self, classes: Sequence[Any] | None, bounds: tuple[float, float] | None) -> None:
+    def encode(self, classes: NDArray[Any] | None, bounds: tuple[float, float] | None) -> None:
         """Turn the labels into targets.
 
         `classes`: all labels; None for a regression.
@@ -159,7 +158,8 @@ class Worker:
             if bounds is not None:
                 self._labels = encode_targets(self._y, bounds)
             else:
-                self._labels = encode_labels(self._y, classes)[1]
+                assert classes is not None
+                self._labels = numbers_of(self._y, classes)
         except DataError as error:
             raise DataError(f"{self._partition.name}: {error}") from None
 
