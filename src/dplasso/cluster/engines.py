@@ -31,12 +31,11 @@ class Handle(Protocol):
 
 
 class Engine(Protocol):
-    """What a fit on partitions is given.
+    """What a fit on partitions is given."""
 
-    `restarts`: how often a partition's worker may be lost in a fit.
-    """
-
-    restarts: int
+    @property
+    def restarts(self) -> int:
+        """How often a partition's worker may be lost in a fit."""
 
     def start(self, partition: Partition) -> Handle:
         """Start a worker.
