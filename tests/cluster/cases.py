@@ -15,6 +15,8 @@ MODELS = {
     "weighted": DPLassoClassifier(
         5.0, classes=[0, 1], class_weight=[1.0, 0.5], n_records=400, random_state=3
     ),
+    "wide": DPLassoClassifier(5.0, n_records=2**33, n_iter=20, l1_radius=8.0, random_state=3),
+    "wide gradients": DPLogisticRegression(1.0, n_records=2**33, n_iter=8, random_state=3),
     "dense": DPLogisticRegression(1.0, n_iter=12, random_state=3),
     "short list": DPLogisticRegression(2.0, n_iter=12, max_weights=4, random_state=3),
     "significant": DPLogisticRegression(2.0, n_iter=12, max_weights="significant", random_state=3),

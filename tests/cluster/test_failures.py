@@ -139,7 +139,7 @@ def vertex_worker():
     worker = Worker(Partition("p", X=X, y=y))
     worker.describe()
     worker.encode(np.arange(2), None)
-    steps = VertexSteps(Logistic(0.5), 1.0, True, 5.0, 20, 0, False, 0.0025)
+    steps = VertexSteps(Logistic(0.5), 1.0, True, 5.0, 20, 0, False, 0.0025, 32)
     return worker, worker.begin_vertices(steps)
 
 

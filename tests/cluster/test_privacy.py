@@ -19,7 +19,7 @@ from dplasso.privacy.mechanisms.contract import sensitivity
 from neighbours import BOUND, pairs
 
 PACKAGE = Path(dplasso.__file__).parent
-STEPS = VertexSteps(Logistic(0.5), BOUND, True, 20.0, 8, 0, False, 0.0025)
+STEPS = VertexSteps(Logistic(0.5), BOUND, True, 20.0, 8, 0, False, 0.0025, 32)
 
 
 def workers(X, y, at):

@@ -1,6 +1,6 @@
 """Write the golden files: what version 0.1.0 computes and what its files look like.
 
-(Seeded private draws, in `fits.npz`, are those since the selector hears of changes column by column.)
+(Seeded private draws in `fits.npz` are those since the selector hears of changes by columns.)
 
     python -m tests.golden.make [--overwrite]
 

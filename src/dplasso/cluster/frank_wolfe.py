@@ -51,6 +51,7 @@ def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
         loss=steps.loss,
         late_start=steps.late_start,
         distinct=steps.distinct,
+        share_bits=steps.share_bits,
     )
 
 

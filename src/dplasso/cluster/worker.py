@@ -73,6 +73,7 @@ class VertexSteps:
     late_start: int
     distinct: bool
     drift_tol: float | None
+    share_bits: int
 
 
 @dataclass(frozen=True)
@@ -192,6 +193,7 @@ class Worker:
             loss=steps.loss,
             late_start=steps.late_start,
             distinct=steps.distinct,
+            share_bits=steps.share_bits,
         )
         self._vertices = RowPart(problem, steps.drift_tol, self._threads)
         self._done, self._reply = 0, None

@@ -18,6 +18,7 @@ from dplasso.gradient_descent.state import GradientState
 from dplasso.matrix.unit_rows import constant_entry
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
+from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.runtime.threads import Threads
 
@@ -233,7 +234,9 @@ class GradientRun:
             stage.momentum,
             loss.curvature,
         )
-        unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
+        bits = share_bits(self._numbers[0])
+        check_records(self._records.n_records, bits)
+        unit = gradient_unit(loss.residual_bound, schedule.noise_scale, bits)
         part = self._records.part(self._kept, self._constant, self._plan.norm_bound, unit)
         n_columns = self._kept.size or self._records.n_columns
         return NoisyGradientDescent(

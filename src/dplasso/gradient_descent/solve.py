@@ -19,12 +19,16 @@ BLOCK = 2**15
 _CONTRIBUTION_BITS = 32
 
 
-def gradient_unit(residual_bound: float, noise_scale: float) -> float:
+def gradient_unit(
+    residual_bound: float, noise_scale: float, bits: int = _CONTRIBUTION_BITS
+) -> float:
     """Return S, the fixed-point units per unit of gradient, from public numbers.
 
-    Fewer than ``2^32 / C`` where the noise is so large that its words would not reach.
+    `bits`: of a record's share, of `dplasso.privacy.parameters.share_bits`.
+
+    Fewer than ``2^bits / C`` where the noise is so large that its words would not reach.
     """
-    unit = 2.0**_CONTRIBUTION_BITS / residual_bound
+    unit = 2.0**bits / residual_bound
     if noise_scale * unit > LARGEST_SCALE:
         unit *= 2.0 ** -math.ceil(math.log2(noise_scale * unit / LARGEST_SCALE))
     return unit

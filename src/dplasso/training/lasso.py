@@ -13,6 +13,7 @@ from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
 from dplasso.matrix.design import Design
 from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
+from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.registry import make_selector
@@ -86,6 +87,7 @@ def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[Any]) -> Prob
         radius=settings.l1_radius,
         n_steps=settings.n_iter,
         loss=lasso_loss(settings),
+        share_bits=share_bits(settings.n_records),
     )
 
 
@@ -127,6 +129,7 @@ def lasso_solver(
             radius=settings.l1_radius,
             n_steps=settings.n_iter,
             intercept=settings.fit_intercept,
+            n_records=settings.n_records,
             prefix=prefix,
         )
     if replay is None:

@@ -21,6 +21,7 @@ from dplasso.gradient_descent.state import GradientState
 from dplasso.matrix.compressed import compress
 from dplasso.model.staged import NO_VERTICES, StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
+from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
 from dplasso.training.lasso import lasso_design, lasso_loss, lasso_selector
@@ -210,6 +211,7 @@ class LassoRun:
                 intercept=self._has_constant_vertex,
                 late_start=plan.late_start,
                 distinct=settings.l1_radius is None,
+                n_records=float(self._counts.sum()),
                 prefix=prefix,
             )
         design = lasso_design(
@@ -223,6 +225,7 @@ class LassoRun:
             loss=self._loss,
             late_start=plan.late_start,
             distinct=settings.l1_radius is None,
+            share_bits=share_bits(float(self._counts.sum())),
         )
         return FrankWolfe(
             problem,

@@ -95,11 +95,11 @@ def logistic_solver(
     """
     if isinstance(prefix, NoisyWeights):
         return CompletedRun(len(prefix), prefix)
-    check_row_count(X.shape[0])
     loss = logistic_loss(settings, n_classes)
     if isinstance(X, Partitions):
         records: Any = PartitionedRecords(X, loss)
     else:
+        check_row_count(X.shape[0])
         records = records_of(X, loss, labels, threads)
     return GradientRun(
         logistic_plan(settings, X.shape[1]),

@@ -18,6 +18,7 @@ from dplasso.encoding.origin import check_same_origin, origin_from_json
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.randomness import RandomStream
 from dplasso.training.inputs import Inputs, check_inputs, store_of
 from dplasso.training.settings import LassoSettings, LogisticSettings
@@ -131,6 +132,7 @@ def partitioned_solver(
     intercept: bool,
     late_start: int = 0,
     distinct: bool = False,
+    n_records: float | None = None,
     prefix: Transcript | None = None,
 ) -> PartitionedFrankWolfe:
     """Make the coordinator of a run of Frank-Wolfe.
@@ -141,6 +143,7 @@ def partitioned_solver(
     `make_selector`: makes the selection structure, empty, for a problem without rows.
     `stream`: random words for the draws.
     `intercept`: whether a constant column is drawn like the others.
+    `n_records`: N, where it is public or was counted.
     `prefix`: steps already drawn, to be taken again.
 
     Raises ValueError for what only one process can do.
@@ -152,6 +155,8 @@ def partitioned_solver(
             )
     if settings.mechanism == "paper" and not math.isinf(settings.epsilon):
         raise ValueError("mechanism='paper' runs in one process; leave engine out")
+    bits = share_bits(n_records)
+    check_records(workers.shape[0], bits)
     steps = VertexSteps(
         loss=loss,
         bound=settings.feature_bound,
@@ -161,6 +166,7 @@ def partitioned_solver(
         late_start=late_start,
         distinct=distinct,
         drift_tol=settings.drift_tol,
+        share_bits=bits,
     )
     problem = problem_of(workers, steps)
     return PartitionedFrankWolfe(
