@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from dplasso.gradient_descent import calibration as module
 from dplasso.gradient_descent.calibration import (
     UNCHANGED,
+    Margins,
     calibrate_margins,
     slope_gradient,
     slope_gradient_vectors,
@@ -25,15 +26,13 @@ C = 0.5
 
 def calibrated(margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, intercept=True):
     return calibrate_margins(
-        margins,
+        Margins(margins, loss, labels, threads),
         loss,
-        labels,
         stream(seed),
         n_records=labels.size,
         mu=mu,
         sensitivity=loss.residual_bound,
         fit_intercept=intercept,
-        threads=threads,
     )
 
 
@@ -135,15 +134,13 @@ def test_neighbours_differ_only_in_the_sums_that_noise_is_added_to(monkeypatch):
     calibrated(margins, labels, Logistic(C), mu=1.0)
     whole, seen = seen, []
     calibrate_margins(
-        margins[1:],
+        Margins(margins[1:], Logistic(C), labels[1:], ONE_THREAD),
         Logistic(C),
-        labels[1:],
         stream(),
         n_records=labels.size,
         mu=1.0,
         sensitivity=C,
         fit_intercept=True,
-        threads=ONE_THREAD,
     )
     for one, other in zip(whole, seen, strict=True):
         assert 0 < np.linalg.norm(one - other) <= C * 2.0**33

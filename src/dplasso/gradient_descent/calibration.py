@@ -7,6 +7,7 @@ record counts ``1 / sqrt(|s|^2 + c^2)``: then its share of the gradient in (a, b
 sensitivity is the one of every gradient. With K outputs there is one slope and a constant for each.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.privacy.gaussian_noise import noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
+from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.runtime.threads import Threads, cut
 
@@ -51,28 +53,74 @@ class Calibration(NamedTuple):
 UNCHANGED = Calibration(1.0, (0.0,))
 
 
+@dataclass(frozen=True)
+class LinearModel:
+    """A released model, and the rows that it is one of.
+
+    `weights`, shape (k, K): of the columns.
+    `intercept`, shape (K,): the constant terms.
+    `kept`: the columns, ascending; none for all.
+    `constant`, `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
+    `unit_rows`: whether rows are made unit rows, or stay as they are.
+    """
+
+    weights: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+    kept: NDArray[np.int64]
+    constant: float
+    norm_bound: float | None
+    unit_rows: bool
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Margins of the rows that one process holds, and what they pull along slope and constants.
+
+    `margins`, shape (N, K): with what the loss adds to each.
+    `loss`, `labels`: of the fit.
+    `threads`: share the rows; the bits do not depend on them.
+    """
+
+    margins: NDArray[np.float64]
+    loss: Any
+    labels: NDArray[Any]
+    threads: Threads
+
+    def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+        """Return the gradient in a and b / c, shape (1 + K,), in units; exact."""
+        edges = cut(0, self.labels.size, self.threads.count)
+        add_up = slope_gradient if self.loss.n_outputs == 1 else slope_gradient_vectors
+
+        def part(t: int) -> NDArray[np.int64]:
+            totals = np.zeros(parameters.size, dtype=np.int64)
+            rows = edges[t], edges[t + 1]
+            given = self.loss, self.labels, self.margins, parameters, offset_of(self.loss), unit
+            add_up(*given, *rows, totals)
+            return totals
+
+        totals: NDArray[np.int64] = np.sum(self.threads.run(part), axis=0)
+        return totals
+
+
 def calibrate_margins(
-    margins: NDArray[np.float64],
+    margins: Any,
     loss: Any,
-    labels: NDArray[Any],
     stream: RandomStream,
     *,
     n_records: float,
     mu: float,
     sensitivity: float,
     fit_intercept: bool,
-    threads: Threads,
 ) -> Calibration:
     """Find slope and constants.
 
-    `margins`, shape (N, K): margins of a released model, with what the loss adds to each.
-    `loss`, `labels`: of the fit.
+    `margins`: `Margins`, or what answers `sums` as they do.
+    `loss`: of the fit.
     `stream`: keys the noise.
     `n_records`: N, given as public or counted privately.
     `mu`: Gaussian differential privacy to spend.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     `fit_intercept`: whether there are constants besides the slope.
-    `threads`: of the run; the bits do not depend on them.
     """
     n_outputs = loss.n_outputs
     schedule = schedule_for(
@@ -84,27 +132,14 @@ def calibrate_margins(
         MOMENTUM,
         _BEND * loss.curvature,
     )
-    unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
-    edges = cut(0, labels.size, threads.count)
-    offset = offset_of(loss)
-
-    def summed(parameters: NDArray[np.float64]) -> NDArray[np.int64]:
-        def part(t: int) -> NDArray[np.int64]:
-            totals = np.zeros(1 + n_outputs, dtype=np.int64)
-            given = loss, labels, margins, parameters, offset, unit, edges[t], edges[t + 1]
-            (slope_gradient if n_outputs == 1 else slope_gradient_vectors)(*given, totals)
-            return totals
-
-        totals: NDArray[np.int64] = np.sum(threads.run(part), axis=0)
-        return totals
-
+    unit = gradient_unit(loss.residual_bound, schedule.noise_scale, share_bits(n_records))
     start = np.zeros(1 + n_outputs)
     start[0] = 1.0
     table = noise_table(schedule.noise_scale * unit)
     buffer = word_buffers(stream, 1)[0]
     parameters, velocity, total = start.copy(), np.zeros_like(start), np.zeros_like(start)
     for step in range(1, schedule.n_steps + 1):
-        sums = summed(parameters)
+        sums = margins.sums(parameters, unit)
         noisy(table, buffer, sums)
         if not fit_intercept:
             sums[1:] = 0
