@@ -112,13 +112,14 @@ def print_table(
     """
     table, rows = Table(title=title, title_justify="left", **look), list(rows)
     for place, heading in enumerate(headings):
-        right, name = heading.startswith(">"), heading.lstrip(">")
         # Where a screen is narrow, words give way: a number in two lines is no number.
-        whole = all(_NUMERIC.fullmatch(row[place]) for row in rows)
-        if whole and len(name) > max((len(row[place]) for row in rows), default=0):
-            name = name.replace(" ", "\n")
-        justify: Any = "right" if right else "left"
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=whole)
+        cells = [row[place] for row in rows]
+        kept = cells if all(map(_NUMERIC.fullmatch, cells)) else []
+        width = max(map(len, [*kept, *heading.lstrip(">").split()]))
+        justify: Any = "right" if heading.startswith(">") else "left"
+        table.add_column(
+            heading.lstrip(">"), justify=justify, overflow="fold", min_width=width if kept else None
+        )
     for i, row in enumerate(rows):
         table.add_row(*row, style=(strong or {}).get(i))
     with naming("standard output"):
