@@ -10,7 +10,13 @@ from dplasso.cli import options
 from dplasso.cli.files import check_outputs
 from dplasso.cli.fit import OutputOptions, write_outputs
 from dplasso.cli.ledger_report import left_after, left_in, left_sentence
-from dplasso.cli.methods import ModelOptions, PrivacyOptions, make_estimator, number_or_word
+from dplasso.cli.methods import (
+    ModelOptions,
+    PrivacyOptions,
+    is_regression,
+    make_estimator,
+    number_or_word,
+)
 from dplasso.cli.options import MODEL, option
 from dplasso.cli.output import (
     print_facts,
@@ -68,8 +74,14 @@ def tune(
         ),
     ] = "auto",
     metric: Annotated[
-        str, option("--metric", "auc, accuracy or log_loss.", "METRIC", MODEL)
-    ] = "auc",
+        str | None,
+        option(
+            "--metric",
+            "auc (default), accuracy or log_loss; of a regression mae (default) or r2.",
+            "METRIC",
+            MODEL,
+        ),
+    ] = None,
     held_out: Annotated[
         float, option("--held-out", "Share of the rows that tries are scored on.", "S", MODEL)
     ] = 0.2,
@@ -83,6 +95,8 @@ def tune(
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
     meaning, schema = reading.meaning(), reading.declared()
     estimator = make_estimator(privacy, training)
+    if metric is None:
+        metric = "mae" if is_regression(privacy, training) else "auc"
     if privacy.rows_per_person is not None and privacy.rows_per_person > 1:
         raise ValueError("rows_per_person needs to know whose row each is, which no file says")
     settings = dict(_setting(text) for text in grid)
