@@ -236,21 +236,13 @@ def test_ctrl_c_in_the_middle_of_a_fit_leaves_no_file(train, tmp_path):
         import dplasso.cli, dplasso.estimators.fitting as fitting
         original = fitting.fit_estimator
 
-<<<<<<< HEAD
-        def fit_estimator(estimator, X, y, hooks, *more):
-=======
         def fit_estimator(estimator, X, y, hooks, groups):
->>>>>>> main
             def told(done, total):
                 if done < total:
                     print("training", flush=True)
                 hooks.progress(done, total)
 
-<<<<<<< HEAD
-            return original(estimator, X, y, replace(hooks, progress=told), *more)
-=======
             return original(estimator, X, y, replace(hooks, progress=told), groups)
->>>>>>> main
 
         fitting.fit_estimator = fit_estimator
         dplasso.cli.main()
