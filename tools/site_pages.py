@@ -104,13 +104,20 @@ def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
     In types, mend the hyphens of literals.
     """
 
-    def link(found: re.Match[str]) -> str:
-        target = files.get_file_from_path(f"{found[1]}.md")
-        if target is None or target.page is None:
-            raise PluginError(f"{page.file.src_uri}: there is no docs/{found[1]}.md")
-        return f'<a href="{target.url_relative_to(page.file)}">{target.page.title}</a>'
+    def target(name: str) -> File:
+        found = files.get_file_from_path(f"{name.lower()}.md")
+        if found is None or found.page is None:
+            raise PluginError(f"{page.file.src_uri}: there is no docs/{name}.md")
+        return found
 
-    html = re.sub(r'<a href="[^"]*">(?:docs/)?([\w-]+)\.md</a>', link, html)
+    def title(found: re.Match[str]) -> str:
+        return f"{found[1]}{target(found[2]).page.title}</a>"
+
+    def link(found: re.Match[str]) -> str:
+        file = target(found[1])
+        return f'<a href="{file.url_relative_to(page.file)}">{file.page.title}</a>'
+
+    html = re.sub(r'(<a href="[^"]*">)(?:docs/)?([\w-]+)\.md</a>', title, html)
     pieces = _NOT_WORDS.split(html)
     pieces[::2] = [re.sub(r"(?<![\w/])docs/([\w-]+)\.md", link, words) for words in pieces[::2]]
     html = "".join(pieces)
