@@ -16,6 +16,7 @@ from typing import Any
 
 import typer
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from rich.text import Text
@@ -36,6 +37,7 @@ ROOT_PAGES = {
 # The front page has no pages beside it to be listed.
 _ALONE = "---\nhide: [navigation]\n---\n"
 _LINK = re.compile(r"\]\((?!\w+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+_NOT_WORDS = re.compile(r"(<a .*?</a>|<pre.*?</pre>|<code>.*?</code>|<[^>]*>)", re.DOTALL)
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -97,16 +99,29 @@ def on_page_markdown(markdown: str, page: Page, files: Files, **_: Any) -> str:
 
 
 def on_page_content(html: str, page: Page, files: Files, **_: Any) -> str:
-    """Link the pages that docstrings and options name; mend the hyphens of literals in types."""
+    """Link the pages that words name as docs/NAME.md, and say their titles in place of file names.
+
+    In types, mend the hyphens of literals.
+    """
+
+    def target(name: str) -> File:
+        found = files.get_file_from_path(f"{name.lower()}.md")
+        if found is None or found.page is None:
+            raise PluginError(f"{page.file.src_uri}: there is no docs/{name}.md")
+        return found
+
+    def title(found: re.Match[str]) -> str:
+        return f"{found[1]}{target(found[2]).page.title}</a>"
 
     def link(found: re.Match[str]) -> str:
-        target = files.get_file_from_path(f"{found[1]}.md")
-        assert target is not None, f"{page.file.src_uri}: there is no docs/{found[1]}.md"
-        title = target.page.title if target.page else found[1]
-        return f'<a href="{target.url_relative_to(page.file)}">{title}</a>'
+        file = target(found[1])
+        return f'<a href="{file.url_relative_to(page.file)}">{file.page.title}</a>'
 
-    if page.file.src_uri.startswith(("api/", "commands/")):
-        html = re.sub(r"(?<![\w/\"])docs/([\w-]+)\.md", link, html)
+    html = re.sub(r'(<a href="[^"]*">)(?:docs/)?([\w-]+)\.md</a>', title, html)
+    pieces = _NOT_WORDS.split(html)
+    pieces[::2] = [re.sub(r"(?<![\w/])docs/([\w-]+)\.md", link, words) for words in pieces[::2]]
+    html = "".join(pieces)
+    if page.file.src_uri.startswith("api/"):
         html = re.sub(r"<code>.*?</code>", lambda code: code[0].replace(" - ", "-"), html)
     return html
 

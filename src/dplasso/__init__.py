@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dplasso.tuning.scores import PrivateScore, private_score
     from dplasso.tuning.search import PrivateSearch
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "BudgetError",
