@@ -19,6 +19,9 @@ from dplasso.frank_wolfe.distinct import leave_out
 from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import granularity, rebuild, update_many
 
+# So few notes are sorted by insertion, and more than one for so many gradients by a look at all.
+_FEW, _MANY = 48, 16
+
 
 @njit(cache=True, nogil=True)
 def expected_entries(n_looked_at, refreshed_part, n_entries, n_rows):
@@ -39,19 +42,46 @@ def begin_step(problem, state, n_looked_at):
 
 
 @njit(cache=True, nogil=True)
-def make_room(notes, more):
-    """Return notes with room for some more.
-
-    `notes`: places of the gradients, what they were, and how many are noted.
-    """
-    changed, before, count = notes
-    if count + more <= changed.size:
-        return changed, before, count
+def make_room(changed, before, count, more):
+    """Return copies of the first `count` notes with room for some more."""
     size = 2 * (count + more)
     longer_changed, longer_before = np.empty(size, np.int64), np.empty(size, np.int64)
     longer_changed[:count] = changed[:count]
     longer_before[:count] = before[:count]
-    return longer_changed, longer_before, count
+    return longer_changed, longer_before
+
+
+@njit(cache=True, nogil=True)
+def sort_notes(original, size, changed, before, count):
+    """Sort notes by the original numbers of their gradients, in place.
+
+    `size`: D.
+
+    Returns: how many are left: of equals, the first are first, and perhaps alone.
+    """
+    if count <= _FEW:
+        for m in range(1, count):
+            k, was = changed[m], before[m]
+            name = look_up(original, k)
+            at = m
+            while at > 0 and look_up(original, changed[at - 1]) > name:
+                changed[at], before[at] = changed[at - 1], before[at - 1]
+                at -= 1
+            changed[at], before[at] = k, was
+        return count
+    if count > size // _MANY:
+        first = np.full(size, -1, np.int64)
+        for m in range(count - 1, -1, -1):
+            first[look_up(original, changed[m])] = m
+        order = first[first >= 0]
+    else:
+        names = np.empty(count, np.int64)
+        for m in range(count):
+            names[m] = look_up(original, changed[m])
+        order = np.argsort(names, kind="mergesort")
+    changed[: order.size] = changed[order]
+    before[: order.size] = before[order]
+    return order.size
 
 
 @njit(cache=True, nogil=True)
@@ -77,24 +107,18 @@ def report(problem, state, selector, noting, notes):
     changed, before, count = notes
     if count == 0:
         return
-    original, shift = problem.design.numbering.original, granularity(selector)
-    names = np.empty(count, np.int64)
-    for m in range(count):
-        names[m] = look_up(original, changed[m])
-    # A stable sort: the first note of each gradient comes first.
-    order = np.argsort(names, kind="mergesort")
-    places, old = np.empty(count, np.int64), np.empty(count, np.int64)
+    shift = granularity(selector)
+    count = sort_notes(problem.design.numbering.original, state.alpha.size, changed, before, count)
     kept = np.int64(0)
     previous = np.int64(-1)
-    for m in order:
-        if names[m] == previous:
-            continue
-        previous = names[m]
+    for m in range(count):
         k = changed[m]
-        if (before[m] ^ state.alpha[k]) >> shift:
-            places[kept], old[kept] = k, before[m]
+        # Of several notes of a gradient, the first has it as it was.
+        if k != previous and (before[m] ^ state.alpha[k]) >> shift:
+            changed[kept], before[kept] = k, before[m]
             kept += 1
-    update_many(selector, state.alpha, places, old, kept)
+        previous = k
+    update_many(selector, state.alpha, changed, before, kept)
 
 
 @njit(cache=True, nogil=True)

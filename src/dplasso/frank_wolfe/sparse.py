@@ -136,14 +136,12 @@ def enter_block(problem, state, found, counts, record):
     `problem`, `state`, `record`: as in `run_sparse`.
     `found`: what `touch_rows` filled.
     `counts`: what it returned.
-
-    Returns: entries of the rows whose gradient changed.
     """
     n_refreshed, n_moved = counts
     if n_moved:
         schedule_moved(state.calendar, state.rows, found, n_moved)
     if n_refreshed == 0:
-        return np.int64(0)
+        return
     entries = count_entries(problem.design.rows.indptr, found.refreshed, n_refreshed)
     state.operation_counts[0] += entries
     state.operation_counts[1] += 2 * entries
@@ -151,7 +149,6 @@ def enter_block(problem, state, found, counts, record):
         record_refreshed(problem, state, found, n_refreshed)
     state.step_counts[1] += n_refreshed
     state.step_counts[2] += entries
-    return entries
 
 
 @njit(cache=True, nogil=True)
@@ -166,26 +163,30 @@ def refresh_block(problem, state, found, selector, counts, record, noting, notes
     Returns: the notes, these included.
     """
     n_refreshed = counts[0]
-    entries = enter_block(problem, state, found, counts, record)
+    enter_block(problem, state, found, counts, record)
+    changed, before, count = notes
     if n_refreshed == 0:
-        return notes
+        return changed, before, count
     report_shift = np.int64(NOTHING_REPORTED)
     if noting and state.step_counts[2] <= state.most_touched:
         report_shift = np.int64(granularity(selector))
-    if report_shift != NOTHING_REPORTED:
-        notes = make_room(notes, entries + n_refreshed)
-    changed, before, count = notes
+    indptr = problem.design.rows.indptr
     for m in range(n_refreshed):
         i = found.refreshed[m]
-        count += replace_contributions(
+        if report_shift != NOTHING_REPORTED:
+            more = np.int64(indptr[i + 1]) - np.int64(indptr[i]) + 1
+            if count + more > changed.size:
+                changed, before = make_room(changed, before, count, more)
+        count = replace_contributions(
             problem,
             state.alpha,
             i,
             found.old[m],
             state.rows[i].gradient,
             report_shift,
-            changed[count:],
-            before[count:],
+            changed,
+            before,
+            count,
         )
     return changed, before, count
 
