@@ -265,6 +265,7 @@ def keep_checkpoints(
             begun.n_features,
             begun.statement.steps,
             staged=isinstance(mechanism, StagedSteps),
+            n_classes=begun.classes.size,
         )
         start = Checkpoint(
             params,

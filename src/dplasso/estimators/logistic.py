@@ -12,7 +12,7 @@ from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
     dense_margins,
-    multiclass_tags,
+    classifier_tags,
     predict,
     predict_log_proba,
     predict_proba,
@@ -231,4 +231,4 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     to_sklearn = to_sklearn
     _repr_mimebundle_ = repr_mimebundle
     _repr_html_inner = repr_html
-    __sklearn_tags__ = multiclass_tags
+    __sklearn_tags__ = classifier_tags

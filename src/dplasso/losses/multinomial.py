@@ -42,6 +42,15 @@ class Multinomial(NamedTuple):
         return 0.5
 
 
+def norm_bound(n_classes: int, residual_bound: float) -> float:
+    """Return the bound on the L2 norm that goes with a bound C on every entry.
+
+    `n_classes`: K.
+    `residual_bound`: C. With 1/2 nothing is shortened at zero weights, with 1 nothing anywhere.
+    """
+    return min(math.sqrt(2.0), 2.0 * residual_bound * residual_norm_at_zero(n_classes))
+
+
 def residual_norm_at_zero(n_classes: int) -> float:
     """Return the length of every residual vector at zero weights, sqrt(1 - 1/K)."""
     return math.sqrt(1.0 - 1.0 / n_classes)

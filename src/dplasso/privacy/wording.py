@@ -135,6 +135,11 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
     ]
 
 
+def _number(statement: "PrivacyStatement") -> str:
+    """Word the number of classes."""
+    return "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
+
+
 def _steps(statement: "PrivacyStatement") -> str:
     if statement.tries:
         return (
@@ -160,10 +165,13 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
             f"(together {rounded_up(statement.mu)}-GDP)"
         )
     if statement.mechanism == STAGED:
+        counts = "noisy counts of both ends of the targets' interval"
+        if statement.target_bounds is None:
+            counts = f"noisy counts of the {_number(statement)} classes"
         return (
-            f"noisy counts of the two classes, then at most {statement.steps:,} steps: columns "
-            "drawn by the exponential mechanism, and gradients over all records on those columns, "
-            f"each with Gaussian noise (together {rounded_up(statement.rho)}-zCDP)"
+            f"{counts}, then at most {statement.steps:,} steps: columns drawn by the exponential "
+            "mechanism, and gradients over all records on those columns, each "
+            f"with Gaussian noise (together {rounded_up(statement.rho)}-zCDP)"
         )
     return (
         f"{statement.steps:,} steps, each a random choice by the exponential mechanism (a step is "
@@ -173,8 +181,7 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
 
 def assumptions(statement: "PrivacyStatement") -> str:
     """Word the last paragraph: what the statement takes as known to everybody."""
-    number = "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
-    labels = f"the {number} class labels"
+    labels = f"the {_number(statement)} class labels"
     if statement.target_bounds is not None:
         low, high = statement.target_bounds
         labels = (

@@ -2,16 +2,20 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.multinomial import norm_bound
 from dplasso.losses.squared import Squared
 from dplasso.matrix.design import Design, adopt, lay_out
 from dplasso.matrix.numbering import Numbering
+from dplasso.model.release import n_outputs_of
 from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import ONE_THREAD, Threads
@@ -40,8 +44,11 @@ def lasso_mechanism(settings: LassoSettings, n_samples: int = 1) -> Mechanism:
     )
 
 
-def staged_mechanism(settings: LassoSettings, n_features: int) -> StagedSteps:
+def staged_mechanism(
+    settings: LassoSettings, n_features: int, n_classes: int = 2
+) -> StagedSteps:
     """Calibrate a fit that chooses its own settings."""
+    n_outputs = n_outputs_of(n_classes)
     n_vertices = most_vertices(settings.n_iter, settings.l1_radius, n_features)
     balance = settings.fit_intercept and settings.l1_radius is None
     return build_staged(
@@ -54,6 +61,9 @@ def staged_mechanism(settings: LassoSettings, n_features: int) -> StagedSteps:
         residual_bound=settings.residual_bound,
         rows_per_person=settings.rows_per_person,
         counted=balance or settings.n_records is None,
+        n_columns=n_vertices or n_features,
+        n_outputs=n_outputs,
+        norm_bound=norm_bound(n_classes, settings.residual_bound) if n_outputs > 1 else None,
     )
 
 
@@ -78,30 +88,35 @@ def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bo
     )
 
 
-def lasso_loss(settings: LassoSettings, offset: float = 0.0) -> Any:
-    """Return the loss of a fit whose margins start at an offset."""
+def lasso_loss(settings: LassoSettings, offset: float | NDArray[np.float64] = 0.0) -> Any:
+    """Return the loss of the vertices of a fit whose margins start at an offset, or K of them."""
+    if np.ndim(offset):
+        return ClippedMultinomial(settings.residual_bound, offset)
     if settings.target_bounds is not None:
         return Squared(settings.residual_bound, offset)
     return Logistic(settings.residual_bound, offset, *settings.class_weights)
 
 
-def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[Any]) -> Problem:
+def lasso_problem(
+    settings: LassoSettings, X: Any, labels: NDArray[Any], n_classes: int = 2
+) -> Problem:
     """Lay out the data and put the training problem together."""
+    n_outputs = n_outputs_of(n_classes)
     assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
     return build_problem(
         lasso_design(settings, X, settings.n_iter, intercept=settings.fit_intercept),
         labels,
         radius=settings.l1_radius,
         n_steps=settings.n_iter,
-        loss=lasso_loss(settings),
+        loss=lasso_loss(settings, 0.0 if n_outputs == 1 else np.zeros(n_outputs)),
     )
 
 
 def lasso_selector(settings: LassoSettings, mechanism: Mechanism, problem: Problem) -> Any:
     """Build the selection structure for this mechanism and problem, empty."""
-    design = problem.design
     rule = mechanism.rule(problem.unit)
-    return make_selector(settings.selector, design.n_coordinates, rule, design.numbering)
+    numbering = problem.design.numbering
+    return make_selector(settings.selector, problem.n_coordinates, rule, numbering)
 
 
 def lasso_solver(

@@ -14,6 +14,7 @@ from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.state import GradientState
+from dplasso.losses.multinomial import Multinomial
 from dplasso.matrix.compressed import Compressed, compress
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.unit_rows import both_orientations, select_columns
@@ -31,6 +32,7 @@ from dplasso.training.lasso_plan import (
     LassoPlan,
     mean_target,
     offset_of,
+    offsets_of,
     plan_lasso,
 )
 from dplasso.training.settings import LassoSettings
@@ -44,7 +46,7 @@ class LassoRun:
 
     `settings`: valid settings.
     `mechanism`: the budget.
-    `labels`, shape (N,): the targets: 0 or 1, or numbers in [-1, 1].
+    `labels`, shape (N,): the targets: 0 or 1, numbers of K classes, or numbers in [-1, 1].
     `stream`: random words of all draws.
     `threads`: of the run.
     `prefix`: what was released already, not to be drawn again.
@@ -112,7 +114,7 @@ class LassoRun:
             done=done,
             n_steps=self.n_steps,
             counts=self._counts,
-            offset=self._plan.offset,
+            offset=np.atleast_1d(np.asarray(self._plan.offset)),
             vertices=self._vertices(min(done, self._plan.n_vertices)),
             weights=weights,
         )
@@ -127,6 +129,7 @@ class LassoRun:
             self._settings.feature_bound,
             fit_intercept=self._has_constant_vertex,
             late_start=self._plan.late_start,
+            n_outputs=self._mechanism.n_outputs,
         )
 
     @property
@@ -135,25 +138,29 @@ class LassoRun:
         return self._settings.fit_intercept and self._settings.l1_radius is not None
 
     def _count(self) -> NDArray[np.float64]:
-        """Count the records of both classes, privately; public are none, or their sum.
+        """Count the records of all classes, privately; public are none, or their sum.
 
         A record of a regression counts for both ends of the interval, in the parts that make its
         target their mean: parts of one record, as one class is.
         """
+        part_bits, n_classes = 0, max(2, self._mechanism.n_outputs)
         if self._labels.dtype.kind == "f":
             part_bits = _PART_BITS
             positive = int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
+            exact = [(self._labels.size << part_bits) - positive, positive]
         else:
-            part_bits, positive = 0, int(np.count_nonzero(self._labels))
-        exact = [(self._labels.size << part_bits) - positive, positive]
+            exact = np.bincount(self._labels, minlength=n_classes).tolist()
         mechanism, public = self._mechanism, self._settings.n_records
         if not mechanism.counted:
             # Nothing but N is used then, and in equal parts.
             total = float(self._labels.size if public is None else public)
-            return np.array([total / 2.0, total / 2.0])
+            return np.full(n_classes, total / n_classes)
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
         noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
-        if public is not None:
+        if public is not None and n_classes > 2:
+            excess = (sum(noisy) - public) / n_classes
+            noisy = [max(1.0, count - excess) for count in noisy]
+        elif public is not None:
             # The sum is known, so half the difference is better known than either.
             half = (noisy[1] - noisy[0]) / 2.0
             noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]
@@ -161,12 +168,15 @@ class LassoRun:
 
     def _planned(self) -> LassoPlan:
         settings, mechanism = self._settings, self._mechanism
-        offset = 0.0
+        offset: Any = 0.0 if mechanism.n_outputs == 1 else np.zeros(mechanism.n_outputs)
         if settings.fit_intercept and not self._has_constant_vertex:
             noise = mechanism.count_sensitivity / mechanism.count_mu if mechanism.counted else 0.0
-            negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
             deviation = 0.0 if math.isinf(mechanism.rho) else noise
-            if settings.target_bounds is None:
+            if mechanism.n_outputs == 1:
+                negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
+            if mechanism.n_outputs > 1:
+                offset = offsets_of(self._counts, deviation, settings.residual_bound)
+            elif settings.target_bounds is None:
                 offset = offset_of(negative, positive, deviation, settings.residual_bound)
             else:
                 offset = mean_target(negative, positive, deviation)
@@ -197,7 +207,10 @@ class LassoRun:
         )
         step = self._mechanism.vertices(plan.n_vertices, 1.0 - plan.refit_share)
         selector = make_selector(
-            settings.selector, design.n_coordinates, step.rule(problem.unit), design.numbering
+            settings.selector,
+            problem.n_coordinates,
+            step.rule(problem.unit),
+            problem.design.numbering,
         )
         return FrankWolfe(
             problem,
@@ -227,13 +240,18 @@ class LassoRun:
             n_records=max(1, round(self._counts.sum())),
         )
         state = None if self._prefix is None else self._prefix.weights
+        mechanism = self._mechanism.gradients(self._plan.refit_share)
+        loss = self._loss
+        if self._mechanism.n_outputs > 1:
+            # Measured better without the balance of the classes, and bounded in L2.
+            loss = Multinomial(self._mechanism.n_outputs, mechanism.residual_bound)
         return GradientRun(
             plan,
-            self._mechanism.gradients(self._plan.refit_share),
+            mechanism,
             rows,
             columns,
             AS_GIVEN,
-            self._loss,
+            loss,
             self._labels,
             self._stream,
             threads=self._threads,

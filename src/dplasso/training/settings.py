@@ -299,8 +299,15 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]
 
 
 def with_class_weights(settings: Any, classes: NDArray[Any]) -> Any:
-    """Return a LASSO's settings with the weights of its classes, where they go by name."""
+    """Return a LASSO's settings with the weights of its classes, where they go by name.
+
+    Raises ValueError for settings that are for two classes only.
+    """
     weight = settings.params.get("class_weight")
+    paper = settings.params.get("mechanism") == "paper"
+    if classes.size > 2 and (paper or weight is not None):
+        what = "mechanism='paper'" if paper else "class_weight"
+        raise ValueError(f"{what} is for two classes; there are {classes.size}")
     if not isinstance(weight, Mapping):
         return settings
     pair = checked_class_weight(weight, classes.tolist())

@@ -44,7 +44,7 @@ def mechanism_of(
     """Return the private step of a fit; only the paper's depends on the number of rows."""
     if isinstance(settings, LassoSettings):
         if settings.is_staged:
-            return staged_mechanism(settings, n_features)
+            return staged_mechanism(settings, n_features, n_classes)
         return lasso_mechanism(settings, n_rows)
     return logistic_mechanism(settings, n_features, n_classes)
 
@@ -53,7 +53,7 @@ def _targets_of(settings: Settings, y: NDArray[Any]) -> tuple[NDArray[Any], NDAr
     """Return the classes, none for a regression, and the targets as a loss takes them."""
     if settings.target_bounds is not None:
         return np.zeros(0), encode_targets(y, settings.target_bounds)
-    return encode_labels(y, settings.classes, binary=isinstance(settings, LassoSettings))
+    return encode_labels(y, settings.classes)
 
 
 def _use_of_count(n_records: int | None, mechanism: Accounted) -> str:
@@ -210,7 +210,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
             solver = lasso_solver(
                 settings,
                 mechanism,
-                lasso_problem(settings, inputs.X, labels),
+                lasso_problem(settings, inputs.X, labels, classes.size),
                 stream,
                 threads=threads,
                 prefix=None if prefix is None else prefix.transcript,
