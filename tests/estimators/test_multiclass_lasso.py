@@ -12,7 +12,6 @@ from dplasso.data.store import open_store, write_store
 from training.cases import COLUMNS, NAMES, four_classes, same_model
 
 
-
 @pytest.fixture(scope="module")
 def data():
     return four_classes()
@@ -99,6 +98,16 @@ def test_every_weight_is_drawn_once(data):
     output, column = np.divmod(model.transcript_.vertex, COLUMNS)
     signs = np.sign(model.coef_.toarray()[output, column])
     assert (signs == model.transcript_.sign).all()
+
+
+def test_every_count_is_noisy(data):
+    """A noisy count is a whole number by a chance of 2^-32."""
+    X, y = data
+    counts = [DPLassoClassifier(n_iter=1).fit(X, y).model_.release.counts for _ in range(5)]
+    assert not (np.array(counts) % 1.0 == 0.0).any()
+    assert np.std(counts, axis=0).min() > 5.0
+    exact = np.bincount(np.searchsorted(NAMES, y))
+    assert np.abs(np.mean(counts, axis=0) - exact).max() < 200.0
 
 
 def test_its_cost_is_that_of_one_fit(data):

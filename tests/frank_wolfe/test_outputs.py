@@ -89,9 +89,7 @@ def true_residuals(problem, margin, step):
 
 @settings(max_examples=25, deadline=None)
 @given(seeds, tolerances, publics, layouts)
-def test_alpha_is_the_sum_of_contributions_and_residuals_are_near(
-    seed, drift_tol, public, layout
-):
+def test_alpha_is_the_sum_of_contributions_and_residuals_are_near(seed, drift_tol, public, layout):
     X, _, problem = several(seed, layout=layout, **public)
     taken = vertices(problem, seed)
     run = replayed(problem, taken, drift_tol=drift_tol)

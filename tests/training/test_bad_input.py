@@ -132,9 +132,6 @@ class TestLabels:
         assert isinstance(error, DataError)
         assert str(error) == "y holds only one class, 1; name both with the parameter classes"
 
-    def test_three_labels(self):
-        assert "y holds 3 classes, two are needed" in str(refusal(y=np.arange(20) % 3))
-
     def test_an_undeclared_label_is_named(self):
         message = str(refusal({"classes": ("no", "yes")}, y=["no", "maybe"] * 10))
         assert "'maybe'" in message

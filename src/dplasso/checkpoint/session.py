@@ -69,7 +69,7 @@ def fit_with_checkpoints(
     X : sparse or dense matrix, shape (N, D)
         As in the estimator's `fit`.
     y : array-like, shape (N,)
-        Two labels.
+        Labels.
     path : path
         The checkpoint: replaced at once whenever it is written, never left half-written.
     seconds : float, default=5.0

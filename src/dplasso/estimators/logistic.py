@@ -11,8 +11,8 @@ from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
-    dense_margins,
     classifier_tags,
+    dense_margins,
     predict,
     predict_log_proba,
     predict_proba,

@@ -15,7 +15,6 @@ from dplasso.losses.clipped_multinomial import clipped_multinomial_probabilities
 from dplasso.losses.logistic import class_probabilities
 from dplasso.losses.multinomial import multinomial_probabilities, norm_bound
 from dplasso.model import write_model
-from dplasso.model.staged import StagedRelease
 from dplasso.training.inputs import decision_margins, unit_margins
 
 
@@ -61,10 +60,10 @@ def lasso_margins(self: Any, X: Any) -> NDArray[np.float64]:
     # Pickles of version 0.1.0 have no model.
     release = getattr(getattr(self, "model_", None), "release", None)
     offset, bound = float(self.intercept_[0]), self.privacy_.feature_bound
-    refitted = isinstance(release, StagedRelease) and release.refitted is not None
+    refitted = release if getattr(release, "refitted", None) is not None else None
     several = self.coef_.shape[0] > 1
     if refitted or several:
-        kept = release.columns if refitted else np.unique(self.coef_.indices)
+        kept = refitted.columns if refitted else np.unique(self.coef_.indices)
         return unit_margins(
             self,
             X,

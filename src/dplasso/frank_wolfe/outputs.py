@@ -123,7 +123,8 @@ def starting_residuals(problem: Problem) -> NDArray[np.float64]:
     of_class, nothing = np.zeros((n_outputs, n_outputs)), np.zeros(n_outputs)
     for y in range(n_outputs):
         residual_vector(problem.loss, nothing, y, of_class[y])
-    return of_class[problem.labels]
+    residuals: NDArray[np.float64] = of_class[problem.labels]
+    return residuals
 
 
 def alpha_of_outputs(

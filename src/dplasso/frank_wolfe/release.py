@@ -75,9 +75,7 @@ class VertexRelease:
         columns = column[inside].astype(np.int32 if self.n_features < 2**31 else np.int64)
         ends = np.searchsorted(output[inside], np.arange(self.n_outputs + 1))
         shape = (self.n_outputs, self.n_features)
-        coefficients = csr_array(
-            (values[inside], columns, ends.astype(columns.dtype)), shape=shape
-        )
+        coefficients = csr_array((values[inside], columns, ends.astype(columns.dtype)), shape=shape)
         constant = np.zeros(self.n_outputs)
         np.add.at(constant, output[~inside], values[~inside])
         return coefficients, constant * float(self.feature_bound)

@@ -63,14 +63,13 @@ def clipped_residuals(loss, margins, target, residuals):
         if k != target:
             others += part
     pull = others / total
-    if not (pull >= 0.0 and others < np.inf):
-        pull = 0.0
+    if not pull > 0.0:
+        residuals[:] = 0.0
+        return
     pull = min(pull, loss.residual_bound)
-    share = pull / others if others > 0.0 else 0.0
     for k in range(margins.size):
-        residuals[k] = -pull if k == target else min(residuals[k] * share, pull)
-        if not abs(residuals[k]) <= loss.residual_bound:
-            residuals[k] = 0.0
+        # No share of the others exceeds all of them, rounded or not.
+        residuals[k] = -pull if k == target else min(residuals[k] / others * pull, pull)
 
 
 register_vector(ClippedMultinomial, clipped_residuals)

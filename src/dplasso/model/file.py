@@ -185,9 +185,7 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
         raise ValueError(f"it holds a {curators[0]}")
     return Model(
         params=params,
-        release=release_from(
-            found.release, members, params, found.n_features, found.classes.size
-        ),
+        release=release_from(found.release, members, params, found.n_features, found.classes.size),
         statement=PrivacyStatement.from_dict(found.privacy),
         classes=found.classes,
         n_features=found.n_features,

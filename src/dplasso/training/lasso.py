@@ -44,11 +44,8 @@ def lasso_mechanism(settings: LassoSettings, n_samples: int = 1) -> Mechanism:
     )
 
 
-def staged_mechanism(
-    settings: LassoSettings, n_features: int, n_classes: int = 2
-) -> StagedSteps:
+def staged_mechanism(settings: LassoSettings, n_features: int, n_classes: int = 2) -> StagedSteps:
     """Calibrate a fit that chooses its own settings."""
-    n_outputs = n_outputs_of(n_classes)
     n_vertices = most_vertices(settings.n_iter, settings.l1_radius, n_features)
     balance = settings.fit_intercept and settings.l1_radius is None
     return build_staged(
@@ -62,9 +59,15 @@ def staged_mechanism(
         rows_per_person=settings.rows_per_person,
         counted=balance or settings.n_records is None,
         n_columns=n_vertices or n_features,
-        n_outputs=n_outputs,
-        norm_bound=norm_bound(n_classes, settings.residual_bound) if n_outputs > 1 else None,
+        **several_outputs(n_classes, settings.residual_bound),
     )
+
+
+def several_outputs(n_classes: int, residual_bound: float) -> dict[str, Any]:
+    """Return what `build_staged` has to know of K > 2 classes, from the bound on every residual."""
+    if n_outputs_of(n_classes) == 1:
+        return {}
+    return {"n_outputs": n_classes, "norm_bound": norm_bound(n_classes, residual_bound)}
 
 
 def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bool) -> Design:
@@ -90,7 +93,7 @@ def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bo
 
 def lasso_loss(settings: LassoSettings, offset: float | NDArray[np.float64] = 0.0) -> Any:
     """Return the loss of the vertices of a fit whose margins start at an offset, or K of them."""
-    if np.ndim(offset):
+    if isinstance(offset, np.ndarray):
         return ClippedMultinomial(settings.residual_bound, offset)
     if settings.target_bounds is not None:
         return Squared(settings.residual_bound, offset)
