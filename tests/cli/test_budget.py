@@ -89,7 +89,9 @@ def test_numbers_and_classes_are_known(run):
     report = json.loads(run(*ten, "--json").stdout)
     for row in report["table"]:
         assert row["findable_gradient"] == pytest.approx(row["noise_scale"] * math.log(20_000))
-    told = " ".join(run("budget", "--epsilon", 1, "--n-classes", 0, *ten[5:]).stdout.split())
+    told = " ".join(
+        run("budget", "--epsilon", 1, "--target-bounds", "0,9", *ten[5:]).stdout.split()
+    )
     assert "so many more rows far above what the others predict than far below" in told
 
 
@@ -116,7 +118,7 @@ def test_where_nothing_can_be_found_it_says_so(run):
     ("arguments", "named"),
     [
         (("--method", "ridge"), "--method must be lasso, logistic or linear"),
-        (("--method", "linear", "--n-classes", 3), "--n-classes=3 does not go with"),
+        (("--method", "linear", "--n-classes", 3), "--n-classes does not go with"),
         (("--method", "logistic", "--feature-bound", 2), "--feature-bound does not go with"),
     ],
 )

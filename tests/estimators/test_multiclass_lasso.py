@@ -29,6 +29,7 @@ SETTINGS = {
     "no privacy": {"epsilon": math.inf, "random_state": None, "n_iter": 20},
     "no intercept": {"fit_intercept": False, "n_records": 900},
     "public count": {"n_records": 900},
+    "weights": {"class_weight": [1.0, 2.0, 3.0, 0.5]},
     "as in the paper": {"l1_radius": 5.0, "n_iter": 25},
 }
 
@@ -141,10 +142,24 @@ def test_declared_classes_have_their_place_even_if_nobody_has_them(data):
     assert not np.isin("elk", model.predict(data[0]))
 
 
+def test_who_counts_for_more_is_predicted_more_often(data):
+    plain, weighted = (
+        fitted(data, n_iter=20, class_weight=weight).predict(data[0])
+        for weight in (None, {"ant": 1.0, "bee": 9.0, "cat": 1.0, "dog": 1.0})
+    )
+    assert (weighted == "bee").sum() > 1.2 * (plain == "bee").sum()
+    same_model(
+        fitted(
+            data, n_iter=20, classes=NAMES, class_weight=dict(zip(NAMES, range(1, 5), strict=True))
+        ),
+        fitted(data, n_iter=20, class_weight=[1, 2, 3, 4]),
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"class_weight": [1.0, 2.0]}, "class_weight is for two classes; there are 4"),
+        ({"class_weight": [1.0, 2.0]}, "class_weight must have a weight for each of the 4 classes"),
         ({"mechanism": "paper"}, "mechanism='paper' is for two classes; there are 4"),
     ],
 )

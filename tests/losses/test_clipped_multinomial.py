@@ -16,16 +16,18 @@ from dplasso.losses.clipped_multinomial import (
 )
 from dplasso.losses.contract import residual_vector, value
 from dplasso.losses.logistic import Logistic, class_probabilities
+from dplasso.losses.multinomial import Multinomial
 
 anything = st.floats(allow_nan=True, allow_infinity=True)
 vectors = st.lists(st.floats(-30.0, 30.0), min_size=3, max_size=8)
 bounds = st.sampled_from([0.5, 0.7, 1.0])
 
 
-def residuals(margins, target, bound, offsets=None):
+def residuals(margins, target, bound, offsets=None, weights=()):
     found = np.full(len(margins), np.nan)
     offsets = np.zeros(len(margins)) if offsets is None else np.array(offsets)
-    residual_vector(ClippedMultinomial(bound, offsets), np.array(margins), target, found)
+    loss = ClippedMultinomial(bound, offsets, np.array(weights, dtype=np.float64))
+    residual_vector(loss, np.array(margins), target, found)
     return found
 
 
@@ -70,6 +72,18 @@ def test_no_residual_moves_faster_than_stated(margins, moves, bound, target, siz
     other = one + size * np.array(moves[:count])
     moved = np.abs(residuals(one, target, bound) - residuals(other, target, bound)).max()
     assert moved <= STEEPEST * np.abs(one - other).max() + 1e-12
+
+
+def test_a_weight_is_what_a_record_counts():
+    margins, weights = [0.3, -1.0, 2.0], [1.0, 0.5, 0.25]
+    for k, weight in enumerate(weights):
+        plain = residuals(margins, k, 0.5)
+        np.testing.assert_allclose(residuals(margins, k, 0.5, weights=weights), weight * plain)
+        found = np.empty(3)
+        residual_vector(Multinomial(3, 0.8, np.array(weights)), np.array(margins), k, found)
+        full = np.empty(3)
+        residual_vector(Multinomial(3, 0.8), np.array(margins), k, full)
+        np.testing.assert_allclose(found, weight * full)
 
 
 def test_two_classes_pull_like_the_binary_loss():

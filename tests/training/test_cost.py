@@ -26,6 +26,7 @@ def test_needs_no_data():
         "rows_per_person",
         "n_records",
         "n_classes",
+        "target_bounds",
     ]
 
 
@@ -35,7 +36,7 @@ def test_needs_no_data():
         ("lasso", DPLassoClassifier(), np.arange(40) % 4, {"n_classes": 4}),
         ("logistic", DPLogisticRegression(), np.arange(40) % 4, {"n_classes": 4}),
         ("linear", DPLinearRegression(target_bounds=(0, 9)), np.arange(40) % 4, {}),
-        ("lasso", DPLasso(target_bounds=(0, 9)), np.arange(40) % 4, {"n_classes": 0}),
+        ("lasso", DPLasso(target_bounds=(0, 9)), np.arange(40) % 4, {"target_bounds": (0.0, 9.0)}),
     ],
 )
 def test_classes_and_numbers_cost_what_a_fit_states(method, estimator, labels, told):
@@ -46,13 +47,18 @@ def test_classes_and_numbers_cost_what_a_fit_states(method, estimator, labels, t
         assert getattr(cost, name) == getattr(stated, name), name
     assert cost.mu == pytest.approx(stated.mu, rel=1e-4)
     assert cost.rho == pytest.approx(stated.rho, rel=1e-4)
-    assert ("4 class labels" if cost.n_classes else "interval of the targets") in cost.text()
+    assert ("4 class labels" if cost.n_classes else "interval of the targets (0") in cost.text()
 
 
 def test_what_can_be_found_knows_the_task():
     found = {
         (method, n_classes): weakest_association(
-            1.0, 1e-6, 30_000, 10**5, method=method, n_classes=n_classes
+            1.0,
+            1e-6,
+            30_000,
+            10**5,
+            method=method,
+            **({"n_classes": n_classes} if n_classes else {"target_bounds": (0.0, 1.0)}),
         ).gradient
         for method, n_classes in (
             ("lasso", 2), ("lasso", 10), ("lasso", 0), ("logistic", 2), ("logistic", 10),
@@ -88,9 +94,10 @@ def test_noisy_gradients_are_what_a_fit_states():
     ("changes", "named"),
     [
         ({"method": "ridge"}, "method must be lasso, logistic or linear, got 'ridge'"),
-        ({"method": "linear", "n_classes": 3}, "n_classes=3 does not go with method='linear'"),
-        ({"method": "logistic", "n_classes": 0}, "n_classes=0 does not go with method='logistic'"),
-        ({"n_classes": 1}, "a classification has two classes or more, a regression 0"),
+        ({"method": "linear", "n_classes": 3}, "n_classes does not go with method='linear'"),
+        ({"method": "logistic", "target_bounds": (0, 1)}, "target_bounds does not go with"),
+        ({"target_bounds": (1, 0)}, "two finite numbers"),
+        ({"n_classes": 1}, "n_classes must be 2 or more, got 1"),
         ({"method": "logistic", "feature_bound": 2.0}, "feature_bound does not go with"),
     ],
 )

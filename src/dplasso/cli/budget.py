@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dplasso.cli import options
-from dplasso.cli.methods import LASSO, LINEAR
+from dplasso.cli.methods import LASSO, LINEAR, parse_target_bounds
 from dplasso.cli.options import MODEL, option
 from dplasso.cli.output import print_json, print_promise, print_table, print_text
 
@@ -54,16 +54,8 @@ def budget(
             min=1,
         ),
     ] = None,
-    n_classes: Annotated[
-        int | None,
-        typer.Option(
-            "--n-classes",
-            help="Number of classes; 2 by default, and 0 for a regression by the LASSO.",
-            metavar="K",
-            rich_help_panel=MODEL,
-            min=0,
-        ),
-    ] = None,
+    n_classes: Annotated[int, option("--n-classes", "Number of classes.", "K", MODEL, min=2)] = 2,
+    target_bounds: options.TargetBounds = None,
     row_entries: Annotated[
         float, option("--row-entries", "logistic, linear: entries of a row, about.", "R", MODEL)
     ] = 1.0,
@@ -84,6 +76,7 @@ def budget(
         "method": method,
         "neighbors": neighbors,
         "n_classes": n_classes,
+        "target_bounds": None if target_bounds is None else parse_target_bounds(target_bounds),
         **bounds,
     }
 

@@ -61,7 +61,13 @@ def tune(
         ),
     ] = "auto",
     metric: Annotated[
-        str, option("--metric", "auc, accuracy or log_loss.", "METRIC", MODEL)
+        str,
+        option(
+            "--metric",
+            "auc (of two classes), accuracy, log_loss or calibration; mae or r2 of a regression.",
+            "METRIC",
+            MODEL,
+        ),
     ] = "auc",
     held_out: Annotated[
         float, option("--held-out", "Share of the rows that tries are scored on.", "S", MODEL)
@@ -101,7 +107,7 @@ def tune(
         rows = read(files, bars, reading, privacy.features)
         if declared is not None:
             estimator.set_params(classes=classes_like(declared, rows.y))
-        elif meaning is not None:
+        elif meaning is not None and "classes" in estimator.get_params():
             estimator.set_params(classes=mapped_classes(meaning))
         with bars.task("searching"):
             search.fit(rows.X, rows.y)

@@ -79,10 +79,10 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     rows_per_person : int, default=1
         Rows of one person, at most: the guarantee then covers a person, and the noise grows in
         proportion. With `groups` in `fit`, further rows are left out.
-    class_weight : mapping, pair of floats or None, default=None
-        A weight for each label of `classes`, or for both in their order, public: what the loss of a
-        record counts; for two classes. Only their ratio matters, and the larger is taken for 1, so
-        that no record pulls more than it does without.
+    class_weight : mapping, sequence of floats or None, default=None
+        A weight for each label of `classes`, or for all in their order, public: what the loss of a
+        record counts. Only their ratio matters, and the largest is taken for 1, so that no record
+        pulls more than it does without.
     classes : sequence of labels, default=None
         The label set, declared in advance; of two, the negative class first. None takes it from y,
         and `privacy_` says that it was treated as public.

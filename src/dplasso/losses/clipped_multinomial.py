@@ -33,10 +33,14 @@ class ClippedMultinomial(NamedTuple):
         C in [1/2, 1], public.
     offsets : ndarray of float64, shape (K,)
         Added to the margins: public, or released before.
+    weights : ndarray of float64, shape (K,)
+        What the loss of a record of each class counts, in (0, 1]: residuals stay within C. Empty
+        for 1.
     """
 
     residual_bound: float
     offsets: NDArray[np.float64]
+    weights: NDArray[np.float64] = np.zeros(0)
 
     @property
     def n_outputs(self) -> int:
@@ -67,6 +71,8 @@ def clipped_residuals(loss, margins, target, residuals):
         residuals[:] = 0.0
         return
     pull = min(pull, loss.residual_bound)
+    if loss.weights.size:
+        pull *= loss.weights[target]
     for k in range(margins.size):
         # No share of the others exceeds all of them, rounded or not.
         residuals[k] = -pull if k == target else min(residuals[k] / others * pull, pull)

@@ -26,10 +26,14 @@ class Multinomial(NamedTuple):
         K.
     residual_bound : float
         Bound C on the L2 norm of the residual vector, public.
+    weights : ndarray of float64, shape (K,)
+        What the loss of a record of each class counts, in (0, 1]: residuals stay within C. Empty
+        for 1.
     """
 
     n_classes: int
     residual_bound: float
+    weights: NDArray[np.float64] = np.zeros(0)
 
     @property
     def n_outputs(self) -> int:
@@ -82,6 +86,9 @@ def multinomial_residuals(loss, margins, target, residuals):
     elif not norm <= loss.residual_bound:
         for k in range(margins.size):
             residuals[k] = 0.0
+    if loss.weights.size:
+        for k in range(margins.size):
+            residuals[k] *= loss.weights[target]
 
 
 register_vector(Multinomial, multinomial_residuals)

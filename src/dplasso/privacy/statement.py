@@ -402,6 +402,7 @@ def state_search(
             classes=CLASSES_FROM_Y,
             reasons=(_SEED_REASON,) if seeded else (),
         )
+    classes = CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y
     return replace(
         fit,
         epsilon=cost.epsilon_spent,
@@ -409,7 +410,7 @@ def state_search(
         delta=cost.delta,
         accountant="Renyi divergences of repeated selection (arXiv 2110.03620)",
         sampling_delta=cost.sampling_delta,
-        classes=CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y,
+        classes=CLASSES_NONE if fit.target_bounds is not None else classes,
         # Those of the fit are about one try.
         epsilon_by_rows={},
         tries=cost.tries.mean,

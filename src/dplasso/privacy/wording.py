@@ -166,7 +166,7 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
         )
     if statement.mechanism == STAGED:
         counts = "noisy counts of both ends of the targets' interval"
-        if statement.n_classes:
+        if statement.target_bounds is None:
             counts = f"noisy counts of the {_number(statement)} classes"
         return (
             f"{counts}, then at most {statement.steps:,} steps: columns drawn by the exponential "
@@ -181,9 +181,7 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
 
 def assumptions(statement: "PrivacyStatement") -> str:
     """Word the last paragraph: what the statement takes as known to everybody."""
-    labels = "the interval of the targets"
-    if statement.n_classes:
-        labels = f"the {_number(statement)} class labels"
+    labels = f"the {_number(statement)} class labels"
     if statement.target_bounds is not None:
         low, high = statement.target_bounds
         labels = (

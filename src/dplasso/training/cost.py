@@ -24,7 +24,7 @@ from dplasso.training.lasso_plan import (
     plan_lasso,
 )
 from dplasso.training.logistic import REGRESSION_KAPPA
-from dplasso.training.settings import default_residual_bound
+from dplasso.training.settings import checked_target_bounds, default_residual_bound
 
 METHODS = ("lasso", "logistic", "linear")
 
@@ -63,7 +63,8 @@ def privacy_cost(
     residual_bound: float | None = None,
     rows_per_person: int = 1,
     n_records: int | None = None,
-    n_classes: int | None = None,
+    n_classes: int = 2,
+    target_bounds: tuple[float, float] | None = None,
 ) -> PrivacyStatement:
     """Say what a fit with these settings would spend, without data.
 
@@ -88,8 +89,11 @@ def privacy_cost(
         Rows of one person.
     n_records : int, default=None
         The number of rows, where it is public and so need not be counted.
-    n_classes : int, default=None
-        Number of classes, which costs nothing; 0 for a regression. None for two, of "linear" 0.
+    n_classes : int, default=2
+        Number of classes, which costs nothing.
+    target_bounds : tuple of float, default=None
+        The interval of a regression's targets, whose ends cost nothing; of "linear" 0 to 1 where it
+        is not given.
 
     Returns
     -------
@@ -114,7 +118,9 @@ def privacy_cost(
     """
     if method != "lasso" and feature_bound != 1.0:
         raise ValueError(f"feature_bound does not go with method={method!r}")
-    n_classes = _checked_classes(method, n_classes)
+    if method == "linear" and target_bounds is None:
+        target_bounds = (0.0, 1.0)
+    n_classes = _checked_classes(method, n_classes, target_bounds)
     bounds: dict[str, Any] = {"residual_bound": residual_bound, "rows_per_person": rows_per_person}
     if method == "lasso":
         bounds["feature_bound"] = feature_bound
@@ -133,22 +139,30 @@ def privacy_cost(
         if isinstance(mechanism, GaussianSteps) and not mechanism.count_sensitivity:
             counted = COUNT_UNUSED
     return make_statement(
-        mechanism, seeded=False, classes_declared=True, records=counted, n_classes=n_classes
+        mechanism,
+        seeded=False,
+        classes_declared=True,
+        records=counted,
+        n_classes=n_classes,
+        target_bounds=target_bounds,
     )
 
 
-def _checked_classes(method: str, n_classes: int | None) -> int:
+def _checked_classes(method: str, n_classes: int, target_bounds: Any) -> int:
     """Return the number of classes, 0 for a regression."""
-    if n_classes is None:
-        return 0 if method == "linear" else 2
-    if n_classes not in (0, 1) and n_classes > 0 and method != "linear":
+    if n_classes < 2:
+        raise ValueError(f"n_classes must be 2 or more, got {n_classes!r}")
+    if target_bounds is None and method != "linear":
         return n_classes
-    if n_classes == 0 and method != "logistic":
-        return 0
-    raise ValueError(
-        f"n_classes={n_classes!r} does not go with method={method!r}: a classification has two "
-        "classes or more, a regression 0"
-    )
+    if method == "logistic" or n_classes != 2:
+        what = "target_bounds" if method == "logistic" else "n_classes"
+        raise ValueError(
+            f"{what} does not go with method={method!r}, which is for "
+            + ("classes" if method == "logistic" else "numbers")
+        )
+    if target_bounds is not None:
+        checked_target_bounds(target_bounds)
+    return 0
 
 
 def _residual_bound(method: str, n_classes: int) -> float:
@@ -159,7 +173,7 @@ def _residual_bound(method: str, n_classes: int) -> float:
 
 
 def mechanism_for(
-    method: str, *, n_iter: int | None = None, n_classes: int | None = None, **settings: Any
+    method: str, *, n_iter: int | None = None, n_classes: int = 2, **settings: Any
 ) -> Accounted:
     """Return the private step of a method, for data of many columns.
 
@@ -167,19 +181,21 @@ def mechanism_for(
     ----------
     method : {"lasso", "logistic", "linear"}
         As in `privacy_cost`.
-    n_iter, n_classes : int, default=None
+    n_iter : int, default=None
         Likewise.
+    n_classes : int, default=2
+        Number of classes; 0 for a regression, as "linear" always is.
     **settings
         Of `build_mechanism`, `build_staged` or `build_gaussian`.
 
     Raises
     ------
     ValueError
-        If there is no such method, or the number of classes does not go with it.
+        If there is no such method.
     """
     if method not in METHODS:
         raise ValueError(f"method must be lasso, logistic or linear, got {method!r}")
-    n_classes = _checked_classes(method, n_classes)
+    n_classes = 0 if method == "linear" else n_classes
     if settings.get("residual_bound") is None:
         settings["residual_bound"] = _residual_bound(method, n_classes)
     if method != "lasso":
@@ -203,7 +219,8 @@ def weakest_association(
     method: str = "lasso",
     n_iter: int | None = None,
     row_entries: float = 1.0,
-    n_classes: int | None = None,
+    n_classes: int = 2,
+    target_bounds: tuple[float, float] | None = None,
     **settings: Any,
 ) -> Findable:
     """Say how strong a column must be to be found among others, from public numbers.
@@ -223,7 +240,7 @@ def weakest_association(
         Number of steps; None for the method's own.
     row_entries : float, default=1
         Entries that a row has, about; of noisy gradient descent, which scales rows to length 1.
-    n_classes : int, default=None
+    n_classes, target_bounds
         As in `privacy_cost`.
     **settings
         As in `privacy_cost`.
@@ -240,6 +257,7 @@ def weakest_association(
     n_records = check_positive("n_records", n_records)
     n_features = int(check_positive("n_features", n_features))
     row_entries = check_positive("row_entries", row_entries)
+    n_classes = _checked_classes(method, n_classes, target_bounds)
     # A LASSO with a number of steps counts and refits like one without.
     mechanism = mechanism_for(
         method,
@@ -249,7 +267,6 @@ def weakest_association(
         n_classes=n_classes,
         **settings,
     )
-    n_classes = _checked_classes(method, n_classes)
     n_weights, pull = n_features, mechanism.residual_bound / math.sqrt(row_entries)
     gradient = 0.0
     if mechanism.name == "none":

@@ -94,10 +94,16 @@ def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bo
 def lasso_loss(settings: LassoSettings, offset: float | NDArray[np.float64] = 0.0) -> Any:
     """Return the loss of the vertices of a fit whose margins start at an offset, or K of them."""
     if isinstance(offset, np.ndarray):
-        return ClippedMultinomial(settings.residual_bound, offset)
+        return ClippedMultinomial(settings.residual_bound, offset, weights_of_classes(settings))
     if settings.target_bounds is not None:
         return Squared(settings.residual_bound, offset)
     return Logistic(settings.residual_bound, offset, *settings.class_weights)
+
+
+def weights_of_classes(settings: LassoSettings) -> NDArray[np.float64]:
+    """Return the weights of K > 2 classes as their losses take them."""
+    given = settings.params.get("class_weight") is not None
+    return np.array(settings.class_weights) if given else np.zeros(0)
 
 
 def lasso_problem(

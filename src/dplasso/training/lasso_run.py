@@ -23,7 +23,7 @@ from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
 from dplasso.selection.registry import make_selector
-from dplasso.training.lasso import lasso_design, lasso_loss
+from dplasso.training.lasso import lasso_design, lasso_loss, weights_of_classes
 from dplasso.training.lasso_plan import (
     REFIT_KAPPA,
     REGRESSION_REFIT_KAPPA,
@@ -175,7 +175,9 @@ class LassoRun:
             if mechanism.n_outputs == 1:
                 negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
             if mechanism.n_outputs > 1:
-                offset = offsets_of(self._counts, deviation, settings.residual_bound)
+                weights = weights_of_classes(settings)
+                counts = self._counts * weights if weights.size else self._counts
+                offset = offsets_of(counts, deviation, settings.residual_bound)
             elif settings.target_bounds is None:
                 offset = offset_of(negative, positive, deviation, settings.residual_bound)
             else:
@@ -244,7 +246,8 @@ class LassoRun:
         loss = self._loss
         if self._mechanism.n_outputs > 1:
             # Measured better without the balance of the classes, and bounded in L2.
-            loss = Multinomial(self._mechanism.n_outputs, mechanism.residual_bound)
+            weights = weights_of_classes(self._settings)
+            loss = Multinomial(self._mechanism.n_outputs, mechanism.residual_bound, weights)
         return GradientRun(
             plan,
             mechanism,
