@@ -53,10 +53,22 @@ class TestTune:
         assert len(read_budgets(ledger)[0].entries) == 1
         assert "cannot pay for this search" in tune(run, train, "--ledger", ledger, code=1).stderr
 
+    def test_a_store(self, run, train, tmp_path):
+        store, model, ledger = tmp_path / "t.store", tmp_path / "m.npz", tmp_path / "l"
+        run("convert", train, store)
+        run("ledger", "init", ledger, "--epsilon", 9, "--delta", 1e-5)
+        tune(run, store, "--model", model, "--ledger", ledger)
+        # The report knows who paid for it, and a private score reads the store.
+        run("report", model, "--ledger", ledger, "--out", tmp_path / "r.html")
+        assert "has paid for this model" not in (tmp_path / "r.html").read_text()
+        assert "interval" in run("evaluate", model, store, "--epsilon", 1).stdout
+
     @pytest.mark.parametrize(
         ("more", "words", "code"),
         [
             (("--grid", "n-iter"), "not of the form", 2),
+            (("--grid", "n-itre=1"), "there is no such setting", 2),
+            (("--target-bounds", "5,1"), "--target-bounds", 1),
             (("--grid", "epsilon=1,2"), "cannot be tuned", 1),
             (("--metric", "f1"), "--metric must be", 1),
             (("--held-out", "2"), "--held-out must lie", 1),

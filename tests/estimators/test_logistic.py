@@ -227,8 +227,6 @@ def test_a_store_brings_its_labels(tmp_path, data):
     write_store(matrix_source(X, (y == "yes").astype(int)), path, memory=2**27)
     fitted = model().fit(open_store(path))
     np.testing.assert_array_equal(numbers(fitted), numbers(model().fit(X, y)))
-    with pytest.raises(ValueError, match="a store takes no groups"):
-        model().fit(open_store(path), groups=np.arange(120))
 
 
 def test_the_caller_s_matrix_is_left_as_it_was(data):

@@ -268,9 +268,10 @@ def number_or_word(text: str) -> int | float | str:
 def better_method(training: ModelOptions, estimator: "Estimator") -> str | None:
     """Name the other method where public facts say that it would be more accurate.
 
-    Unless a number of weights was asked for: then the LASSO may be what is wanted.
+    Unless a number of weights was asked for: then the LASSO may be what is wanted. Nor where it
+    drew no column because there are so few that it refitted all: then both are about alike.
     """
-    asked = training.n_iter is not None or training.l1_radius is not None
+    asked = estimator.n_iter_ == 0 or training.n_iter is not None or training.l1_radius is not None
     if training.method != LASSO or asked or not estimator.privacy_.is_private:
         return None
     if math.isinf(estimator.epsilon) or estimator.n_features_in_ > _MOST_COLUMNS:

@@ -111,6 +111,16 @@ RowsPerPerson = Annotated[
         PRIVACY,
     ),
 ]
+PersonColumn = Annotated[
+    str | None,
+    option(
+        "--person-column",
+        "Tables: the column that says whose row each is. Of each person only --rows-per-person "
+        "rows enter a fit.",
+        "NAME",
+        PRIVACY,
+    ),
+]
 Records = Annotated[
     int | None,
     option(

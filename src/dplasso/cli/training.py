@@ -34,6 +34,7 @@ def train_with_bar(
     bars: Bars,
     label: str,
     checkpoints: Any = None,
+    groups: Any = None,
 ) -> dict[str, float]:
     """Fit an estimator in place under a progress bar that says `label`.
 
@@ -47,5 +48,6 @@ def train_with_bar(
     before = bars.compiled.seconds
     with bars.task(label) as progress, warnings.catch_warnings():
         warnings.filterwarnings("always", category=PrivacyLeakWarning)
-        fit_estimator(estimator, X, y, Hooks(progress, seconds, checkpoints=checkpoints))
+        hooks = Hooks(progress, seconds, checkpoints=checkpoints)
+        fit_estimator(estimator, X, y, hooks, groups)
     return seconds | {"compile": bars.compiled.seconds - before}

@@ -1,14 +1,14 @@
 """Logistic regression by noisy gradient descent, after the rules of scikit-learn."""
 
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dplasso.estimators.export import to_sklearn
-from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.fitting import ROUTED, SampleWeight, fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
     classifier_tags,
@@ -67,6 +67,11 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     rows_per_person : int, default=1
         Rows of one person, at most: the guarantee then covers a person, and the noise grows in
         proportion. With `groups` in `fit`, further rows are left out.
+    weight_bound : float, default=None
+        Bound on the weight of a row where `fit` is given ``sample_weight``, > 0. Public. A row of
+        that weight counts 1, others in proportion; larger weights are clipped to it, without a
+        word. Choose it near a typical weight: the noise covers the bound. None for no weights; with
+        ``epsilon=inf``, for any.
     random_state : None, int, Generator or RandomState, default=None
         None draws from the operating system. Anything else makes the run repeatable, for
         experiments, and the statement says that such a model is not private.
@@ -120,6 +125,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
 
     # Of estimators pickled before there was one.
     purpose: str | None = None
+    weight_bound: float | None = None
 
     def __init__(
         self,
@@ -135,6 +141,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         n_iter: int | str = "auto",
         n_records: int | None = None,
         rows_per_person: int = 1,
+        weight_bound: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -153,6 +160,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         self.n_iter = n_iter
         self.n_records = n_records
         self.rows_per_person = rows_per_person
+        self.weight_bound = weight_bound
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -160,7 +168,17 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         self.dataset = dataset
         self.purpose = purpose
 
-    def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
+    # What scikit-learn's metadata routing asks of `fit`.
+    __metadata_request__fit = ROUTED
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        **weights: Unpack[SampleWeight],
+    ) -> Self:
         """Train a model.
 
         Parameters
@@ -172,6 +190,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             Labels. Only a store may go without: it has its own.
         groups : array-like, shape (N,), default=None
             Whose row each is: of each, the first `rows_per_person` rows enter.
+        **weights
+            ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
+            what counts 1, and larger weights are clipped to it. Protected like the row.
 
         Returns
         -------
@@ -196,7 +217,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        fit_estimator(self, X, y, groups=groups)
+        fit_estimator(self, X, y, groups=groups, **weights)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -38,10 +38,6 @@ from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, update_many
 
-ROW = np.dtype(
-    [("due", np.int32), ("following", np.int32), ("previous", np.int32), ("label", np.int32)]
-)
-
 
 class OutputState(NamedTuple):
     """What Algorithm 2 carries from step to step.
@@ -87,7 +83,9 @@ def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -
     `threads`: for the column gradients.
     """
     design, n_outputs = problem.design, problem.loss.n_outputs
-    rows = np.zeros(problem.labels.size, dtype=ROW)
+    links = [(name, np.int32) for name in ("due", "following", "previous")]
+    row = np.dtype([*links, ("label", problem.labels.dtype)], align=True)
+    rows = np.zeros(problem.labels.size, dtype=row)
     for name in ("due", "following", "previous"):
         rows[name] = NONE
     rows["label"] = problem.labels
@@ -119,12 +117,16 @@ def start_standard_outputs(problem: Problem, threads: Threads) -> StandardOutput
 
 def starting_residuals(problem: Problem) -> NDArray[np.float64]:
     """Return the residuals at zero weights, shape (N, K)."""
-    n_outputs = problem.loss.n_outputs
-    of_class, nothing = np.zeros((n_outputs, n_outputs)), np.zeros(n_outputs)
-    for y in range(n_outputs):
-        residual_vector(problem.loss, nothing, y, of_class[y])
-    residuals: NDArray[np.float64] = of_class[problem.labels]
+    residuals = np.zeros((problem.labels.size, problem.loss.n_outputs))
+    _fill_residuals(problem.loss, problem.labels, residuals)
     return residuals
+
+
+@njit(cache=True, nogil=True)
+def _fill_residuals(loss, labels, residuals):
+    nothing = np.zeros(residuals.shape[1])
+    for i in range(labels.size):
+        residual_vector(loss, nothing, labels[i], residuals[i])
 
 
 def alpha_of_outputs(

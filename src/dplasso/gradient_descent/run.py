@@ -11,13 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.calibration import (
+    UNCHANGED,
+    Calibration,
+    calibrate_margins,
+    offset_of,
+)
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
 from dplasso.gradient_descent.solve import NoisyGradientDescent
 from dplasso.gradient_descent.state import GradientState
+from dplasso.losses.weighted import count_records
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors, select_columns
+from dplasso.matrix.unit_rows import (
+    UnitRows,
+    constant_entry,
+    row_factors,
+    select_columns,
+    unit_row_margins,
+)
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.randomness import RandomStream, word_buffers
@@ -64,13 +77,16 @@ class RunPlan:
     `fit_intercept`: whether every row has a constant entry.
     `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
     `n_records`: N, if it is public.
+    `calibration`: share of what the count leaves that sets the margins right in the end
+    (`dplasso.gradient_descent.calibration`); 0 leaves them as they are.
     """
 
     stages: tuple[Stage, ...]
     significant: bool
     fit_intercept: bool
     norm_bound: float | None
-    n_records: int | None
+    n_records: float | None
+    calibration: float = 0.0
 
     @property
     def ends(self) -> list[int]:
@@ -131,7 +147,7 @@ def noisy_count(
 
 
 class GradientRun:
-    """A fit by noisy gradient descent, from the count to the last gradient of the last stage.
+    """A fit by noisy gradient descent, from the count to the margins set right in the end.
 
     Parameters
     ----------
@@ -189,6 +205,7 @@ class GradientRun:
             columns.indptr.size - 1,
             constant_entry(constant),
         )
+        self._calibration: Calibration | None = None
         self._stage = 0
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._numbers = np.zeros(2)
@@ -211,6 +228,8 @@ class GradientRun:
             reached = min(last, end)
             self._solver.advance(done - begin + 1, reached - begin)
             done = reached
+        if done == self.n_steps and self._calibration is None:
+            self._calibration = self._calibrated()
 
     def release(self, done: int | None = None) -> NoisyWeights | GradientState:
         """Return what the fit has released after `done` gradients, by default after all."""
@@ -239,7 +258,8 @@ class GradientRun:
         if self._plan.n_records is not None:
             return float(self._plan.n_records)
         mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
-        return noisy_count(self._labels.size, mechanism.count_sensitivity, mu, self._stream)
+        count = count_records(self._loss, self._labels)
+        return noisy_count(count, mechanism.count_sensitivity, mu, self._stream)
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
@@ -254,7 +274,7 @@ class GradientRun:
             data = UnitRows(rows, columns, factor, self._kept.size, data.constant)
         schedule = schedule_for(
             self._numbers[0],
-            self._share(stage.share),
+            self._share(stage.share * (1.0 - plan.calibration)),
             self._mechanism.sensitivity,
             stage.n_steps,
             stage.kappa,
@@ -272,6 +292,51 @@ class GradientRun:
             numbering=numbering,
         )
 
+    def _calibrated(self) -> Calibration | None:
+        """Set the margins of the complete model right, if there is noise to spend."""
+        share, data = self._plan.calibration, self._solver.data
+        if not share or math.isinf(self._mechanism.mu):
+            return None
+        weights, intercept = self._averaged()
+        if self._solver.original.size:
+            weights = weights[self._solver.original]
+        one = self._solver.n_outputs == 1
+        margins = unit_row_margins(
+            data.rows,
+            np.ascontiguousarray(weights[:, 0] if one else weights),
+            data.factor,
+            intercept[0] if one else intercept,
+            self._threads,
+        )
+        return calibrate_margins(
+            margins.reshape(margins.shape[0], -1) + offset_of(self._loss),
+            self._loss,
+            self._labels,
+            self._stream,
+            n_records=self._numbers[0],
+            mu=self._share(share),
+            sensitivity=self._mechanism.sensitivity,
+            fit_intercept=self._plan.fit_intercept,
+            threads=self._threads,
+        )
+
+    def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weights of the last stage, shape (k, K), and the constants of the margins."""
+        solver, n_columns = self._solver, self._kept.size or self._whole.n_columns
+        averaged = solver.average().reshape(-1, solver.n_outputs)
+        weights, constant = averaged[:n_columns], averaged[n_columns:]
+        if self._plan.significant:
+            weights = np.where(np.abs(weights) > SIGNIFICANT * self._error, weights, 0.0)
+        intercept = np.zeros(solver.n_outputs)
+        if constant.size:
+            intercept = constant[0] * self._whole.constant
+        return weights, intercept
+
+    @property
+    def _error(self) -> float:
+        """Standard error of every weight."""
+        return math.hypot(self._solver.schedule.standard_error, self._numbers[1])
+
     def _begin_next(self) -> None:
         """Keep the largest weights of the stage that is over, and start the next from them."""
         self._stage += 1
@@ -286,8 +351,7 @@ class GradientRun:
         places = largest(sizes, self._plan.stages[self._stage].n_columns)
         self._kept = self._kept[places] if self._kept.size else places
         start = _START * np.concatenate([average[places], average[before:]]).ravel()
-        error = math.hypot(solver.schedule.standard_error, self._numbers[1])
-        self._numbers[1] = _START * error
+        self._numbers[1] = _START * self._error
         self._solver = self._run(start)
 
     def _go_on(self, state: GradientState) -> None:
@@ -313,24 +377,19 @@ class GradientRun:
 
     def _final(self) -> NoisyWeights:
         """Return the model."""
-        whole, solver = self._whole, self._solver
-        averaged, columns = solver.average().reshape(-1, solver.n_outputs), self._kept
-        n_columns = columns.size or whole.n_columns
-        weights, constant = averaged[:n_columns].T, averaged[n_columns:]
-        error = math.hypot(solver.schedule.standard_error, self._numbers[1])
+        whole, columns = self._whole, self._kept
+        weights, intercept = self._averaged()
         if self._plan.significant:
-            weights = np.where(np.abs(weights) > SIGNIFICANT * error, weights, 0.0)
-            columns = np.flatnonzero(weights.any(axis=0))
-            weights = weights[:, columns]
-        intercept = np.zeros(solver.n_outputs)
-        if constant.size:
-            intercept = constant[0] * whole.constant
+            columns = np.flatnonzero(weights.any(axis=1))
+            weights = weights[columns]
+        stretched = self._calibration or UNCHANGED
+        error, offset = stretched.slope * self._error, offset_of(self._loss)
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=whole.n_columns,
             columns=columns,
-            weights=np.ascontiguousarray(weights),
-            intercept=intercept,
+            weights=np.ascontiguousarray(weights.T) * stretched.slope,
+            intercept=(intercept + offset) * stretched.slope + np.array(stretched.shift) - offset,
             standard_error=error,
             intercept_error=error * whole.constant,
         )

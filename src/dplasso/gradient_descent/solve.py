@@ -69,6 +69,8 @@ class NoisyGradientDescent:
         T.
     done : int
         Steps taken.
+    data, original : UnitRows, ndarray of int64
+        The records, and the original numbers of their columns where they are numbered otherwise.
     weights, velocity, averaged : ndarray of float64, shape (K D,) or (K (D + 1),)
         The iterate, the momentum and the sum of the averaged iterates: functions of the noisy
         gradients, so released by composition.
@@ -92,12 +94,12 @@ class NoisyGradientDescent:
         self.schedule = schedule
         self.weights = np.zeros(size) if start is None else start.astype(np.float64)
         self.velocity, self.averaged = np.zeros(size), np.zeros(size)
-        self._data, self._loss, self._labels, self._threads = data, loss, labels, threads
+        self.data, self._loss, self._labels, self._threads = data, loss, labels, threads
         self._unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
         self._scaled = self._by_columns(np.empty(labels.size * self.n_outputs))
-        self._original = numbering.original[: data.n_columns]
+        self.original = numbering.original[: data.n_columns]
         # With numbers of its own, `data` wants the weights in that order, and then gives gradients.
-        self._reordered = np.empty(size if self._original.size else 0)
+        self._reordered = np.empty(size if self.original.size else 0)
         self._row_edges = even_parts(data.rows.indptr, threads.count)
         self._blocks = range(0, data.n_coordinates, max(1, BLOCK // self.n_outputs))
         self._table: NoiseTable | None = None
@@ -113,9 +115,9 @@ class NoisyGradientDescent:
             self.done = step
 
     def _step(self, step: int) -> None:
-        data, unit = self._data, self._unit
+        data, unit = self.data, self._unit
         weights, gradients = self.weights, self._reordered.view(np.int64)
-        if self._original.size:
+        if self.original.size:
             weights = self._reordered
             self._threads.run(self._reorder)
 
@@ -141,7 +143,7 @@ class NoisyGradientDescent:
 
         def reordered(t: int) -> None:
             for _, begin, end in self._blocks_of(t):
-                places = self._original[begin:end]
+                places = self.original[begin:end]
                 found = self._by_columns(sums(begin, end))
                 self._by_columns(gradients)[places] = found[: places.size]
 
@@ -172,7 +174,7 @@ class NoisyGradientDescent:
         """List a thread's blocks of columns: number, begin and end."""
         for number in range(t, len(self._blocks), self._threads.count):
             begin = self._blocks[number]
-            yield number, begin, min(begin + self._blocks.step, self._data.n_coordinates)
+            yield number, begin, min(begin + self._blocks.step, self.data.n_coordinates)
 
     def _by_columns(self, flat: NDArray[Any]) -> NDArray[Any]:
         """View a flat array as one row of K numbers for each column, where there are several."""
@@ -182,7 +184,7 @@ class NoisyGradientDescent:
         """Put the weights into the order of the data."""
         reordered, weights = self._by_columns(self._reordered), self._by_columns(self.weights)
         for _, begin, end in self._blocks_of(t):
-            places = self._original[begin:end]
+            places = self.original[begin:end]
             reordered[begin : begin + places.size] = weights[places]
             reordered[begin + places.size : end] = weights[begin + places.size : end]
 

@@ -129,6 +129,11 @@ class PrivacyStatement:
         there was no choice.
     tries_law : {"", "poisson", "geometric", "logarithmic"}
         The law of their number.
+    weight_bound : float or None
+        Public bound on the weight of a record, which is what counts 1; weights were clipped to it.
+        None where records had none, or nothing is private.
+    counted : bool
+        Whether a fit that draws columns and refits them began with noisy counts; true of others.
     """
 
     is_private: bool
@@ -157,6 +162,8 @@ class PrivacyStatement:
     release: str = "model"
     tries: float = 0.0
     tries_law: str = ""
+    weight_bound: float | None = None
+    counted: bool = True
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -292,6 +299,17 @@ class PrivacyStatement:
         return self.text()
 
 
+def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
+    """Return how the number of records enters the settings of a fit.
+
+    `mechanism`: the private step.
+    `n_records`: as given. Where rows are replaced one by one their number is public by that.
+    """
+    if mechanism.name == "none" or not isinstance(mechanism, GaussianSteps | StagedSteps):
+        return COUNT_UNUSED
+    return COUNT_PRIVATE if n_records is None and mechanism.count_sensitivity else COUNT_PUBLIC
+
+
 def make_statement(
     mechanism: Accounted,
     *,
@@ -300,6 +318,7 @@ def make_statement(
     records: str = COUNT_UNUSED,
     n_classes: int = 2,
     target_bounds: tuple[float, float] | None = None,
+    weight_bound: float | None = None,
 ) -> PrivacyStatement:
     """State what a fit with this mechanism guarantees.
 
@@ -310,6 +329,7 @@ def make_statement(
     `records`: how the number of records entered the settings.
     `n_classes`: number of classes; 0 for a regression.
     `target_bounds`: public interval of the targets of a regression.
+    `weight_bound`: public bound on the weights of the records, where they have any.
 
     Returns: made of public parameters alone.
     """
@@ -362,6 +382,8 @@ def make_statement(
         target_bounds=target_bounds,
         rho=mechanism.rho if isinstance(mechanism, StagedSteps) else 0.0,
         epsilon_by_rows=by_rows,
+        weight_bound=weight_bound,
+        counted=not isinstance(mechanism, StagedSteps) or mechanism.counted,
     )
 
 
@@ -454,6 +476,13 @@ def _check_kinds(statement: PrivacyStatement) -> None:
         and -math.inf < bounds[0] < bounds[1] < math.inf
     ):
         raise ValueError(f"target_bounds of a privacy statement cannot be {bounds!r}.")
+    if not isinstance(statement.counted, bool):
+        raise ValueError("counted of a privacy statement must be true or false.")
+    bound = statement.weight_bound
+    if bound is not None and not (isinstance(bound, float) and 0.0 < bound < math.inf):
+        raise ValueError(
+            f"weight_bound of a privacy statement must be a number > 0, got {bound!r}."
+        )
     by_rows = statement.epsilon_by_rows
     if not isinstance(by_rows, dict) or not all(
         isinstance(epsilon, float) and epsilon >= 0 for epsilon in by_rows.values()

@@ -10,10 +10,19 @@ from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.squared import Squared
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
-from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps, build_gaussian
+from dplasso.privacy.mechanisms.gaussian import (
+    CALIBRATION_SHARE,
+    COUNT_SHARE,
+    GaussianSteps,
+    build_gaussian,
+)
 from dplasso.privacy.parameters import check_positive
-from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
-from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
+from dplasso.privacy.statement import (
+    Accounted,
+    PrivacyStatement,
+    make_statement,
+    use_of_count,
+)
 from dplasso.training.lasso import several_outputs
 from dplasso.training.lasso_plan import (
     MOST_COLUMNS,
@@ -133,16 +142,11 @@ def privacy_cost(
         n_classes=n_classes,
         **bounds,
     )
-    counted = COUNT_UNUSED
-    if isinstance(mechanism, GaussianSteps | StagedSteps) and mechanism.name != "none":
-        counted = COUNT_PRIVATE if n_records is None else COUNT_PUBLIC
-        if isinstance(mechanism, GaussianSteps) and not mechanism.count_sensitivity:
-            counted = COUNT_UNUSED
     return make_statement(
         mechanism,
         seeded=False,
         classes_declared=True,
-        records=counted,
+        records=use_of_count(mechanism, n_records),
         n_classes=n_classes,
         target_bounds=target_bounds,
     )
@@ -272,7 +276,8 @@ def weakest_association(
     if mechanism.name == "none":
         return Findable(n_weights, 0.0, 0.0, 0.0)
     if isinstance(mechanism, GaussianSteps):
-        mu = mechanism.mu * math.sqrt(1.0 - COUNT_SHARE)
+        calibrated = CALIBRATION_SHARE if n_classes else 0.0
+        mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - calibrated))
         schedule = dense_schedule(n_records, mu, mechanism.sensitivity, mechanism.n_iter, n_classes)
         gradient = SIGNIFICANT * schedule.standard_error / schedule.reach
     elif isinstance(mechanism, StagedSteps):
@@ -286,10 +291,12 @@ def weakest_association(
             n_features=n_features,
             offset=0.0,
             step=REGRESSION_STEP if n_classes == 0 else STEP,
+            calibrated=n_classes > 0,
         )
         # With as few columns as that none is drawn: about as much is told of each.
         n_weights = plan.n_vertices or n_features
-        step = mechanism.vertices(n_weights, 1.0 - plan.refit_share if most else 1.0)
+        share = 1.0 - plan.refit_share - plan.calibration_share if most else 1.0
+        step = mechanism.vertices(n_weights, share)
         scale = 2.0 * mechanism.sensitivity / step.eps0
         # The largest of 2D Gumbel noises of scale s is about s ln(2D).
         gradient = scale * math.log(2.0 * mechanism.n_outputs * n_features)

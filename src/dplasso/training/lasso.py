@@ -13,6 +13,7 @@ from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import norm_bound
 from dplasso.losses.squared import Squared
+from dplasso.losses.weighted import weighted
 from dplasso.matrix.design import Design, adopt, lay_out
 from dplasso.matrix.numbering import Numbering
 from dplasso.model.release import n_outputs_of
@@ -93,11 +94,15 @@ def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bo
 
 def lasso_loss(settings: LassoSettings, offset: float | NDArray[np.float64] = 0.0) -> Any:
     """Return the loss of the vertices of a fit whose margins start at an offset, or K of them."""
+    regression = settings.target_bounds is not None
+    loss: Any
     if isinstance(offset, np.ndarray):
-        return ClippedMultinomial(settings.residual_bound, offset, weights_of_classes(settings))
-    if settings.target_bounds is not None:
-        return Squared(settings.residual_bound, offset)
-    return Logistic(settings.residual_bound, offset, *settings.class_weights)
+        loss = ClippedMultinomial(settings.residual_bound, offset, weights_of_classes(settings))
+    elif regression:
+        loss = Squared(settings.residual_bound, offset)
+    else:
+        loss = Logistic(settings.residual_bound, offset, *settings.class_weights)
+    return weighted(loss, regression=regression) if settings.carried else loss
 
 
 def weights_of_classes(settings: LassoSettings) -> NDArray[np.float64]:

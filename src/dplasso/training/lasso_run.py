@@ -10,14 +10,16 @@ from dplasso.data.store import Store
 from dplasso.frank_wolfe.problem import build_problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.gradient_descent.calibration import Calibration, calibrate_margins
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.multinomial import Multinomial
+from dplasso.losses.weighted import split_targets, weighted
 from dplasso.matrix.compressed import Compressed, compress
 from dplasso.matrix.numbering import AS_GIVEN
-from dplasso.matrix.unit_rows import both_orientations, select_columns
+from dplasso.matrix.unit_rows import both_orientations, select_columns, unit_row_margins
 from dplasso.model.staged import NO_VERTICES, StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.randomness import RandomStream
@@ -37,8 +39,8 @@ from dplasso.training.lasso_plan import (
 )
 from dplasso.training.settings import LassoSettings
 
-# Bits of a record of a regression that are counted.
-_PART_BITS = 20
+# Bits of a record of a regression that are counted, and of one with a weight.
+_PART_BITS, _WEIGHT_BITS = 20, 28
 
 
 class LassoRun:
@@ -83,6 +85,7 @@ class LassoRun:
         self._loss = lasso_loss(settings, self._plan.offset)
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
+        self._calibration = None if prefix is None else prefix.calibration
         self._columns: FrankWolfe | None = None
         # Once the refit has begun, the vertices are only to be named.
         begun = prefix is not None and prefix.weights is not None
@@ -92,6 +95,11 @@ class LassoRun:
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
+        self._advance(first, last)
+        if last == self.n_steps and self._calibration is None and self._plan.calibration_share:
+            self._calibration = self._calibrated()
+
+    def _advance(self, first: int, last: int) -> None:
         n_vertices, most = self._plan.n_vertices, self._mechanism.n_vertices
         if self._columns is not None and first <= min(last, n_vertices):
             self._columns.advance(first, min(last, n_vertices))
@@ -117,6 +125,7 @@ class LassoRun:
             offset=np.atleast_1d(np.asarray(self._plan.offset)),
             vertices=self._vertices(min(done, self._plan.n_vertices)),
             weights=weights,
+            calibration=self._calibration if done == self.n_steps else None,
         )
 
     def _vertices(self, done: int) -> VertexRelease:
@@ -141,10 +150,21 @@ class LassoRun:
         """Count the records of all classes, privately; public are none, or their sum.
 
         A record of a regression counts for both ends of the interval, in the parts that make its
-        target their mean: parts of one record, as one class is.
+        target their mean: parts of one record, as one class is. One with a weight counts for that
+        part of a record.
         """
         part_bits, n_classes = 0, max(2, self._mechanism.n_outputs)
-        if self._labels.dtype.kind == "f":
+        if self._settings.carried:
+            part_bits = _WEIGHT_BITS
+            targets, weights = split_targets(lasso_loss(self._settings), self._labels)
+            parts = (weights * 2.0**part_bits).astype(np.int64)
+            if self._settings.target_bounds is not None:
+                targets = 0.5 + 0.5 * targets
+                positive = int((targets * weights * 2.0**part_bits).astype(np.int64).sum())
+                exact = [int(parts.sum()) - positive, positive]
+            else:
+                exact = [int(parts[targets == k].sum()) for k in range(n_classes)]
+        elif self._labels.dtype.kind == "f":
             part_bits = _PART_BITS
             positive = int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
             exact = [(self._labels.size << part_bits) - positive, positive]
@@ -157,10 +177,10 @@ class LassoRun:
             return np.full(n_classes, total / n_classes)
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
         noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
-        if public is not None and n_classes > 2:
+        if public is not None and n_classes > 2 and not self._settings.weighted:
             excess = (sum(noisy) - public) / n_classes
             noisy = [max(1.0, count - excess) for count in noisy]
-        elif public is not None:
+        elif public is not None and not self._settings.weighted:
             # The sum is known, so half the difference is better known than either.
             half = (noisy[1] - noisy[0]) / 2.0
             noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]
@@ -191,6 +211,7 @@ class LassoRun:
             n_features=int(self._X.shape[1]),
             offset=offset,
             step=STEP if settings.target_bounds is None else REGRESSION_STEP,
+            calibrated=settings.target_bounds is None,
         )
 
     def _frank_wolfe(self) -> FrankWolfe:
@@ -207,7 +228,9 @@ class LassoRun:
             late_start=plan.late_start,
             distinct=settings.l1_radius is None,
         )
-        step = self._mechanism.vertices(plan.n_vertices, 1.0 - plan.refit_share)
+        step = self._mechanism.vertices(
+            plan.n_vertices, 1.0 - plan.refit_share - plan.calibration_share
+        )
         selector = make_selector(
             settings.selector,
             problem.n_coordinates,
@@ -234,12 +257,14 @@ class LassoRun:
         rows, columns = self._selected(kept)
         regression = self._settings.target_bounds is not None
         kappa = REGRESSION_REFIT_KAPPA if regression else REFIT_KAPPA
+        total = float(self._counts.sum())
         plan = RunPlan(
             stages=(Stage(self._mechanism.n_gradients, 1.0, kappa, MOMENTUM, int(kept.size)),),
             significant=False,
             fit_intercept=self._settings.fit_intercept,
             norm_bound=None,
-            n_records=max(1, round(self._counts.sum())),
+            n_records=total if self._settings.weighted else max(1, round(total)),
+            calibration=self._plan.refit_calibration,
         )
         state = None if self._prefix is None else self._prefix.weights
         mechanism = self._mechanism.gradients(self._plan.refit_share)
@@ -248,6 +273,7 @@ class LassoRun:
             # Measured better without the balance of the classes, and bounded in L2.
             weights = weights_of_classes(self._settings)
             loss = Multinomial(self._mechanism.n_outputs, mechanism.residual_bound, weights)
+            loss = weighted(loss, regression=False) if self._settings.carried else loss
         return GradientRun(
             plan,
             mechanism,
@@ -259,6 +285,38 @@ class LassoRun:
             self._stream,
             threads=self._threads,
             prefix=state if isinstance(state, GradientState) else None,
+        )
+
+    def _calibrated(self) -> Calibration | None:
+        """Set the margins of the vertices right, where there is no refit that does."""
+        kept, mechanism = self.release(self._mechanism.n_vertices).columns, self._mechanism
+        if math.isinf(mechanism.rho):
+            return None
+        coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
+        rows, _ = self._selected(kept)
+        weights, offset = coefficients[:, kept].toarray(), intercept + self._plan.offset
+        several, loss = mechanism.n_outputs > 1, self._loss
+        if several:
+            # The margins hold the offsets already.
+            loss = lasso_loss(self._settings, np.zeros(mechanism.n_outputs))
+        margins = unit_row_margins(
+            rows,
+            np.ascontiguousarray(weights.T) if several else weights[0],
+            np.ones(self._labels.size),
+            offset if several else offset[0],
+            self._threads,
+        )
+        spent = mechanism.gradients(self._plan.calibration_share)
+        return calibrate_margins(
+            margins if several else margins[:, np.newaxis],
+            loss,
+            self._labels,
+            self._stream,
+            n_records=max(1.0, float(self._counts.sum())),
+            mu=spent.mu,
+            sensitivity=spent.sensitivity,
+            fit_intercept=self._settings.fit_intercept,
+            threads=self._threads,
         )
 
     def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed]:

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,18 @@ from dplasso.data.store import Store, check_entries
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
+from dplasso.losses.weighted import weighted_targets
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import Payment, charged, check_affordable, data_fingerprint
 from dplasso.privacy.mechanisms import StagedSteps
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
-from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
+from dplasso.privacy.statement import (
+    Accounted,
+    PrivacyStatement,
+    make_statement,
+    use_of_count,
+)
 from dplasso.runtime.chunks import Progress, run_in_chunks
 from dplasso.runtime.threads import thread_pool
 from dplasso.training.inputs import Inputs
@@ -54,17 +58,6 @@ def _targets_of(settings: Settings, y: NDArray[Any]) -> tuple[NDArray[Any], NDAr
     if settings.target_bounds is not None:
         return np.zeros(0), encode_targets(y, settings.target_bounds)
     return encode_labels(y, settings.classes)
-
-
-def _use_of_count(n_records: int | None, mechanism: Accounted) -> str:
-    """Return how the number of records enters the settings."""
-    if isinstance(mechanism, StagedSteps) and mechanism.name != "none":
-        return COUNT_PRIVATE if n_records is None else COUNT_PUBLIC
-    if not isinstance(mechanism, GaussianSteps) or mechanism.name == "none":
-        return COUNT_UNUSED
-    if n_records is None and mechanism.count_sensitivity:
-        return COUNT_PRIVATE
-    return COUNT_PUBLIC
 
 
 @dataclass(frozen=True)
@@ -167,6 +160,13 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     stream = random_stream(settings.random_state)
     classes, labels = _targets_of(settings, inputs.y)
     settings = with_class_weights(settings, classes)
+    fingerprint = data_fingerprint(labels) if settings.ledger is not None else None
+    if inputs.weights is not None or inputs.within is not None:
+        settings = replace(settings, weighted=inputs.weights is not None, carried=True)
+        regression = settings.target_bounds is not None
+        labels = weighted_targets(
+            labels, inputs.weights, regression=regression, within=inputs.within
+        )
     mechanism = mechanism_of(settings, labels.size, inputs.n_features, classes.size)
     if mechanism.name == "paper":
         warnings.warn(
@@ -179,9 +179,10 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         mechanism,
         seeded=settings.random_state is not None,
         classes_declared=settings.classes is not None,
-        records=_use_of_count(settings.n_records, mechanism),
+        records=use_of_count(mechanism, settings.n_records),
         n_classes=classes.size,
         target_bounds=settings.target_bounds,
+        weight_bound=settings.weight_bound if settings.weighted else None,
     )
     if hooks.checkpoints is None:
         check_affordable(settings.ledger, settings.dataset, mechanism)
@@ -190,7 +191,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         check_entries(inputs.X, n_threads=settings.n_threads)
     notes = {}
     if settings.ledger is not None:
-        notes = {"purpose": settings.purpose, "fingerprint": data_fingerprint(labels)}
+        notes = {"purpose": settings.purpose, "fingerprint": fingerprint}
     names, session = inputs.feature_names, None
     if hooks.checkpoints is not None:
         session = hooks.checkpoints(

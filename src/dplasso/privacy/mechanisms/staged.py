@@ -17,6 +17,7 @@ from dplasso.privacy.gaussian import calibrate_mu
 from dplasso.privacy.mechanisms.contract import Mechanism, sensitivity
 from dplasso.privacy.mechanisms.exact import ExactStep
 from dplasso.privacy.mechanisms.gaussian import (
+    CALIBRATION_STEPS,
     COUNT_SHARE,
     LARGEST_EPSILON,
     RATIO_RHO,
@@ -227,8 +228,12 @@ def _calibrated(epsilon: float, delta: float) -> float:
 
 
 def _gaussian_draws(n_columns: int, n_gradients: int, n_outputs: int) -> float:
-    """Return how many Gaussian variates a fit draws: constant entries and the counts besides."""
-    return n_gradients * n_outputs * (n_columns + 1.0) + max(2.0, n_outputs)
+    """Return how many Gaussian variates a fit draws.
+
+    Constant entries and the counts besides, and slope and constants of the calibration.
+    """
+    drawn = n_gradients * n_outputs * (n_columns + 1.0) + max(2.0, n_outputs)
+    return drawn + (1.0 + n_outputs) * CALIBRATION_STEPS
 
 
 def _sampling_delta(rho: float, n_vertices: int, draws: float) -> float:
