@@ -142,6 +142,18 @@ def test_declared_classes_have_their_place_even_if_nobody_has_them(data):
     assert not np.isin("elk", model.predict(data[0]))
 
 
+@pytest.mark.parametrize("solver", ["sparse", "standard"])
+def test_a_row_of_weight_zero_is_no_row(data, solver):
+    X, y = data
+    kept = np.arange(y.size) % 3 > 0
+    options = {"epsilon": math.inf, "n_iter": 20, "l1_radius": 9.0, "classes": NAMES}
+    weighted = DPLassoClassifier(**options, solver=solver).fit(X, y, sample_weight=1.0 * kept)
+    without = DPLassoClassifier(**options, solver=solver).fit(X[kept], y[kept])
+    agree(weighted, without)
+    half = DPLassoClassifier(3.0, weight_bound=2.0).fit(X, y, sample_weight=np.ones(y.size))
+    assert half.n_records_ == pytest.approx(y.size / 2, abs=100)
+
+
 def test_who_counts_for_more_is_predicted_more_often(data):
     plain, weighted = (
         fitted(data, n_iter=20, class_weight=weight).predict(data[0])
