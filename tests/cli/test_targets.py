@@ -34,7 +34,7 @@ def rows(tmp_path):
         ("--method", "logistic", "--max-weights", "3"),
         ("--method", "logistic", "--classes", "3,2,1"),
         ("--method", "lasso", "--classes", "3,2,1"),
-        ("--n-iter", "4", "--refit", "none"),
+        ("--n-iter", "4"),
     ],
 )
 def test_classes(run, rows, tmp_path, options):
@@ -93,8 +93,8 @@ def test_numbers(run, rows, tmp_path, method):
     ("options", "words"),
     [
         ((), "the labels are numbers with fractions"),
-        (("--task", "regression"), "target_bounds is missing"),
-        (("--method", "linear"), "target_bounds is missing"),
+        (("--task", "regression"), "--target-bounds is missing"),
+        (("--method", "linear"), "--target-bounds is missing"),
         (("--task", "ranking"), "task must be classification or regression"),
         (("--task", "classification", "--target-bounds", "0,9"), "is for a regression"),
         (("--target-bounds", "0,9", "--method", "logistic"), "by the method lasso or linear"),
