@@ -340,7 +340,7 @@ def test_a_seed_repeats_the_search_and_is_told():
     assert not toy(random_state=1).fit(X, Y).privacy_.is_private
 
 
-def test_other_targets():
+def test_other_targets(monkeypatch):
     class NoisyMean(NoisyShare):
         def predict(self, X):
             return np.full(len(X), self.bias)
@@ -352,6 +352,16 @@ def test_other_targets():
     )  # fmt: skip
     assert search.fit(X, target).best_params_ in ({"bias": 0.0}, {"bias": 1.9})
     assert not hasattr(search, "classes_")
+    with_tries(monkeypatch, 0)
+    with pytest.warns(UserWarning, match="there was no try"):
+        search.fit(X, target)
+    assert search.privacy_.target_bounds == (-2, 2)
+    with_tries(monkeypatch, 2)
+    for kind, metric in ((DPLinearRegression, "mae"), (DPLasso, "r2")):
+        estimator = kind(n_iter=5, target_bounds=(-2, 2))
+        search = PrivateSearch(estimator, {"fit_intercept": [True]}, metric=metric)
+        assert search.fit(X[:, 1:], target).best_estimator_.privacy_.target_bounds == (-2, 2)
+        assert "numbers" in search.privacy_.text() or "targets" in search.privacy_.text()
 
 
 @pytest.mark.parametrize(

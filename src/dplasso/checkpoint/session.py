@@ -103,7 +103,8 @@ def fit_with_checkpoints(
     >>> from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint
     >>> X, y = np.eye(4), [0, 1, 0, 1]
     >>> path = Path(tempfile.mkdtemp()) / "fit.checkpoint"
-    >>> model = fit_with_checkpoints(DPLassoClassifier(n_iter=20), X, y, path)
+    >>> estimator = DPLassoClassifier(n_iter=20, l1_radius=5.0)
+    >>> model = fit_with_checkpoints(estimator, X, y, path)
     >>> len(read_checkpoint(path).transcript)
     20
     """

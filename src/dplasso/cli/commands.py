@@ -10,6 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dplasso.cli.output import in_options, one_line, print_error, print_note
+from dplasso.errors import MissingExtraError
 
 INTERRUPTED = 130
 
@@ -56,7 +57,11 @@ class GuardedGroup(Group):
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:
                 raise  # the reader of our output left: not an error worth a sentence
-            except (ValueError, OSError) as error:  # DataError and ModelFileError are ValueErrors
+            except (
+                ValueError,
+                OSError,
+                MissingExtraError,
+            ) as error:  # DataError and ModelFileError are ValueErrors
                 print_error(one_line(error))
                 raise typer.Exit(1) from None
             except MemoryError as error:

@@ -28,8 +28,8 @@ class PrivacyOptions:
         float | None,
         option(
             "--feature-bound",
-            "lasso: public bound on |value|, 1 by default; larger values are clipped to it, "
-            "silently.",
+            "lasso: public bound on |value|, 1 by default; larger values are clipped to it "
+            "without a message.",
             "B",
             PRIVACY,
         ),
@@ -48,8 +48,8 @@ class PrivacyOptions:
         str | None,
         option(
             "--residual-bound",
-            "The most that a row can pull, from 0.5 (default) to 1; of a regression, from 0.01 "
-            "to 2 halves of the targets' interval, 0.25 by default.",
+            "Bound on a record's residual, from 0.5 (default) to 1; of a regression, from 0.01 "
+            "to 2, in halves of the targets' interval, 0.25 by default.",
             "C",
             PRIVACY,
         ),
@@ -161,7 +161,7 @@ class ModelOptions:
         ),
     ] = None
     jobs: Annotated[
-        int | None, option("--jobs", "Threads; never changes the model.", "N", MODEL)
+        int | None, option("--jobs", "Threads; the model does not depend on them.", "N", MODEL)
     ] = None
 
 

@@ -24,6 +24,7 @@ from dplasso.cli.output import (
     print_table,
     print_text,
 )
+from dplasso.runtime.extras import need
 
 if TYPE_CHECKING:
     from evidence.cells import Report
@@ -142,6 +143,7 @@ def paper(
     as_json: options.AsJson = False,
 ) -> None:
     """Reproduce the paper's tables and figures, with what is wrong in them."""
+    need("matplotlib", "dplasso paper")
     import_evidence()
     from evidence.datasets import find_sources
     from evidence.items import Settings

@@ -39,8 +39,8 @@ class ReadingOptions:
         bool,
         flag(
             "--binarize",
-            "Turn every non-zero value into 1. The noise pays for the largest value a row may "
-            "have, so ones beat tf-idf by far.",
+            "Turn every non-zero value into 1. Noise grows with the largest value that a row may "
+            "have, so ones do far better than tf-idf.",
             DATA,
         ),
     ] = False

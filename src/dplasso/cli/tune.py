@@ -10,7 +10,13 @@ from dplasso.cli import options
 from dplasso.cli.files import check_outputs
 from dplasso.cli.fit import OutputOptions, write_outputs
 from dplasso.cli.ledger_report import left_after, left_in, left_sentence
-from dplasso.cli.methods import ModelOptions, PrivacyOptions, make_estimator, number_or_word
+from dplasso.cli.methods import (
+    ModelOptions,
+    PrivacyOptions,
+    is_regression,
+    make_estimator,
+    number_or_word,
+)
 from dplasso.cli.options import MODEL, option
 from dplasso.cli.output import (
     print_facts,
@@ -34,8 +40,8 @@ EXAMPLES = options.examples(
     "--model model.npz",
     "dplasso tune train.svm.gz --epsilon 3 --method logistic --grid max-weights=none,30,100 "
     "--tries 3 --metric accuracy",
-    note="A search costs more than one fit of its epsilon finds out in most cases: docs/tuning.md "
-    "says when it pays. How often it tried is random, and no part of the release.",
+    note="Mostly one fit with the defaults and the whole epsilon is better than a search: "
+    "docs/tuning.md says when one pays. How many tries it made is random, and not released.",
 )
 
 # Settings that are worth a try at most.
@@ -68,14 +74,15 @@ def tune(
         ),
     ] = "auto",
     metric: Annotated[
-        str,
+        str | None,
         option(
             "--metric",
-            "auc (of two classes), accuracy, log_loss or calibration; mae or r2 of a regression.",
+            "auc (default, for two classes), accuracy or log_loss; of a regression mae (default) "
+            "or r2.",
             "METRIC",
             MODEL,
         ),
-    ] = "auc",
+    ] = None,
     held_out: Annotated[
         float, option("--held-out", "Share of the rows that tries are scored on.", "S", MODEL)
     ] = 0.2,
@@ -89,6 +96,8 @@ def tune(
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
     meaning, schema = reading.meaning(), reading.declared()
     estimator = make_estimator(privacy, training)
+    if metric is None:
+        metric = "mae" if is_regression(privacy, training) else "auc"
     if privacy.rows_per_person is not None and privacy.rows_per_person > 1:
         raise ValueError("rows_per_person needs to know whose row each is, which no file says")
     settings = dict(_setting(text) for text in grid)

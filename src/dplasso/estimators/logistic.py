@@ -23,10 +23,10 @@ from dplasso.estimators.prediction import (
 class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     r"""Differentially private logistic regression for sparse, wide data; nothing to tune.
 
-    Full-batch gradient descent with exact integer gradients and Gaussian noise (DESIGN.md, sections
-    4, 5 and 8). Every row is scaled to unit length by its own entries, in fitting and in
-    prediction, so any finite values will do: counts, tf-idf, 0 and 1. The noise is the same in
-    every coordinate, so each weight comes with a known standard error.
+    Full-batch gradient descent with exact integer gradients and Gaussian noise (docs/logistic.md).
+    Every row is scaled to unit length by its own entries, in fitting and in prediction, so any
+    finite values will do: counts, tf-idf, 0 and 1. The noise is the same in every coordinate, so
+    each weight comes with a known standard error.
 
     More than two classes are one joint multinomial fit, whose cost does not grow with their number
     (docs/multiclass.md); one-versus-rest would pay for every class.

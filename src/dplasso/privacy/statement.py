@@ -388,7 +388,12 @@ def make_statement(
 
 
 def state_search(
-    fit: PrivacyStatement | None, cost: Any, *, seeded: bool, classes_declared: bool
+    fit: PrivacyStatement | None,
+    cost: Any,
+    *,
+    seeded: bool,
+    classes_declared: bool,
+    target_bounds: tuple[float, float] | None = None,
 ) -> PrivacyStatement:
     """State what a search guarantees that released the best of its tries.
 
@@ -398,7 +403,7 @@ def state_search(
         Of the best try by itself; None for an estimator that makes no such statement.
     cost : SearchCost
         What the whole costs.
-    seeded, classes_declared : bool
+    seeded, classes_declared, target_bounds
         As in `make_statement`.
 
     Returns
@@ -406,6 +411,9 @@ def state_search(
     PrivacyStatement
         With the epsilon and delta of the whole.
     """
+    classes = CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y
+    if target_bounds is not None:
+        classes = CLASSES_NONE
     if fit is None:
         fit = PrivacyStatement(
             is_private=not seeded,
@@ -421,10 +429,11 @@ def state_search(
             feature_bound=1.0,
             sampling_delta=0.0,
             randomness=SEEDED if seeded else FROM_SYSTEM,
-            classes=CLASSES_FROM_Y,
+            classes=classes,
+            n_classes=2 if target_bounds is None else 0,
+            target_bounds=target_bounds,
             reasons=(_SEED_REASON,) if seeded else (),
         )
-    classes = CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y
     return replace(
         fit,
         epsilon=cost.epsilon_spent,
@@ -432,7 +441,7 @@ def state_search(
         delta=cost.delta,
         accountant="Renyi divergences of repeated selection (arXiv 2110.03620)",
         sampling_delta=cost.sampling_delta,
-        classes=CLASSES_NONE if fit.target_bounds is not None else classes,
+        classes=classes,
         # Those of the fit are about one try.
         epsilon_by_rows={},
         tries=cost.tries.mean,

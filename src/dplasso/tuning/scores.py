@@ -140,6 +140,9 @@ def private_score(
         If the ledger has too little left or cannot be used; nothing is spent.
     """
     check_choice("metric", metric, tuple(METRICS))
+    if METRICS[metric].classifies != (getattr(model, "classes_", None) is not None):
+        fit = "classes" if METRICS[metric].classifies else "numbers"
+        raise ValueError(f"metric={metric!r} is for models that predict {fit}; this one does not")
     settings = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
     check_ledger_settings(

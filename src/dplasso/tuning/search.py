@@ -293,6 +293,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             cost,
             seeded=self.random_state is not None,
             classes_declared=classes_declared,
+            target_bounds=bounds if classes is None else None,
         )
         # The fit's own statement is about one try: nobody may take it for the search's.
         self.best_estimator_.privacy_ = self.privacy_
