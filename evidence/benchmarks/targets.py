@@ -19,8 +19,10 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.multiclass import OneVsRestClassifier
 
-from dplasso import DPLasso, DPLinearRegression, DPLogisticRegression
+from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
 from dplasso.datasets.adult import ATTRIBUTES, FEATURE_NAMES, load_adult
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.training.train import Hooks
 
 SEEDS = range(3)
 EPSILONS = (0.3, 1.0, 3.0)
@@ -52,6 +54,24 @@ def without(attribute: str) -> Split:
     return tuple(parts)  # type: ignore[return-value]
 
 
+def with_pairs(split: Split) -> Split:
+    """Return the same rows of values with all pairs of their values that occur."""
+    X, y, X_test, y_test = split
+    rows = sp.csr_array(sp.vstack([X, X_test]))
+    held = [np.sort(part) for part in np.split(rows.indices, rows.indptr[1:-1])]
+    keys = [
+        np.concatenate(
+            [part, (rows.shape[1] * (1 + part[:, None]) + part)[np.triu_indices(part.size, 1)]]
+        )
+        for part in held
+    ]
+    found, places = np.unique(np.concatenate(keys), return_inverse=True)
+    ends = np.cumsum([0, *(part.size for part in keys)])
+    ones = np.ones(places.size, dtype=np.float32)
+    both = sp.csr_array((ones, places, ends), shape=(rows.shape[0], found.size))
+    return both[: y.size], y, both[y.size :], y_test
+
+
 def _belongs(name: str, attributes: tuple[str, ...]) -> bool:
     return any(
         name
@@ -77,6 +97,16 @@ def classifiers(epsilon: float, n_classes: int) -> Iterator[tuple[str, Callable[
         "one-versus-rest, budget divided",
         lambda seed: OneVsRestClassifier(
             DPLogisticRegression(epsilon / n_classes, 1e-6 / n_classes, random_state=seed)
+        ),
+    )
+    yield (
+        "joint multinomial LASSO",
+        lambda seed: DPLassoClassifier(epsilon, classes=every, random_state=seed),
+    )
+    yield (
+        "one-versus-rest LASSO, budget divided",
+        lambda seed: OneVsRestClassifier(
+            DPLassoClassifier(epsilon / n_classes, 1e-6 / n_classes, random_state=seed)
         ),
     )
     try:
@@ -141,6 +171,34 @@ def speed(n_classes: int = 10) -> list[str]:
     return lines
 
 
+def lasso_speed(n_classes: int = 10) -> list[str]:
+    """Time a step of Frank-Wolfe of K classes against one of two, on News20's shape.
+
+    Columns are as frequent as words are; the classes follow from 3,000 frequent ones, so that the
+    columns drawn are frequent too.
+    """
+    rng = np.random.default_rng(0)
+    n_rows, n_columns, drawn = 15_962, 1_350_639, 620
+    frequency = np.cumsum(1.0 / np.arange(1, n_columns + 1))
+    words = np.searchsorted(frequency / frequency[-1], rng.random(n_rows * drawn))
+    pointers = np.arange(0, words.size + 1, drawn)
+    counts = sp.csr_array((np.ones(words.size, np.float32), words, pointers), (n_rows, n_columns))
+    X = (counts[:, rng.permutation(n_columns)] > 0).astype(np.float32)
+    telling = X[:, np.argsort(-X.sum(axis=0))[5:3005]]
+    lines = []
+    for classes in (2, n_classes):
+        margins = telling @ rng.normal(size=(3000, classes))
+        margins = (margins - margins.mean(axis=0)) / margins.std(axis=0)
+        y = (margins + 0.3 * rng.gumbel(size=margins.shape)).argmax(axis=1)
+        model = DPLassoClassifier(30.0, n_iter=200, refit=None, random_state=0)
+        for _ in range(2):
+            seconds: dict[str, float] = {}
+            fit_estimator(model, X, y, Hooks(seconds=seconds))
+        touched = X.sum(axis=0)[model.transcript_.vertex % n_columns].mean()
+        lines.append(f"| {classes} | {1000 * seconds['train'] / 200:.0f} | {touched:,.0f} |")
+    return lines
+
+
 def main() -> None:
     """Print all tables."""
     print("| target | epsilon | method | macro AUC |\n|---|---|---|---|")
@@ -160,6 +218,18 @@ def main() -> None:
 
             for name, value in measure(classifiers(epsilon, n_classes), split, auc):
                 print(f"| {attribute} | {epsilon:g} | {name} | {value:.3f} |", flush=True)
+        crossed = with_pairs(split)
+        wanted = ("joint multinomial", "joint multinomial LASSO", "one-versus-rest LASSO")
+        makers = [one for one in classifiers(1.0, n_classes) if one[0].startswith(wanted)]
+        for name, value in measure(
+            makers,
+            crossed,
+            lambda fit, crossed=crossed: macro_auc(crossed[3], fit.predict_proba(crossed[2])),
+        ):
+            print(
+                f"| {attribute}, {crossed[0].shape[1]:,} pairs | 1 | {name} | {value:.3f} |",
+                flush=True,
+            )
     print("\n| target | epsilon | method | R^2 |\n|---|---|---|---|")
     for attribute, middles in MIDDLES.items():
         X, y, X_test, y_test = without(attribute)
@@ -178,6 +248,8 @@ def main() -> None:
                 print(f"| {attribute} | {epsilon:g} | {name} | {value:.3f} |", flush=True)
     print("\n| classes | ms a step |\n|---|---|")
     print("\n".join(speed()))
+    print("\n| classes | ms a step of Frank-Wolfe | rows it touches |\n|---|---|---|")
+    print("\n".join(lasso_speed()))
 
 
 if __name__ == "__main__":

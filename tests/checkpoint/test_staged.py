@@ -8,16 +8,13 @@ from dplasso import DPLassoClassifier
 from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.errors import CheckpointError
 from dplasso.model.staged import StagedRelease
-from training.cases import fitted, records, same_model
-
-
-@pytest.fixture(scope="module")
-def data():
-    return records()
+from training.cases import fitted, four_classes, records, same_model
 
 
 @pytest.mark.parametrize("count", [2, 9, 30, 115])
-def test_going_on_draws_only_what_is_left(data, count, path, killed_after):
+@pytest.mark.parametrize("make", [records, four_classes])
+def test_going_on_draws_only_what_is_left(make, count, path, killed_after):
+    data = make()
     model = DPLassoClassifier(20.0, n_iter=20)
     killed_after(count, model, data, path)
     before = read_checkpoint(path).release
@@ -34,7 +31,9 @@ def test_going_on_draws_only_what_is_left(data, count, path, killed_after):
     assert read_checkpoint(path).is_complete
 
 
-def test_a_repeatable_fit_ends_as_the_very_same_model(data, path):
+@pytest.mark.parametrize("make", [records, four_classes])
+def test_a_repeatable_fit_ends_as_the_very_same_model(make, path):
+    data = make()
     model = DPLassoClassifier(20.0, n_iter=20, random_state=7)
     fit_with_checkpoints(model, *data, path, seconds=0)
     same_model(model, fitted(data, n_iter=20))

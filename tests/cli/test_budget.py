@@ -76,7 +76,23 @@ def test_gradient_descent_is_told_by_its_standard_error(run):
     person = json.loads(run(*asked, "--rows-per-person", 3).stdout)
     assert person["noise_scale"] == pytest.approx(3 * report["noise_scale"])
     text = " ".join(run(*asked[:-1]).stdout.split())
-    assert "each that speaks for the column gives 0.5/sqrt(R)" in text
+    assert "each that speaks for the column gives at most 0.5/sqrt(R)" in text
+
+
+def test_numbers_and_classes_are_known(run):
+    linear = json.loads(run("budget", "--epsilon", 1, "--method", "linear", "--json").stdout)
+    assert linear["privacy"] == dplasso.privacy_cost(1.0, 1e-6, method="linear").to_dict()
+    text = " ".join(run("budget", "--epsilon", 1, "--method", "linear").stdout.split())
+    assert "gives at most 0.25/sqrt(R)" in text
+    assert "halves of the targets' interval" in text
+    ten = ("budget", "--epsilon", 1, "--n-classes", 10, "--columns", 1000, "--rows", 10**4)
+    report = json.loads(run(*ten, "--json").stdout)
+    for row in report["table"]:
+        assert row["findable_gradient"] == pytest.approx(row["noise_scale"] * math.log(20_000))
+    told = " ".join(
+        run("budget", "--epsilon", 1, "--target-bounds", "0,9", *ten[5:]).stdout.split()
+    )
+    assert "so many more rows far above what the others predict than far below" in told
 
 
 @pytest.mark.parametrize("method", ["lasso", "logistic"])
@@ -101,7 +117,8 @@ def test_where_nothing_can_be_found_it_says_so(run):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--method", "ridge"), "--method must be lasso or logistic"),
+        (("--method", "ridge"), "--method must be lasso, logistic or linear"),
+        (("--method", "linear", "--n-classes", 3), "--n-classes does not go with"),
         (("--method", "logistic", "--feature-bound", 2), "--feature-bound does not go with"),
     ],
 )

@@ -27,16 +27,25 @@ def rows(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("options", [(), ("--max-weights", "3"), ("--classes", "3,2,1")])
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--method", "logistic"),
+        ("--method", "logistic", "--max-weights", "3"),
+        ("--method", "logistic", "--classes", "3,2,1"),
+        ("--method", "lasso", "--classes", "3,2,1"),
+        ("--n-iter", "4"),
+    ],
+)
 def test_classes(run, rows, tmp_path, options):
     train, test = rows("train.svm", "classes"), rows("test.svm", "classes")
     path = tmp_path / "model.npz"
     found = run(
-        "fit", train, "--epsilon", "5", "--method", "logistic", "--test", test, "--model", path,
-        "--seed", "1", *options, "--json",
+        "fit", train, "--epsilon", "5", "--test", test, "--model", path, "--seed", "1", *options,
+        "--json",
     )  # fmt: skip
     report = json.loads(found.stdout)
-    assert report["test"]["auc"] > 0.9
+    assert report["test"]["auc"] > 0.85
     assert {one["class"] for one in report["heaviest"]} <= {1.0, 2.0, 3.0}
     assert report["privacy"]["n_classes"] == 3
     scores = json.loads(run("evaluate", path, test, "--json").stdout)
@@ -52,9 +61,7 @@ def test_classes(run, rows, tmp_path, options):
     assert set(labels) <= {"1", "2", "3"}
     given = [line.split() for line in run("predict", path, test, "--proba").stdout.splitlines()]
     np.testing.assert_allclose(np.array(given, dtype=float).sum(axis=1), 1.0, atol=1e-6)
-    assert "The heaviest weights" in run(
-        "fit", train, "--epsilon", "5", "--method", "logistic", *options
-    ).stdout  # fmt: skip
+    assert "The heaviest weights" in run("fit", train, "--epsilon", "5", *options).stdout
 
 
 @pytest.mark.parametrize("method", ["lasso", "linear"])
@@ -86,8 +93,8 @@ def test_numbers(run, rows, tmp_path, method):
     ("options", "words"),
     [
         ((), "the labels are numbers with fractions"),
-        (("--task", "regression"), "target_bounds is missing"),
-        (("--method", "linear"), "target_bounds is missing"),
+        (("--task", "regression"), "--target-bounds is missing"),
+        (("--method", "linear"), "--target-bounds is missing"),
         (("--task", "ranking"), "task must be classification or regression"),
         (("--task", "classification", "--target-bounds", "0,9"), "is for a regression"),
         (("--target-bounds", "0,9", "--method", "logistic"), "by the method lasso or linear"),

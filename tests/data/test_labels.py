@@ -82,13 +82,6 @@ def test_a_single_label_asks_for_classes(label, shown):
     assert str(error.value) == message
 
 
-def test_a_third_label_is_refused_where_there_may_be_two():
-    with pytest.raises(DataError, match="y holds 3 classes, two are needed"):
-        encode_labels(np.array([0, 1, 2]), None, binary=True)
-    with pytest.raises(ValueError, match="classes must be two different labels"):
-        encode_labels(np.array([0, 1]), (0, 1, 2), binary=True)
-
-
 def test_labels_of_several_classes_are_numbered():
     classes, labels = encode_labels(np.array(["b", "c", "a", "b"]), None)
     assert classes.tolist() == ["a", "b", "c"]

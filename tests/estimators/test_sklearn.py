@@ -77,7 +77,7 @@ def test_only_private_models_may_score_poorly():
     assert get_tags(DPLassoClassifier()).classifier_tags.poor_score
     assert not get_tags(DPLassoClassifier(epsilon=INF)).classifier_tags.poor_score
     assert get_tags(DPLassoClassifier()).input_tags.sparse
-    assert not get_tags(DPLassoClassifier()).classifier_tags.multi_class
+    assert get_tags(DPLassoClassifier()).classifier_tags.multi_class
 
 
 def test_clone_and_set_params_keep_every_parameter():

@@ -6,6 +6,8 @@ import scipy.sparse as sp
 from dplasso import DPLassoClassifier
 
 MANY = 900
+NAMES = np.array(["ant", "bee", "cat", "dog"])
+COLUMNS = 500
 
 
 def records(n_columns=MANY, n_rows=700, seed=3):
@@ -15,6 +17,15 @@ def records(n_columns=MANY, n_rows=700, seed=3):
     y = rng.random(n_rows) < 0.35
     X[:, :10] = rng.random((n_rows, 10)) < np.where(y, 0.8, 0.2)[:, None]
     return sp.csr_array(X), np.where(y, "yes", "no")
+
+
+def four_classes():
+    """Return sparse rows of which three columns tell each of four classes."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 4, 900)
+    X = (rng.random((y.size, COLUMNS)) < 0.03).astype(np.float32)
+    X[:, :12] = rng.random((y.size, 12)) < np.where(np.arange(12) // 3 == y[:, None], 0.8, 0.1)
+    return sp.csr_array(X), NAMES[y]
 
 
 def fitted(data, **options):

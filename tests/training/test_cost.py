@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
 from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
-from dplasso.training.cost import privacy_cost
+from dplasso.training.cost import privacy_cost, weakest_association
 
 
 def test_needs_no_data():
@@ -24,7 +24,52 @@ def test_needs_no_data():
         "residual_bound",
         "rows_per_person",
         "n_records",
+        "n_classes",
+        "target_bounds",
     ]
+
+
+@pytest.mark.parametrize(
+    ("method", "estimator", "labels", "told"),
+    [
+        ("lasso", DPLassoClassifier(), np.arange(40) % 4, {"n_classes": 4}),
+        ("logistic", DPLogisticRegression(), np.arange(40) % 4, {"n_classes": 4}),
+        ("linear", DPLinearRegression(target_bounds=(0, 9)), np.arange(40) % 4, {}),
+        ("lasso", DPLasso(target_bounds=(0, 9)), np.arange(40) % 4, {"target_bounds": (0.0, 9.0)}),
+    ],
+)
+def test_classes_and_numbers_cost_what_a_fit_states(method, estimator, labels, told):
+    X = np.eye(40, 500, dtype=np.float32)
+    stated = estimator.fit(X, labels).privacy_
+    cost = privacy_cost(1.0, 1e-6, method=method, **told)
+    for name in ("n_classes", "steps", "sensitivity", "residual_bound", "mechanism", "records"):
+        assert getattr(cost, name) == getattr(stated, name), name
+    assert cost.mu == pytest.approx(stated.mu, rel=1e-4)
+    assert cost.rho == pytest.approx(stated.rho, rel=1e-4)
+    assert ("4 class labels" if cost.n_classes else "interval of the targets (0") in cost.text()
+
+
+def test_what_can_be_found_knows_the_task():
+    found = {
+        (method, n_classes): weakest_association(
+            1.0,
+            1e-6,
+            30_000,
+            10**5,
+            method=method,
+            **({"n_classes": n_classes} if n_classes else {"target_bounds": (0.0, 1.0)}),
+        ).gradient
+        for method, n_classes in (
+            ("lasso", 2), ("lasso", 10), ("lasso", 0), ("logistic", 2), ("logistic", 10),
+            ("linear", 0),
+        )
+    }  # fmt: skip
+    # Ten times as many vertices, and so a larger maximum of their noises; steps as strong as that.
+    grown = found["lasso", 10] / found["lasso", 2]
+    assert 0.9 < grown < math.log(2 * 10**6) / math.log(2 * 10**5)
+    # A smaller bound on the residual is less noise.
+    assert found["lasso", 0] < found["lasso", 2]
+    assert found["linear", 0] < found["logistic", 2] < found["logistic", 10]
 
 
 def test_noisy_gradients_are_what_a_fit_states():
@@ -47,7 +92,11 @@ def test_noisy_gradients_are_what_a_fit_states():
 @pytest.mark.parametrize(
     ("changes", "named"),
     [
-        ({"method": "ridge"}, "method must be lasso or logistic, got 'ridge'"),
+        ({"method": "ridge"}, "method must be lasso, logistic or linear, got 'ridge'"),
+        ({"method": "linear", "n_classes": 3}, "n_classes does not go with method='linear'"),
+        ({"method": "logistic", "target_bounds": (0, 1)}, "target_bounds does not go with"),
+        ({"target_bounds": (1, 0)}, "two finite numbers"),
+        ({"n_classes": 1}, "n_classes must be 2 or more, got 1"),
         ({"method": "logistic", "feature_bound": 2.0}, "feature_bound does not go with"),
     ],
 )

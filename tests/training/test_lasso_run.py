@@ -169,7 +169,7 @@ def test_a_person_s_rows_count_together(data):
         ({"residual_bound": 0.4}, "residual_bound must be 'auto' or a number from 0.5 to 1"),
         ({"n_iter": "many"}, "n_iter must be"),
         ({"l1_radius": "large"}, "l1_radius must be"),
-        ({"class_weight": "balanced"}, "class_weight must be None, two weights"),
+        ({"class_weight": "balanced"}, "class_weight must be None, weights in"),
         ({"class_weight": {"no": 1.0}, "classes": ["no", "yes"]}, "a weight for each label"),
         ({"mechanism": "paper", "refit": 0.3}, "knows neither refit nor class_weight"),
     ],

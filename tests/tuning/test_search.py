@@ -22,6 +22,7 @@ from dplasso import (
     LedgerError,
     PrivateSearch,
     load,
+    private_score,
 )
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
@@ -36,6 +37,7 @@ from dplasso.tuning.cost import search_cost
 from dplasso.tuning.division import divided
 from dplasso.tuning.search import draw_candidate
 from dplasso.tuning.tries import tries_of
+from training.cases import four_classes
 
 RNG = np.random.default_rng(0)
 ROWS = 400
@@ -360,6 +362,34 @@ def test_other_targets(monkeypatch):
         search = PrivateSearch(estimator, {"fit_intercept": [True]}, metric=metric)
         assert search.fit(X[:, 1:], target).best_estimator_.privacy_.target_bounds == (-2, 2)
         assert "numbers" in search.privacy_.text() or "targets" in search.privacy_.text()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "metric"),
+    [
+        (DPLassoClassifier(n_iter=4), "accuracy"),
+        (DPLogisticRegression(n_iter=10), "log_loss"),
+        (DPLasso(n_iter=4, target_bounds=(0, 3)), "r2"),
+        (DPLinearRegression(n_iter=10, target_bounds=(0, 3)), "mae"),
+    ],
+)
+def test_four_classes_or_numbers(estimator, metric):
+    X, names = four_classes()
+    y = names if metric in ("accuracy", "log_loss") else np.arange(names.size) % 4
+    search = PrivateSearch(
+        estimator, {"n_iter": [4, 6]}, epsilon=3.0, tries=5, metric=metric, law="geometric"
+    ).fit(X, y)
+    assert search.privacy_.is_private
+    assert search.privacy_.epsilon <= 3.0
+    assert type(search.best_estimator_) is type(estimator)
+    assert search.predict(X).shape == y.shape
+    if metric in ("accuracy", "log_loss"):
+        assert search.predict_proba(X).shape == (y.size, 4)
+        assert "class labels" in search.privacy_.text()
+    else:
+        assert "the interval of the targets (0 to 3" in search.privacy_.text()
+    score = private_score(search.best_estimator_, X, y, 0.5, metric=metric)
+    assert score.privacy.is_private
 
 
 # --- What it is charged ------------------------------------------------------------------------

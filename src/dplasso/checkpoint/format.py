@@ -170,7 +170,9 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Checkpoint:
     )
     return Checkpoint(
         params=found.params,
-        release=release_from(found.release, members, found.params, found.n_features),
+        release=release_from(
+            found.release, members, found.params, found.n_features, found.classes.size
+        ),
         statement=PrivacyStatement.from_dict(found.privacy),
         classes=found.classes,
         n_features=found.n_features,

@@ -72,7 +72,7 @@ def fit_with_checkpoints(
     X : sparse or dense matrix, shape (N, D)
         As in the estimator's `fit`.
     y : array-like, shape (N,)
-        Two labels.
+        Labels.
     path : path
         The checkpoint: replaced at once whenever it is written, never left half-written.
     seconds : float, default=5.0
@@ -277,6 +277,7 @@ def keep_checkpoints(
             begun.n_features,
             begun.statement.steps,
             staged=isinstance(mechanism, StagedSteps),
+            n_classes=begun.classes.size,
         )
         start = Checkpoint(
             params,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dplasso.cli import options
-from dplasso.cli.methods import LOGISTIC
+from dplasso.cli.methods import LASSO, LINEAR, parse_target_bounds
 from dplasso.cli.options import MODEL, option
 from dplasso.cli.output import print_json, print_promise, print_table, print_text
 
@@ -17,7 +17,8 @@ EXAMPLES = options.examples(
     "dplasso budget --epsilon 1",
     "dplasso budget --epsilon 1 --rows 30000 --columns 100000",
     "dplasso budget --epsilon 0.5 --n-iter 300 --columns 1000000",
-    "dplasso budget --epsilon 1 --method logistic",
+    "dplasso budget --epsilon 1 --method logistic --n-classes 10",
+    "dplasso budget --epsilon 1 --method linear",
     "dplasso budget --epsilon 1 --neighbors replace-one --json",
 )
 
@@ -53,8 +54,10 @@ def budget(
             min=1,
         ),
     ] = None,
+    n_classes: Annotated[int, option("--n-classes", "Number of classes.", "K", MODEL, min=2)] = 2,
+    target_bounds: options.TargetBounds = None,
     row_entries: Annotated[
-        float, option("--row-entries", "logistic: entries of a row, about.", "R", MODEL)
+        float, option("--row-entries", "logistic, linear: entries of a row, about.", "R", MODEL)
     ] = 1.0,
     method: options.Method = "lasso",
     n_iter: options.Steps = None,
@@ -65,11 +68,17 @@ def budget(
     from dplasso import privacy_cost
 
     bounds: dict[str, Any] = {"rows_per_person": rows_per_person or 1}
-    if method != LOGISTIC:
+    if method == LASSO:
         bounds["feature_bound"] = feature_bound
     elif feature_bound != 1.0:
         raise ValueError(f"feature_bound does not go with method={method}")
-    settings: dict[str, Any] = {"method": method, "neighbors": neighbors, **bounds}
+    settings: dict[str, Any] = {
+        "method": method,
+        "neighbors": neighbors,
+        "n_classes": n_classes,
+        "target_bounds": None if target_bounds is None else parse_target_bounds(target_bounds),
+        **bounds,
+    }
 
     def cost(epsilon: float, steps: int | None) -> "PrivacyStatement":
         return privacy_cost(epsilon, delta, steps, n_records=n_records, **settings)
@@ -80,7 +89,7 @@ def budget(
         report["findable"] = _findable(
             epsilon, delta, n_records, features, n_iter=n_iter, row_entries=row_entries, **settings
         )
-    if method == LOGISTIC:
+    if method != LASSO:
         shown = sorted({*EPSILONS_SHOWN, epsilon})
         rows = [_noise_row(cost(one, n_iter), n_records) for one in shown]
         mine = rows[shown.index(epsilon)]
@@ -96,10 +105,17 @@ def budget(
     print_promise(asked, explain=explain)
     print_text()
     if "findable" in report:
-        _print_findable(report["findable"], epsilon, n_records or 1, features or 1, method)
-    elif method == LOGISTIC:
-        _print_noise(rows, rows.index(mine))
-    if method == LOGISTIC:
+        _print_findable(
+            report["findable"],
+            epsilon,
+            n_records or 1,
+            features or 1,
+            method,
+            regression=asked.n_classes == 0,
+        )
+    elif method != LASSO:
+        _print_noise(rows, rows.index(mine), asked.residual_bound, method)
+    if method != LASSO:
         return
     if n_iter is not None or "findable" not in report:
         strong = None if n_iter is None else rows.index(mine)
@@ -128,7 +144,13 @@ def _findable(
 
 
 def _print_findable(
-    found: list[dict[str, Any]], epsilon: float, n_records: int, features: int, method: str
+    found: list[dict[str, Any]],
+    epsilon: float,
+    n_records: int,
+    features: int,
+    method: str,
+    *,
+    regression: bool,
 ) -> None:
     cells = [
         [
@@ -142,10 +164,13 @@ def _print_findable(
     headings = [">epsilon", ">weights", ">weakest column,\nin rows", ">of all rows"]
     asked = [one["epsilon"] for one in found].index(epsilon)
     print_table(headings, cells, strong={asked: "bold"})
-    stands = "is drawn rather than noise" if method != LOGISTIC else "is beyond 3 standard errors"
+    stands = "is drawn rather than noise" if method == LASSO else "is beyond 3 standard errors"
+    sides = "of one class than of the other"
+    if regression:
+        sides = "far above what the others predict than far below"
     print_text(
-        f"Of {features:,} columns in {n_records:,} rows: one that occurs in so many more rows of "
-        f"one class than of the other {stands}."
+        f"Of {features:,} columns in {n_records:,} rows: one that occurs in so many more rows "
+        f"{sides} {stands}."
     )
 
 
@@ -162,23 +187,26 @@ def _row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
     scale = noise_scale(statement)
     row = {"n_iter": statement.steps, "eps0": statement.eps0, "noise_scale": scale}
     if features is not None:
-        # The largest of 2D Gumbel noises of scale s is about s ln(2D).
-        row["findable_gradient"] = scale * math.log(2 * features)
+        # The largest of 2D Gumbel noises of scale s is about s ln(2D), 2KD for K classes.
+        outputs = statement.n_classes if statement.n_classes > 2 else 1
+        row["findable_gradient"] = scale * math.log(2 * outputs * features)
     return row
 
 
 def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str, Any]:
     """Say what the noise of a dense fit is, from public numbers."""
     from dplasso.gradient_descent.run import SIGNIFICANT
-    from dplasso.gradient_descent.schedule import schedule_for
     from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, COUNT_SHARE
     from dplasso.privacy.wording import COUNT_PRIVATE
+    from dplasso.training.cost import dense_schedule
 
     mu = statement.mu if statement.mechanism == "gaussian" else math.inf
     mu *= math.sqrt(1.0 - CALIBRATION_SHARE)
     if statement.records == COUNT_PRIVATE and n_records is None:
         mu *= math.sqrt(1.0 - COUNT_SHARE)
-    schedule = schedule_for(n_records or 1, mu, statement.sensitivity, statement.steps)
+    schedule = dense_schedule(
+        n_records or 1, mu, statement.sensitivity, statement.steps, statement.n_classes
+    )
     error = schedule.standard_error
     return {
         "epsilon": statement.epsilon_requested,
@@ -204,7 +232,9 @@ def _print_table(rows: list[dict[str, Any]], asked: int | None, features: int | 
     print_table(headings, cells, strong={} if asked is None else {asked: "bold"})
 
 
-def _print_noise(rows: list[dict[str, Any]], asked: int) -> None:
+def _print_noise(
+    rows: list[dict[str, Any]], asked: int, residual_bound: float, method: str
+) -> None:
     headings = [
         ">epsilon",
         ">noise on one gradient\n(standard deviation)",
@@ -221,9 +251,10 @@ def _print_noise(rows: list[dict[str, Any]], asked: int) -> None:
         for row in rows
     ]
     print_table(headings, cells, strong={asked: "bold"})
+    unit = "log-odds" if method != LINEAR else "in halves of the targets' interval"
     print_text(
-        "Rows have length 1, so the standard error is also that of any row's margin (log-odds): "
+        f"Rows have length 1, so the standard error is also that of any row's margin ({unit}): "
         "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
         "column's gradient is a sum over records: with R entries of equal size in a row, each that "
-        "speaks for the column gives 0.5/sqrt(R)."
+        f"speaks for the column gives at most {residual_bound:.3g}/sqrt(R)."
     )

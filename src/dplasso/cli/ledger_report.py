@@ -27,7 +27,7 @@ class Planned:
         from dplasso.training.cost import METHODS
 
         if self.method not in METHODS:
-            raise ValueError(f"method must be lasso or logistic, got {self.method!r}")
+            raise ValueError(f"method must be lasso, logistic or linear, got {self.method!r}")
 
     @property
     def settings(self) -> dict[str, Any]:

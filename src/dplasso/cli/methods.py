@@ -66,16 +66,7 @@ class PrivacyOptions:
             PRIVACY,
         ),
     ] = None
-    target_bounds: Annotated[
-        str | None,
-        option(
-            "--target-bounds",
-            "Of a regression: the interval that the targets are publicly known to lie in; those "
-            "outside are clipped to it.",
-            "LOW,HIGH",
-            PRIVACY,
-        ),
-    ] = None
+    target_bounds: options.TargetBounds = None
     features: Annotated[
         int | None,
         option(

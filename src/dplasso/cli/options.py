@@ -93,6 +93,16 @@ Method = Annotated[
         MODEL,
     ),
 ]
+TargetBounds = Annotated[
+    str | None,
+    option(
+        "--target-bounds",
+        "Of a regression: the interval that the targets are publicly known to lie in; those "
+        "outside are clipped to it.",
+        "LOW,HIGH",
+        PRIVACY,
+    ),
+]
 RowsPerPerson = Annotated[
     int | None,
     option(

@@ -39,7 +39,9 @@ err = Console(stderr=True)
 # Parameters of the library whose options are not called --the-same.
 _OPTIONS = {"random_state": "--seed", "n_jobs": "--jobs", "n_features": "--features"}
 _OPTIONS |= {"labels_path": "--labels"}
-_NAMES = f"l1_radius|n_iter|feature_bound|drift_tol|false_alarm|label_map|{'|'.join(_OPTIONS)}"
+_NAMES = (
+    f"l1_radius|n_iter|n_classes|feature_bound|drift_tol|false_alarm|label_map|{'|'.join(_OPTIONS)}"
+)
 _NAMES += "|held_out|max_weights|row_norm|residual_bound|n_records|rows_per_person|target_bounds"
 # Everyday words too.
 _WORDS = "epsilon|delta|neighbors|mechanism|solver|selector|classes|dataset|canaries|runs|method"

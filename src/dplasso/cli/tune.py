@@ -77,7 +77,8 @@ def tune(
         str | None,
         option(
             "--metric",
-            "auc (default), accuracy or log_loss; of a regression mae (default) or r2.",
+            "auc (default, for two classes), accuracy or log_loss; of a regression mae (default) "
+            "or r2.",
             "METRIC",
             MODEL,
         ),
@@ -129,7 +130,7 @@ def tune(
         rows = read(files, bars, reading, privacy.features, schema)
         if declared is not None:
             estimator.set_params(classes=classes_like(declared, rows.y))
-        elif meaning is not None:
+        elif meaning is not None and "classes" in estimator.get_params():
             estimator.set_params(classes=mapped_classes(meaning))
         with bars.task("searching"):
             search.fit(rows.X, rows.y)

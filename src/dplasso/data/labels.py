@@ -9,22 +9,20 @@ from dplasso.errors import DataError
 
 
 def encode_labels(
-    y: NDArray[Any], declared: ArrayLike | None, *, binary: bool = False
+    y: NDArray[Any], declared: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.int8] | NDArray[np.int32]]:
     """Turn labels into the numbers of their classes, zeros and ones where there are two.
 
     `y`, shape (N,): the labels.
     `declared`: the label set, of two the negative first; None takes it from `y`, in sorted order.
-    `binary`: whether there may be no more than two.
 
     Returns `classes`, shape (K,): the labels, in the shortest type that holds them.
     `labels`, shape (N,): their numbers; int8, int32 for more than two classes.
 
-    Raises ValueError if there are fewer than two labels or too many, or `y` has one that was not
-    declared.
+    Raises ValueError if there are fewer than two labels, or `y` has one that was not declared.
     """
     # Workers, which start anew for every fit, go without scikit-learn.
-    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.multiclass import check_classification_targets
 
     check_classification_targets(y)
     if declared is None:
@@ -34,21 +32,10 @@ def encode_labels(
                 f"y holds only one class, {_plain(present[0])!r}; "
                 "name both with the parameter classes"
             )
-        if binary and present.size > 2:
-            raise DataError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}: y holds {present.size} classes, two are needed; "
-                "DPLogisticRegression learns several in one fit"
-            )
         return shortest(present), _numbers(y, present)
     classes = shortest(np.asarray(declared))
     if classes.ndim != 1 or not 2 <= len(set(classes.tolist())) == classes.size:
         raise ValueError(f"classes must be two or more different labels, got {declared!r}")
-    if binary and classes.size > 2:
-        raise ValueError(
-            f"classes must be two different labels, got {declared!r}; DPLogisticRegression learns "
-            "several in one fit"
-        )
     return classes, numbers_of(y, classes)
 
 

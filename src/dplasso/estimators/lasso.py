@@ -25,6 +25,10 @@ from dplasso.estimators.prediction import (
 class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     r"""Differentially private L1-constrained logistic regression for sparse, wide data.
 
+    More than two classes are one joint multinomial fit, whose noise does not grow with their number
+    (docs/multiclass.md): what is drawn is a column for one of the K classes, and the refit gives
+    each column drawn a weight for every class.
+
     Steps of Frank-Wolfe (arXiv 2310.19978, with the errors of its listings repaired) draw signed
     columns by the exponential mechanism, one after another, so the model has at most `n_iter`
     non-zero weights. By default nothing is to be set but `epsilon`: the classes are counted
@@ -59,8 +63,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         (whose typical entry is near the bound) do far better than tf-idf. The refit takes unit
         rows of whatever values instead.
     residual_bound : float or "auto", default="auto"
-        Bound C in [1/2, 1] on the size of a record's residual; the noise is proportional to it.
-        "auto" is 1/2 in private fits and 1 without privacy and with ``mechanism="paper"``. Public.
+        Bound C in [1/2, 1] on the size of a record's residual, of K > 2 classes on each of its K;
+        the noise is proportional to it. "auto" is 1/2 in private fits and 1 without privacy and
+        with ``mechanism="paper"``. Public.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
         (which halves the exponent scale).
@@ -80,16 +85,16 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         that weight counts 1, others in proportion; larger weights are clipped to it, without a
         word. Choose it near a typical weight: the noise covers the bound. None for no weights; with
         ``epsilon=inf``, for any.
-    class_weight : mapping, pair of floats or None, default=None
-        A weight for each label of `classes`, or for both in their order, public: what the loss of a
-        record counts. Only their ratio matters, and the larger is taken for 1, so that no record
+    class_weight : mapping, sequence of floats or None, default=None
+        A weight for each label of `classes`, or for all in their order, public: what the loss of a
+        record counts. Only their ratio matters, and the largest is taken for 1, so that no record
         pulls more than it does without.
-    classes : sequence of two labels, default=None
-        The label set, declared in advance, the negative class first. None takes it from y, and
-        `privacy_` says that it was treated as public.
+    classes : sequence of labels, default=None
+        The label set, declared in advance; of two, the negative class first. None takes it from y,
+        and `privacy_` says that it was treated as public.
     mechanism : {"exponential", "paper"}, default="exponential"
         "paper" reproduces the published step (coordinate by magnitude, then the true sign). It is
-        **not** differentially private and warns with `PrivacyLeakWarning`.
+        **not** differentially private, warns with `PrivacyLeakWarning`, and is for two classes.
     solver : {"sparse", "standard"}, default="sparse"
         Algorithm 2 (iterations at sparse cost) or Algorithm 1 (everything recomputed).
     selector : {"bucket", "noisy-max", "big-little", "argmax", "heap"}, default="bucket"
@@ -118,13 +123,13 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    coef_ : scipy.sparse.csr_array, shape (1, D)
+    coef_ : scipy.sparse.csr_array, shape (1, D), or (K, D) for K > 2 classes
         Weights; of a refit, for rows scaled to unit length in the columns that have one.
         `weights()` is the table of them by name, ``weights(dense=True)`` a plain array.
-    intercept_ : ndarray, shape (1,)
+    intercept_ : ndarray, shape (1,) or (K,)
         Intercept.
-    classes_ : ndarray, shape (2,)
-        The two labels, negative first.
+    classes_ : ndarray, shape (K,)
+        The labels; of two, the negative first.
     coef_standard_error_ : float
         Standard deviation of every refitted weight by the noise alone, known and public. Only with
         a refit.
@@ -139,9 +144,12 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     privacy_ : PrivacyStatement
         What this fit guarantees, in words and as JSON.
     transcript_ : Transcript
-        The vertices drawn: private by composition; the weights are a function of them.
+        The vertices drawn: private by composition; the weights are a function of them. Of K > 2
+        classes, coordinate ``k D + j`` is column j of class k (``k (D + 1) + j`` where a radius is
+        given and with it a constant column).
     history_ : History
-        Objective and gap per step; only with ``epsilon=inf``, `n_iter` and `l1_radius` given.
+        Objective and gap per step; only with ``epsilon=inf``, `n_iter` and `l1_radius` given, of
+        two classes.
     work_ : Work
         Work per step; likewise, or with ``mechanism="paper"``.
 
@@ -237,7 +245,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             indices), never written to and never copied whole to float64. A store
             (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
         y : array-like, shape (N,), default=None
-            Two labels. Only a store may go without: it has its own.
+            Labels. Only a store may go without: it has its own.
         groups : array-like, shape (N,), default=None
             Whose row each is: of each, the first `rows_per_person` rows enter.
         engine : Engine, default=None
@@ -255,8 +263,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            For a parameter out of range, NaN or infinity in X, a third label, or fewer than two
-            labels without `classes`. All of these are found before anything private is computed.
+            For a parameter out of range, NaN or infinity in X, an undeclared label, or fewer than
+            two labels without `classes`. All of these are found before anything private is
+            computed.
         TypeError
             For a parameter of the wrong kind.
         BudgetError
@@ -284,8 +293,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
 
         Returns
         -------
-        ndarray of float64, shape (N,)
-            Positive where the second class is the likelier.
+        ndarray of float64, shape (N,), or (N, K) for K > 2 classes
+            Of two classes, positive where the second is the likelier; of K, the largest is that of
+            the class predicted.
 
         Raises
         ------

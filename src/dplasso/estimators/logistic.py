@@ -12,8 +12,8 @@ from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import ROUTED, SampleWeight, fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
+    classifier_tags,
     dense_margins,
-    multiclass_tags,
     predict,
     predict_log_proba,
     predict_proba,
@@ -257,4 +257,4 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     to_sklearn = to_sklearn
     _repr_mimebundle_ = repr_mimebundle
     _repr_html_inner = repr_html
-    __sklearn_tags__ = multiclass_tags
+    __sklearn_tags__ = classifier_tags

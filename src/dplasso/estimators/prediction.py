@@ -11,10 +11,10 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.gradient_descent.run import CONSTANT
+from dplasso.losses.clipped_multinomial import clipped_multinomial_probabilities
 from dplasso.losses.logistic import class_probabilities
-from dplasso.losses.multinomial import multinomial_probabilities
+from dplasso.losses.multinomial import multinomial_probabilities, norm_bound
 from dplasso.model import write_model
-from dplasso.model.staged import StagedRelease
 from dplasso.training.inputs import decision_margins, unit_margins
 
 
@@ -59,20 +59,22 @@ def lasso_margins(self: Any, X: Any) -> NDArray[np.float64]:
     check_is_fitted(self, "coef_")
     # Pickles of version 0.1.0 have no model.
     release = getattr(getattr(self, "model_", None), "release", None)
-    offset = float(self.intercept_[0])
-    if isinstance(release, StagedRelease) and release.refitted is not None:
-        kept = release.columns
+    offset, bound = float(self.intercept_[0]), self.privacy_.feature_bound
+    refitted = release if getattr(release, "refitted", None) is not None else None
+    several = self.coef_.shape[0] > 1
+    if refitted or several:
+        kept = refitted.columns if refitted else np.unique(self.coef_.indices)
         return unit_margins(
             self,
             X,
-            self.coef_.data,
-            offset,
+            self.coef_[:, kept].toarray().T.copy() if several else self.coef_.data,
+            self.intercept_ if several else offset,
             CONSTANT if self.model_.params["fit_intercept"] else 0.0,
             None,
             effective_n_jobs(self.n_jobs),
             kept=kept,
+            bound=None if refitted else bound,
         )
-    bound = self.privacy_.feature_bound
     return decision_margins(self, X, self.coef_.indices, self.coef_.data, bound, offset)
 
 
@@ -96,9 +98,14 @@ def predict_proba(self: Any, X: Any) -> NDArray[np.float64]:
     ndarray of float64, shape (N, K)
         Columns in the order of `classes_`.
     """
-    margins = self.decision_function(X)
-    link = class_probabilities if margins.ndim == 1 else multinomial_probabilities
-    return link(margins, self.privacy_.residual_bound)
+    margins, bound = self.decision_function(X), self.privacy_.residual_bound
+    if margins.ndim == 1:
+        return class_probabilities(margins, bound)
+    if "l1_radius" not in self.model_.params:
+        return multinomial_probabilities(margins, bound)
+    if getattr(self.model_.release, "refitted", None) is None:
+        return clipped_multinomial_probabilities(margins, bound)
+    return multinomial_probabilities(margins, norm_bound(self.classes_.size, bound))
 
 
 def predict_log_proba(self: Any, X: Any) -> NDArray[np.float64]:
@@ -131,13 +138,6 @@ def save(self: Any, path: str | PathLike[str]) -> None:
 
 
 def classifier_tags(self: Any) -> Any:
-    """Return scikit-learn's tags: sparse input, two classes."""
-    tags = multiclass_tags(self)
-    tags.classifier_tags.multi_class = False
-    return tags
-
-
-def multiclass_tags(self: Any) -> Any:
     """Return scikit-learn's tags: sparse input, classes."""
     tags = ClassifierMixin.__sklearn_tags__(self)
     tags.input_tags.sparse = True

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
@@ -23,10 +24,10 @@ class Problem(NamedTuple):
     ----------
     design : Design
         The records.
-    loss : Logistic or Squared
+    loss : Logistic, Squared or ClippedMultinomial
         The loss; its `residual_bound` C is what the mechanism's sensitivity rests on.
-    labels : ndarray of int8 or float64, shape (N,)
-        The targets: 0 or 1, or numbers in [-1, 1].
+    labels : ndarray of int8, int32 or float64, shape (N,)
+        The targets: 0 or 1, numbers of classes, or numbers in [-1, 1].
     radius : float
         Radius of the L1 ball.
     unit : float
@@ -50,6 +51,11 @@ class Problem(NamedTuple):
     n_steps: int
     late_start: int
     distinct: bool
+
+    @property
+    def n_coordinates(self) -> int:
+        """Coordinates of all outputs; ``k P + j`` is column j of output k, of P each."""
+        return int(self.design.n_coordinates * self.loss.n_outputs)
 
 
 def gradient_unit(
@@ -86,6 +92,16 @@ def design_of(
     )
 
 
+def _repeated(design: Design, n_outputs: int) -> Numbering:
+    """Return a numbering of the coordinates of all outputs, the same columns again and again."""
+    numbering, size = design.numbering, design.n_coordinates
+    if n_outputs == 1 or not numbering.internal.size:
+        return numbering
+    kind = np.int32 if size * n_outputs < 2**31 else np.int64
+    starts = (np.arange(n_outputs, dtype=np.int64) * size).astype(kind)[:, np.newaxis]
+    return Numbering(*((starts + numbers.astype(kind)).ravel() for numbers in numbering))
+
+
 def build_problem(
     design: Design,
     labels: NDArray[Any],
@@ -110,7 +126,7 @@ def build_problem(
     """
     loss = Logistic() if loss is None else loss
     return Problem(
-        design=design,
+        design=design._replace(numbering=_repeated(design, loss.n_outputs)),
         loss=loss,
         labels=labels,
         radius=radius,

@@ -28,22 +28,23 @@ class VertexRelease:
         Whether D is a coordinate.
     late_start : int
         t0 of the step sizes.
+    n_outputs : int
+        Margins of a record, K. Coordinate ``k (D + 1) + j``, without an intercept ``k D + j``, is
+        that of output k and column j.
     """
 
     kind: ClassVar[str] = "vertices"
-    n_outputs: ClassVar[int] = 1
-
     transcript: Transcript
     n_features: int
     l1_radius: float
     feature_bound: float
     fit_intercept: bool = True
     late_start: int = 0
+    n_outputs: int = 1
 
     def __post_init__(self) -> None:
         vertex = self.transcript.vertex
-        last = self.n_features if self.fit_intercept else self.n_features - 1
-        if vertex.size and (vertex.min() < 0 or vertex.max() > last):
+        if vertex.size and (vertex.min() < 0 or vertex.max() >= self.n_outputs * self.per_output):
             raise ValueError(f"a vertex lies outside the {self.n_features} columns")
         if not np.all(np.abs(self.transcript.sign) == 1):
             raise ValueError("a sign is neither +1 nor -1")
@@ -51,19 +52,33 @@ class VertexRelease:
     def __len__(self) -> int:
         return len(self.transcript)
 
+    @property
+    def per_output(self) -> int:
+        """Coordinates of one output."""
+        return self.n_features + int(self.fit_intercept)
+
+    @property
+    def columns(self) -> NDArray[np.int64]:
+        """Columns drawn for any output, ascending, shape (k,)."""
+        column = self.transcript.vertex % self.per_output
+        return np.unique(column[column < self.n_features])
+
     def coefficients(self) -> tuple[csr_array, NDArray[np.float64]]:
         """Compute the linear model.
 
-        Returns `coefficients`, shape (1, D): weights of the columns.
-        `intercept`, shape (1,): the constant term of the margin.
+        Returns `coefficients`, shape (K, D): weights of the columns.
+        `intercept`, shape (K,): the constant terms of the margins.
         """
         coordinates, values = weights(self.transcript, float(self.l1_radius), self.late_start)
-        inside = coordinates < self.n_features
-        columns = coordinates[inside].astype(np.int32 if self.n_features < 2**31 else np.int64)
-        pointers = np.array([0, columns.size], dtype=columns.dtype)
-        shape = (1, self.n_features)
-        coefficients = csr_array((values[inside], columns, pointers), shape=shape)
-        return coefficients, np.array([values[~inside].sum() * float(self.feature_bound)])
+        output, column = np.divmod(coordinates, self.per_output)
+        inside = column < self.n_features
+        columns = column[inside].astype(np.int32 if self.n_features < 2**31 else np.int64)
+        ends = np.searchsorted(output[inside], np.arange(self.n_outputs + 1))
+        shape = (self.n_outputs, self.n_features)
+        coefficients = csr_array((values[inside], columns, ends.astype(columns.dtype)), shape=shape)
+        constant = np.zeros(self.n_outputs)
+        np.add.at(constant, output[~inside], values[~inside])
+        return coefficients, constant * float(self.feature_bound)
 
     def agrees_with(self, other: "VertexRelease") -> bool:
         """Return whether two runs drew the same vertices as far as both have come."""

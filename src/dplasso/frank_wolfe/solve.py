@@ -12,6 +12,13 @@ from dplasso.frank_wolfe.large_step import (
     large_steps_of,
     take_large_step,
 )
+from dplasso.frank_wolfe.outputs import (
+    OutputState,
+    StandardOutputState,
+    start_outputs,
+    start_standard_outputs,
+    take_output_steps,
+)
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.reports import index
@@ -48,9 +55,11 @@ class FrankWolfe:
         Largest allowed error of a record gradient in Algorithm 2; None leaves untouched rows stale
         as the paper does.
     record_history, record_work : bool
-        Keep objective and gap; count the work. Both are functions of the private data.
+        Keep objective and gap; count the work. Both are functions of the private data. Neither is
+        kept of several margins.
     threads : Threads
-        For the set-up and for steps that touch many rows; the bits do not depend on them.
+        For the set-up and, of one margin, for steps that touch many rows; the bits do not depend
+        on them.
     prefix : Transcript, optional
         The first k <= T steps, taken rather than drawn: the run goes on from where the one that
         drew them was. The selector, told of all changes, draws as many times as in that run.
@@ -61,7 +70,7 @@ class FrankWolfe:
     ----------
     n_steps : int
         T.
-    state : SparseState or StandardState
+    state : SparseState, StandardState, OutputState or StandardOutputState
         Private data, for tests and checkpoints, never part of a model.
 
     Raises
@@ -97,6 +106,8 @@ class FrankWolfe:
         if prefix is not None:
             self._transcript.vertex[:n_prefix] = prefix.vertex
             self._transcript.sign[:n_prefix] = prefix.sign
+        several = problem.loss.n_outputs > 1
+        record_history, record_work = record_history and not several, record_work and not several
         self._recorded = record_history, record_work
         recorded = self.n_steps if record_history else 0
         self._outputs = (
@@ -108,8 +119,15 @@ class FrankWolfe:
         )
         self._large_steps = large_steps_of(threads, **forced)
         self._tolerance = 0.0 if drift_tol is None else float(drift_tol)
+        self.state: SparseState | StandardState | OutputState | StandardOutputState
+        if several and solver == "sparse":
+            self.state = start_outputs(problem, drift_tol, threads)
+            index(selector, self.state.alpha)
+            return
+        if several:
+            self.state = start_standard_outputs(problem, threads)
+            return
         alpha = starting_alpha(problem, threads)
-        self.state: SparseState | StandardState
         if solver == "sparse":
             self.state = start_sparse(problem, alpha, drift_tol)
             index(selector, alpha)
@@ -118,7 +136,19 @@ class FrankWolfe:
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
-        if isinstance(self.state, StandardState):
+        if isinstance(self.state, OutputState | StandardOutputState):
+            take_output_steps(
+                self._problem,
+                self.state,
+                self._selector,
+                self._stream,
+                self._tolerance,
+                first,
+                last,
+                self._outputs,
+                self._large_steps.threads,
+            )
+        elif isinstance(self.state, StandardState):
             run_standard(
                 self._problem,
                 self.state,
@@ -156,6 +186,7 @@ class FrankWolfe:
             feature_bound=design.bound,
             fit_intercept=design.intercept,
             late_start=self._problem.late_start,
+            n_outputs=self._problem.loss.n_outputs,
         )
 
     @property

@@ -26,10 +26,14 @@ class Multinomial(NamedTuple):
         K.
     residual_bound : float
         Bound C on the L2 norm of the residual vector, public.
+    weights : ndarray of float64, shape (K,)
+        What the loss of a record of each class counts, in (0, 1]: residuals stay within C. Empty
+        for 1.
     """
 
     n_classes: int
     residual_bound: float
+    weights: NDArray[np.float64] = np.zeros(0)
 
     @property
     def n_outputs(self) -> int:
@@ -40,6 +44,15 @@ class Multinomial(NamedTuple):
     def curvature(self) -> float:
         """The largest eigenvalue of ``diag(p) - p p^T``."""
         return 0.5
+
+
+def norm_bound(n_classes: int, residual_bound: float) -> float:
+    """Return the bound on the L2 norm that goes with a bound C on every entry.
+
+    `n_classes`: K.
+    `residual_bound`: C. With 1/2 nothing is shortened at zero weights, with 1 nothing anywhere.
+    """
+    return min(math.sqrt(2.0), 2.0 * residual_bound * residual_norm_at_zero(n_classes))
 
 
 def residual_norm_at_zero(n_classes: int) -> float:
@@ -73,6 +86,9 @@ def multinomial_residuals(loss, margins, target, residuals):
     elif not norm <= loss.residual_bound:
         for k in range(margins.size):
             residuals[k] = 0.0
+    if loss.weights.size:
+        for k in range(margins.size):
+            residuals[k] *= loss.weights[target]
 
 
 register_vector(Multinomial, multinomial_residuals)

@@ -16,7 +16,7 @@ from dplasso.errors import ModelFileError
 from dplasso.files.archive import ArchiveKind, array_of, read_archive, write_archive
 from dplasso.files.release_header import ReleaseHeader, read_release, write_release
 from dplasso.frank_wolfe.transcript import History
-from dplasso.model.release import RELEASE_ARRAYS, Release, release_from
+from dplasso.model.release import RELEASE_ARRAYS, Release, n_outputs_of, release_from
 from dplasso.privacy.statement import PrivacyStatement
 
 __all__ = ["FORMAT_VERSION", "Model", "check_columns", "read_model", "write_model"]
@@ -72,8 +72,7 @@ class Model:
         schema = None if self.origin is None else self.origin.schema
         if schema is not None and schema.n_features != self.n_features:
             raise ValueError(f"the schema does not make {self.n_features} columns")
-        n_outputs = self.classes.size if self.classes.size > 2 else 1
-        if self.release.n_outputs != n_outputs:
+        if self.release.n_outputs != n_outputs_of(self.classes.size):
             raise ValueError(f"{self.release.n_outputs} outputs do not fit its labels")
         if self.history is not None:
             # Losses and gaps are functions of the data: they must never leave a private fit.
@@ -186,7 +185,7 @@ def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
         raise ValueError(f"it holds a {curators[0]}")
     return Model(
         params=params,
-        release=release_from(found.release, members, params, found.n_features),
+        release=release_from(found.release, members, params, found.n_features, found.classes.size),
         statement=PrivacyStatement.from_dict(found.privacy),
         classes=found.classes,
         n_features=found.n_features,

@@ -90,7 +90,11 @@ def with_former_params(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def release_from(
-    kind: str, members: Mapping[str, bytes], params: Mapping[str, Any], n_features: int
+    kind: str,
+    members: Mapping[str, bytes],
+    params: Mapping[str, Any],
+    n_features: int,
+    n_classes: int = 2,
 ) -> Release:
     """Rebuild a release from what a file holds.
 
@@ -98,6 +102,7 @@ def release_from(
     `members`: of the archive, with its arrays.
     `params`: the parameters of the fit.
     `n_features`: D.
+    `n_classes`: number of classes; 0 for a regression.
 
     Raises ValueError if they do not fit together.
     """
@@ -110,11 +115,19 @@ def release_from(
         return gradient_state_from(arrays, n_features)
     if kind == StagedRelease.kind:
         return staged_from(arrays, float(params["feature_bound"]), n_features)
-    return _vertices(arrays, params, n_features)
+    return _vertices(arrays, params, n_features, n_classes)
+
+
+def n_outputs_of(n_classes: int) -> int:
+    """Return how many margins a record has: K for more than two classes, otherwise 1."""
+    return n_classes if n_classes > 2 else 1
 
 
 def _vertices(
-    arrays: Mapping[str, NDArray[Any]], params: Mapping[str, Any], n_features: int
+    arrays: Mapping[str, NDArray[Any]],
+    params: Mapping[str, Any],
+    n_features: int,
+    n_classes: int,
 ) -> Release:
     return VertexRelease(
         transcript=Transcript(arrays["vertex"].astype(np.int64, copy=False), arrays["sign"]),
@@ -123,16 +136,18 @@ def _vertices(
         l1_radius=10.0 if params["l1_radius"] == "auto" else float(params["l1_radius"]),
         feature_bound=float(params["feature_bound"]),
         fit_intercept=bool(params["fit_intercept"]),
+        n_outputs=n_outputs_of(n_classes),
     )
 
 
 def empty_release(
-    params: Mapping[str, Any], n_features: int, n_steps: int, *, staged: bool
+    params: Mapping[str, Any], n_features: int, n_steps: int, *, staged: bool, n_classes: int = 2
 ) -> Release:
     """Return the release of a fit with these parameters before its first step."""
     if staged:
-        return empty_staged(n_steps, float(params["feature_bound"]), n_features)
+        bound = float(params["feature_bound"])
+        return empty_staged(n_steps, bound, n_features, n_outputs_of(n_classes))
     if "l1_radius" not in params:
         return empty_state(n_features)
     arrays = {name: np.zeros(0, kind) for name, kind in RELEASE_ARRAYS[VertexRelease.kind].items()}
-    return _vertices(arrays, params, n_features)
+    return _vertices(arrays, params, n_features, n_classes)

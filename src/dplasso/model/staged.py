@@ -23,10 +23,11 @@ class StagedRelease:
     ----------
     done, n_steps : int
         Steps done and to be done.
-    counts : ndarray of float64, shape (2,)
+    counts : ndarray of float64, shape (2,) or (K,)
         Noisy numbers of the records of each class.
-    offset : float
-        Where every margin starts, from the counts.
+    offset : ndarray of float64, shape (1,) or (K,)
+        Where the margins of the vertices start, from the counts; of one margin, those of the refit
+        too.
     vertices : VertexRelease
         The columns drawn; none where all were taken.
     weights : NoisyWeights, GradientState or None
@@ -37,23 +38,23 @@ class StagedRelease:
     """
 
     kind: ClassVar[str] = "staged"
-    n_outputs: ClassVar[int] = 1
-
     done: int
     n_steps: int
     counts: NDArray[np.float64]
-    offset: float
+    offset: NDArray[np.float64]
     vertices: VertexRelease
     weights: NoisyWeights | GradientState | None = None
     calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
         stretched = self.calibration or UNCHANGED
-        known = [self.offset, self.vertices.l1_radius, stretched.slope, *stretched.shift]
+        known = [*self.offset, self.vertices.l1_radius, stretched.slope, *stretched.shift]
         numbers = np.array([*self.counts, *known])
-        if self.counts.shape != (2,) or not np.isfinite(numbers).all():
+        n_classes = max(2, self.n_outputs)
+        if self.counts.shape != (n_classes,) or not np.isfinite(numbers).all():
             raise ValueError("a number of its release is not finite")
-        if not 0 <= self.done <= self.n_steps or self.vertices.late_start < 0:
+        fitting = self.offset.shape == (self.n_outputs,) and self.vertices.late_start >= 0
+        if not (fitting and 0 <= self.done <= self.n_steps):
             raise ValueError("the numbers of its release do not fit together")
         if self.weights is not None and self.weights.n_features != self.columns.size:
             raise ValueError("its weights are not those of its vertices")
@@ -64,12 +65,16 @@ class StagedRelease:
         return self.done
 
     @property
+    def n_outputs(self) -> int:
+        """Margins of a record."""
+        return self.vertices.n_outputs
+
+    @property
     def columns(self) -> NDArray[np.int64]:
         """Columns that may have a weight, ascending, shape (k,)."""
-        drawn = self.vertices.transcript.vertex
-        if drawn.size == 0:
+        if not len(self.vertices):
             return np.arange(self.vertices.n_features)
-        return np.unique(drawn[drawn < self.vertices.n_features])
+        return self.vertices.columns
 
     @property
     def refitted(self) -> NoisyWeights | None:
@@ -84,9 +89,9 @@ class StagedRelease:
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Compute the linear model.
 
-        Returns `coefficients`, shape (1, D): weights of the columns; of a refit, for rows of unit
+        Returns `coefficients`, shape (K, D): weights of the columns; of a refit, for rows of unit
         length in these columns.
-        `intercept`, shape (1,): the constant term of the margin.
+        `intercept`, shape (K,): the constant terms of the margins.
 
         Raises ValueError if the fit is not complete.
         """
@@ -102,6 +107,8 @@ class StagedRelease:
                 self.refitted, n_features=self.vertices.n_features, columns=self.columns
             )
             coefficients, intercept = named.coefficients()
+            if self.n_outputs > 1:
+                return coefficients, intercept
         return coefficients, intercept + self.offset
 
     def agrees_with(self, other: Any) -> bool:
@@ -126,11 +133,13 @@ class StagedRelease:
         inner = {} if self.weights is None else self.weights.arrays()
         stage = 0.0 if self.weights is None else 1.0 if self.refitted is None else 2.0
         vertices = self.vertices
-        numbers = [self.done, self.n_steps, self.offset, vertices.l1_radius, vertices.late_start]
+        first, *others = self.offset.tolist()
+        numbers = [self.done, self.n_steps, first, vertices.l1_radius, vertices.late_start]
         return {
             **vertices.arrays(),
             "counts": np.array(self.counts),
-            "plan": np.array([*numbers, stage, float(vertices.fit_intercept)]),
+            # The first offset stands where that of one output always stood.
+            "plan": np.array([*numbers, stage, float(vertices.fit_intercept), *others]),
             "calibration": nothing
             if self.calibration is None
             else np.array([self.calibration.slope, *self.calibration.shift]),
@@ -159,7 +168,7 @@ def staged_from(
 
     Raises ValueError if its parts do not fit together.
     """
-    done, n_steps, offset, l1_radius, late_start, stage, constant = arrays["plan"].tolist()
+    done, n_steps, offset, l1_radius, late_start, stage, constant, *others = arrays["plan"].tolist()
     vertices = VertexRelease(
         transcript=Transcript(arrays["vertex"].astype(np.int64), arrays["sign"]),
         n_features=n_features,
@@ -167,11 +176,13 @@ def staged_from(
         feature_bound=feature_bound,
         fit_intercept=bool(constant),
         late_start=int(late_start),
+        n_outputs=1 + len(others),
     )
     slope, *shift = arrays["calibration"].tolist() or [None]
     calibration = None if slope is None else Calibration(slope, tuple(shift))
+    offsets = np.array([offset, *others])
     plain = StagedRelease(
-        int(done), int(n_steps), arrays["counts"], offset, vertices, calibration=calibration
+        int(done), int(n_steps), arrays["counts"], offsets, vertices, calibration=calibration
     )
     if stage == 0.0:
         return plain
@@ -181,7 +192,16 @@ def staged_from(
     return replace(plain, weights=weights)
 
 
-def empty_staged(n_steps: int, feature_bound: float, n_features: int) -> StagedRelease:
+def empty_staged(
+    n_steps: int, feature_bound: float, n_features: int, n_outputs: int = 1
+) -> StagedRelease:
     """Return the release of a fit before anything is counted."""
-    vertices = VertexRelease(NO_VERTICES, n_features, 0.0, feature_bound, fit_intercept=False)
-    return StagedRelease(0, n_steps, np.zeros(2), 0.0, vertices)
+    vertices = VertexRelease(
+        NO_VERTICES,
+        n_features,
+        0.0,
+        feature_bound,
+        fit_intercept=False,
+        n_outputs=n_outputs,
+    )
+    return StagedRelease(0, n_steps, np.zeros(max(2, n_outputs)), np.zeros(n_outputs), vertices)

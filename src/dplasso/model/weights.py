@@ -175,13 +175,14 @@ def weights_of(model: Model) -> Weights:
     vertices = release.vertices if isinstance(release, StagedRelease) else release
     assert isinstance(vertices, VertexRelease)
     transcript = vertices.transcript
+    coordinates = outputs * vertices.per_output + columns
     vertex, place = np.unique(transcript.vertex, return_inverse=True)
     net = np.zeros(vertex.size, dtype=np.int64)
     np.add.at(net, place, transcript.sign.astype(np.int64))
-    steps = net[np.searchsorted(vertex, columns)] * np.sign(values).astype(np.int64)
+    steps = net[np.searchsorted(vertex, coordinates)] * np.sign(values).astype(np.int64)
     clear = None
     if model.statement.mechanism != "none":
-        among = 2 * (model.n_features + vertices.fit_intercept)
+        among = 2 * vertices.n_outputs * vertices.per_output
         clear = steps >= steps_beyond_chance(len(vertices), among)
     return Weights(columns, values, names, steps=steps, clear=clear, schema=schema)
 

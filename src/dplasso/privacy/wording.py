@@ -137,6 +137,11 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
     ]
 
 
+def _number(statement: "PrivacyStatement") -> str:
+    """Word the number of classes."""
+    return "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
+
+
 def _steps(statement: "PrivacyStatement") -> str:
     if statement.tries:
         return (
@@ -162,8 +167,7 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
             f"{_calibrated(statement)} (together {rounded_up(statement.mu)}-GDP)"
         )
     if statement.mechanism == STAGED:
-        number = "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
-        counts = f"noisy counts of the {number} classes, then "
+        counts = f"noisy counts of the {_number(statement)} classes, then "
         if not statement.n_classes:
             counts = "noisy counts at both ends of the interval of the targets, then "
         return (
@@ -186,8 +190,7 @@ def _calibrated(statement: "PrivacyStatement") -> str:
 
 def assumptions(statement: "PrivacyStatement") -> str:
     """Word the last paragraph: what the statement takes as known to everybody."""
-    number = "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
-    labels = f"the {number} class labels"
+    labels = f"the {_number(statement)} class labels"
     if statement.target_bounds is not None:
         low, high = statement.target_bounds
         labels = (

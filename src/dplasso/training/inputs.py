@@ -142,6 +142,7 @@ def unit_margins(
     n_threads: int,
     *,
     kept: NDArray[np.int64] | None = None,
+    bound: float | None = None,
 ) -> NDArray[np.float64]:
     """Compute the margins of unit rows that a fitted estimator is shown.
 
@@ -152,8 +153,9 @@ def unit_margins(
     `constant`, `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
     `n_threads`: threads.
     `kept`, shape (k,): columns that rows are looked at in, ascending; by default all.
+    `bound`: instead of scaling rows, clip entries to [-bound, bound]; only with `kept`.
 
-    Returns shape (N,).
+    Returns shape (N,), or (N, K) for weights of shape (D, K).
 
     Raises ValueError if X has another number of columns than the training data, or NaN or
     infinity.
@@ -176,7 +178,13 @@ def unit_margins(
             if kept is not None:
                 matrix, by_rows = compress(X[:, kept])
             rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
-        factor = row_factors(rows, constant, norm_bound, threads)
+        if bound is not None:
+            # The columns that are kept were copied.
+            values = np.clip(rows.values, -bound, bound)
+            rows = rows._replace(values=values, constant=np.clip(rows.constant, -bound, bound))
+            factor = np.ones(rows.indptr.size - 1)
+        else:
+            factor = row_factors(rows, constant, norm_bound, threads)
         return unit_row_margins(rows, weights, factor, offset, threads)
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
@@ -9,10 +10,13 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.multinomial import norm_bound
 from dplasso.losses.squared import Squared
 from dplasso.losses.weighted import weighted
 from dplasso.matrix.design import Design
+from dplasso.model.release import n_outputs_of
 from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream
@@ -43,7 +47,7 @@ def lasso_mechanism(settings: LassoSettings, n_samples: int = 1) -> Mechanism:
     )
 
 
-def staged_mechanism(settings: LassoSettings, n_features: int) -> StagedSteps:
+def staged_mechanism(settings: LassoSettings, n_features: int, n_classes: int = 2) -> StagedSteps:
     """Calibrate a fit that chooses its own settings."""
     n_vertices = most_vertices(settings.n_iter, settings.l1_radius, n_features)
     balance = settings.fit_intercept and settings.l1_radius is None
@@ -57,7 +61,16 @@ def staged_mechanism(settings: LassoSettings, n_features: int) -> StagedSteps:
         residual_bound=settings.residual_bound,
         rows_per_person=settings.rows_per_person,
         counted=balance or settings.n_records is None,
+        n_columns=n_vertices or n_features,
+        **several_outputs(n_classes, settings.residual_bound),
     )
+
+
+def several_outputs(n_classes: int, residual_bound: float) -> dict[str, Any]:
+    """Return what `build_staged` has to know of K > 2 classes, from the bound on every residual."""
+    if n_outputs_of(n_classes) == 1:
+        return {}
+    return {"n_outputs": n_classes, "norm_bound": norm_bound(n_classes, residual_bound)}
 
 
 def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bool) -> Design:
@@ -72,33 +85,46 @@ def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bo
     )
 
 
-def lasso_loss(settings: LassoSettings, offset: float = 0.0) -> Any:
-    """Return the loss of a fit whose margins start at an offset."""
+def lasso_loss(settings: LassoSettings, offset: float | NDArray[np.float64] = 0.0) -> Any:
+    """Return the loss of the vertices of a fit whose margins start at an offset, or K of them."""
     regression = settings.target_bounds is not None
-    loss: Any = Squared(settings.residual_bound, offset)
-    if not regression:
+    loss: Any
+    if isinstance(offset, np.ndarray):
+        loss = ClippedMultinomial(settings.residual_bound, offset, weights_of_classes(settings))
+    elif regression:
+        loss = Squared(settings.residual_bound, offset)
+    else:
         loss = Logistic(settings.residual_bound, offset, *settings.class_weights)
     return weighted(loss, regression=regression) if settings.carried else loss
 
 
-def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[Any]) -> Problem:
+def weights_of_classes(settings: LassoSettings) -> NDArray[np.float64]:
+    """Return the weights of K > 2 classes as their losses take them."""
+    given = settings.params.get("class_weight") is not None
+    return np.array(settings.class_weights) if given else np.zeros(0)
+
+
+def lasso_problem(
+    settings: LassoSettings, X: Any, labels: NDArray[Any], n_classes: int = 2
+) -> Problem:
     """Lay out the data and put the training problem together."""
+    n_outputs = n_outputs_of(n_classes)
     assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
     return build_problem(
         lasso_design(settings, X, settings.n_iter, intercept=settings.fit_intercept),
         labels,
         radius=settings.l1_radius,
         n_steps=settings.n_iter,
-        loss=lasso_loss(settings),
+        loss=lasso_loss(settings, 0.0 if n_outputs == 1 else np.zeros(n_outputs)),
         share_bits=share_bits(settings.n_records),
     )
 
 
 def lasso_selector(settings: LassoSettings, mechanism: Mechanism, problem: Problem) -> Any:
     """Build the selection structure for this mechanism and problem, empty."""
-    design = problem.design
     rule = mechanism.rule(problem.unit)
-    return make_selector(settings.selector, design.n_coordinates, rule, design.numbering)
+    numbering = problem.design.numbering
+    return make_selector(settings.selector, problem.n_coordinates, rule, numbering)
 
 
 def lasso_solver(

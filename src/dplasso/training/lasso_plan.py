@@ -9,6 +9,10 @@ exceeds the ``ln 2D`` of the largest of 2D noises. So T grows linearly with
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.losses.clipped_multinomial import balanced_margins
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 
@@ -31,6 +35,8 @@ _REFIT_SHARE, _REFIT_SHARE_OF_FEW = 0.3, 0.6
 _FEWEST_REFITTED = 8
 # The balance of the classes counts as far as it is beyond so many standard deviations.
 _BALANCE_DEVIATIONS = 2.0
+# No class counts as rarer than this part of its share among equals.
+_LEAST_SHARE = 0.01
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,7 @@ class LassoPlan:
     `refit_share`: share of what the counts leave of the budget that goes to the refit; 0 for none.
     `l1_radius`: radius of the L1 ball.
     `late_start`: t0 of the step sizes.
-    `offset`: where every margin starts.
+    `offset`: where every margin starts; of K classes an array of K.
     `calibration_share`: share that sets the margins of the vertices right where there is no refit.
     `refit_calibration`: part of the refit's share that sets its margins right.
     """
@@ -50,7 +56,7 @@ class LassoPlan:
     refit_share: float
     l1_radius: float
     late_start: int
-    offset: float
+    offset: float | NDArray[np.float64]
     calibration_share: float = 0.0
     refit_calibration: float = 0.0
 
@@ -112,6 +118,25 @@ def offset_of(negative: float, positive: float, deviation: float, residual_bound
     return margin if p < 0.5 else -margin
 
 
+def offsets_of(
+    counts: NDArray[np.float64], deviation: float, residual_bound: float
+) -> NDArray[np.float64]:
+    """Return the margins that minimise the multinomial loss without columns, from noisy counts.
+
+    `counts`, shape (K,): records of the classes, noisy.
+    `deviation`: standard deviation of each count's noise. A difference from their mean within two
+    of them is taken for none.
+    `residual_bound`: C.
+
+    Returns shape (K,).
+    """
+    mean = counts.mean()
+    beyond = np.abs(counts - mean) - _BALANCE_DEVIATIONS * deviation
+    level = mean + np.copysign(np.maximum(0.0, beyond), counts - mean)
+    shares = np.maximum(level / max(1.0, level.sum()), _LEAST_SHARE / counts.size)
+    return balanced_margins(shares / shares.sum(), residual_bound)
+
+
 def plan_lasso(
     mechanism: StagedSteps,
     *,
@@ -120,7 +145,7 @@ def plan_lasso(
     refit: float | None,
     n_records: float,
     n_features: int,
-    offset: float,
+    offset: float | NDArray[np.float64],
     step: float = STEP,
     calibrated: bool = False,
 ) -> LassoPlan:
@@ -140,10 +165,11 @@ def plan_lasso(
         return LassoPlan(0, 1.0, 0.0, LATE_START, offset, refit_calibration=calibration)
     few = l1_radius is None and n_iter is None and n_features <= 2 * MOST_COLUMNS
     share = (_REFIT_SHARE_OF_FEW if few else _REFIT_SHARE) if refit is None else refit
-    found = columns_to_be_found(rho * (1.0 - share), n_records, n_features)
+    n_coordinates = mechanism.n_outputs * n_features
+    found = columns_to_be_found(rho * (1.0 - share), n_records, n_coordinates)
     if refit is None and found < _FEWEST_REFITTED:
         share = 0.0
-        found = columns_to_be_found(rho * (1.0 - calibration), n_records, n_features)
+        found = columns_to_be_found(rho * (1.0 - calibration), n_records, n_coordinates)
     n_vertices = most if few or n_iter is not None else max(1, min(most, found))
     shares = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
     if l1_radius is not None:

@@ -19,14 +19,15 @@ from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.state import GradientState
-from dplasso.losses.weighted import split_targets
+from dplasso.losses.multinomial import Multinomial
+from dplasso.losses.weighted import split_targets, weighted
 from dplasso.matrix.compressed import compress
 from dplasso.model.staged import NO_VERTICES, StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
-from dplasso.training.lasso import lasso_design, lasso_loss, lasso_selector
+from dplasso.training.lasso import lasso_design, lasso_loss, lasso_selector, weights_of_classes
 from dplasso.training.lasso_plan import (
     REFIT_KAPPA,
     REGRESSION_REFIT_KAPPA,
@@ -35,6 +36,7 @@ from dplasso.training.lasso_plan import (
     LassoPlan,
     mean_target,
     offset_of,
+    offsets_of,
     plan_lasso,
 )
 from dplasso.training.partitioned import partitioned_solver
@@ -49,7 +51,7 @@ class LassoRun:
 
     `settings`: valid settings.
     `mechanism`: the budget.
-    `labels`, shape (N,): the targets: 0 or 1, or numbers in [-1, 1].
+    `labels`, shape (N,): the targets: 0 or 1, numbers of K classes, or numbers in [-1, 1].
     `stream`: random words of all draws.
     `threads`: of the run.
     `prefix`: what was released already, not to be drawn again.
@@ -125,7 +127,7 @@ class LassoRun:
             done=done,
             n_steps=self.n_steps,
             counts=self._counts,
-            offset=self._plan.offset,
+            offset=np.atleast_1d(np.asarray(self._plan.offset)),
             vertices=self._vertices(min(done, self._plan.n_vertices)),
             weights=weights,
             calibration=self._calibration if done == self.n_steps else None,
@@ -141,6 +143,7 @@ class LassoRun:
             self._settings.feature_bound,
             fit_intercept=self._has_constant_vertex,
             late_start=self._plan.late_start,
+            n_outputs=self._mechanism.n_outputs,
         )
 
     @property
@@ -149,64 +152,67 @@ class LassoRun:
         return self._settings.fit_intercept and self._settings.l1_radius is not None
 
     def _count(self) -> NDArray[np.float64]:
-        """Count the records of both classes, privately; public are none, or their sum.
+        """Count the records of all classes, privately; public are none, or their sum.
 
         A record of a regression counts for both ends of the interval, in the parts that make its
         target their mean: parts of one record, as one class is. One with a weight counts for that
         part of a record.
         """
         exact, part_bits = self._exact_counts()
-        mechanism, public = self._mechanism, self._settings.n_records
+        mechanism, public, n_classes = self._mechanism, self._settings.n_records, len(exact)
         if not mechanism.counted:
             # Nothing but N is used then, and in equal parts.
             total = float(self._X.shape[0] if public is None else public)
-            return np.array([total / 2.0, total / 2.0])
+            return np.full(n_classes, total / n_classes)
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
         noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
-        if public is not None and not self._settings.weighted:
+        if public is not None and n_classes > 2 and not self._settings.weighted:
+            excess = (sum(noisy) - public) / n_classes
+            noisy = [max(1.0, count - excess) for count in noisy]
+        elif public is not None and not self._settings.weighted:
             # The sum is known, so half the difference is better known than either.
             half = (noisy[1] - noisy[0]) / 2.0
             noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]
         return np.array(noisy)
 
-    def _count_positive(self, part_bits: int) -> int:
-        """Count the records of the second class, in parts of a record."""
-        if isinstance(self._X, Partitions):
-            return sum(self._X.call("count", part_bits))
-        if part_bits:
-            return int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
-        return int(np.count_nonzero(self._labels))
-
     def _exact_counts(self) -> tuple[list[int], int]:
-        """Count the records of both classes in parts of a record; return them and the parts."""
+        """Count the records of the classes in parts of a record; return them and the parts."""
+        part_bits, n_classes = 0, max(2, self._mechanism.n_outputs)
         if isinstance(self._X, Partitions):
             part_bits = 0 if self._settings.target_bounds is None else _PART_BITS
-            positive, whole = sum(self._X.call("count", part_bits)), self._X.shape[0] << part_bits
+            positive = sum(self._X.call("count", part_bits))
+            exact = [(self._X.shape[0] << part_bits) - positive, positive]
         elif self._settings.carried:
             part_bits = _WEIGHT_BITS
             targets, weights = split_targets(lasso_loss(self._settings), self._labels)
+            parts = (weights * 2.0**part_bits).astype(np.int64)
             if self._settings.target_bounds is not None:
                 targets = 0.5 + 0.5 * targets
-            parts = weights * 2.0**part_bits
-            positive = int((targets * parts).astype(np.int64).sum())
-            whole = int(parts.astype(np.int64).sum())
+                positive = int((targets * weights * 2.0**part_bits).astype(np.int64).sum())
+                exact = [int(parts.sum()) - positive, positive]
+            else:
+                exact = [int(parts[targets == k].sum()) for k in range(n_classes)]
         elif self._labels.dtype.kind == "f":
             part_bits = _PART_BITS
             positive = int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
-            whole = self._labels.size << part_bits
+            exact = [(self._labels.size << part_bits) - positive, positive]
         else:
-            part_bits, positive = 0, int(np.count_nonzero(self._labels))
-            whole = self._labels.size
-        return [whole - positive, positive], part_bits
+            exact = np.bincount(self._labels, minlength=n_classes).tolist()
+        return exact, part_bits
 
     def _planned(self) -> LassoPlan:
         settings, mechanism = self._settings, self._mechanism
-        offset = 0.0
+        offset: Any = 0.0 if mechanism.n_outputs == 1 else np.zeros(mechanism.n_outputs)
         if settings.fit_intercept and not self._has_constant_vertex:
             noise = mechanism.count_sensitivity / mechanism.count_mu if mechanism.counted else 0.0
-            negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
             deviation = 0.0 if math.isinf(mechanism.rho) else noise
-            if settings.target_bounds is None:
+            if mechanism.n_outputs == 1:
+                negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
+            if mechanism.n_outputs > 1:
+                weights = weights_of_classes(settings)
+                counts = self._counts * weights if weights.size else self._counts
+                offset = offsets_of(counts, deviation, settings.residual_bound)
+            elif settings.target_bounds is None:
                 offset = offset_of(negative, positive, deviation, settings.residual_bound)
             else:
                 offset = mean_target(negative, positive, deviation)
@@ -289,10 +295,17 @@ class LassoRun:
             calibration=self._plan.refit_calibration,
         )
         state = None if self._prefix is None else self._prefix.weights
+        mechanism = self._mechanism.gradients(self._plan.refit_share)
+        loss = self._loss
+        if self._mechanism.n_outputs > 1:
+            # Measured better without the balance of the classes, and bounded in L2.
+            weights = weights_of_classes(self._settings)
+            loss = Multinomial(self._mechanism.n_outputs, mechanism.residual_bound, weights)
+            loss = weighted(loss, regression=False) if self._settings.carried else loss
         return GradientRun(
             plan,
-            self._mechanism.gradients(self._plan.refit_share),
-            self._records(kept),
+            mechanism,
+            self._records(kept, loss),
             self._stream,
             threads=self._threads,
             prefix=state if isinstance(state, GradientState) else None,
@@ -304,13 +317,18 @@ class LassoRun:
         if math.isinf(mechanism.rho):
             return None
         coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
+        # The margins hold the offsets already.
+        several, loss = mechanism.n_outputs > 1, self._loss
+        if several:
+            loss = lasso_loss(self._settings, np.zeros(mechanism.n_outputs))
+            intercept = intercept + self._plan.offset
         every = np.zeros(0, dtype=np.int64)
         weights = coefficients[:, kept].toarray().T
         model = LinearModel(weights, intercept, every, 0.0, None, unit_rows=False)
         spent = mechanism.gradients(self._plan.calibration_share)
         return calibrate_margins(
-            self._records(kept).margins(model),
-            self._loss,
+            self._records(kept, loss).margins(model),
+            loss,
             self._stream,
             n_records=max(1.0, float(self._counts.sum())),
             mu=spent.mu,
@@ -318,9 +336,9 @@ class LassoRun:
             fit_intercept=self._settings.fit_intercept,
         )
 
-    def _records(self, kept: NDArray[np.int64]) -> Records | PartitionedRecords:
+    def _records(self, kept: NDArray[np.int64], loss: Any) -> Records | PartitionedRecords:
         """Return the records in the columns that are kept."""
         if isinstance(self._X, Partitions):
             whole = kept.size == self._X.shape[1]
-            return PartitionedRecords(self._X, self._loss, None if whole else kept)
-        return records_of(self._X, self._loss, self._labels, self._threads, kept)
+            return PartitionedRecords(self._X, loss, None if whole else kept)
+        return records_of(self._X, loss, self._labels, self._threads, kept)

@@ -24,7 +24,7 @@ from dplasso.training.settings import LogisticSettings, default_residual_bound
 
 # How far noise may move the prediction of a regression, in halves of the interval of the targets:
 # its score pays for every error, that of a classification only for exchanged ranks.
-_REGRESSION_KAPPA = 0.1
+REGRESSION_KAPPA = 0.1
 
 
 def logistic_loss(settings: LogisticSettings, n_classes: int = 2) -> Any:
@@ -69,7 +69,7 @@ def logistic_plan(settings: LogisticSettings, n_features: int) -> RunPlan:
             settings.n_iter,
             kept if isinstance(kept, int) else None,
             n_features,
-            KAPPA if bounds is None else _REGRESSION_KAPPA,
+            KAPPA if bounds is None else REGRESSION_KAPPA,
         ),
         significant=kept == "significant",
         fit_intercept=settings.fit_intercept,

@@ -103,14 +103,16 @@ def partitioned_targets(
     if settings.target_bounds is not None:
         workers.tell("encode", None, settings.target_bounds)
         return np.zeros(0)
-    declared, binary = settings.classes, isinstance(settings, LassoSettings)
-    present = workers.labels
+    declared, present = settings.classes, workers.labels
     if declared is None and not present.size:
         raise DataError("the labels are no classes: declare them with the parameter classes")
     # Labels that were not declared are found where they are, so that the partition is named.
-    classes, _ = encode_labels(
-        present if declared is None else np.asarray(declared), declared, binary=binary
-    )
+    classes, _ = encode_labels(present if declared is None else np.asarray(declared), declared)
+    if isinstance(settings, LassoSettings) and classes.size > 2:
+        raise DataError(
+            "a LASSO of more than two classes runs in one process: leave engine out, or take "
+            "DPLogisticRegression"
+        )
     workers.tell("encode", classes, None)
     return classes
 

@@ -40,7 +40,7 @@ class LassoSettings:
     `DPLassoClassifier`.
     `l1_radius`, `n_iter`, `refit`: None leaves it to the plan.
     `residual_bound`: bound C of the loss.
-    `class_weights`: of the negative and of the positive class; the larger is 1.
+    `class_weights`: of the classes, of two the negative first; the largest is 1.
     `target_bounds`: as in `DPLasso`; None for a classification.
     `weight_bound`: the largest weight of a record; None where there are none, or no privacy.
     `weighted`: whether records have weights.
@@ -72,7 +72,7 @@ class LassoSettings:
     residual_bound: float = 1.0
     n_records: int | None = None
     rows_per_person: int = 1
-    class_weights: tuple[float, float] = (1.0, 1.0)
+    class_weights: tuple[float, ...] = (1.0, 1.0)
     target_bounds: tuple[float, float] | None = None
     weight_bound: float | None = None
     weighted: bool = False
@@ -279,18 +279,18 @@ def checked_target_bounds(bounds: Any) -> tuple[float, float]:
     return low, high
 
 
-def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]:
-    """Return the weights of the negative and of the positive class, the larger of them 1.
+def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, ...]:
+    """Return the weights of the classes in their order, the largest of them 1.
 
-    `class_weight`: a positive weight for each of the two labels, by name or in the order of the
-    classes.
-    `classes`: the labels, the negative first; names without them are 1 until there are data.
+    `class_weight`: a positive weight for each label, by name or in the order of the classes; None
+    for 1.
+    `classes`: the labels, of two the negative first; names without them are 1 until there are data.
 
     Raises ValueError if it is neither, or names other labels.
     """
     if class_weight is None:
         return 1.0, 1.0
-    if isinstance(class_weight, Mapping) and classes is None and len(class_weight) == 2:
+    if isinstance(class_weight, Mapping) and classes is None and len(class_weight) > 1:
         checked_class_weight(list(class_weight.values()), None)
         return 1.0, 1.0
     if isinstance(class_weight, Mapping) and classes is not None:
@@ -301,20 +301,29 @@ def checked_class_weight(class_weight: Any, classes: Any) -> tuple[float, float]
                 f"other; got {class_weight!r}"
             )
         class_weight = [class_weight[label] for label in labels]
-    if not isinstance(class_weight, list | tuple) or len(class_weight) != 2:
+    if not isinstance(class_weight, list | tuple) or len(class_weight) < 2:
         raise ValueError(
-            "class_weight must be None, two weights in the order of the classes, or a mapping of "
-            f"each label to a weight; got {class_weight!r}"
+            "class_weight must be None, weights in the order of the classes, or a mapping of each "
+            f"label to a weight; got {class_weight!r}"
         )
     if not all(isinstance(one, Real) and 0.0 < float(one) < math.inf for one in class_weight):
         raise ValueError(f"class_weight must hold positive numbers, got {class_weight!r}")
     weights = [float(one) for one in class_weight]
-    return weights[0] / max(weights), weights[1] / max(weights)
+    return tuple(weight / max(weights) for weight in weights)
 
 
 def with_class_weights(settings: Any, classes: NDArray[Any]) -> Any:
-    """Return a LASSO's settings with the weights of its classes, where they go by name."""
+    """Return a LASSO's settings with the weights of its classes, where they go by name.
+
+    Raises ValueError for settings that are for two classes only.
+    """
     weight = settings.params.get("class_weight")
+    if classes.size > 2 and settings.params.get("mechanism") == "paper":
+        raise ValueError(f"mechanism='paper' is for two classes; there are {classes.size}")
+    if weight is not None and len(weight) != classes.size:
+        raise ValueError(
+            f"class_weight must have a weight for each of the {classes.size} classes, got {weight}"
+        )
     if not isinstance(weight, Mapping):
         return settings
     pair = checked_class_weight(weight, classes.tolist())

@@ -50,7 +50,7 @@ def mechanism_of(
     """Return the private step of a fit; only the paper's depends on the number of rows."""
     if isinstance(settings, LassoSettings):
         if settings.is_staged:
-            return staged_mechanism(settings, n_features)
+            return staged_mechanism(settings, n_features, n_classes)
         return lasso_mechanism(settings, n_rows)
     return logistic_mechanism(settings, n_features, n_classes)
 
@@ -65,7 +65,7 @@ def _targets_of(settings: Settings, inputs: Inputs) -> tuple[NDArray[Any], NDArr
         return partitioned_targets(settings, inputs.X), y
     if settings.target_bounds is not None:
         return np.zeros(0), encode_targets(y, settings.target_bounds)
-    return encode_labels(y, settings.classes, binary=isinstance(settings, LassoSettings))
+    return encode_labels(y, settings.classes)
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,9 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
             solver = lasso_solver(
                 settings,
                 mechanism,
-                inputs.X if partitioned else lasso_problem(settings, inputs.X, labels),
+                inputs.X
+                if partitioned
+                else lasso_problem(settings, inputs.X, labels, classes.size),
                 stream,
                 threads=threads,
                 prefix=None if prefix is None else prefix.transcript,

@@ -81,7 +81,9 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
     elif type(estimator).__module__.startswith("dplasso."):
-        mechanism = mechanism_of(settings_of(estimator), n_features=n_features)
+        settings = settings_of(estimator)
+        n_classes = 2 if settings.classes is None else len(settings.classes)
+        mechanism = mechanism_of(settings, n_features=n_features, n_classes=n_classes)
         # Its part of delta is the variation times 1 + e^x for some x >= 0.
         rho, variation = mechanism.rho, mechanism.sampling_delta / 2.0
     else:

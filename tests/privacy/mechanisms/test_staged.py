@@ -6,6 +6,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from dplasso.losses.multinomial import norm_bound
 from dplasso.privacy.gaussian import gaussian_epsilon
 from dplasso.privacy.mechanisms import ExactStep, build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, RATIO_RHO
@@ -70,6 +71,27 @@ def test_every_part_has_the_sensitivity_of_the_neighbours(neighbors, rows):
     # One record is in one class; replaced, it may leave one and enter the other.
     counts = rows * (math.sqrt(2) if neighbors == "replace-one" else 1)
     assert mechanism.count_sensitivity == pytest.approx(counts)
+
+
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_classes_change_the_gradients_sensitivity_alone(neighbors):
+    """A vertex is a coordinate of one margin, and each record is in one class."""
+    factor = 2 if neighbors == "replace-one" else 1
+    one = build(neighbors=neighbors)
+    many = build(neighbors=neighbors, n_outputs=10, norm_bound=norm_bound(10, 0.5))
+    assert many.sensitivity == one.sensitivity
+    assert many.vertices(7, 0.5).exponent_scale == pytest.approx(
+        one.vertices(7, 0.5).exponent_scale
+    )
+    assert many.count_sensitivity == one.count_sensitivity
+    assert many.gradients(0.5).sensitivity == pytest.approx(factor * math.sqrt(1 - 1 / 10))
+    # More noise is drawn, and its rounding paid for.
+    assert many.ratio_error == pytest.approx(10 * one.ratio_error, rel=1e-3)
+
+
+def test_the_gradients_of_all_columns_are_paid_for():
+    """Where no column is drawn, the refit has them all."""
+    assert build(n_vertices=0, n_columns=200).ratio_error == pytest.approx(build().ratio_error)
 
 
 def test_counts_have_their_share_and_are_left_out_where_they_are_public():

@@ -1,7 +1,7 @@
 """Columns drawn by the exponential mechanism, then noisy gradients on them: one budget of zCDP.
 
 A fit that chooses its own settings releases, one after another and each by what was released
-before: noisy counts of the two classes, vertices, noisy gradients on the columns of the vertices.
+before: noisy counts of the classes, vertices, noisy gradients on the columns of the vertices.
 Each part is rho_i-zCDP with rho_i set in advance or by what was released, and the rho_i add up to
 `rho`: adaptive composition (arXiv 1605.02065, lemma 7). The number of vertices may follow from the
 counts, since ``eps0 = sqrt(8 rho_i / T)`` spends the same on any number of them.
@@ -38,7 +38,12 @@ class StagedSteps:
     """Counts, vertices and gradients; made of public parameters alone.
 
     `n_vertices`, `n_gradients`: the most that are drawn of each.
-    `counted`: whether the records of the classes are counted.
+    `n_columns`: columns that the gradients are of, at most.
+    `n_outputs`: margins of a record, K.
+    `residual_bound`: bound C on every residual; a vertex is a coordinate of one margin, so its
+    sensitivity is the same for every K.
+    `norm_bound`: bound on the L2 norm of a record's residuals, for the gradients.
+    `counted`: whether the records of the classes are counted; each record is in one.
     `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
     """
 
@@ -46,9 +51,12 @@ class StagedSteps:
     delta: float
     n_vertices: int
     n_gradients: int
+    n_columns: int
+    n_outputs: int
     neighbors: str
     feature_bound: float
     residual_bound: float
+    norm_bound: float
     rows_per_person: int
     counted: bool
     rho: float
@@ -77,7 +85,7 @@ class StagedSteps:
 
     @property
     def count_sensitivity(self) -> float:
-        """How far the counts of the two classes can move between neighbours, in L2."""
+        """How far the counts of the classes can move between neighbours, in L2."""
         moved = float(self.rows_per_person)
         return moved if self.neighbors == "add-remove" else math.sqrt(2.0) * moved
 
@@ -105,7 +113,8 @@ class StagedSteps:
         Infinite where the inexactness of the draws, which counts for more then, uses delta up.
         """
         rho = count * count * self.rho
-        rest = self.delta - _sampling_delta(rho, self.n_vertices, self.n_gradients)
+        draws = _gaussian_draws(self.n_columns, self.n_gradients, self.n_outputs)
+        rest = self.delta - _sampling_delta(rho, self.n_vertices, draws)
         return epsilon_of_rho(rho, rest) if rest > self.delta / 2.0 else math.inf
 
     def vertices(self, n_iter: int, share: float) -> Mechanism:
@@ -135,7 +144,7 @@ class StagedSteps:
             delta=self.delta,
             n_iter=self.n_gradients,
             neighbors=self.neighbors,
-            residual_bound=self.residual_bound,
+            residual_bound=self.norm_bound,
             rows_per_person=self.rows_per_person,
             mu=math.sqrt(2.0 * share * self.rho_left),
             epsilon_spent=self.epsilon_spent,
@@ -155,14 +164,19 @@ def build_staged(
     residual_bound: float = 0.5,
     rows_per_person: int = 1,
     counted: bool = True,
+    n_columns: int | None = None,
+    n_outputs: int = 1,
+    norm_bound: float | None = None,
 ) -> StagedSteps:
     """Choose rho from public parameters.
 
     `epsilon`: total privacy loss to stay within; infinity for no noise. No more than 60 is spent.
     `delta`: in (0, 1).
     `n_vertices`, `n_gradients`: the most that are drawn of each.
-    `neighbors`, `feature_bound`, `residual_bound`, `rows_per_person`, `counted`: as in
+    `neighbors`, `feature_bound`, `residual_bound`, `rows_per_person`, `counted`, `n_outputs`: as in
     `StagedSteps`.
+    `n_columns`: likewise; by default as many as vertices.
+    `norm_bound`: likewise; by default `residual_bound`, as of one output.
 
     Returns: with ``epsilon_spent <= epsilon``.
 
@@ -174,9 +188,12 @@ def build_staged(
         delta=check_delta(delta),
         n_vertices=n_vertices,
         n_gradients=n_gradients,
+        n_columns=n_vertices if n_columns is None else n_columns,
+        n_outputs=n_outputs,
         neighbors=check_neighbors(neighbors),
         feature_bound=feature_bound,
         residual_bound=residual_bound,
+        norm_bound=residual_bound if norm_bound is None else norm_bound,
         rows_per_person=rows_per_person,
         counted=counted,
         rho=math.inf,
@@ -190,8 +207,8 @@ def build_staged(
     # Gaussian noise of this much is exactly (aim, delta), so no rho that the accountant allows is
     # larger, and what the draws need there is enough.
     largest = calibrate_mu(aim, delta) ** 2 / 2.0
-    sampling = _sampling_delta(largest, n_vertices, n_gradients)
-    draws = _gaussian_draws(n_vertices, n_gradients)
+    draws = _gaussian_draws(steps.n_columns, n_gradients, n_outputs)
+    sampling = _sampling_delta(largest, n_vertices, draws)
     ratio = inexactness(draws, math.sqrt(2.0 * largest), aim)[1]
     if not (sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0):
         raise ValueError(
@@ -210,18 +227,18 @@ def _calibrated(epsilon: float, delta: float) -> float:
     return calibrate(zcdp_event, epsilon, delta, start=root * root)
 
 
-def _gaussian_draws(n_vertices: int, n_gradients: int) -> float:
+def _gaussian_draws(n_columns: int, n_gradients: int, n_outputs: int) -> float:
     """Return how many Gaussian variates a fit draws.
 
-    A constant entry and two counts besides, and slope and constant of the calibration.
+    Constant entries and the counts besides, and slope and constants of the calibration.
     """
-    return n_gradients * (n_vertices + 1.0) + 2.0 + 2.0 * CALIBRATION_STEPS
+    drawn = n_gradients * n_outputs * (n_columns + 1.0) + max(2.0, n_outputs)
+    return drawn + (1.0 + n_outputs) * CALIBRATION_STEPS
 
 
-def _sampling_delta(rho: float, n_vertices: int, n_gradients: int) -> float:
+def _sampling_delta(rho: float, n_vertices: int, draws: float) -> float:
     """Return the delta that inexact draws cost, for whatever number of vertices is chosen."""
     numbers = {1, n_vertices, *range(1, min(n_vertices, 1000) + 1)} if n_vertices else set()
     vertices = (sampling_delta_of(math.sqrt(8.0 * rho / n), n) for n in numbers)
     loss = rho + 2.0 * math.sqrt(rho * 40.0)
-    draws = _gaussian_draws(n_vertices, n_gradients)
     return max(vertices, default=0.0) + inexactness(draws, math.sqrt(2.0 * rho), loss)[0]

@@ -1,0 +1,324 @@
+"""Several margins of a record, one for each class: coordinate ``k P + j`` is column j of output k.
+
+P is the number of coordinates of one output, D and the constant column. A step moves one margin of
+the rows that hold its column, and with it, in principle, all K residuals of those rows. Each is
+kept as long as it is within `drift_tol` of the true one: a record's residual for output k depends
+on its own row and on what was released alone, as DESIGN.md, section 5, asks.
+
+Between touches all margins shrink by the same public factor. No residual moves by more than
+`STEEPEST` times the largest change of a margin, so the step after which some residual could be too
+far off is known in closed form, as in `dplasso.frank_wolfe.drift`, whose calendar this uses.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.frank_wolfe.column_gradients import alpha_of
+from dplasso.frank_wolfe.distinct import draw, leave_out
+from dplasso.frank_wolfe.drift import NONE, Calendar, due_step, new_calendar, schedule, take_due
+from dplasso.frank_wolfe.gradient import (
+    add_contributions,
+    add_margins,
+    margin_scale,
+    margin_term,
+    replace_contributions,
+)
+from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.state import BLOCK_ROWS, TOUCHES_PER_COORDINATE
+from dplasso.frank_wolfe.transcript import weight_scale
+from dplasso.losses.clipped_multinomial import STEEPEST
+from dplasso.losses.contract import residual_vector
+from dplasso.matrix.compressed import clip
+from dplasso.matrix.design import column_of, refuse_damage
+from dplasso.matrix.numbering import look_up
+from dplasso.runtime.threads import Threads
+from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, update_many
+
+
+class OutputState(NamedTuple):
+    """What Algorithm 2 carries from step to step.
+
+    `alpha`, shape (K P,): column gradients in fixed point, output after output.
+    `rows`, shape (N,): label and place in the calendar of every row.
+    `margin`, `gradient`, shape (N, K): integer margins, and residuals in use.
+    `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
+    `values`, `residuals`, shape (K,): room for one row's margins and residuals.
+    `taken`: room for rows taken off the calendar.
+    `changed`, `before`: room for what the selector must hear of a row.
+    """
+
+    alpha: NDArray[np.int64]
+    rows: NDArray[np.void]
+    margin: NDArray[np.int64]
+    gradient: NDArray[np.float64]
+    calendar: Calendar
+    values: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    taken: NDArray[np.int32]
+    changed: NDArray[np.int64]
+    before: NDArray[np.int64]
+
+
+class StandardOutputState(NamedTuple):
+    """What Algorithm 1 carries: `alpha` as above, integer weights, margins and residuals by output.
+
+    `weights`, shape (K P,); `margin`, `gradient`, shape (K, N).
+    """
+
+    alpha: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    margin: NDArray[np.int64]
+    gradient: NDArray[np.float64]
+
+
+def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -> OutputState:
+    """Return the state before the first step, all weights zero.
+
+    `problem`: the data.
+    `drift_tol`: tolerance; with None no row is refreshed but by a touch.
+    `threads`: for the column gradients.
+    """
+    design, n_outputs = problem.design, problem.loss.n_outputs
+    links = [(name, np.int32) for name in ("due", "following", "previous")]
+    row = np.dtype([*links, ("label", problem.labels.dtype)], align=True)
+    rows = np.zeros(problem.labels.size, dtype=row)
+    for name in ("due", "following", "previous"):
+        rows[name] = NONE
+    rows["label"] = problem.labels
+    longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
+    gradient = starting_residuals(problem)
+    return OutputState(
+        alpha_of_outputs(problem, gradient, threads),
+        # Records with attributes, so that kernels also run interpreted.
+        rows.view(np.recarray),
+        np.zeros((rows.size, n_outputs), dtype=np.int64),
+        gradient,
+        new_calendar(problem.n_steps, drift_tol is not None),
+        np.zeros(n_outputs),
+        np.zeros(n_outputs),
+        np.empty(BLOCK_ROWS, dtype=np.int32),
+        np.empty(longest_row, dtype=np.int64),
+        np.empty(longest_row, dtype=np.int64),
+    )
+
+
+def start_standard_outputs(problem: Problem, threads: Threads) -> StandardOutputState:
+    """Return Algorithm 1's state before the first step, all weights zero."""
+    gradient = starting_residuals(problem)
+    alpha = alpha_of_outputs(problem, gradient, threads)
+    by_output = np.ascontiguousarray(gradient.T)
+    margin = np.zeros(by_output.shape, dtype=np.int64)
+    return StandardOutputState(alpha, np.zeros_like(alpha), margin, by_output)
+
+
+def starting_residuals(problem: Problem) -> NDArray[np.float64]:
+    """Return the residuals at zero weights, shape (N, K)."""
+    residuals = np.zeros((problem.labels.size, problem.loss.n_outputs))
+    _fill_residuals(problem.loss, problem.labels, residuals)
+    return residuals
+
+
+@njit(cache=True, nogil=True)
+def _fill_residuals(loss, labels, residuals):
+    nothing = np.zeros(residuals.shape[1])
+    for i in range(labels.size):
+        residual_vector(loss, nothing, labels[i], residuals[i])
+
+
+def alpha_of_outputs(
+    problem: Problem, residuals: NDArray[np.float64], threads: Threads
+) -> NDArray[np.int64]:
+    """Compute the column gradients of all outputs, one after another.
+
+    `residuals`, shape (N, K).
+
+    Returns shape (K P,).
+    """
+    size = problem.design.n_coordinates
+    alpha = np.empty(size * residuals.shape[1], dtype=np.int64)
+    for k in range(residuals.shape[1]):
+        one = np.ascontiguousarray(residuals[:, k])
+        alpha[k * size : (k + 1) * size] = alpha_of(problem, one, threads)
+    return alpha
+
+
+def take_output_steps(
+    problem: Problem,
+    state: OutputState | StandardOutputState,
+    selector: Any,
+    stream: Any,
+    tolerance: float,
+    first: int,
+    last: int,
+    outputs: tuple[Any, ...],
+    threads: Threads,
+) -> None:
+    """Take steps `first` to `last` of Algorithm 2, or of Algorithm 1.
+
+    The parameters are those of `dplasso.frank_wolfe.solve.take_sparse_steps`.
+    """
+    vertex, sign, _, _, n_prefix = outputs
+    for step in range(first, last + 1):
+        if isinstance(state, StandardOutputState):
+            if step > 1:
+                refresh_all_outputs(problem, state, step - 1)
+            choose_afresh(problem, state.alpha, selector, stream, vertex, sign, step, n_prefix)
+            _add_weight(problem, state, int(vertex[step - 1]), int(sign[step - 1]), step)
+            continue
+        choose(problem, state.alpha, selector, stream, vertex, sign, step, n_prefix)
+        output, j = divmod(int(vertex[step - 1]), problem.design.n_coordinates)
+        weight = int(sign[step - 1]) * (step + problem.late_start + 1)
+        column, begin, end = column_of(problem.design, j, threads)
+        span = begin, end, output, weight
+        if not step_output_rows(problem, state, selector, column, span, step, tolerance):
+            refuse_damage()
+
+
+@njit(cache=True, nogil=True)
+def choose(problem, alpha, selector, stream, vertex, sign, step, n_prefix):
+    """Draw the vertex of a step into the transcript; one of the prefix is taken."""
+    if problem.distinct:
+        leave_out(problem, alpha, selector, vertex, step - 1, True)
+    j, s = draw(problem, alpha, selector, stream, vertex, step - 1)
+    if step > n_prefix:
+        vertex[step - 1] = j
+        sign[step - 1] = s
+
+
+@njit(cache=True, nogil=True)
+def choose_afresh(problem, alpha, selector, stream, vertex, sign, step, n_prefix):
+    """Draw as `choose` does, from a structure that is built anew."""
+    if problem.distinct:
+        leave_out(problem, alpha, selector, vertex, step - 1, False)
+    rebuild(selector, alpha)
+    j, s = draw(problem, alpha, selector, stream, vertex, step - 1)
+    if step > n_prefix:
+        vertex[step - 1] = j
+        sign[step - 1] = s
+
+
+def _add_weight(problem: Problem, state: StandardOutputState, j: int, s: int, step: int) -> None:
+    place = look_up(problem.design.numbering.internal, j)
+    state.weights[place] += s * (step + problem.late_start + 1)
+
+
+@njit(cache=True, nogil=True)
+def refresh_all_outputs(problem, state, step):
+    """Recompute margins, residuals and column gradients after `step` steps."""
+    n_outputs, n_rows = state.margin.shape
+    size = state.alpha.size // n_outputs
+    scale = margin_scale(problem, step)
+    for k in range(n_outputs):
+        add_margins(problem, state.weights[k * size : (k + 1) * size], state.margin[k])
+    values, residuals = np.empty(n_outputs), np.empty(n_outputs)
+    for i in range(n_rows):
+        for k in range(n_outputs):
+            values[k] = np.float64(state.margin[k, i]) * scale
+        residual_vector(problem.loss, values, problem.labels[i], residuals)
+        for k in range(n_outputs):
+            state.gradient[k, i] = residuals[k]
+    state.alpha[:] = 0
+    for k in range(n_outputs):
+        part = state.alpha[k * size : (k + 1) * size]
+        add_contributions(problem, 0, n_rows, state.gradient[k], part)
+
+
+@njit(cache=True, nogil=True)
+def step_output_rows(problem, state, selector, column, span, step, tolerance):
+    """Move one margin of the rows of a column and refresh what has to be, then the rows due.
+
+    `column`: as `dplasso.matrix.design.column_of` returns it.
+    `span`: first and last entry of the column, the output, and what is added to K of the
+    coordinate.
+    `tolerance`: `drift_tol`.
+
+    Returns: whether all row numbers were inside the matrix.
+    """
+    indices, values, constant = column
+    begin, end, output, weight = span
+    bound, unit = problem.design.bound, problem.margin_unit
+    rows, calendar = state.rows, state.calendar
+    everyone = indices.size == 0
+    term = margin_term(clip(constant, bound), unit)
+    touched = np.int64(0)
+    for p in range(begin, end):
+        i = np.int64(p) if everyone else np.int64(indices[p])
+        # Indices from a store on disk have not been looked at before.
+        if not 0 <= i < rows.size:
+            return False
+        if values.size:
+            term = margin_term(clip(values[p], bound), unit)
+        # A stored zero is no entry: it must not even refresh its row.
+        if term == 0:
+            continue
+        state.margin[i, output] += weight * term
+        touched = refresh_row(problem, state, selector, i, step, tolerance, touched)
+    if calendar.head.size:
+        while calendar.head[step] != NONE:
+            count = take_due(calendar.head, calendar.rows_due, rows, step, state.taken)
+            for m in range(count):
+                i = np.int64(state.taken[m])
+                touched = refresh_row(problem, state, selector, i, step, tolerance, touched)
+    if touched > TOUCHES_PER_COORDINATE * state.alpha.size:
+        rebuild(selector, state.alpha)
+    return True
+
+
+@njit(cache=True, nogil=True)
+def refresh_row(problem, state, selector, i, step, tolerance, touched):
+    """Replace the residuals of a row that are too far off, and note when to look again.
+
+    `touched`: entries touched by this step so far.
+
+    Returns: the same with those of this row. Once they pass `TOUCHES_PER_COORDINATE`, the selector
+    is no longer told: it has to be rebuilt.
+    """
+    values, residuals, calendar = state.values, state.residuals, state.calendar
+    row = state.rows[i]
+    scale = margin_scale(problem, step)
+    largest = 0.0
+    for k in range(values.size):
+        values[k] = np.float64(state.margin[i, k]) * scale
+        largest = max(largest, abs(values[k]))
+    residual_vector(problem.loss, values, row.label, residuals)
+    indptr = problem.design.rows.indptr
+    entries = np.int64(indptr[i + 1]) - np.int64(indptr[i])
+    size = state.alpha.size // values.size
+    off = 0.0
+    for k in range(residuals.size):
+        old = state.gradient[i, k]
+        error = abs(residuals[k] - old)
+        if error <= tolerance:
+            off = max(off, error)
+            continue
+        state.gradient[i, k] = residuals[k]
+        touched += entries
+        shift = np.int64(NOTHING_REPORTED)
+        if touched <= TOUCHES_PER_COORDINATE * state.alpha.size:
+            shift = np.int64(granularity(selector))
+        count = replace_contributions(
+            problem,
+            state.alpha[k * size : (k + 1) * size],
+            i,
+            old,
+            residuals[k],
+            shift,
+            state.changed,
+            state.before,
+            np.int64(0),
+        )
+        if count:
+            for m in range(count):
+                state.changed[m] += k * size
+            update_many(selector, state.alpha, state.changed, state.before, count)
+    if calendar.head.size:
+        lowest = largest - (tolerance - off) / STEEPEST if tolerance > 0.0 else np.inf
+        full = largest / weight_scale(step + problem.late_start)
+        due = due_step(
+            full, lowest, np.inf, step + problem.late_start, problem.n_steps + problem.late_start
+        )
+        schedule(calendar.head, calendar.rows_due, state.rows, i, due - problem.late_start)
+    return touched
