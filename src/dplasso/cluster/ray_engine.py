@@ -1,6 +1,7 @@
 """Workers as Ray actors: on the cores of this machine, or on a cluster (docs/cluster.md)."""
 
 import atexit
+import logging
 import os
 import shutil
 import tempfile
@@ -140,7 +141,7 @@ def connect(address: str, cores: int | None = None) -> Any:
         }
     before = os.umask(_PRIVATE)
     try:
-        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **closed)
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **closed)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise ClusterError(
             f"there is no Ray cluster at {address!r}: {str(error).splitlines()[0]}"

@@ -171,9 +171,8 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     stream = random_stream(settings.random_state)
     classes, labels = _targets_of(settings, inputs)
     settings = with_class_weights(settings, classes)
-    fingerprint = None
+    fingerprint, partitioned = None, isinstance(inputs.X, Partitions)
     if settings.ledger is not None:
-        partitioned = isinstance(inputs.X, Partitions)
         fingerprint = data_fingerprint(all_label_bits(inputs.X) if partitioned else labels)
     if inputs.weights is not None or inputs.within is not None:
         settings = replace(settings, weighted=inputs.weights is not None, carried=True)
