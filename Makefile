@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test bench evidence assurance assurance-quick lint types format clean
+.PHONY: help demo test docs notebooks matrix bench evidence assurance assurance-quick lint types format clean
 help:
 	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
 	@echo "make test    run all tests (under 10 minutes)"
+	@echo "make docs    build the site in build/site, warnings as errors (under 1 minute)"
+	@echo "make notebooks  run the notebooks and keep their outputs (under 10 minutes)"
+	@echo "make matrix  install and try it with Python 3.11 to 3.14, lowest and newest dependencies"
 	@echo "make bench   time it against other methods, side by side (about 5 minutes)"
 	@echo "make assurance  evidence that fits are private, as docs/assurance.md (about 20 minutes)"
 	@echo "make assurance-quick  a small version of it (under 3 minutes)"
@@ -19,7 +22,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run-installed: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[plot]'
 	@touch $@
 
 $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
@@ -28,6 +31,20 @@ $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
 
 demo: $(VENV)/.run-installed
 	$(BIN)/dplasso demo --out demo
+
+$(VENV)/.docs-installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@ $(VENV)/.run-installed
+
+docs: $(VENV)/.docs-installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+notebooks: $(VENV)/.docs-installed
+	$(BIN)/python tools/notebooks.py
+
+matrix: | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build uv
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/matrix.py
 
 # Each worker begins with folders of its own, so that no two compile the same kernel.
 test: $(VENV)/.dev-installed

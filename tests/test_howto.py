@@ -1,5 +1,6 @@
 """The pages docs/howto-*.md run as printed: Python and commands, from top to bottom."""
 
+import json
 import re
 import shlex
 from pathlib import Path
@@ -21,26 +22,38 @@ def test_the_page_runs(page, tmp_path, monkeypatch):
         r"```(python|console)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
     )
     assert blocks
+    outputs = {}
     for kind, text in blocks:
         if kind == "python":
             exec(compile(text, str(page), "exec"), names)
             continue
         for line in text.splitlines():
+            line, _, kept = line.partition(" > ")
             program, *arguments = shlex.split(line)
             assert program == "dplasso"
             result = CliRunner().invoke(app, arguments)
             assert result.exit_code == 0, f"{line}\n{result.output}"
+            if kept:
+                (tmp_path / kept).write_text(result.stdout)
+            outputs[arguments[0]] = result.stdout
             if arguments[0] == "report":
                 page_out = tmp_path / arguments[arguments.index("--out") + 1]
                 assert "Differentially private with epsilon = 1" in page_out.read_text()
     if page.stem == "howto-texts":
         assert names["accuracy"] > 0.9
+    if page.stem == "howto-hospital":
+        assert sum(text.count("dplasso ") for kind, text in blocks if kind == "console") == 6
+        draft = json.loads((tmp_path / "draft.json").read_text())
+        assert [part["column"] for part in draft["parts"]] == ["age", "ward", "note"]
+        assert "70<=age<80" in outputs["show"]
+        assert "first model" in (tmp_path / "report.html").read_text()
+        assert len(outputs["predict"].splitlines()) == 5
     if page.stem == "howto-scikit-learn":
         assert names["model"][-1].top_features(1).index[0].startswith("age from")
 
 
 def test_the_pages_lead_to_files_that_exist():
-    assert len(PAGES) >= 4
+    assert len(PAGES) >= 5
     for page in [*PAGES, DOCS / "report.md"]:
         for link in re.findall(r"\]\(((?!https?:)[^)#]+)\)", page.read_text(encoding="utf-8")):
             assert (DOCS / link).is_file(), f"{page.name}: {link}"

@@ -1,30 +1,54 @@
-"""The README's Python example runs as printed and keeps its word."""
+"""What the README shows, runs, and gives what is printed there."""
 
+import contextlib
+import gzip
+import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+import dplasso
+from dplasso.cli.app import app
 
 README = Path(__file__).parent.parent / "README.md"
+TEXT = README.read_text(encoding="utf-8")
 
 
-def test_the_python_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+def block(language: str) -> str:
+    (found,) = re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
+    return found
+
+
+def test_the_python_example_prints_what_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    names: dict = {}
-    exec(compile(example, str(README), "exec"), names)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block("python"), str(README), "exec"), {})
+    assert printed.getvalue() == block("text")
+    assert dplasso.load("income.npz").privacy_.is_private
 
-    assert names["classifier"].privacy_.is_private
-    assert names["classifier"].n_features_in_ == 2**20
-    held_out = names["texts"][4_000:], names["labels"][4_000:]
-    # Six telling words, each in a sixth of the rows: guessing would reach 0.5.
-    assert names["model"].score(*held_out) > 0.8
-    again = names["same"].decision_function(names["model"][0].transform(held_out[0]))
-    assert (again == names["model"].decision_function(held_out[0])).all()
+
+def test_the_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i % 2} {1 + i % 2}:1 {3 + i % 7}:1\n" for i in range(3_000))
+    Path("train.svm.gz").write_bytes(gzip.compress(rows.encode()))
+    for line in block("console").splitlines():
+        program, *arguments = shlex.split(line)
+        assert program == "dplasso"
+        result = CliRunner().invoke(app, arguments)
+        assert result.exit_code == 0, result.output
+    assert "Differentially private with epsilon = 1" in Path("report.html").read_text()
+
+
+def test_it_is_one_screen():
+    assert len(TEXT.splitlines()) < 90
 
 
 def test_the_documents_it_links_to_exist() -> None:
-    links = re.findall(r"\]\(((?!https?:)[^)#]+)\)", README.read_text(encoding="utf-8"))
+    links = re.findall(r"\]\(((?!https?:)[^)#]+)\)", TEXT)
     assert links
     for link in links:
         assert (README.parent / link).is_file(), link

@@ -1,25 +1,22 @@
 """Whether tuning pays: defaults against a private search, at the same epsilon.
 
-    python -m evidence benchmarks/tuning --files a9a.svm.gz reuters.svm.gz --epsilons 0.5 1 3
+    python -m evidence benchmarks/tuning --data FOLDER
 
-Both families. A fifth of each file is kept for testing; all figures are medians of test AUC over
-repeats, without noise, and no part of any release. "grid, not counted" is the best median among the
-settings of the grid, each fitted on all training rows with the whole epsilon: what a search could
-reach at most, and what tuning that nobody counts reports.
+Both families. A fifth of each data set is kept for testing; all figures are medians of test AUC
+over repeats, without noise, and no part of any release. "grid, not counted" is the best median
+among the settings of the grid, each fitted on all training rows with the whole epsilon: what a
+search could reach at most, and what tuning that nobody counts reports.
 """
 
 import warnings
-from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
-
-from evidence.datasets import held_out
-from evidence.items import Table
+from evidence.datasets import held_out, load_spec
+from evidence.items import Settings, Table
 
 TITLE = "Defaults against a private search"
-QUICK = {"epsilons": [1.0], "repeats": 1}
 LASSO, LOGISTIC, BOUND = "lasso", "logistic", "lasso, bound"
 GRIDS: dict[str, dict[str, list[Any]]] = {
     LASSO: {"n_iter": [10, 30, 100], "l1_radius": [3.0, 10.0, 30.0]},
@@ -30,37 +27,27 @@ GRIDS: dict[str, dict[str, list[Any]]] = {
 TRIES = (3.0, 10.0)
 
 
-def split(
-    *, files: list[Path], epsilons: list[float], repeats: int = 3, seed: int = 0
-) -> dict[str, dict[str, Any]]:
-    """List the cases: each file and family."""
+def cases(config: Any) -> dict[str, Any]:
+    """List the cases: each data set and family."""
     return {
-        f"{path.name.split('.')[0]} {family}": {
-            "path": path,
-            "family": family,
-            "epsilons": epsilons,
-            "repeats": repeats,
-            "seed": seed,
-        }
-        for path in files
+        f"{spec.name} {family}": SimpleNamespace(**vars(spec), family=family)
+        for spec in config.data
         for family in GRIDS
+        if family not in spec.without
     }
 
 
-def measure(
-    *, path: Path, family: str, epsilons: list[float], repeats: int, seed: int
-) -> dict[str, Any]:
-    """Measure one file and family."""
+def measure(case: Any, config: Any, settings: Settings) -> dict[str, Any]:
+    """Measure one data set and family."""
     from sklearn.base import clone
     from sklearn.metrics import roc_auc_score
     from sklearn.model_selection import ParameterGrid
 
     from dplasso import DPLassoClassifier, DPLogisticRegression, PrivateSearch
-    from dplasso.data.files import read_data
 
-    data = read_data(path)
-    y = (np.asarray(data.y) > 0).astype(np.int8)
-    train, test = held_out(y.size, seed)
+    data = load_spec(case, settings.data, settings.n_jobs)
+    y, family, repeats = data.y, case.family, config.repeats
+    train, test = held_out(y.size, settings.seed)
     X, X_test = data.X[train], data.X[test]
     kind = DPLogisticRegression if family == LOGISTIC else DPLassoClassifier
     base = kind(classes=(0, 1))
@@ -72,19 +59,19 @@ def measure(
         return float(roc_auc_score(y[test], fitted.predict_proba(X_test)[:, 1]))
 
     found = []
-    for epsilon in epsilons:
+    for epsilon in config.epsilons:
         row = {"epsilon": epsilon, "defaults": _typical(auc, base, repeats, epsilon=epsilon)}
         for tries in TRIES:
             search = PrivateSearch(base, GRIDS[family], tries=tries)
             row[f"search {tries:g}"] = _typical(auc, search, repeats, epsilon=epsilon)
-        settings = [
+        tried = [
             (_typical(auc, clone(base).set_params(**one), repeats, epsilon=epsilon), one)
             for one in ParameterGrid(GRIDS[family])
         ]
-        row["grid"], row["grid_settings"] = max(settings, key=lambda pair: pair[0])
+        row["grid"], row["grid_settings"] = max(tried, key=lambda pair: pair[0])
         found.append(row)
     return {
-        "data": path.name.split(".")[0],
+        "data": case.name,
         "family": family,
         "rows": len(train),
         "columns": int(X.shape[1]),
@@ -98,7 +85,7 @@ def _typical(auc: Any, estimator: Any, repeats: int, **settings: Any) -> float:
     return median(auc(clone(estimator).set_params(**settings)) for _ in range(repeats))
 
 
-def section(results: list[dict[str, Any]]) -> list[str | Table]:
+def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
     """Lay out the AUCs."""
     searches = [f"search {tries:g}" for tries in TRIES]
     rows = [
@@ -109,12 +96,12 @@ def section(results: list[dict[str, Any]]) -> list[str | Table]:
             *(f"{aucs[name]:.3f}" for name in ("defaults", *searches, "grid")),
             ", ".join(f"{name} {value}" for name, value in aucs["grid_settings"].items()),
         ]
-        for one in results
+        for one in results.values()
         for aucs in one["aucs"]
     ]
     head = ["data", "family", "epsilon", "defaults", *searches, "grid, not counted", "which"]
     return [
-        "Test AUC at delta 1e-6, medians. `search M`: `PrivateSearch` with M expected tries over "
-        "the grid, scored by noisy AUC on a fifth of the training rows.",
+        "Test AUC at delta 1e-6, medians of repeats. `search M`: `PrivateSearch` with M expected "
+        "tries over the grid, scored by noisy AUC on a fifth of the training rows.",
         Table(head, rows),
     ]

@@ -43,9 +43,9 @@ def publish(
     """Write the files of each item and, where all are there, the report; return the paths."""
     files = {item.name: write_item(item, folder) for item in items}
     if folder == published("paper"):
-        about = ROOT / "docs" / "paper.md"
-        filled = fill(about.read_text(), items).encode()
-        files["page"] = write_files({"md": filled}, about.parent, about.stem)
+        for page in sorted((ROOT / "docs").glob("paper*.md")):
+            filled = fill(page.read_text(), items).encode()
+            files[page.stem] = write_files({"md": filled}, page.parent, page.stem)
     if len(items) == len(ITEMS):
         parts = ABOUT, measured_on()
         texts = {

@@ -192,7 +192,7 @@ def collect(folder: Path, kinds: Sequence[str]) -> list[Found]:
 def publish(
     items: Sequence[Item], settings: Settings, folder: Path
 ) -> Mapping[str, Mapping[str, Path]]:
-    """Write the tables and pictures of all that is kept: into docs/ and README, or beside it."""
+    """Write the tables and pictures of all that is kept: into docs/, or beside it."""
     found = collect(folder, tuple(METHODS))
     if not found:
         return {}
@@ -221,9 +221,9 @@ def publish(
         parts = [markdown_table(part) for one in tables for part in one.parts[-1:]]
         text = "\n\n".join(parts) + "\n"
         return files | {"utility": write_files({"md": text.encode()}, folder, "utility")}
-    for page in (ROOT / "docs" / "utility.md", ROOT / "README.md"):
-        filled = fill(page.read_text(), tables).encode()
-        files[page.name] = write_files({"md": filled}, page.parent, page.stem)
+    page = ROOT / "docs" / "utility.md"
+    filled = fill(page.read_text(), tables).encode()
+    files[page.name] = write_files({"md": filled}, page.parent, page.stem)
     return files
 
 

@@ -48,20 +48,21 @@ class Scatter:
         for draw in range(self.fits):
             model = DPLogisticRegression(self.epsilon, DELTA, classes=(0, 1), n_jobs=self.n_jobs)
             model.set_params(random_state=draw).fit(rows, labels)
-            # Around the first fit, so that sums of squares keep their digits.
-            first = model.coef_.ravel() if draw == 0 else first
-            weights = model.coef_.ravel() - first
+            # In printed errors, since the slope of a fit stretches both. Around the first fit, so
+            # that sums of squares keep their digits.
+            scores = model.coef_.ravel() / model.coef_standard_error_
+            first = scores if draw == 0 else first
+            weights = scores - first
             total += weights
             squares += weights**2
             printed += model.coef_standard_error_ / self.fits
             advance((draw + 1) / self.fits)
-        spread = np.sqrt((squares - total**2 / self.fits) / (self.fits - 1))
+        ratio = np.sqrt((squares - total**2 / self.fits) / (self.fits - 1))
         schedule = schedule_for(training.size, calibrate_mu(self.epsilon, DELTA), 0.5)
         path = schedule.n_steps * schedule.step_size / (1.0 - schedule.momentum)
         unit = with_constant(rows, unit=True)
         unit.data **= 2
         bend = path * np.asarray(unit.sum(axis=0)).ravel()[:-1] / 4.0
-        ratio = spread / printed
         groups = np.digitize(bend, _EDGES)
         return {
             "printed": printed,

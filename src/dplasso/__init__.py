@@ -1,4 +1,4 @@
-"""Differentially private L1 logistic regression on sparse data, by Frank-Wolfe.
+"""Differentially private linear models for sparse, high-dimensional data.
 
 Names are imported when they are first used, so that ``import dplasso`` costs nothing.
 """

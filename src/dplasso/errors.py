@@ -25,6 +25,10 @@ class BudgetError(LedgerError):
     """A fit that would spend more than a ledger has left; nothing was spent."""
 
 
+class MissingExtraError(ImportError):
+    """A package that this piece of work needs is not installed; the message says how to get it."""
+
+
 class LedgerWarning(RuntimeWarning):
     """A fit was charged, but the ledger could not note that it ended."""
 

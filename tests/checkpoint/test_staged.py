@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from dplasso import DPLassoClassifier
 from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
+from dplasso.errors import CheckpointError
 from dplasso.model.staged import StagedRelease
 from training.cases import fitted, records, same_model
 
@@ -36,3 +38,12 @@ def test_a_repeatable_fit_ends_as_the_very_same_model(data, path):
     model = DPLassoClassifier(20.0, n_iter=20, random_state=7)
     fit_with_checkpoints(model, *data, path, seconds=0)
     same_model(model, fitted(data, n_iter=20))
+
+
+def test_class_weights_may_go_by_the_names_of_labels_from_the_data(data, path):
+    model = DPLassoClassifier(20.0, n_iter=5, class_weight={"no": 1.0, "yes": 2.0})
+    first = fit_with_checkpoints(model, *data, path)
+    again = resume_fit(clone(model), *data, path)
+    same_model(first, again)
+    with pytest.raises(CheckpointError, match="class_weight="):
+        resume_fit(clone(model).set_params(class_weight={"no": 1.0, "yes": 3.0}), *data, path)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
 from dplasso.data.store import open_store
 
@@ -164,3 +165,17 @@ def test_without_pyarrow(run, table, tmp_path, monkeypatch):
     result = run("convert", table, "--indices", "words", tmp_path / "out.store")
     assert result.exit_code == 1
     assert "pip install 'dplasso[arrow]'" in result.stderr
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_hashing_a_number_is_remarked_on(run, tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    columns = {"age": range(40), "ward": ["A", "B"] * 20, "id": [f"x{i}" for i in range(40)]}
+    table = pa.table({name: list(values) for name, values in columns.items()} | {"label": [0] * 40})
+    write = pq.write_table if suffix == ".parquet" else csv.write_csv
+    write(table, path)
+    given = ("convert", path, tmp_path / "o.store", "--hash-bits", "6", "--force")
+    assert "column 'age' holds numbers" in run(*given, "--hash-columns", "ward,age").stderr
+    result = run(*given, "--hash-columns", "ward,id")
+    assert result.exit_code == 0
+    assert "numbers" not in result.stderr

@@ -14,6 +14,7 @@ PRIVACY_KEYS = {
     *("accountant", "steps", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
     *("randomness", "classes", "reasons", "residual_bound", "mu", "rows_per_person", "records"),
     *("epsilon_by_rows", "n_classes", "release", "rho", "target_bounds", "tries", "tries_law"),
+    *("weight_bound", "counted"),
 }
 
 

@@ -160,3 +160,39 @@ def test_what_is_refused(run, models, train, tmp_path):
     check_refused(run("report", train, "--out", page, "--force"), "is not a dplasso model file")
     assert page.read_text() == "mine"
     assert re.search(r"No such file", run("show", tmp_path / "none.npz").stderr)
+
+
+def test_columns_of_a_schema_are_named_and_the_schema_is_shown(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(0, 100, 900), "ward": rng.choice(["A", "B"], 900)})
+    table["label"] = (table["age"] > 50).astype(int)
+    table.assign(age2=table["age"]).to_csv(tmp_path / "t.csv", index=False)
+    parts = [
+        {"kind": "bins", "column": "age", "edges": [0, 50, 100]},
+        {"kind": "number", "column": "age", "bound": 50, "center": 50},
+        {"kind": "categories", "column": "ward", "categories": ["A", "B"]},
+        {"kind": "hashed", "columns": ["age2"], "bits": 2},
+        {"kind": "text", "column": "ward", "bits": 2},
+        {"kind": "cross", "columns": ["age", "ward"], "bits": 3},
+    ]
+    (tmp_path / "s.json").write_text(json.dumps({"label": "label", "parts": parts}))
+    model, page = tmp_path / "m.npz", tmp_path / "r.html"
+    given = ("--schema", tmp_path / "s.json", "--method", "logistic", "--epsilon", 20)
+    fitted = run("fit", tmp_path / "t.csv", *given, "--model", model)
+    assert "50<=age<100" in fitted.stdout
+    assert {"age", "50<=age<100"} <= set(load(model).top_features(4).index)
+    told = run("show", model).stdout
+    words = (
+        *("age: 3 edges from 0 to 100", "age: a number from 0 to 100", "ward: 2 categories"),
+        *("age2: hashed to 2^2 columns", "ward: words hashed to 2^2", "crossed, hashed to 2^3"),
+    )
+    assert all(len(line) <= 80 for line in told.splitlines() if str(model) not in line)
+    run("report", model, "--out", page)
+    for text in (" ".join(told.split()), " ".join(cells(page.read_text()))):
+        assert "made by a schema, which is in the file and must be public" in text
+        for word in words:
+            assert word in text
+    shown = json.loads(run("show", model, "--json").stdout)
+    assert [part["kind"] for part in shown["schema"]["parts"]] == [part["kind"] for part in parts]
+    assert "0<=age<50" in [row["name"] for row in shown["weights"]]

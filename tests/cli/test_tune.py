@@ -53,10 +53,21 @@ class TestTune:
         assert len(read_budgets(ledger)[0].entries) == 1
         assert "cannot pay for this search" in tune(run, train, "--ledger", ledger, code=1).stderr
 
+    def test_a_store(self, run, train, tmp_path):
+        store, model, ledger = tmp_path / "t.store", tmp_path / "m.npz", tmp_path / "l"
+        run("convert", train, store)
+        run("ledger", "init", ledger, "--epsilon", 9, "--delta", 1e-5)
+        tune(run, store, "--model", model, "--ledger", ledger)
+        # The report knows who paid for it, and a private score reads the store.
+        run("report", model, "--ledger", ledger, "--out", tmp_path / "r.html")
+        assert "has paid for this model" not in (tmp_path / "r.html").read_text()
+        assert "interval" in run("evaluate", model, store, "--epsilon", 1).stdout
+
     @pytest.mark.parametrize(
         ("more", "words", "code"),
         [
             (("--grid", "n-iter"), "not of the form", 2),
+            (("--grid", "n-itre=1"), "there is no such setting", 2),
             (("--grid", "epsilon=1,2"), "cannot be tuned", 1),
             (("--metric", "f1"), "--metric must be", 1),
             (("--held-out", "2"), "--held-out must lie", 1),
@@ -90,6 +101,17 @@ class TestEvaluate:
         assert "of the budget" in run(*given, "--purpose", "a check").stdout
         (entry,) = read_budgets(ledger)[0].entries
         assert entry.charge.purpose == "a check"
+
+    def test_a_regression_is_tuned_and_scored(self, run, tmp_path):
+        rows, model = tmp_path / "r.svm", tmp_path / "m.npz"
+        rows.write_text("".join(f"{j % 7}.5 {1 + j % 9}:1 20:1\n" for j in range(300)))
+        given = ("--method", "linear", "--target-bounds", "0,10", "--grid", "n-iter=5,9")
+        tuned = run("tune", rows, "--epsilon", 5, *given, "--law", "geometric", "--model", model)
+        assert "mae " in tuned.stdout
+        assert "mae " in run("evaluate", model, rows, "--epsilon", 1).stdout
+        assert "r2 " in run("evaluate", model, rows, "--epsilon", 1, "--metric", "r2").stdout
+        told = run("evaluate", model, rows, "--epsilon", 1, "--metric", "auc", code=1).stderr
+        assert "is for models that predict classes" in " ".join(told.split())
 
     def test_options_of_a_private_score_need_an_epsilon(self, run, model, held_out):
         assert (

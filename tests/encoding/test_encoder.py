@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
@@ -74,23 +75,29 @@ def test_frames_of_every_kind_give_one_matrix(table):
     assert PublicEncoder(SCHEMA).transform(table[:0]).shape == (0, expected.shape[1])
 
 
-def test_a_table_with_to_arrow(table):
-    """As polars has it: columns, selection by names, and to_arrow."""
+def test_polars(table):
+    """Words, categories and bools of polars; a pipeline fitted on and applied to its frames."""
+    expected = PublicEncoder(SCHEMA).transform(table)
+    frame = pl.from_pandas(table)
+    for other in (frame, frame.with_columns(pl.col("sex").cast(pl.Categorical)), frame.rechunk()):
+        assert abs(PublicEncoder(SCHEMA).transform(other) - expected).nnz == 0
+    assert PublicEncoder.suggest(frame).columns == PublicEncoder.suggest(table).columns
+    with pytest.raises(DataError, match="no column 'age'"):
+        PublicEncoder(SCHEMA).transform(frame.drop("age"))
+    labels = pl.Series([0, 1] * (len(table) // 2))
+    model = make_pipeline(PublicEncoder(SCHEMA), DPLogisticRegression(n_iter=5, classes=[0, 1]))
+    model.fit(frame, labels)
+    assert (model.predict_proba(frame) == model[-1].predict_proba(frame)).all()
+    assert (model.predict_proba(frame) == model.predict_proba(table)).all()
 
-    class Frame:
-        def __init__(self, arrow):
-            self.arrow, self.columns = arrow, arrow.column_names
 
-        def __getitem__(self, names):
-            return Frame(self.arrow.select(names))
-
-        def to_arrow(self):
-            return self.arrow
-
-    arrow = pa.Table.from_pandas(table)
-    views = arrow.set_column(0, "sex", arrow["sex"].cast(pa.string_view()))
-    found = PublicEncoder(SCHEMA).transform(Frame(views))
-    assert abs(found - PublicEncoder(SCHEMA).transform(table)).nnz == 0
+def test_the_output_stays_sparse(table):
+    """scikit-learn has no sparse data frame: any other output is refused by it, in words."""
+    assert PublicEncoder(SCHEMA).set_output(transform="default").fit_transform(table).nnz
+    for container in ("pandas", "polars"):
+        encoder = PublicEncoder(SCHEMA).set_output(transform=container)
+        with pytest.raises(ValueError, match="sparse"):
+            encoder.fit_transform(table)
 
 
 def test_many_rows_are_encoded_in_pieces(monkeypatch, table):

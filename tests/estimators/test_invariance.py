@@ -154,7 +154,7 @@ class TestSameResult:
             DPLassoClassifier(random_state=1, n_iter=40, l1_radius=10.0, n_jobs=n)
             .fit(X, y)
             .transcript_
-            for n in (None, 1, 2, 3, -1)
+            for n in (None, 1, 2, 3, -1, 10**12)
         ]
         assert all(run == runs[0] for run in runs)
 

@@ -44,6 +44,7 @@ def test_the_interface_is_the_documented_one():
         "fit_intercept": True,
         "n_records": None,
         "rows_per_person": 1,
+        "weight_bound": None,
         "class_weight": None,
         "classes": None,
         "mechanism": "exponential",

@@ -19,6 +19,8 @@ import dplasso.estimators.logistic
 from dplasso import BudgetError, DPLogisticRegression, PrivacyStatement, load
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
+from dplasso.gradient_descent import run
+from dplasso.gradient_descent.calibration import Calibration
 from dplasso.losses.logistic import class_probabilities
 from dplasso.model import read_model
 from dplasso.privacy.ledger import create_ledger, read_budgets
@@ -227,8 +229,6 @@ def test_a_store_brings_its_labels(tmp_path, data):
     write_store(matrix_source(X, (y == "yes").astype(int)), path, memory=2**27)
     fitted = model().fit(open_store(path))
     np.testing.assert_array_equal(numbers(fitted), numbers(model().fit(X, y)))
-    with pytest.raises(ValueError, match="a store takes no groups"):
-        model().fit(open_store(path), groups=np.arange(120))
 
 
 def test_the_caller_s_matrix_is_left_as_it_was(data):
@@ -335,11 +335,19 @@ def test_nothing_of_the_data_leaves_but_the_release(data):
     assert fitted.privacy_ == other.privacy_
 
 
-def test_the_standard_error_is_public_and_does_not_look_at_the_data(data):
+def test_the_standard_error_is_public_but_for_the_slope_that_was_released(data, monkeypatch):
     X, y = data
-    options = {"n_records": 120, "random_state": None}
-    one = model(**options).fit(X, y)
-    assert one.coef_standard_error_ == model(**options).fit(0 * X, y[::-1]).coef_standard_error_ > 0
+    slopes = []
+    monkeypatch.setattr(run, "calibrate_margins", lambda *_, **__: Calibration(slopes[0], (0.25,)))
+    options = {"n_records": 120, "random_state": 7}
+    slopes = [1.0]
+    one, other = model(**options).fit(X, y), model(**options).fit(0 * X, y[::-1])
+    assert one.coef_standard_error_ == other.coef_standard_error_ > 0
+    slopes = [2.0]
+    stretched = model(**options).fit(X, y)
+    assert stretched.coef_standard_error_ == 2.0 * one.coef_standard_error_
+    np.testing.assert_array_equal(stretched.coef_, 2.0 * one.coef_)
+    np.testing.assert_allclose(stretched.intercept_, 2.0 * one.intercept_ - 0.25)
     assert model(epsilon=INF).fit(X, y).coef_standard_error_ == 0.0
 
 

@@ -105,6 +105,7 @@ def test_clone_and_set_params_keep_every_parameter():
         "refit": 0.5,
         "residual_bound": 0.75,
         "rows_per_person": 2,
+        "weight_bound": 3.0,
     }
     model = DPLassoClassifier(**params)
     assert model.get_params() == params

@@ -55,6 +55,7 @@ def build(
     """Lay out a dense or CSR matrix as the estimator does, always with columns."""
     rows, by_rows = compress(X if sp.issparse(X) else sp.csr_array(X))
     assert by_rows
+    labels = np.asarray(labels)
     design = Design(
         rows=rows,
         columns=transpose(rows, X.shape[1]),
@@ -68,7 +69,7 @@ def build(
     )
     return build_problem(
         design,
-        np.asarray(labels, dtype=np.int8),
+        labels if labels.dtype.kind == "f" else labels.astype(np.int8),
         radius=radius,
         n_steps=n_steps,
         loss=loss or Logistic(residual_bound),

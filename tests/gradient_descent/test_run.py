@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
+from dplasso.gradient_descent import calibration
 from dplasso.gradient_descent import run as module
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from
@@ -18,10 +19,10 @@ from dplasso.gradient_descent.run import (
     noisy_count,
     plan_stages,
 )
-from dplasso.gradient_descent.solve import NoisyGradientDescent
+from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import empty_state, gradient_state_from
 from dplasso.losses.logistic import Logistic
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS, build_gaussian
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records, stream
 
@@ -85,8 +86,9 @@ def test_stages_divide_the_steps_the_budget_and_the_columns(n_steps, max_weights
 @pytest.mark.parametrize("rows", [1, 5])
 @pytest.mark.parametrize("max_weights", [None, 3, "significant"])
 @pytest.mark.parametrize("n_records", [None, 40])
+@pytest.mark.parametrize("share", [0.0, 0.05])
 def test_what_is_drawn_costs_no_more_than_the_budget(
-    monkeypatch, relation, rows, max_weights, n_records
+    monkeypatch, relation, rows, max_weights, n_records, share
 ):
     """Added up from the standard deviations that were really drawn with."""
     spent, tables = [], {}
@@ -104,11 +106,20 @@ def test_what_is_drawn_costs_no_more_than_the_budget(
         return table_of(scale)
 
     monkeypatch.setattr(module, "NoisyGradientDescent", descent)
+
+    def right(scale):
+        bound = 0.5 * rows * (1 if relation == "add-remove" else 2)
+        unit = gradient_unit(0.5, scale / 2.0**33)
+        spent.append(CALIBRATION_STEPS * (bound * unit / scale) ** 2)
+        return table_of(scale)
+
     monkeypatch.setattr(module, "noise_table", table)
+    monkeypatch.setattr(calibration, "noise_table", right)
     mechanism = budget(neighbors=relation, rows_per_person=rows)
     X, y = records()
     kept = max_weights if isinstance(max_weights, int) else None
     a_plan = plan(20, kept, significant=max_weights == "significant", n_records=n_records)
+    a_plan = replace(a_plan, calibration=share)
     fit = finished(a_plan, X, y, mechanism=mechanism)
     moved = rows - (relation == "replace-one")
     if n_records is None and moved:
@@ -117,7 +128,7 @@ def test_what_is_drawn_costs_no_more_than_the_budget(
     else:
         assert not tables
         assert fit.release(1).numbers[0] == 40
-    assert len(spent) == len(a_plan.stages) + len(tables)
+    assert len(spent) == len(a_plan.stages) + len(tables) + (share > 0.0)
     assert sum(spent) <= mechanism.mu**2 * (1 + 1e-12)
     assert sum(spent) >= mechanism.mu**2 * (1 - 1e-9)
 

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from dplasso.gradient_descent.schedule import Schedule
 from dplasso.gradient_descent.steps import column_gradients, row_gradients, update
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.weighted import weighted, weighted_targets
 from dplasso.privacy.mechanisms.gaussian import l2_sensitivity
 from gradient_descent.cases import records, solver, unit_rows
 from gradient_descent.reference import contributions
@@ -18,12 +19,13 @@ UNIT = 2.0**33
 BOUND = 0.5
 
 
-def gradients(X, y, weights, *, bound=BOUND, unit=UNIT, constant=0.0, norm_bound=None):
+def gradients(X, y, weights, *, bound=BOUND, unit=UNIT, constant=0.0, norm_bound=None, loss=None):
     """Return the exact gradient of one step as a list of integers, the constant last."""
     data = unit_rows(X, constant, norm_bound)
     scaled = np.empty(len(y))
-    labels = np.asarray(y).astype(np.int8)
-    last = row_gradients(data, Logistic(bound), labels, weights, unit, 0, len(y), scaled)
+    labels = np.asarray(y) if loss else np.asarray(y).astype(np.int8)
+    loss = loss or Logistic(bound)
+    last = row_gradients(data, loss, labels, weights, unit, 0, len(y), scaled)
     totals = np.empty(data.n_columns, dtype=np.int64)
     column_gradients(data.columns, scaled, 0, data.n_columns, totals)
     return [int(t) for t in totals] + ([int(last)] if constant else [])
@@ -139,6 +141,20 @@ def test_what_a_record_adds_is_what_it_adds_alone(form, kind):
                 gradients(m, t, weights, constant=0.1) for m, t in ((X, y), (more, labels))
             )
             assert moved(other, one) == gradients(alone, [1], weights, constant=0.1), name
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+def test_weighted_neighbours_differ_by_at_most_the_sensitivity(relation):
+    loss, sensitivity = weighted(Logistic(BOUND), regression=False), l2_sensitivity(BOUND, relation)
+    for pair in pairs(relation):
+        for own in (0.0, 0.4, 1.0, 1.9):
+            found = []
+            for X, y, shared in zip(pair.rows, pair.labels, pair.shared, strict=True):
+                weights = np.full(y.size, own)
+                weights[shared] = np.linspace(0.0, 1.0, shared.size)
+                targets = weighted_targets(y, weights, regression=False)
+                found.append(gradients(X, targets, WEIGHTS["some"], constant=0.1, loss=loss))
+            assert inside(moved(*found), sensitivity), pair.name
 
 
 def test_several_rows_of_one_person():

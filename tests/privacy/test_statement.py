@@ -183,6 +183,8 @@ SINCE = {
     "tries_law": "",
     "n_classes": 2,
     "target_bounds": None,
+    "weight_bound": None,
+    "counted": True,
 }
 ENTRIES = [field.name for field in dataclasses.fields(PrivacyStatement)]
 

@@ -120,7 +120,7 @@ def test_rooms_that_are_left_out_hold_no_kernels():
 FORKS = """
 import json, os, sys
 from pathlib import Path
-import numba, pooch
+import numba
 from dplasso.runtime.kernel_cache import drop_stale_kernels
 
 numba.njit(lambda: 0)()  # what the compiler imports, users without rights may not read

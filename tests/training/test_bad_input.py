@@ -56,6 +56,7 @@ BAD = {
     "residual_bound": [0.4, 1.1, NAN, "x"],
     "n_records": [0, 1.5, "x"],
     "rows_per_person": [0, 1.5, "x"],
+    "weight_bound": [0, -1.0, NAN, INF, "x"],
     "class_weight": ["balanced", {0: 1.0}, (1.0,), (1.0, -1.0), 5],
     "ledger": [5, True, b"x", ""],
     "dataset": [5, "", "two\nlines", "x" * 201],

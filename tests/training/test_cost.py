@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dplasso.estimators.logistic import DPLogisticRegression
+from dplasso import DPLassoClassifier, DPLogisticRegression
 from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
 from dplasso.training.cost import privacy_cost
@@ -99,3 +99,16 @@ def test_no_privacy_costs_nothing_and_says_so():
 def test_bad_parameters_are_named(arguments, name):
     with pytest.raises(ValueError, match=f"^{name} must"):
         privacy_cost(*arguments)
+
+
+@pytest.mark.parametrize("method", ["lasso", "logistic"])
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("rows", "n_records"), [(1, None), (2, None), (1, 40)])
+def test_it_says_of_the_count_what_a_fit_says(method, neighbors, rows, n_records):
+    estimator = DPLassoClassifier if method == "lasso" else DPLogisticRegression
+    given = {"neighbors": neighbors, "rows_per_person": rows, "n_records": n_records}
+    fitted = estimator(1.0, 1e-6, **given).fit(np.eye(40), np.arange(40) % 2).privacy_
+    assert privacy_cost(1.0, 1e-6, method=method, **given).records == fitted.records
+    # Where single rows are replaced their number is no secret, and is used as it is.
+    told = n_records is None and (method == "lasso" or (neighbors, rows) != ("replace-one", 1))
+    assert fitted.records == ("counted privately" if told else "given as public")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from dplasso import DPLassoClassifier, load
+from dplasso import DPLasso, DPLassoClassifier, load
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.errors import ModelFileError
@@ -205,6 +205,18 @@ def test_a_release_with_the_parts_of_another_is_refused(data, tmp_path):
         load(tmp_path / "m.npz")
 
 
+def test_a_statement_tells_of_counts_only_where_there_are_any(data):
+    X, y = data
+    public = {"n_records": 700, "n_iter": 5}
+    told = DPLassoClassifier(**public).fit(X, y).privacy_
+    assert "How: noisy counts of the two classes, then at most 105 steps" in told.text()
+    told = DPLassoClassifier(fit_intercept=False, **public).fit(X, y).privacy_
+    assert "How: at most 105 steps" in told.text()
+    assert not told.counted
+    told = DPLasso(target_bounds=(0, 1), n_iter=5).fit(X, y == "yes").privacy_
+    assert "How: noisy counts at both ends of the interval of the targets, then" in told.text()
+
+
 def test_counts_are_noisy(data):
     """Sixty draws of a standard deviation far beyond 1: one that is exact is no chance."""
     X, y = data
@@ -239,9 +251,29 @@ def test_no_class_weighs_more_than_one():
 
 
 def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(data, tmp_path):
-    create_ledger(tmp_path / "l.ledger", 1.0, 1e-5)
+    create_ledger(tmp_path / "l.ledger", 5.0, 1e-5)
     asked = {"n_iter": 2, "l1_radius": 3.0, "delta": 1e-6}
     alone = DPLassoClassifier(0.9, **asked).fit(*data)
     paid = DPLassoClassifier(0.9, ledger=tmp_path / "l.ledger", **asked).fit(*data)
     assert alone.privacy_.eps0 == pytest.approx(0.45, rel=1e-5)
     assert paid.privacy_.eps0 < alone.privacy_.eps0
+
+
+@pytest.mark.parametrize("options", [{}, {"refit": None}, {"refit": 0.4}, {"n_iter": 3}])
+def test_vertices_and_what_follows_share_the_budget(data, options, monkeypatch):
+    shares, mechanism = [], type(build_staged(epsilon=1.0, delta=1e-6, n_vertices=9, n_gradients=9))
+    vertices, gradients = mechanism.vertices, mechanism.gradients
+
+    def one(self, n_iter, share):
+        shares.append(share)
+        return vertices(self, n_iter, share)
+
+    def other(self, share):
+        shares.append(share)
+        return gradients(self, share)
+
+    monkeypatch.setattr(mechanism, "vertices", one)
+    monkeypatch.setattr(mechanism, "gradients", other)
+    fitted(data, **options)
+    assert len(shares) == 2
+    assert sum(shares) == pytest.approx(1.0, abs=1e-12)

@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 
 from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.weighted import weighted, weighted_targets
 from dplasso.privacy.mechanisms import build_mechanism
 from frank_wolfe.cases import (
     WAYS,
@@ -187,6 +188,27 @@ def test_offsets_weights_and_distinct_columns_keep_the_units(run, loss):
             replaced = with_record(-hostile_rows()["signs"], 1 - label, 11)
             compare(more, replaced, 2 * CONTRIBUTION, RUNS[run], **public)
     assert 0.5 * CONTRIBUTION < largest <= CONTRIBUTION
+
+
+@pytest.mark.parametrize("run", ["exact", "default", "standard"])
+def test_weights_of_records_keep_the_units(run):
+    public = BY_PUBLIC_FACTS | {"loss": weighted(Logistic(0.5, 0.3), regression=False)}
+
+    def carrying(X, y, shared, weight):
+        weights = np.full(y.size, weight)
+        weights[shared] = np.random.default_rng(2).random(N_ROWS)
+        return X, weighted_targets(y, weights, regression=False), shared
+
+    without = carrying(*other_rows(), np.arange(N_ROWS), 0.0)
+    largest = 0
+    for entries in hostile_rows().values():
+        # A number that carried a weight beyond 1, which no fit makes, would be taken for 1.
+        for weight in (0.0, 0.3, 1.0, 1.9):
+            more = carrying(*with_record(entries, 0, 11), weight)
+            largest = max(largest, compare(without, more, CONTRIBUTION, RUNS[run], **public))
+            replaced = carrying(*with_record(-hostile_rows()["signs"], 1, 11), 1.0)
+            compare(more, replaced, 2 * CONTRIBUTION, RUNS[run], **public)
+    assert 0.9 * CONTRIBUTION < largest <= CONTRIBUTION
 
 
 def test_a_residual_beyond_the_declared_bound_is_caught():

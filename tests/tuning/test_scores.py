@@ -118,14 +118,26 @@ def test_rows_beyond_a_persons_limit_are_left_out():
         ({"epsilon": 1e-9}, "epsilon"),
         ({"confidence": 1.0}, "confidence must lie"),
         ({"target_bounds": (0, 1)}, "does not go with"),
-        ({"metric": "mae"}, "needs target_bounds"),
-        ({"metric": "r2", "target_bounds": (1, 1)}, "low < high"),
+        ({"metric": "mae"}, "is for models that predict numbers"),
         ({"neighbors": "twins"}, "neighbors must be"),
     ],
 )
 def test_what_is_wrong_is_refused(changes, words):
     with pytest.raises(ValueError, match=words):
         private_score(Given(), X, Y, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"metric": "mae"}, "needs target_bounds"),
+        ({"metric": "r2", "target_bounds": (1, 1)}, "low < high"),
+        ({"metric": "auc"}, "is for models that predict classes"),
+    ],
+)
+def test_what_is_wrong_of_a_regression_is_refused(changes, words):
+    with pytest.raises(ValueError, match=words):
+        private_score(Given(None), X, Y, **changes)
 
 
 def test_auc_is_for_two_classes():

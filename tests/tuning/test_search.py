@@ -4,28 +4,36 @@ import math
 import pickle
 import warnings
 from collections import Counter
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from tests.tuning.models import Given, NoisyShare
 
 from dplasso import (
     BudgetError,
+    DPLasso,
     DPLassoClassifier,
+    DPLinearRegression,
     DPLogisticRegression,
     LedgerError,
     PrivateSearch,
     load,
 )
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import affords, charge_of, create_ledger, read_budgets
 from dplasso.privacy.randomness import random_stream
-from dplasso.tuning import candidates
+from dplasso.training.inputs import check_inputs
+from dplasso.tuning import candidates, division
 from dplasso.tuning import search as search_module
 from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon, list_candidates
 from dplasso.tuning.cost import search_cost
+from dplasso.tuning.division import divided
 from dplasso.tuning.search import draw_candidate
 from dplasso.tuning.tries import tries_of
 
@@ -149,6 +157,41 @@ def test_all_rows_of_a_person_are_in_one_part():
     assert max(Counter(int(row) // 4 for row in entered).values()) == 2
 
 
+def test_a_store_is_divided_row_by_row(monkeypatch, tmp_path):
+    """In pieces, whatever their size; both parts are gone after the block."""
+    kept = np.where(np.abs(X) > 0.8, X, 0.0)
+    for binary in (False, True):
+        values = (kept != 0).astype(float) if binary else kept
+        store = write_store(matrix_source(values, np.where(Y, "yes", "no")), tmp_path / f"{binary}")
+        rows = np.flatnonzero(np.arange(ROWS) % 5)
+        held = RNG.random(rows.size) < 0.3
+        monkeypatch.setattr(division, "_cut", partial(_small_pieces, division._cut))
+        with divided(check_inputs(DPLogisticRegression(), store, None), rows, held) as parts:
+            for part, chosen in zip(parts, (rows[~held], rows[held]), strict=True):
+                assert (part.X.X.tocsr().toarray() == values[chosen]).all()
+                assert part.y.tolist() == part.X.y.tolist() == store.y[chosen].tolist()
+            assert len(list(tmp_path.glob("*search*"))) == 1
+        monkeypatch.undo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["False", "True"]
+
+
+def _small_pieces(cut, store, rows, _memory):
+    return cut(store, rows, 40 * 7)
+
+
+def test_a_search_in_a_store(monkeypatch, tmp_path):
+    store = write_store(matrix_source(X[:, 1:], Y), tmp_path / "x.store")
+    search = PrivateSearch(
+        DPLogisticRegression(n_iter=10), {"max_weights": [None]}, tries=2, law="geometric"
+    )
+    for given in ((store,), (store.X, store.y)):
+        assert search.fit(*given).predict(store.X).shape == (ROWS,)
+    assert not list(tmp_path.glob("*.search-*"))
+    with pytest.raises(ValueError, match="not known to read stores"):
+        toy().fit(store)
+    assert NoisyShare.seen == []
+
+
 # --- What a try may cost -----------------------------------------------------------------------
 
 
@@ -243,7 +286,8 @@ def test_without_a_try_the_model_is_made_of_public_facts(monkeypatch, tmp_path):
     with pytest.warns(UserWarning, match="there was no try"):
         toy(law="poisson", ledger=ledger).fit(X, Y)
     # It is the outcome of a private draw like any other, and paid for.
-    assert len(read_budgets(ledger)[0].entries) == 1
+    (entry,) = read_budgets(ledger)[0].entries
+    assert (entry.state, entry.release) == ("finished", None)
 
 
 @pytest.mark.parametrize(
@@ -294,7 +338,7 @@ def test_a_seed_repeats_the_search_and_is_told():
     assert not toy(random_state=1).fit(X, Y).privacy_.is_private
 
 
-def test_other_targets():
+def test_other_targets(monkeypatch):
     class NoisyMean(NoisyShare):
         def predict(self, X):
             return np.full(len(X), self.bias)
@@ -306,6 +350,16 @@ def test_other_targets():
     )  # fmt: skip
     assert search.fit(X, target).best_params_ in ({"bias": 0.0}, {"bias": 1.9})
     assert not hasattr(search, "classes_")
+    with_tries(monkeypatch, 0)
+    with pytest.warns(UserWarning, match="there was no try"):
+        search.fit(X, target)
+    assert search.privacy_.target_bounds == (-2, 2)
+    with_tries(monkeypatch, 2)
+    for kind, metric in ((DPLinearRegression, "mae"), (DPLasso, "r2")):
+        estimator = kind(n_iter=5, target_bounds=(-2, 2))
+        search = PrivateSearch(estimator, {"fit_intercept": [True]}, metric=metric)
+        assert search.fit(X[:, 1:], target).best_estimator_.privacy_.target_bounds == (-2, 2)
+        assert "numbers" in search.privacy_.text() or "targets" in search.privacy_.text()
 
 
 # --- What it is charged ------------------------------------------------------------------------
@@ -329,6 +383,11 @@ def test_one_charge_for_all_tries(monkeypatch, tmp_path):
     assert entry.charge.rho == pytest.approx(expected.rho, rel=1e-6)
     assert (entry.charge.mechanism, entry.charge.n_iter) == ("search", 3)
     assert (entry.state, entry.charge.epsilon) == ("finished", 0.5)
+    # Of the model that it paid for, and of the rows as a fit on them would note them.
+    assert entry.release == digest_of(search.best_estimator_.model_.release)
+    DPLogisticRegression(0.1, n_iter=10, ledger=str(ledger)).fit(X[:, 1:], Y)
+    fit = read_budgets(ledger)[0].entries[-1]
+    assert entry.charge.fingerprint == fit.charge.fingerprint is not None
     assert search.best_estimator_.ledger is None
 
 
@@ -393,6 +452,9 @@ def test_data_that_are_wrong_are_refused_before_anything_is_charged(tmp_path):
             search.fit(X, labels)
     with pytest.raises(ValueError, match="too few"):
         toy(ledger=ledger, held_out=1e-12).fit(X, Y)
+    wide = csr_array((ROWS, 2**40))
+    with pytest.raises(MemoryError, match="hash them to fewer"):
+        PrivateSearch(DPLogisticRegression(), {"n_iter": [10]}, ledger=str(ledger)).fit(wide, Y)
     with pytest.raises(LedgerError, match="random_state"):
         toy(ledger=ledger, random_state=1).fit(X, Y)
     assert read_budgets(ledger)[0].entries == ()

@@ -4,7 +4,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dplasso.audit.black_box import Roc
@@ -42,6 +41,8 @@ def audit_picture(roc: Roc, finding: Finding) -> bytes:
     Returns: a PNG image: the same curves on linear axes (left) and on logarithmic ones (right),
     where the rare events are.
     """
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(14, 7.4), layout="constrained")
     verdict = "VIOLATION" if finding.violated else "consistent with the claim"
     found = f"audited at least {finding.audited:.3g}: {verdict}"

@@ -31,6 +31,7 @@ from dplasso.model.release import digest_of, empty_release, with_former_params
 from dplasso.privacy.ledger import Payment, Reservation
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.wording import FROM_SYSTEM
+from dplasso.training.settings import with_class_weights
 from dplasso.training.train import Begun, Hooks, Session, mechanism_of
 
 __all__ = [
@@ -106,7 +107,8 @@ def fit_with_checkpoints(
     >>> from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint
     >>> X, y = np.eye(4), [0, 1, 0, 1]
     >>> path = Path(tempfile.mkdtemp()) / "fit.checkpoint"
-    >>> model = fit_with_checkpoints(DPLassoClassifier(n_iter=20), X, y, path)
+    >>> estimator = DPLassoClassifier(n_iter=20, l1_radius=5.0)
+    >>> model = fit_with_checkpoints(estimator, X, y, path)
     >>> len(read_checkpoint(path).transcript)
     20
     """
@@ -238,7 +240,8 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
             f"{os.fspath(path)} belongs to a finished fit, whose results were written: there is "
             "nothing to resume."
         )
-    settings = settings_of(estimator)
+    # Weights of classes may go by the names of labels that were taken from the data.
+    settings = with_class_weights(settings_of(estimator), stored.classes)
     _check_same_params(path, stored.params, _stored(settings.params), besides=("classes",))
     # Of a mechanism that a ledger accounts for, the number of rows is no part.
     size = {"n_features": stored.n_features, "n_classes": stored.classes.size}

@@ -29,9 +29,9 @@ app = typer.Typer(
     name="dplasso",
     cls=GuardedGroup,
     help=(
-        "Differentially private L1 (LASSO) logistic regression on sparse, high-dimensional data."
-        "\n\nA model is trained under (epsilon, delta)-differential privacy by Frank-Wolfe and has "
-        "at most one non-zero weight per iteration."
+        "Differentially private linear models for sparse, high-dimensional data."
+        "\n\nA model is trained under (epsilon, delta)-differential privacy by either of two "
+        "methods: the LASSO by Frank-Wolfe, or noisy gradient descent."
     ),
     epilog=(
         "Start here:  dplasso demo   "

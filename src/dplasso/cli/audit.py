@@ -15,11 +15,13 @@ from dplasso.cli.options import MODEL, OUTPUT, PRIVACY, option
 from dplasso.cli.output import (
     json_safe,
     print_json,
+    print_note,
     print_table,
     print_text,
     progress_bars,
     uninterrupted,
 )
+from dplasso.runtime.extras import missing
 
 if TYPE_CHECKING:
     from dplasso.audit import Outcome, Plan, Report
@@ -175,9 +177,12 @@ def _write(directory: Path, outcome: "Outcome", document: dict[str, Any]) -> dic
         "report": json.dumps(json_safe(document), indent=2, allow_nan=False) + "\n"
     }
     if outcome.roc is not None and outcome.attack is not None:
-        from dplasso.audit.plot import audit_picture
+        if undrawn := missing("matplotlib", "The picture"):
+            print_note(undrawn)
+        else:
+            from dplasso.audit.plot import audit_picture
 
-        contents["picture"] = audit_picture(outcome.roc, outcome.attack)
+            contents["picture"] = audit_picture(outcome.roc, outcome.attack)
     files = {name: directory / FILES[name] for name in contents}
     with uninterrupted():
         directory.mkdir(parents=True, exist_ok=True)

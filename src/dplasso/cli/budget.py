@@ -171,10 +171,11 @@ def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str
     """Say what the noise of a dense fit is, from public numbers."""
     from dplasso.gradient_descent.run import SIGNIFICANT
     from dplasso.gradient_descent.schedule import schedule_for
-    from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE
+    from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, COUNT_SHARE
     from dplasso.privacy.wording import COUNT_PRIVATE
 
     mu = statement.mu if statement.mechanism == "gaussian" else math.inf
+    mu *= math.sqrt(1.0 - CALIBRATION_SHARE)
     if statement.records == COUNT_PRIVATE and n_records is None:
         mu *= math.sqrt(1.0 - COUNT_SHARE)
     schedule = schedule_for(n_records or 1, mu, statement.sensitivity, statement.steps)

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dplasso.cli.output import in_options, one_line, print_error, print_note
-from dplasso.errors import ClusterError
+from dplasso.errors import ClusterError, MissingExtraError
 
 INTERRUPTED = 130
 
@@ -58,7 +58,7 @@ class GuardedGroup(Group):
             except BrokenPipeError:
                 raise  # the reader of our output left: not an error worth a sentence
             # DataError and ModelFileError are ValueErrors.
-            except (ValueError, OSError, ClusterError) as error:
+            except (ValueError, OSError, MissingExtraError, ClusterError) as error:
                 print_error(one_line(error))
                 raise typer.Exit(1) from None
             except MemoryError as error:

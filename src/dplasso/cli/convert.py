@@ -9,7 +9,7 @@ from dplasso.cli import options
 from dplasso.cli.clusters import ClusterOptions, store_name
 from dplasso.cli.encodings import EncodingOptions
 from dplasso.cli.options import DATA, argument, option
-from dplasso.cli.output import print_facts, print_json, print_text, progress_bars
+from dplasso.cli.output import print_facts, print_json, print_note, print_text, progress_bars
 from dplasso.cli.reading import ReadingOptions
 from dplasso.cli.stores import StoreOptions, data_text, new_store, parse_memory
 from dplasso.errors import DataError
@@ -27,6 +27,8 @@ EXAMPLES = options.examples(
     "keeps in memory only what grows with the number of rows and of columns. It needs about 16 "
     "bytes of disk per non-zero (8 where all values are 1), and 4 more while it is made.",
 )
+
+_ROWS_LOOKED_AT = 2_000
 
 
 def convert(
@@ -51,6 +53,7 @@ def convert(
             min=1,
         ),
     ] = None,
+    person_column: options.PersonColumn = None,
     reading: ReadingOptions,
     encoding: EncodingOptions,
     making: StoreOptions,
@@ -70,11 +73,14 @@ def convert(
     chosen = encoding.encoding(data, features, reading)
     from dplasso.encoding.files import encode_files
 
+    if encoding.hash_columns is not None:
+        _warn_of_numbers(data, encoding.hash_columns)
     with progress_bars() as bars:
         records = encode_files(
             data,
             chosen,
             label_column=reading.label_column or "label",
+            person_column=person_column,
             n_features=features,
             zero_based=reading.zero_based,
             labels_path=reading.labels,
@@ -93,6 +99,27 @@ def convert(
         print_text(f"train on it: dplasso fit {store} --epsilon 1")
         if public is not None:
             print_text(public)
+
+
+def _warn_of_numbers(data: list[str], columns: str) -> None:
+    """Say on the curator's screen if a column of many numbers is to be hashed."""
+    from dplasso.data.source_files import expand
+    from dplasso.encoding.parts import Bins
+    from dplasso.encoding.source import first_rows
+    from dplasso.encoding.suggest import draft_part
+
+    table = first_rows(expand(data)[0], _ROWS_LOOKED_AT)
+    for name in (name.strip() for name in columns.split(",")):
+        if name not in table.column_names:
+            continue
+        if isinstance(draft_part(name, table.column(name)), Bins):
+            print_note(
+                f"column {name!r} holds numbers: hashed, each becomes a category of its own, "
+                "and 34 has nothing in common with 35; bins of a schema put them in public "
+                "ranges (dplasso schema draft). This remark is from looking at the records: "
+                "for you, no part of the release.",
+                style="yellow",
+            )
 
 
 def _convert_each(

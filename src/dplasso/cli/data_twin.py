@@ -25,7 +25,7 @@ def twin(
     scale: Annotated[
         float, option("--scale", "Factor on the numbers of rows and columns.", "F")
     ] = 1.0,
-    seed: Annotated[int, option("--seed", "Everything follows from it.", "S", min=0)] = 0,
+    seed: Annotated[int, option("--seed", "Seed of everything that is generated.", "S", min=0)] = 0,
     making: StoreOptions,
 ) -> None:
     """Generate a data set of the shape of one of the paper's, straight to disk."""

@@ -14,6 +14,7 @@ from dplasso.cli.options import OUTPUT, option
 from dplasso.cli.output import (
     Bars,
     print_json,
+    print_note,
     print_promise,
     print_table,
     print_text,
@@ -22,6 +23,7 @@ from dplasso.cli.output import (
 )
 from dplasso.cli.training import train_with_bar
 from dplasso.cli.weights import print_weights
+from dplasso.runtime.extras import missing
 
 if TYPE_CHECKING:
     from dplasso.cli.metrics import Scores
@@ -77,6 +79,7 @@ def demo(
 
     for method in METHODS:
         privacy_cost(epsilon, DELTA, n_iter, method=method)
+    undrawn = missing("matplotlib", "The picture")
     check_directory(output, FILES.values())
     started = time.perf_counter()
     with progress_bars() as bars:
@@ -97,8 +100,12 @@ def demo(
         }
         # Everything is held in memory until all of it is known, then put in place at once.
         heaviest = {key: _heaviest(results[key].model, HEAVIEST_DRAWN) for key in METHODS}
-        with bars.task("drawing"):
-            picture = _picture(results, heaviest, test, epsilon)
+        picture = None
+        if not undrawn:
+            with bars.task("drawing"):
+                picture = _picture(results, heaviest, test, epsilon)
+    if undrawn:
+        print_note(undrawn)
     with uninterrupted():
         files = _write(output, results, picture)
     seconds = {"seconds": time.perf_counter() - started, "compile_seconds": bars.compiled.seconds}
@@ -185,7 +192,9 @@ def _picture(
     return demo_picture(areas, lists, title)
 
 
-def _write(directory: Path, results: Mapping[str, Trained], picture: bytes) -> dict[str, Path]:
+def _write(
+    directory: Path, results: Mapping[str, Trained], picture: bytes | None
+) -> dict[str, Path]:
     directory.mkdir(parents=True, exist_ok=True)
     files = {kind: directory / name for kind, name in FILES.items()}
     for key in METHODS:
@@ -193,7 +202,10 @@ def _write(directory: Path, results: Mapping[str, Trained], picture: bytes) -> d
         with naming(files[key]):
             model.save(files[key])
         write_file(files[f"{key}_statement"], model.privacy_.to_json(indent=2) + "\n")
-    write_file(files["picture"], picture)
+    if picture is None:
+        del files["picture"]
+    else:
+        write_file(files["picture"], picture)
     return files
 
 

@@ -41,17 +41,19 @@ class EncodingOptions:
     ] = None
     ngrams: Annotated[
         str | None,
-        option("--ngrams", "Runs of so many words are features. Default: 1,1.", "FROM,TO", TEXTS),
+        option(
+            "--ngrams", "Features are runs of FROM to TO words. Default: 1,1.", "FROM,TO", TEXTS
+        ),
     ] = None
     binary: Annotated[
         bool,
         flag(
             "--binary",
-            "1 for what occurs, instead of how often: the noise pays for the largest value.",
+            "1 for what occurs, instead of how often: noise grows with the largest value.",
             TEXTS,
         ),
     ] = False
-    keep_case: Annotated[bool, flag("--keep-case", "Do not lower capitals.", TEXTS)] = False
+    keep_case: Annotated[bool, flag("--keep-case", "Keep capital letters.", TEXTS)] = False
     indices: Annotated[
         str | None,
         option("--indices", "Column of lists of column numbers, from 0.", "NAME", TABLES),

@@ -50,7 +50,8 @@ def evaluate(
         str | None,
         option(
             "--metric",
-            "The private score: accuracy (default), auc, log_loss or calibration.",
+            "The private score: accuracy (default), auc, log_loss or calibration; of a "
+            "regression mae (default) or r2.",
             "METRIC",
             PRIVACY,
         ),
@@ -90,7 +91,7 @@ def evaluate(
                 rows.y,
                 epsilon,
                 delta,
-                metric=metric or "accuracy",
+                metric=metric or ("accuracy" if fitted.privacy_.n_classes else "mae"),
                 neighbors=neighbors,
                 random_state=seed,
                 ledger=ledger,

@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from dplasso.cli import options
 from dplasso.cli.checkpoints import kept_checkpoint
 from dplasso.cli.clusters import ClusterOptions, read_partitions, refuse_beside
@@ -115,24 +117,36 @@ def fit(
     output: OutputOptions,
     interruptions: options.CheckpointOptions,
     cluster: ClusterOptions,
+    person_column: options.PersonColumn = None,
     explain: options.Explain = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Train a private model on labelled sparse rows."""
     from dplasso.cli.metrics import score, scores_text
     from dplasso.data.source_files import expand
+    from dplasso.estimators.hints import raw_numbers
 
     # Everything that can be refused is refused before the long work starts.
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
     meaning, schema = reading.meaning(), reading.declared()
     estimator = make_estimator(privacy, training)
+    if person_column is not None and privacy.rows_per_person is None:
+        raise typer.BadParameter(
+            "--person-column needs --rows-per-person M: how many rows of one person may enter"
+        )
     mapped = None
     if meaning is not None and declared is None and "classes" in estimator.get_params():
         mapped = mapped_classes(meaning)
     check_before_reading(estimator, paid=interruptions.resume)
     engine = cluster.engine()
     if engine is not None:
-        refuse_beside({"--test": bool(testing.test), "--labels": reading.labels is not None})
+        refuse_beside(
+            {
+                "--person-column": person_column is not None,
+                "--test": bool(testing.test),
+                "--labels": reading.labels is not None,
+            }
+        )
     files = expand(data) if engine is None else []
     test_files = expand(testing.test) if testing.test else []
     beside = (reading.labels, reading.schema, testing.test_labels, privacy.ledger)
@@ -145,7 +159,9 @@ def fit(
     with kept as kept_fit, progress_bars() as bars:
         started = time.perf_counter()
         if engine is None:
-            train = read(files, bars, reading, privacy.features, schema)
+            train = read(
+                files, bars, reading, privacy.features, schema, person_column=person_column
+            )
             rows, labels = train.X, train.y
         else:
             train, rows = read_partitions(data, reading, privacy.features)
@@ -163,10 +179,15 @@ def fit(
             same = replace(reading, labels=testing.test_labels)
             held_out = read(test_files, bars, same, train.X.shape[1], schema)
             _refuse_other_rows(train, held_out, estimator)
-        seconds |= train_with_bar(estimator, rows, labels, bars, "training", kept_fit.begin, engine)
+        if engine is None and (hint := raw_numbers(train.X, estimator.get_params())):
+            bars.note(hint)
+        seconds |= train_with_bar(
+            estimator, rows, labels, bars, "training", kept_fit.begin, train.people, engine
+        )
         if held_out is not None:
             scores = score(estimator, held_out.X, held_out.y, held_out.source)
     from dplasso.model.weights import weights_of
+    from dplasso.training.inputs import store_of
 
     with uninterrupted():
         write_outputs(estimator, output)
@@ -209,6 +230,12 @@ def fit(
     if "heaviest" in report:
         print_weights(report["heaviest"], "The heaviest weights, of rows of length 1")
     print_promise(estimator.privacy_, explain=explain)
+    store = store_of(train.X)
+    if person_column is not None or (store is not None and store.knows_people):
+        print_text(
+            f"Of each person at most {estimator.rows_per_person:,} rows entered "
+            "(--rows-per-person); the promise is to a person."
+        )
     note = None if privacy.features is not None else _columns_note(train)
     for sentence in (note, better_method(training, estimator)):
         if sentence is not None:

@@ -97,7 +97,7 @@ def name(ledger: LedgerArgument, name: NameArgument) -> None:
     epilog=options.examples(
         "dplasso ledger spend team.ledger --dataset visits --epsilon 0.5 --n-iter 300",
         "dplasso ledger spend team.ledger --dataset visits --epsilon 0.5 --method logistic",
-        note="For fits that were made before the ledger, or without it. There is no way back.",
+        note="For fits that were made before the ledger, or without it. It cannot be undone.",
     ),
 )
 def spend(

@@ -28,8 +28,8 @@ class PrivacyOptions:
         float | None,
         option(
             "--feature-bound",
-            "lasso: public bound on |value|, 1 by default; larger values are clipped to it, "
-            "silently.",
+            "lasso: public bound on |value|, 1 by default; larger values are clipped to it "
+            "without a message.",
             "B",
             PRIVACY,
         ),
@@ -48,8 +48,8 @@ class PrivacyOptions:
         str | None,
         option(
             "--residual-bound",
-            "The most that a row can pull, from 0.5 (default) to 1; of a regression, from 0.01 "
-            "to 2 halves of the targets' interval, 0.25 by default.",
+            "Bound on a record's residual, from 0.5 (default) to 1; of a regression, from 0.01 "
+            "to 2, in halves of the targets' interval, 0.25 by default.",
             "C",
             PRIVACY,
         ),
@@ -170,7 +170,7 @@ class ModelOptions:
         ),
     ] = None
     jobs: Annotated[
-        int | None, option("--jobs", "Threads; never changes the model.", "N", MODEL)
+        int | None, option("--jobs", "Threads; the model does not depend on them.", "N", MODEL)
     ] = None
 
 
@@ -277,9 +277,10 @@ def number_or_word(text: str) -> int | float | str:
 def better_method(training: ModelOptions, estimator: "Estimator") -> str | None:
     """Name the other method where public facts say that it would be more accurate.
 
-    Unless a number of weights was asked for: then the LASSO may be what is wanted.
+    Unless a number of weights was asked for: then the LASSO may be what is wanted. Nor where it
+    drew no column because there are so few that it refitted all: then both are about alike.
     """
-    asked = training.n_iter is not None or training.l1_radius is not None
+    asked = estimator.n_iter_ == 0 or training.n_iter is not None or training.l1_radius is not None
     if training.method != LASSO or asked or not estimator.privacy_.is_private:
         return None
     if math.isinf(estimator.epsilon) or estimator.n_features_in_ > _MOST_COLUMNS:

@@ -58,7 +58,8 @@ Neighbors = Annotated[
     str,
     option(
         "--neighbors",
-        "What one record's difference means: add-remove or replace-one.",
+        "Neighbouring data sets: add-remove (one record more or less) or replace-one (one "
+        "exchanged).",
         "RELATION",
         PRIVACY,
     ),
@@ -67,7 +68,7 @@ FeatureBound = Annotated[
     float,
     option(
         "--feature-bound",
-        "Public bound on |value|; larger values are clipped to it, silently.",
+        "Public bound on |value|; larger values are clipped to it without a message.",
         "B",
         PRIVACY,
     ),
@@ -101,6 +102,16 @@ RowsPerPerson = Annotated[
         PRIVACY,
     ),
 ]
+PersonColumn = Annotated[
+    str | None,
+    option(
+        "--person-column",
+        "Tables: the column that says whose row each is. Of each person only --rows-per-person "
+        "rows enter a fit.",
+        "NAME",
+        PRIVACY,
+    ),
+]
 Records = Annotated[
     int | None,
     option(
@@ -114,7 +125,7 @@ Ledger = Annotated[
     Path | None,
     option(
         "--ledger",
-        "Charge the fit to this budget ledger before it begins (see dplasso ledger).",
+        "Charge the fit to this ledger before it begins (see dplasso ledger).",
         "LEDGER",
         PRIVACY,
     ),
@@ -123,14 +134,14 @@ DatasetName = Annotated[
     str | None,
     option(
         "--dataset",
-        "Whose budget in the ledger; not needed where it keeps only one.",
+        "The data set in the ledger; not needed where there is only one.",
         "NAME",
         PRIVACY,
     ),
 ]
 Purpose = Annotated[
     str | None,
-    option("--purpose", "What the model is for, to be read in the ledger.", "TEXT", PRIVACY),
+    option("--purpose", "What the model is for; noted in the ledger.", "TEXT", PRIVACY),
 ]
 Seed = Annotated[
     int | None,
@@ -159,8 +170,8 @@ class CheckpointOptions:
         Path | None,
         option(
             "--checkpoint",
-            "Keep the steps taken so far in this file, so that a fit that is killed can go on. "
-            "It belongs with the data; release the model instead.",
+            "Keep the steps taken so far in this file, so that a fit that is killed can be "
+            "resumed. It belongs with the data: release the model, not the checkpoint.",
             "PATH",
             CHECKPOINT,
         ),
@@ -175,7 +186,7 @@ class CheckpointOptions:
         bool,
         flag(
             "--resume",
-            "Go on from --checkpoint, with the same data and options. Costs no budget twice.",
+            "Resume from --checkpoint, with the same data and options. No budget is spent twice.",
             CHECKPOINT,
         ),
     ] = False

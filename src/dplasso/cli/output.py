@@ -40,7 +40,7 @@ err = Console(stderr=True)
 _OPTIONS = {"random_state": "--seed", "n_jobs": "--jobs", "n_features": "--features"}
 _OPTIONS |= {"labels_path": "--labels"}
 _NAMES = f"l1_radius|n_iter|feature_bound|drift_tol|false_alarm|label_map|{'|'.join(_OPTIONS)}"
-_NAMES += "|held_out|max_weights|row_norm|residual_bound|n_records|rows_per_person"
+_NAMES += "|held_out|max_weights|row_norm|residual_bound|n_records|rows_per_person|target_bounds"
 # Everyday words too.
 _WORDS = "epsilon|delta|neighbors|mechanism|solver|selector|classes|dataset|canaries|runs|method"
 _WORDS += "|zero_based|binarize|metric|tries|law|purpose"
@@ -54,6 +54,8 @@ _PATTERNS = (
     re.compile(r"the parameter (?P<name>\w+)"),
 )
 
+_NUMERIC = re.compile(r"[-+±~.,%\d ]*")
+
 
 def in_options(message: str) -> str:
     """Name the options of the command line in a message that names the library's parameters."""
@@ -65,6 +67,9 @@ def in_options(message: str) -> str:
 
     for pattern in _PATTERNS:
         message = pattern.sub(named, message)
+    message = re.sub(r"\bmust be None(,| or) ", "must be ", message).replace(
+        ", None or", ", none or"
+    )
     return message.replace("float('inf')", "inf").replace("y holds ", "the data hold ")
 
 
@@ -101,14 +106,19 @@ def print_table(
     strong: Mapping[int, str] | None = None,
     **look: Any,
 ) -> None:
-    """Print a table; columns whose heading begins with > are set to the right.
+    """Print a table; columns whose heading begins with > are set to the right; numbers stay whole.
 
     `strong` gives the style of some rows by their number; `look` goes to `rich.table.Table`.
     """
-    table = Table(title=title, title_justify="left", **look)
-    for heading in headings:
-        right = heading.startswith(">")
-        table.add_column(heading.lstrip(">"), justify="right" if right else "left", overflow="fold")
+    table, rows = Table(title=title, title_justify="left", **look), list(rows)
+    for place, heading in enumerate(headings):
+        right, name = heading.startswith(">"), heading.lstrip(">")
+        # Where a screen is narrow, words give way: a number in two lines is no number.
+        whole = all(_NUMERIC.fullmatch(row[place]) for row in rows)
+        if whole and len(name) > max((len(row[place]) for row in rows), default=0):
+            name = name.replace(" ", "\n")
+        justify: Any = "right" if right else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=whole)
     for i, row in enumerate(rows):
         table.add_row(*row, style=(strong or {}).get(i))
     with naming("standard output"):

@@ -10,11 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 
 import dplasso
 from dplasso.cli import options
-from dplasso.cli.output import err, out, print_json, print_note, print_table
+from dplasso.cli.output import (
+    err,
+    out,
+    print_facts,
+    print_json,
+    print_note,
+    print_table,
+    print_text,
+)
+from dplasso.runtime.extras import need
 
 if TYPE_CHECKING:
     from evidence.cells import Report
@@ -30,6 +40,8 @@ EXAMPLES = options.examples(
     "data sets only.",
 )
 RUNS = "Runs"
+# Letters that a column of words needs at least.
+_READABLE = 11
 # Lines on a standard error that is no terminal come at most this often, in seconds.
 _LINE_EVERY = 10.0
 
@@ -56,11 +68,7 @@ def paper(
     ] = None,
     twin: Annotated[
         bool,
-        typer.Option(
-            "--twin",
-            help="Generate data sets of the shape of the named ones.",
-            rich_help_panel=options.DATA,
-        ),
+        options.flag("--twin", "Generate data sets of the shape of the named ones.", options.DATA),
     ] = False,
     scale: Annotated[
         float,
@@ -135,6 +143,7 @@ def paper(
     as_json: options.AsJson = False,
 ) -> None:
     """Reproduce the paper's tables and figures, with what is wrong in them."""
+    need("matplotlib", "dplasso paper")
     import_evidence()
     from evidence.datasets import find_sources
     from evidence.items import Settings
@@ -185,7 +194,14 @@ def _print(item: "Item") -> None:
         if isinstance(part, str):
             out.print(part, markup=False, highlight=False)
             continue
-        print_table(part.head, ([escape(cell) for cell in row] for row in part.rows))
+        columns = zip(part.head, *part.rows, strict=True)
+        if sum(min(max(map(len, cells)), _READABLE) + 3 for cells in columns) > out.width:
+            for row in part.rows:
+                print_text()
+                print_facts({name: cell for name, cell in zip(part.head, row, strict=True) if cell})
+            continue
+        rows = ([escape(cell) for cell in row] for row in part.rows)
+        print_table(part.head, rows, box=SIMPLE_HEAD, pad_edge=False)
 
 
 def time_left(seconds: float, share: float) -> str:

@@ -6,7 +6,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ def demo_picture(
     `lists`: one panel each.
     `title`: of the whole.
     """
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(17, 8.4), layout="constrained")
     figure.suptitle(title, fontsize=15, fontweight="bold")
     left, *panels = figure.subplots(1, 1 + len(lists), width_ratios=(0.62, *(1.0 for _ in lists)))

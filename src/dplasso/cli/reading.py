@@ -39,8 +39,8 @@ class ReadingOptions:
         bool,
         flag(
             "--binarize",
-            "Turn every non-zero value into 1. The noise pays for the largest value a row may "
-            "have, so ones beat tf-idf by far.",
+            "Turn every non-zero value into 1. Noise grows with the largest value that a row may "
+            "have, so ones do far better than tf-idf.",
             DATA,
         ),
     ] = False
@@ -118,11 +118,13 @@ def read(
     schema: "Schema | None" = None,
     *,
     labelled: bool = True,
+    person_column: str | None = None,
 ) -> "Dataset":
     """Read files (from `expand`) as one data set, or open a store, under a progress bar.
 
     `n_features` is the number of columns, when declared; None takes it from the files. `schema` is
-    that of tables, whose labels are read only if they are wanted.
+    that of tables, whose labels are read only if they are wanted; `person_column` says of them
+    whose row each is.
     """
     from dplasso.encoding.files import read_records
 
@@ -137,6 +139,7 @@ def read(
             binarize=options.binarize,
             schema=schema,
             labelled=labelled,
+            person_column=person_column,
             progress=progress,
         )
 

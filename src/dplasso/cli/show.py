@@ -40,6 +40,9 @@ def show(
                 "facts": model_facts(held, weights),
                 "n_features": held.n_features,
                 "params": {**held.params, "classes": held.classes.tolist()},
+                "schema": None
+                if held.origin is None or held.origin.schema is None
+                else held.origin.schema.to_json(),
                 "n_nonzero": len(weights),
                 "n_clear": None if weights.clear is None else int(weights.clear.sum()),
                 "weights": heaviest,
@@ -50,8 +53,9 @@ def show(
         return
     facts = model_facts(held, weights)
     indent = " " * (max(map(len, facts)) + 2)
-    lines = wrap(facts["settings"], max(out.width - len(indent), 40), break_on_hyphens=False)
-    facts["settings"] = f"\n{indent}".join(lines)
+    for name in {"schema", "settings"} & facts.keys():
+        lines = wrap(facts[name], max(out.width - len(indent), 40), break_on_hyphens=False)
+        facts[name] = f"\n{indent}".join(lines)
     print_facts({"model": str(model), **facts})
     print_text()
     print_weights(heaviest, f"The {len(heaviest)} largest of {len(weights):,} weights")

@@ -9,8 +9,14 @@ import typer
 from dplasso.cli import options
 from dplasso.cli.files import check_outputs
 from dplasso.cli.fit import OutputOptions, write_outputs
-from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.methods import ModelOptions, PrivacyOptions, make_estimator, number_or_word
+from dplasso.cli.ledger_report import left_after, left_in, left_sentence
+from dplasso.cli.methods import (
+    ModelOptions,
+    PrivacyOptions,
+    is_regression,
+    make_estimator,
+    number_or_word,
+)
 from dplasso.cli.options import MODEL, option
 from dplasso.cli.output import (
     print_facts,
@@ -34,9 +40,16 @@ EXAMPLES = options.examples(
     "--model model.npz",
     "dplasso tune train.svm.gz --epsilon 3 --method logistic --grid max-weights=none,30,100 "
     "--tries 3 --metric accuracy",
-    note="A search costs more than one fit of its epsilon finds out in most cases: docs/tuning.md "
-    "says when it pays. How often it tried is random, and no part of the release.",
+    note="Mostly one fit with the defaults and the whole epsilon is better than a search: "
+    "docs/tuning.md says when one pays. How many tries it made is random, and not released.",
 )
+
+# Settings that are worth a try at most.
+_LIKELY = {
+    "lasso": "feature-bound, n-iter and l1-radius",
+    "logistic": "max-weights and residual-bound",
+    "linear": "residual-bound",
+}
 
 
 def tune(
@@ -61,8 +74,14 @@ def tune(
         ),
     ] = "auto",
     metric: Annotated[
-        str, option("--metric", "auc, accuracy or log_loss.", "METRIC", MODEL)
-    ] = "auc",
+        str | None,
+        option(
+            "--metric",
+            "auc (default), accuracy or log_loss; of a regression mae (default) or r2.",
+            "METRIC",
+            MODEL,
+        ),
+    ] = None,
     held_out: Annotated[
         float, option("--held-out", "Share of the rows that tries are scored on.", "S", MODEL)
     ] = 0.2,
@@ -74,14 +93,22 @@ def tune(
     from dplasso.tuning.search import PrivateSearch
 
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
-    meaning = reading.meaning()
+    meaning, schema = reading.meaning(), reading.declared()
     estimator = make_estimator(privacy, training)
+    if metric is None:
+        metric = "mae" if is_regression(privacy, training) else "auc"
     if privacy.rows_per_person is not None and privacy.rows_per_person > 1:
         raise ValueError("rows_per_person needs to know whose row each is, which no file says")
+    settings = dict(_setting(text) for text in grid)
+    if unknown := [name for name in settings if name not in estimator.get_params()]:
+        raise typer.BadParameter(
+            f"--grid {unknown[0].replace('_', '-')}: there is no such setting; those of this "
+            f"method are options of dplasso fit, such as {_LIKELY[training.method]}"
+        )
     moved = {"ledger": None, "dataset": None, "purpose": None, "random_state": None}
     search = PrivateSearch(
         estimator.set_params(**moved),
-        dict(_setting(text) for text in grid),
+        settings,
         privacy.epsilon,
         privacy.delta,
         tries=tries,
@@ -95,10 +122,11 @@ def tune(
     )
     search.check()
     files = expand(data)
-    inputs: list[Path] = [*files, *(p for p in (reading.labels, privacy.ledger) if p is not None)]
+    beside = (reading.labels, reading.schema, privacy.ledger)
+    inputs: list[Path] = [*files, *(path for path in beside if path is not None)]
     check_outputs(output.paths(), inputs, force=output.force)
     with progress_bars() as bars:
-        rows = read(files, bars, reading, privacy.features)
+        rows = read(files, bars, reading, privacy.features, schema)
         if declared is not None:
             estimator.set_params(classes=classes_like(declared, rows.y))
         elif meaning is not None:
@@ -120,7 +148,12 @@ def tune(
         "statement": output.statement,
     }
     if privacy.ledger is not None:
-        report["ledger"] = left_after(privacy.ledger, privacy.dataset, search.privacy_)
+        best = search.best_estimator_
+        report["ledger"] = (
+            left_in(privacy.ledger, privacy.dataset, best.model_)
+            if hasattr(best, "model_")
+            else left_after(privacy.ledger, privacy.dataset, search.privacy_)
+        )
     if as_json:
         print_json(report)
         return

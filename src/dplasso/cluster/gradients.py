@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import GradientSteps
+from dplasso.gradient_descent.slopes import SlopeSums
 from dplasso.gradient_descent.solve import BLOCK
 
 
@@ -29,6 +30,18 @@ class PartitionedRecords:
     def n_records(self) -> int:
         """N, the private count."""
         return self.partitions.shape[0]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return self.partitions.shape[0]
+
+    def calibration(
+        self, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> SlopeSums:
+        """As `Records.calibration`."""
+        given = self.loss, self.columns, weights, intercept
+        return _slopes(self.partitions, "begin_vertex_calibration", given)
 
     @property
     def n_columns(self) -> int:
@@ -59,7 +72,19 @@ class PartitionedSums:
             self._begun = True
         self._totals = sum_of(self._partitions.call("gradient", weights))
 
+    def calibration(
+        self, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> SlopeSums:
+        """As `GradientPart.calibration`."""
+        return _slopes(self._partitions, "begin_calibration", (weights, intercept))
+
     def sums(self, begin: int, end: int) -> NDArray[np.int64]:
         """Return the sums of the gradients of columns `begin` to `end`, each K numbers."""
         width = self._steps.loss.n_outputs
         return self._totals[begin * width : end * width]
+
+
+def _slopes(partitions: Partitions, method: str, given: tuple[Any, ...]) -> SlopeSums:
+    """Have the workers compute their margins; return what adds up their gradients."""
+    partitions.tell(method, *given)
+    return lambda parameters, unit: sum_of(partitions.call("slope_sums", parameters, unit))

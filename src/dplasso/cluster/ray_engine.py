@@ -33,6 +33,10 @@ class RayWorker(Worker):
         """As `Worker.gradient`."""
         return super().gradient(weights.copy())
 
+    def slope_sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+        """As `Worker.slope_sums`."""
+        return super().slope_sums(parameters.copy(), unit)
+
 
 @dataclass(frozen=True)
 class RayEngine:

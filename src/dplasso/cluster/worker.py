@@ -236,6 +236,28 @@ class Worker:
         assert self._gradients is not None
         return self._gradients.whole(weights, self._block)
 
+    def begin_calibration(
+        self, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> None:
+        """Compute the margins of a model of the run under way."""
+        assert self._gradients is not None
+        self._slopes = self._gradients.calibration(weights, intercept)
+
+    def begin_vertex_calibration(
+        self,
+        loss: Any,
+        columns: NDArray[np.int64] | None,
+        weights: NDArray[np.float64],
+        intercept: NDArray[np.float64],
+    ) -> None:
+        """Compute the margins of a model of the rows as they are."""
+        records = records_of(self._X, loss, self._labels, self._threads, columns)
+        self._slopes = records.calibration(weights, intercept)
+
+    def slope_sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+        """Return the sums of the gradients in slope and constants of the margins."""
+        return self._slopes(parameters, unit)
+
     def close(self) -> None:
         """Let go of threads."""
         self._open.close()

@@ -40,12 +40,15 @@ class RowBlock(NamedTuple):
         As long as `indices`.
     labels : array, shape (n,)
         Numbers, strings or bools, as read or as mapped.
+    people : int64 array, shape (2 n,), or None
+        Whose row each is (`dplasso.data.people`), where the source says so.
     """
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
     values: NDArray[Any]
     labels: NDArray[Any]
+    people: NDArray[np.int64] | None = None
 
 
 class Blocks(Protocol):

@@ -29,11 +29,14 @@ class Dataset:
         The labels as read: numbers, strings or bools.
     source : str
         Where they came from, for messages.
+    people : int64 array, shape (n_records,), or None
+        Whose row each is, as numbers, where that was asked for.
     """
 
     X: Any
     y: NDArray[Any]
     source: str
+    people: NDArray[np.int64] | None = None
 
 
 def read_data(

@@ -11,11 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol
-
-import zstandard
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
 
 from dplasso.errors import DataError
+from dplasso.runtime.extras import need
+
+if TYPE_CHECKING:
+    pass
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
@@ -33,7 +35,7 @@ _MAGIC = {
     b"PK\x03\x04": "zip (.zip, .npz)",
 }
 
-_STREAM_ERRORS = (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, OSError)
+_STREAM_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of the file read so far and its size, both as on disk."""
@@ -101,7 +103,12 @@ class _ZstdReader:
     _CHUNK = 8 << 10  # small, because one chunk of a well-compressed file can be very long
 
     def __init__(self, raw: BinaryIO) -> None:
+        need("zstandard", "Reading .zst files")
+        import zstandard
+
         self._raw = raw
+        self._new_frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj
+        self._damage = zstandard.ZstdError
         self._rest = b""
         self._frame: zstandard.ZstdDecompressionObj | None = None
 
@@ -116,8 +123,11 @@ class _ZstdReader:
                     raise EOFError("the last frame is not complete")
                 break
             if self._frame is None:
-                self._frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
-            parts.append(self._frame.decompress(chunk))
+                self._frame = self._new_frame()
+            try:
+                parts.append(self._frame.decompress(chunk))
+            except self._damage as error:
+                raise OSError(str(error)) from error
             held += len(parts[-1])
             if self._frame.eof:
                 self._rest = self._frame.unused_data

@@ -7,6 +7,7 @@ from pathlib import Path
 from dplasso.data.streams import Progress
 from dplasso.datasets.download import NotThereError, download
 from dplasso.errors import DataError
+from dplasso.runtime.extras import user_cache
 
 BASE_URL = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary/"
 BASE_URL_VARIABLE = "DPLASSO_DATA_URL"
@@ -118,10 +119,8 @@ def base_url(given: str | None = None) -> str:
 
 def download_folder(given: str | os.PathLike[str] | None = None) -> Path:
     """Return the folder of downloads: as given, of the environment, or the user's cache."""
-    import pooch
-
     place = given or os.environ.get(FOLDER_VARIABLE)
-    return Path(place) if place else Path(pooch.os_cache("dplasso"))
+    return Path(place) if place else user_cache()
 
 
 def find_download(entry: Entry, folder: Path) -> Path | None:

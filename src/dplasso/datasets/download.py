@@ -12,15 +12,15 @@ import shutil
 import time
 from contextlib import suppress
 from email.utils import formatdate, parsedate_to_datetime
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import pooch
 
 from dplasso.data.streams import Progress
 from dplasso.errors import DataError
 from dplasso.files.atomic import atomic_write
 from dplasso.files.lock import hold
+from dplasso.runtime.extras import need
 
 if TYPE_CHECKING:
     import requests
@@ -91,7 +91,8 @@ def pin_file(target: Path) -> Path:
 
 def _check_pinned(path: Path, target: Path, pin: Path, advice: str) -> None:
     """Compare a file with its pinned checksum; pin it if there is none."""
-    found = pooch.file_hash(str(path))
+    with path.open("rb") as file:
+        found = file_digest(file, "sha256").hexdigest()
     if not pin.exists():
         with atomic_write(pin) as file:
             file.write(f"{found}  {target.name}\n".encode())
@@ -189,6 +190,8 @@ class _Part:
 
 def _transfer(url: str, path: Path, progress: Progress | None) -> None:
     """Append what is missing to the part; return when it is complete."""
+    need("pooch", "Downloading")
+    import pooch
     import requests
 
     part = _Part(path, progress)

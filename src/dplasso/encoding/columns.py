@@ -157,7 +157,8 @@ class _Columns:
             words = values.dictionary.cast(pa.string()).to_pylist()
         except pa.ArrowException as error:
             raise self._no_category(column, values.type.value_type) from error
-        codes = pc.fill_null(values.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64)
+        indices = values.indices.cast(pa.int64()).fill_null(-1)
+        codes = indices.to_numpy(zero_copy_only=False).copy()
         if empty := [k for k, word in enumerate(words) if not word]:
             codes[np.isin(codes, empty)] = -1
             words = [word or "" for word in words]

@@ -15,6 +15,7 @@ import numpy as np
 from dplasso.data.block_changes import binarized, with_mapped_labels
 from dplasso.data.blocks import BlockSource, block_source
 from dplasso.data.files import Dataset, read_data
+from dplasso.data.people import number_people
 from dplasso.data.source_files import expand
 from dplasso.data.store.reader import open_store
 from dplasso.data.streams import Progress
@@ -48,6 +49,7 @@ def encode_files(
     encoding: "Schema | ListColumns | None" = None,
     *,
     label_column: str = "label",
+    person_column: str | None = None,
     n_features: int | None = None,
     zero_based: bool = False,
     labels_path: str | Path | None = None,
@@ -60,6 +62,7 @@ def encode_files(
     `encoding`: how a record of a table becomes a row (`dplasso.data.tables.lists` has the latter).
     Default: column numbers as they stand in svmlight text and .npz.
     `label_column`: where the label is, for `ListColumns`; a schema names its own.
+    `person_column`: where it says whose row each is, with a schema only.
     `n_features`, `zero_based`, `labels_path`: without an encoding only: as in `block_source`.
     `label_map`: what the labels mean; any other label is an error.
     `binarize`: turn every non-zero value into 1.
@@ -71,6 +74,8 @@ def encode_files(
     files = expand(paths)
     if any(map(is_binary_table, files)):
         need_pyarrow()
+    if person_column is not None and not isinstance(encoding, Schema):
+        raise _no_people(files)
     origin = Origin(encoding if isinstance(encoding, Schema) else None, binarize).to_json()
     if encoding is None:
         source = block_source(
@@ -83,7 +88,7 @@ def encode_files(
         records = EncodedRecords(source, origin, None)
     else:
         if isinstance(encoding, Schema):
-            source = table_source(files, encoding)
+            source = table_source(files, encoding, person_column=person_column)
             public = (
                 f"The {encoding.n_features:,} columns follow from the schema alone: no category, "
                 "word or range is taken from the data."
@@ -129,6 +134,7 @@ def read_records(
     binarize: bool = False,
     schema: Schema | None = None,
     labelled: bool = True,
+    person_column: str | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
     """Read files of any kind into memory, or open a store; the matrix knows its `Origin`.
@@ -136,7 +142,8 @@ def read_records(
     `paths` as in `read_data`, tables, or one store, which stays on the disk and takes no other
     option than `n_features`, which it must agree with. `schema` says how records of a table become
     rows: a table needs it, and nothing else takes it. Without `labelled` the labels of a table are
-    not read but all 0. The other options are those of `read_data` and `encode_files`.
+    not read but all 0. `person_column` is a table's. The other options are those of `read_data` and
+    `encode_files`.
 
     Raises DataError if a file cannot be used, with file and line, or an option does not go with it.
     """
@@ -153,6 +160,7 @@ def read_records(
             ("label_map", label_map is not None),
             ("binarize", binarize),
             ("schema", schema is not None),
+            ("person_column", person_column is not None),
         ):
             if given:
                 raise DataError(f"{name} does not go with a store; give it to the conversion")
@@ -171,7 +179,9 @@ def read_records(
         for name, given in (("zero_based", zero_based), ("labels_path", labels_path is not None)):
             if given:
                 raise DataError(f"{name} does not go with a table")
-        return _read_table(files, schema, label_map, origin, labelled, progress)
+        return _read_table(files, schema, label_map, origin, labelled, person_column, progress)
+    if person_column is not None:
+        raise _no_people(files)
     if schema is not None:
         raise DataError(
             f"{files[0]} is no table: a schema goes with CSV, JSON lines, Parquet, Arrow"
@@ -199,9 +209,10 @@ def _read_table(
     label_map: Mapping[str, float] | None,
     origin: Origin,
     labelled: bool,
+    person_column: str | None,
     progress: Progress | None,
 ) -> Dataset:
-    source = table_source(files, schema, labelled=labelled)
+    source = table_source(files, schema, labelled=labelled, person_column=person_column)
     if label_map is not None and labelled:
         source = with_mapped_labels(source, label_map)
     if origin.binarize:
@@ -211,7 +222,16 @@ def _read_table(
         raise DataError(f"{source.name} has no records; at least one is needed")
     X = joined(blocks, schema.n_features)
     y = np.concatenate([block.labels for block in blocks])
-    return Dataset(with_origin(X, origin), y, source.name)
+    people = [block.people for block in blocks if block.people is not None]
+    numbers = number_people(np.concatenate(people)) if people else None
+    return Dataset(with_origin(X, origin), y, source.name, numbers)
+
+
+def _no_people(files: list[Path]) -> DataError:
+    return DataError(
+        f"{files[0]} does not say whose row each is: a person column goes with tables and a "
+        "schema (CSV, JSON lines, Parquet, Arrow)"
+    )
 
 
 def _opened(path: Path, n_features: int | None) -> Dataset:

@@ -163,6 +163,10 @@ class Schema:
             crossed.append(self._names(coded, codes))
         return [" & ".join(names) for names in zip(*reversed(crossed), strict=True)]
 
+    def described(self) -> list[str]:
+        """Return what each part declares of the table, in words."""
+        return [f"{', '.join(columns_of(part))}: {_declared(part)}" for part in self.parts]
+
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON values; `schema_from_json` reads them back."""
         document: dict[str, Any] = {"note": self.note} if self.note else {}
@@ -175,6 +179,23 @@ class Schema:
     def same_columns(self, other: "Schema") -> bool:
         """Return whether two schemas make the same columns, whatever they say of the label."""
         return self.parts == other.parts
+
+
+def _declared(part: Part) -> str:
+    match part:
+        case Categories():
+            return f"{len(part.categories):,} categories"
+        case Bins():
+            return f"{len(part.edges):,} edges from {part.edges[0]:g} to {part.edges[-1]:g}"
+        case Number():
+            low, high = part.center - part.bound, part.center + part.bound
+            return f"a number from {low:g} to {high:g}"
+        case Hashed():
+            return f"hashed to 2^{part.bits} columns"
+        case Text():
+            return f"words hashed to 2^{part.bits} columns"
+        case Cross():
+            return "crossed" + ("" if part.bits is None else f", hashed to 2^{part.bits} columns")
 
 
 def schema_from_json(document: Any) -> Schema:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import BlockSource, RowBlock
+from dplasso.data.people import hash_people
 from dplasso.data.source_files import Paths, source_files
 from dplasso.data.streams import Progress, check_readable
 from dplasso.data.text.files import header_names, is_text_table, text_batches
@@ -23,13 +24,14 @@ _DRAFT_BYTES = 1 << 26
 
 
 class Batch(NamedTuple):
-    """Records of a file, where each stands, labels (a list: as read), and the bytes behind."""
+    """Records of a file, where each stands, labels (a list: as read), bytes behind, people."""
 
     columns: dict[str, Any]
     n_rows: int
     where: Callable[[int], str]
     labels: NDArray[Any] | list[Any]
     done: int
+    people: list[Any] | None
 
 
 def is_table(path: str | Path) -> bool:
@@ -42,21 +44,30 @@ def is_binary_table(path: str | Path) -> bool:
     return Path(path).suffix.lower() in _TABLE_SUFFIXES
 
 
-def table_source(paths: Paths, schema: Schema, *, labelled: bool = True) -> BlockSource:
+def table_source(
+    paths: Paths, schema: Schema, *, labelled: bool = True, person_column: str | None = None
+) -> BlockSource:
     """Open files of tables as a stream of encoded row blocks, float32; progress counts bytes.
 
     `paths`: files, or patterns, that make one data set, in this order: ``.csv`` and ``.tsv`` with a
     header, ``.jsonl`` and ``.ndjson`` (these also compressed), ``.parquet``, ``.pq``, ``.arrow``,
     ``.feather``, ``.ipc``. `labelled` says whether labels are read; otherwise they are all 0, and
     no label column is needed. Labels of text files are numbers if the first one is, else strings.
+    `person_column`: where it says whose row each is; no feature and no label.
 
     Raises DataError if a file is missing, of another kind, or needs pyarrow, which is not there; if
-    no label column is named. What is wrong inside a file is told, with its place, when it is read.
+    no label column is named, or the person's is encoded. What is wrong inside a file is told, with
+    its place, when it is read.
     """
     if labelled and schema.label is None:
         raise DataError(
             f"{schema.columns[0]!r} and the other columns are encoded, but which holds the labels? "
             'name it in the schema ("label") or with --label-column'
+        )
+    if person_column is not None and person_column in (*schema.columns, schema.label):
+        raise DataError(
+            f"column {person_column!r} says whose row each is, so it can be neither a feature nor "
+            "the label: leave it out of the schema"
         )
     files = source_files(paths)
     for path in files.paths:
@@ -75,13 +86,17 @@ def table_source(paths: Paths, schema: Schema, *, labelled: bool = True) -> Bloc
         kind: str | None = None
         for i, path in enumerate(files.paths):
             files.check_unchanged(i)
-            for batch in _batches(path, schema, label, memory_bytes):
+            for batch in _batches(path, schema, label, person_column, memory_bytes):
                 where = partial(_where, path, batch.where)
                 rows = encode(schema, batch.columns, batch.n_rows, where)
                 labels = batch.labels
                 if isinstance(labels, list):
                     kind, labels = _labels(path, labels, batch.where, kind)
-                yield RowBlock(*rows, labels)
+                people = None
+                if batch.people is not None:
+                    assert person_column is not None
+                    people = hash_people(batch.people, partial(where, person_column))
+                yield RowBlock(*rows, labels, people)
                 if progress is not None:
                     progress(files.before(i) + batch.done, files.total)
             files.check_unchanged(i)
@@ -140,8 +155,10 @@ def _where(path: Path, place: Callable[[int], str], column: str, row: int | None
     return at if row is None else f"{at}, {place(row)}"
 
 
-def _batches(path: Path, schema: Schema, label: str | None, memory_bytes: int) -> Iterator[Batch]:
-    columns = schema.columns if label is None else [*schema.columns, label]
+def _batches(
+    path: Path, schema: Schema, label: str | None, person: str | None, memory_bytes: int
+) -> Iterator[Batch]:
+    columns = [*schema.columns, *(name for name in (label, person) if name is not None)]
     texts = {part.column for part in schema.parts if isinstance(part, Text)}
     if is_binary_table(path):
         from dplasso.data.tables.files import read_labels, record_batches
@@ -151,12 +168,15 @@ def _batches(path: Path, schema: Schema, label: str | None, memory_bytes: int) -
             n_rows = found.records.num_rows
             labels = np.zeros(n_rows) if label is None else read_labels(path, label, found)
             arrays = {name: found.records.column(name) for name in schema.columns}
-            yield Batch(arrays, n_rows, _rows_from(found.first_row), labels, found.done)
+            people = None if person is None else found.records.column(person).to_pylist()
+            yield Batch(arrays, n_rows, _rows_from(found.first_row), labels, found.done, people)
         return
     for records in text_batches(path, columns, memory_bytes):
         n_rows = len(records.lines)
         given = np.zeros(n_rows) if label is None else records.columns[label]
-        yield Batch(records.columns, n_rows, _lines_of(records.lines), given, records.done)
+        people = None if person is None else records.columns[person]
+        lines = _lines_of(records.lines)
+        yield Batch(records.columns, n_rows, lines, given, records.done, people)
 
 
 def _rows_from(first: int) -> Callable[[int], str]:

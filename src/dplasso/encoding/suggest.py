@@ -38,7 +38,7 @@ def suggest_schema(table: Any, label: str | None) -> Schema:
     left_out = []
     for name in names:
         if name != label:
-            part = _part(name, table.column(name))
+            part = draft_part(name, table.column(name))
             if part is None:
                 left_out.append(name)
             else:
@@ -49,7 +49,8 @@ def suggest_schema(table: Any, label: str | None) -> Schema:
     return Schema(tuple(parts), label, note)
 
 
-def _part(name: str, values: Any) -> Part | None:
+def draft_part(name: str, values: Any) -> Part | None:
+    """Draft what a column of a pyarrow table is; None if it is to be left out."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

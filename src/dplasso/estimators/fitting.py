@@ -1,14 +1,19 @@
 """Fit an estimator and set its fitted attributes: the one place where a model becomes them."""
 
+import math
+import os
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dplasso.cluster import Engine
+from dplasso.data.store import Store
 from dplasso.errors import DataError
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
+from dplasso.estimators.hints import raw_numbers, warn_of_found_names
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
 from dplasso.model.staged import StagedRelease
@@ -20,7 +25,11 @@ from dplasso.training.inputs import check_inputs
 from dplasso.training.partitioned import partitioned_inputs
 from dplasso.training.settings import lasso_settings, logistic_settings
 from dplasso.training.train import Hooks, Settings, train
+from dplasso.training.weights import checked_weights
 
+# Bytes of memory for each column, as measured, without any entry in it.
+_LASSO_BYTES = 12
+_GRADIENT_BYTES = 48
 # Fitted attributes that not every fit has.
 _OPTIONAL = (
     "history_",
@@ -44,12 +53,28 @@ def settings_of(estimator: Any) -> Settings:
     return lasso_settings(params) if "l1_radius" in params else logistic_settings(params)
 
 
+class SampleWeight(TypedDict, total=False):
+    """The weights that `fit` takes.
+
+    Not among its own parameters: whatever weighs rows where it can (bagging, boosting,
+    scikit-learn's checks) takes a weight of 3 for three rows. A private fit cannot: three rows pull
+    three times as much as one, which only a declared `weight_bound` makes room for.
+    """
+
+    sample_weight: ArrayLike | None
+
+
+# Metadata routing knows of them nevertheless.
+ROUTED: dict[str, None] = {"sample_weight": None}
+
+
 def fit_estimator(
     estimator: Any,
     X: Any,
     y: Any = None,
     hooks: Hooks | None = None,
     groups: Any = None,
+    sample_weight: Any = None,
     engine: Engine | None = None,
 ) -> Any:
     """Fit an estimator in place; if the fit fails, it stays as it was.
@@ -63,7 +88,9 @@ def fit_estimator(
     hooks : Hooks, optional
         Progress, times, replay, checkpoints. Without progress, `verbose` shows a bar.
     groups : array-like, shape (N,), optional
-        Whose row each is.
+        Whose row each is; a store may say so itself.
+    sample_weight : array-like, shape (N,), optional
+        How much each row counts.
     engine : Engine, optional
         What runs the workers of rows in partitions.
 
@@ -81,10 +108,24 @@ def fit_estimator(
         if engine is None:
             inputs = check_inputs(estimator, X, y)
         else:
-            if groups is not None:
-                raise DataError("rows in partitions take no groups: leave rows out beforehand")
+            if groups is not None or sample_weight is not None:
+                raise DataError(
+                    "rows in partitions take no groups and no sample_weight: leave them out"
+                )
             inputs = partitioned_inputs(estimator, X, y, engine)
             shown.enter_context(inputs.X)
+        check_columns_fit(estimator, inputs.n_features)
+        warn_of_found_names(inputs.feature_names)
+        if estimator.verbose and engine is None:
+            hint = raw_numbers(inputs.X, estimator.get_params(deep=False), inputs.feature_names)
+            if hint is not None:
+                say(hint)
+        if sample_weight is not None:
+            private, bound = not math.isinf(settings.epsilon), settings.weight_bound
+            weights = checked_weights(sample_weight, inputs.y.size, bound, private=private)
+            inputs = replace(inputs, weights=weights)
+        if groups is None and isinstance(inputs.X, Store):
+            groups = inputs.X.people
         if groups is not None:
             inputs = limit_rows(inputs, groups, settings.rows_per_person)
         try:
@@ -92,14 +133,41 @@ def fit_estimator(
         except MemoryError as error:
             if inputs.n_features <= MOST_DENSE:
                 raise
-            raise MemoryError(
-                f"{error}; a fit needs a few numbers for each of the {inputs.n_features:,} "
-                "columns: hash them to fewer first, for example to 2^24 (docs/data.md)"
-            ) from error
+            raise MemoryError(f"{error}; {_cure(inputs.n_features)}") from error
     set_fitted(estimator, model)
     if work is not None:
         estimator.work_ = work
     return estimator
+
+
+def check_columns_fit(estimator: Any, n_features: int) -> None:
+    """Refuse columns of which a fit could not even hold the least it needs for each.
+
+    Where memory is promised beyond what there is, asking for it succeeds, and using it ends the
+    process. Looks at public numbers alone.
+
+    `estimator`: its kind says how much a column takes.
+    `n_features`: D.
+
+    Raises MemoryError, which says to hash them.
+    """
+    each = _LASSO_BYTES if "l1_radius" in estimator.get_params(deep=False) else _GRADIENT_BYTES
+    try:
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return
+    if each * n_features > memory:
+        raise MemoryError(
+            f"{each * n_features / 1e9:,.3g} GB at least are needed, and this machine has "
+            f"{memory / 1e9:,.3g} GB; {_cure(n_features)}"
+        )
+
+
+def _cure(n_features: int) -> str:
+    return (
+        f"a fit needs a few numbers for each of the {n_features:,} columns: hash them to fewer "
+        "first, for example to 2^24 (docs/data.md)"
+    )
 
 
 def set_fitted(estimator: Any, model: Model) -> None:

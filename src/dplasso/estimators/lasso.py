@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dplasso.cluster import Engine
 from dplasso.estimators.export import to_sklearn
-from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.fitting import ROUTED, SampleWeight, fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
     classifier_tags,
@@ -75,6 +75,11 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     rows_per_person : int, default=1
         Rows of one person, at most: the guarantee then covers a person, and the noise grows in
         proportion. With `groups` in `fit`, further rows are left out.
+    weight_bound : float, default=None
+        Bound on the weight of a row where `fit` is given ``sample_weight``, > 0. Public. A row of
+        that weight counts 1, others in proportion; larger weights are clipped to it, without a
+        word. Choose it near a typical weight: the noise covers the bound. None for no weights; with
+        ``epsilon=inf``, for any.
     class_weight : mapping, pair of floats or None, default=None
         A weight for each label of `classes`, or for both in their order, public: what the loss of a
         record counts. Only their ratio matters, and the larger is taken for 1, so that no record
@@ -156,6 +161,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
 
     # Of estimators pickled before there was one.
     purpose: str | None = None
+    weight_bound: float | None = None
 
     def __init__(
         self,
@@ -171,6 +177,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         fit_intercept: bool = True,
         n_records: int | None = None,
         rows_per_person: int = 1,
+        weight_bound: float | None = None,
         class_weight: Mapping[Any, float] | Sequence[float] | None = None,
         classes: ArrayLike | None = None,
         mechanism: str = "exponential",
@@ -195,6 +202,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.n_records = n_records
         self.rows_per_person = rows_per_person
+        self.weight_bound = weight_bound
         self.class_weight = class_weight
         self.classes = classes
         self.mechanism = mechanism
@@ -208,6 +216,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         self.dataset = dataset
         self.purpose = purpose
 
+    # What scikit-learn's metadata routing asks of `fit`.
+    __metadata_request__fit = ROUTED
+
     def fit(
         self,
         X: Any,
@@ -215,6 +226,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         *,
         groups: ArrayLike | None = None,
         engine: Engine | None = None,
+        **weights: Unpack[SampleWeight],
     ) -> Self:
         """Train a model.
 
@@ -231,6 +243,9 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         engine : Engine, default=None
             What runs the workers of rows in partitions: `X` is then a list of stores, of their
             paths, or of matrices with a list of labels in `y` (docs/cluster.md).
+        **weights
+            ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
+            what counts 1, and larger weights are clipped to it. Protected like the row.
 
         Returns
         -------
@@ -256,7 +271,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        fit_estimator(self, X, y, groups=groups, engine=engine)
+        fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

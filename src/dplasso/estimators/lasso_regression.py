@@ -1,14 +1,14 @@
 """The LASSO for numbers: scikit-learn's interface around the private Frank-Wolfe solver."""
 
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from dplasso.cluster import Engine
-from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.fitting import ROUTED, SampleWeight, fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import lasso_margins, regressor_tags, save, within_bounds
 
@@ -68,6 +68,11 @@ class DPLasso(RegressorMixin, BaseEstimator):
     rows_per_person : int, default=1
         Rows of one person, at most: the guarantee then covers a person, and the noise grows in
         proportion. With `groups` in `fit`, further rows are left out.
+    weight_bound : float, default=None
+        Bound on the weight of a row where `fit` is given ``sample_weight``, > 0. Public. A row of
+        that weight counts 1, others in proportion; larger weights are clipped to it, without a
+        word. Choose it near a typical weight: the noise covers the bound. None for no weights; with
+        ``epsilon=inf``, for any.
     mechanism : {"exponential", "paper"}, default="exponential"
         "paper" reproduces the published step (coordinate by magnitude, then the true sign). It is
         **not** differentially private and warns with `PrivacyLeakWarning`.
@@ -152,6 +157,7 @@ class DPLasso(RegressorMixin, BaseEstimator):
         fit_intercept: bool = True,
         n_records: int | None = None,
         rows_per_person: int = 1,
+        weight_bound: float | None = None,
         mechanism: str = "exponential",
         solver: str = "sparse",
         selector: str = "bucket",
@@ -175,6 +181,7 @@ class DPLasso(RegressorMixin, BaseEstimator):
         self.fit_intercept = fit_intercept
         self.n_records = n_records
         self.rows_per_person = rows_per_person
+        self.weight_bound = weight_bound
         self.mechanism = mechanism
         self.solver = solver
         self.selector = selector
@@ -186,6 +193,9 @@ class DPLasso(RegressorMixin, BaseEstimator):
         self.dataset = dataset
         self.purpose = purpose
 
+    # What scikit-learn's metadata routing asks of `fit`.
+    __metadata_request__fit = ROUTED
+
     def fit(
         self,
         X: Any,
@@ -193,6 +203,7 @@ class DPLasso(RegressorMixin, BaseEstimator):
         *,
         groups: ArrayLike | None = None,
         engine: Engine | None = None,
+        **weights: Unpack[SampleWeight],
     ) -> Self:
         """Train a model.
 
@@ -209,6 +220,9 @@ class DPLasso(RegressorMixin, BaseEstimator):
         engine : Engine, default=None
             What runs the workers of rows in partitions: `X` is then a list of stores, of their
             paths, or of matrices with a list of labels in `y` (docs/cluster.md).
+        **weights
+            ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
+            what counts 1, and larger weights are clipped to it. Protected like the row.
 
         Returns
         -------
@@ -234,7 +248,7 @@ class DPLasso(RegressorMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        fit_estimator(self, X, y, groups=groups, engine=engine)
+        fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -1,14 +1,14 @@
 """Linear regression by noisy gradient descent, after the rules of scikit-learn."""
 
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from dplasso.cluster import Engine
-from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.fitting import ROUTED, SampleWeight, fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import dense_margins, regressor_tags, save, within_bounds
 
@@ -58,6 +58,11 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
     rows_per_person : int, default=1
         Rows of one person, at most: the guarantee then covers a person, and the noise grows in
         proportion. With `groups` in `fit`, further rows are left out.
+    weight_bound : float, default=None
+        Bound on the weight of a row where `fit` is given ``sample_weight``, > 0. Public. A row of
+        that weight counts 1, others in proportion; larger weights are clipped to it, without a
+        word. Choose it near a typical weight: the noise covers the bound. None for no weights; with
+        ``epsilon=inf``, for any.
     random_state : None, int, Generator or RandomState, default=None
         None draws from the operating system. Anything else makes the run repeatable, for
         experiments, and the statement says that such a model is not private.
@@ -119,6 +124,7 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
         n_iter: int | str = "auto",
         n_records: int | None = None,
         rows_per_person: int = 1,
+        weight_bound: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -137,12 +143,16 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
         self.n_iter = n_iter
         self.n_records = n_records
         self.rows_per_person = rows_per_person
+        self.weight_bound = weight_bound
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.ledger = ledger
         self.dataset = dataset
         self.purpose = purpose
+
+    # What scikit-learn's metadata routing asks of `fit`.
+    __metadata_request__fit = ROUTED
 
     def fit(
         self,
@@ -151,6 +161,7 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
         *,
         groups: ArrayLike | None = None,
         engine: Engine | None = None,
+        **weights: Unpack[SampleWeight],
     ) -> Self:
         """Train a model.
 
@@ -166,6 +177,9 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
         engine : Engine, default=None
             What runs the workers of rows in partitions: `X` is then a list of stores, of their
             paths, or of matrices with a list of labels in `y` (docs/cluster.md).
+        **weights
+            ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
+            what counts 1, and larger weights are clipped to it. Protected like the row.
 
         Returns
         -------
@@ -189,7 +203,7 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        fit_estimator(self, X, y, groups=groups, engine=engine)
+        fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
         return self
 
     def predict(self, X: Any) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Logistic regression by noisy gradient descent, after the rules of scikit-learn."""
 
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from dplasso.cluster import Engine
 from dplasso.estimators.export import to_sklearn
-from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.fitting import ROUTED, SampleWeight, fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
 from dplasso.estimators.prediction import (
     dense_margins,
@@ -24,10 +24,10 @@ from dplasso.estimators.prediction import (
 class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     r"""Differentially private logistic regression for sparse, wide data; nothing to tune.
 
-    Full-batch gradient descent with exact integer gradients and Gaussian noise (DESIGN.md, sections
-    4, 5 and 8). Every row is scaled to unit length by its own entries, in fitting and in
-    prediction, so any finite values will do: counts, tf-idf, 0 and 1. The noise is the same in
-    every coordinate, so each weight comes with a known standard error.
+    Full-batch gradient descent with exact integer gradients and Gaussian noise (docs/logistic.md).
+    Every row is scaled to unit length by its own entries, in fitting and in prediction, so any
+    finite values will do: counts, tf-idf, 0 and 1. The noise is the same in every coordinate, so
+    each weight comes with a known standard error.
 
     More than two classes are one joint multinomial fit, whose cost does not grow with their number
     (docs/multiclass.md); one-versus-rest would pay for every class.
@@ -68,6 +68,11 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     rows_per_person : int, default=1
         Rows of one person, at most: the guarantee then covers a person, and the noise grows in
         proportion. With `groups` in `fit`, further rows are left out.
+    weight_bound : float, default=None
+        Bound on the weight of a row where `fit` is given ``sample_weight``, > 0. Public. A row of
+        that weight counts 1, others in proportion; larger weights are clipped to it, without a
+        word. Choose it near a typical weight: the noise covers the bound. None for no weights; with
+        ``epsilon=inf``, for any.
     random_state : None, int, Generator or RandomState, default=None
         None draws from the operating system. Anything else makes the run repeatable, for
         experiments, and the statement says that such a model is not private.
@@ -121,6 +126,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
 
     # Of estimators pickled before there was one.
     purpose: str | None = None
+    weight_bound: float | None = None
 
     def __init__(
         self,
@@ -136,6 +142,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         n_iter: int | str = "auto",
         n_records: int | None = None,
         rows_per_person: int = 1,
+        weight_bound: float | None = None,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -154,12 +161,16 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         self.n_iter = n_iter
         self.n_records = n_records
         self.rows_per_person = rows_per_person
+        self.weight_bound = weight_bound
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.ledger = ledger
         self.dataset = dataset
         self.purpose = purpose
+
+    # What scikit-learn's metadata routing asks of `fit`.
+    __metadata_request__fit = ROUTED
 
     def fit(
         self,
@@ -168,6 +179,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         *,
         groups: ArrayLike | None = None,
         engine: Engine | None = None,
+        **weights: Unpack[SampleWeight],
     ) -> Self:
         """Train a model.
 
@@ -183,6 +195,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         engine : Engine, default=None
             What runs the workers of rows in partitions: `X` is then a list of stores, of their
             paths, or of matrices with a list of labels in `y` (docs/cluster.md).
+        **weights
+            ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
+            what counts 1, and larger weights are clipped to it. Protected like the row.
 
         Returns
         -------
@@ -207,7 +222,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        fit_estimator(self, X, y, groups=groups, engine=engine)
+        fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

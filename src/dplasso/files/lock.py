@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
 from dplasso.errors import CheckpointError
 from dplasso.files.atomic import check_writable
 
@@ -35,6 +33,8 @@ def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
 
     Raises OSError if there can be no file beside it.
     """
+    from filelock import FileLock, Timeout
+
     file = sidecar_path(path, "lock")
     lock = FileLock(file)
     try:
@@ -56,6 +56,8 @@ def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
 
 def is_held(path: str | os.PathLike[str]) -> bool:
     """Return whether a process holds `path` now, another user's process included."""
+    from filelock import FileLock, Timeout
+
     file = sidecar_path(path, "lock")
     if not file.exists():
         return False

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.drift import Calendar, new_calendar, new_rows
@@ -91,10 +92,18 @@ def new_scratch(n_rows: int, n_reports: int) -> Scratch:
     )
 
 
+@njit(cache=True, nogil=True)
+def _sum_of_offsets(loss, labels):
+    total = 0.0
+    for i in range(labels.size):
+        total += tangent_offset(loss, gradient(loss, 0.0, labels[i]), labels[i])
+    return total
+
+
 def starting_offset(loss: Any, labels: NDArray[Any]) -> float:
     """Return the sum of the tangent offsets at zero weights."""
     if labels.dtype.kind == "f":
-        return sum(tangent_offset(loss, gradient(loss, 0.0, y), y) for y in labels.tolist())
+        return float(_sum_of_offsets(loss, labels))
     counts = np.bincount(labels, minlength=2).astype(np.float64)
     offsets = [tangent_offset(loss, gradient(loss, 0.0, y), y) for y in (0.0, 1.0)]
     if offsets[0] == offsets[1]:

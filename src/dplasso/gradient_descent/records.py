@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
-from dplasso.gradient_descent.row_part import GradientPart
+from dplasso.gradient_descent.row_part import GradientPart, sums_at
+from dplasso.gradient_descent.slopes import SlopeSums
+from dplasso.losses.weighted import count_records
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import (
@@ -39,9 +41,21 @@ class Records:
     threads: Threads
 
     @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.labels.size)
+
+    @property
     def n_records(self) -> int:
         """N, the private count."""
-        return int(self.labels.size)
+        return count_records(self.loss, self.labels)
+
+    def calibration(
+        self, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> SlopeSums:
+        """Return the sums that the margins of the rows as they are are set right by."""
+        factor = np.ones(self.labels.size)
+        return sums_at(self.rows, weights, factor, intercept, self.loss, self.labels, self.threads)
 
     @property
     def n_columns(self) -> int:
@@ -61,7 +75,7 @@ class Records:
         if kept.size:
             internal, numbering = numbering.internal, AS_GIVEN
             chosen = internal[kept] if internal.size else kept
-            rows, columns = select_columns(columns, chosen, self.n_records, self.threads.count)
+            rows, columns = select_columns(columns, chosen, self.n_rows, self.threads.count)
         factor = row_factors(rows, constant, norm_bound, self.threads)
         data = UnitRows(rows, columns, factor, columns.indptr.size - 1, constant_entry(constant))
         return GradientPart(

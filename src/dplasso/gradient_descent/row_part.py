@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.slopes import SlopeSums, offset_of, slope_sums
 from dplasso.gradient_descent.steps import (
     column_gradient_vectors,
     column_gradients,
     row_gradient_vectors,
     row_gradients,
 )
+from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.matrix.unit_rows import UnitRows
+from dplasso.matrix.unit_rows import UnitRows, unit_row_margins
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 
 
@@ -106,6 +108,25 @@ class GradientPart:
         self._share(spans, some)
         return totals
 
+    def calibration(
+        self, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> SlopeSums:
+        """Return the sums that margins are set right by.
+
+        `weights`, shape (D, K), `intercept`, shape (K,): the model.
+        """
+        if self._original.size:
+            weights = weights[self._original]
+        return sums_at(
+            self._data.rows,
+            weights,
+            self._data.factor,
+            intercept,
+            self._loss,
+            self._labels,
+            self._threads,
+        )
+
     def by_columns(self, flat: NDArray[Any]) -> NDArray[Any]:
         """View a flat array as one row of K numbers for each column, where there are several."""
         return flat if self.n_outputs == 1 else flat.reshape(-1, self.n_outputs)
@@ -133,3 +154,25 @@ class GradientPart:
         places = self._original[begin:end]
         reordered[begin : begin + places.size] = weights[places]
         reordered[begin + places.size : end] = weights[begin + places.size : end]
+
+
+def sums_at(
+    rows: Compressed,
+    weights: NDArray[np.float64],
+    factor: NDArray[np.float64],
+    intercept: NDArray[np.float64],
+    loss: Any,
+    labels: NDArray[Any],
+    threads: Threads,
+) -> SlopeSums:
+    """Return the sums that the margins of some rows at some weights are set right by."""
+    one = loss.n_outputs == 1
+    margins = unit_row_margins(
+        rows,
+        np.ascontiguousarray(weights[:, 0] if one else weights),
+        factor,
+        intercept[0] if one else intercept,
+        threads,
+    )
+    margins = margins.reshape(margins.shape[0], -1) + offset_of(loss)
+    return slope_sums(margins, loss, labels, threads)

@@ -11,8 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.calibration import (
+    UNCHANGED,
+    Calibration,
+    calibrate,
+)
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
+from dplasso.gradient_descent.slopes import offset_of
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState
 from dplasso.matrix.unit_rows import constant_entry
@@ -63,13 +69,16 @@ class RunPlan:
     `fit_intercept`: whether every row has a constant entry.
     `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
     `n_records`: N, if it is public.
+    `calibration`: share of what the count leaves that sets the margins right in the end
+    (`dplasso.gradient_descent.calibration`); 0 leaves them as they are.
     """
 
     stages: tuple[Stage, ...]
     significant: bool
     fit_intercept: bool
     norm_bound: float | None
-    n_records: int | None
+    n_records: float | None
+    calibration: float = 0.0
 
     @property
     def ends(self) -> list[int]:
@@ -130,7 +139,7 @@ def noisy_count(
 
 
 class GradientRun:
-    """A fit by noisy gradient descent, from the count to the last gradient of the last stage.
+    """A fit by noisy gradient descent, from the count to the margins set right in the end.
 
     Parameters
     ----------
@@ -170,6 +179,7 @@ class GradientRun:
         self._plan, self._mechanism, self._records = plan, mechanism, records
         self._stream, self._threads = stream, threads
         self._constant = CONSTANT if plan.fit_intercept else 0.0
+        self._calibration: Calibration | None = None
         self._stage = 0
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._numbers = np.zeros(2)
@@ -192,6 +202,8 @@ class GradientRun:
             reached = min(last, end)
             self._solver.advance(done - begin + 1, reached - begin)
             done = reached
+        if done == self.n_steps and self._calibration is None:
+            self._calibration = self._calibrated()
 
     def release(self, done: int | None = None) -> NoisyWeights | GradientState:
         """Return what the fit has released after `done` gradients, by default after all."""
@@ -220,14 +232,15 @@ class GradientRun:
         if self._plan.n_records is not None:
             return float(self._plan.n_records)
         mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
-        return noisy_count(self._records.n_records, mechanism.count_sensitivity, mu, self._stream)
+        count = self._records.n_records
+        return noisy_count(count, mechanism.count_sensitivity, mu, self._stream)
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
         stage, loss = self._plan.stages[self._stage], self._records.loss
         schedule = schedule_for(
             self._numbers[0],
-            self._share(stage.share),
+            self._share(stage.share * (1.0 - self._plan.calibration)),
             self._mechanism.sensitivity,
             stage.n_steps,
             stage.kappa,
@@ -235,7 +248,7 @@ class GradientRun:
             loss.curvature,
         )
         bits = share_bits(self._numbers[0])
-        check_records(self._records.n_records, bits)
+        check_records(self._records.n_rows, bits)
         unit = gradient_unit(loss.residual_bound, schedule.noise_scale, bits)
         part = self._records.part(self._kept, self._constant, self._plan.norm_bound, unit)
         n_columns = self._kept.size or self._records.n_columns
@@ -249,6 +262,39 @@ class GradientRun:
             threads=self._threads,
             start=start,
         )
+
+    def _calibrated(self) -> Calibration | None:
+        """Set the margins of the complete model right, if there is noise to spend."""
+        share = self._plan.calibration
+        if not share or math.isinf(self._mechanism.mu):
+            return None
+        weights, intercept = self._averaged()
+        return calibrate(
+            self._solver.part.calibration(weights, intercept),
+            self._records.loss,
+            self._stream,
+            n_records=self._numbers[0],
+            mu=self._share(share),
+            sensitivity=self._mechanism.sensitivity,
+            fit_intercept=self._plan.fit_intercept,
+        )
+
+    def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weights of the last stage, shape (k, K), and the constants of the margins."""
+        solver, n_columns = self._solver, self._kept.size or self._records.n_columns
+        averaged = solver.average().reshape(-1, solver.n_outputs)
+        weights, constant = averaged[:n_columns], averaged[n_columns:]
+        if self._plan.significant:
+            weights = np.where(np.abs(weights) > SIGNIFICANT * self._error, weights, 0.0)
+        intercept = np.zeros(solver.n_outputs)
+        if constant.size:
+            intercept = constant[0] * constant_entry(self._constant)
+        return weights, intercept
+
+    @property
+    def _error(self) -> float:
+        """Standard error of every weight."""
+        return math.hypot(self._solver.schedule.standard_error, self._numbers[1])
 
     def _begin_next(self) -> None:
         """Keep the largest weights of the stage that is over, and start the next from them."""
@@ -264,8 +310,7 @@ class GradientRun:
         places = largest(sizes, self._plan.stages[self._stage].n_columns)
         self._kept = self._kept[places] if self._kept.size else places
         start = _START * np.concatenate([average[places], average[before:]]).ravel()
-        error = math.hypot(solver.schedule.standard_error, self._numbers[1])
-        self._numbers[1] = _START * error
+        self._numbers[1] = _START * self._error
         self._solver = self._run(start)
 
     def _go_on(self, state: GradientState) -> None:
@@ -291,24 +336,19 @@ class GradientRun:
 
     def _final(self) -> NoisyWeights:
         """Return the model."""
-        solver, constant_value = self._solver, constant_entry(self._constant)
-        averaged, columns = solver.average().reshape(-1, solver.n_outputs), self._kept
-        n_columns = columns.size or self._records.n_columns
-        weights, constant = averaged[:n_columns].T, averaged[n_columns:]
-        error = math.hypot(solver.schedule.standard_error, self._numbers[1])
+        constant_value, columns = constant_entry(self._constant), self._kept
+        weights, intercept = self._averaged()
         if self._plan.significant:
-            weights = np.where(np.abs(weights) > SIGNIFICANT * error, weights, 0.0)
-            columns = np.flatnonzero(weights.any(axis=0))
-            weights = weights[:, columns]
-        intercept = np.zeros(solver.n_outputs)
-        if constant.size:
-            intercept = constant[0] * constant_value
+            columns = np.flatnonzero(weights.any(axis=1))
+            weights = weights[columns]
+        stretched = self._calibration or UNCHANGED
+        error, offset = stretched.slope * self._error, offset_of(self._records.loss)
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=self._records.n_columns,
             columns=columns,
-            weights=np.ascontiguousarray(weights),
-            intercept=intercept,
+            weights=np.ascontiguousarray(weights.T) * stretched.slope,
+            intercept=(intercept + offset) * stretched.slope + np.array(stretched.shift) - offset,
             standard_error=error,
             intercept_error=error * constant_value,
         )

@@ -62,6 +62,8 @@ class NoisyGradientDescent:
         T.
     done : int
         Steps taken.
+    data, original : UnitRows, ndarray of int64
+        The records, and the original numbers of their columns where they are numbered otherwise.
     weights, velocity, averaged : ndarray of float64, shape (K D,) or (K (D + 1),)
         The iterate, the momentum and the sum of the averaged iterates: functions of the noisy
         gradients, so released by composition.
@@ -85,7 +87,7 @@ class NoisyGradientDescent:
         self.schedule = schedule
         self.weights = np.zeros(size) if start is None else start.astype(np.float64)
         self.velocity, self.averaged = np.zeros(size), np.zeros(size)
-        self._part, self._threads, self._unit = part, threads, unit
+        self.part, self._threads, self._unit = part, threads, unit
         width = max(1, BLOCK // n_outputs)
         self._blocks = [
             (begin, min(begin + width, n_coordinates)) for begin in range(0, n_coordinates, width)
@@ -105,12 +107,12 @@ class NoisyGradientDescent:
     def _step(self, step: int) -> None:
         schedule = self.schedule
         averaging = step >= schedule.first_averaged
-        self._part.begin(self.weights, self._blocks)
+        self.part.begin(self.weights, self._blocks)
 
         def some(t: int) -> None:
             for number in range(t, len(self._blocks), self._threads.count):
                 begin, end = self._blocks[number]
-                totals = self._part.sums(begin, end)
+                totals = self.part.sums(begin, end)
                 if self._table is not None:
                     noisy(self._table, self._buffers[number], totals)
                 span = slice(begin * self.n_outputs, end * self.n_outputs)

@@ -76,6 +76,7 @@ _FORMER_PARAMS = {
     "n_records": None,
     "rows_per_person": 1,
     "class_weight": None,
+    "weight_bound": None,
 }
 
 

@@ -51,6 +51,8 @@ def _worded(name: str, value: Any) -> Any:
 def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     """Return what a model is, in words: labels, columns, steps, settings and the release's digest.
 
+    Of columns made by a schema, also what was declared of each.
+
     `model`: what a fit released.
     `weights`: its weights.
     """
@@ -69,12 +71,21 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
         if name not in _ASIDE and value is not None
     }
     named = "without names"
-    if model.feature_names is not None:
+    schema = None if model.origin is None else model.origin.schema
+    if schema is not None:
+        named = "made by a schema, which is in the file and must be public"
+    elif model.feature_names is not None:
         named = "with names, which are in the file and must be public"
+    made = {} if schema is None else {"schema": "; ".join(schema.described())}
+    if schema is not None and schema.note:
+        made["draft"] = schema.note
+    if model.origin is not None and model.origin.binarize:
+        made["values"] = "every one that is not zero turned into 1"
     return {
         "method": f"{method}, {len(model.release):,} steps",
         "labels": labels,
         "columns": f"{model.n_features:,}, {named}",
+        **made,
         "weights": f"{len(weights):,} that are not zero",
         "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
         "digest": digest_of(model.release),

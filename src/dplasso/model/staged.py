@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.gradient_descent.calibration import UNCHANGED, Calibration
 from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from, same_arrays
 from dplasso.gradient_descent.state import GradientState, gradient_state_from
 
@@ -31,6 +32,8 @@ class StagedRelease:
     weights : NoisyWeights, GradientState or None
         The refit on the columns of the vertices, ascending, or on all; a state while it is under
         way, None before it and where there is none.
+    calibration : Calibration or None
+        What stretches the margins of the vertices where there is no refit.
     """
 
     kind: ClassVar[str] = "staged"
@@ -42,9 +45,12 @@ class StagedRelease:
     offset: float
     vertices: VertexRelease
     weights: NoisyWeights | GradientState | None = None
+    calibration: Calibration | None = None
 
     def __post_init__(self) -> None:
-        numbers = np.array([*self.counts, self.offset, self.vertices.l1_radius])
+        stretched = self.calibration or UNCHANGED
+        known = [self.offset, self.vertices.l1_radius, stretched.slope, *stretched.shift]
+        numbers = np.array([*self.counts, *known])
         if self.counts.shape != (2,) or not np.isfinite(numbers).all():
             raise ValueError("a number of its release is not finite")
         if not 0 <= self.done <= self.n_steps or self.vertices.late_start < 0:
@@ -88,6 +94,9 @@ class StagedRelease:
             raise ValueError("a fit that is not complete has no model")
         if self.refitted is None:
             coefficients, intercept = self.vertices.coefficients()
+            if self.calibration is not None:
+                slope, shift = self.calibration
+                return coefficients * slope, (intercept + self.offset) * slope + np.array(shift)
         else:
             named = replace(
                 self.refitted, n_features=self.vertices.n_features, columns=self.columns
@@ -103,7 +112,11 @@ class StagedRelease:
             return False
         if not self.vertices.agrees_with(other.vertices):
             return False
-        if self.done != other.done or self.weights is None or other.weights is None:
+        if self.done != other.done:
+            return True
+        if self.calibration != other.calibration:
+            return False
+        if self.weights is None or other.weights is None:
             return True
         return same_arrays(self.weights.arrays(), other.weights.arrays())
 
@@ -118,6 +131,9 @@ class StagedRelease:
             **vertices.arrays(),
             "counts": np.array(self.counts),
             "plan": np.array([*numbers, stage, float(vertices.fit_intercept)]),
+            "calibration": nothing
+            if self.calibration is None
+            else np.array([self.calibration.slope, *self.calibration.shift]),
             **{name: inner.get(name, nothing) for name in ("weights", "velocity", "averaged")},
             "numbers": inner.get("numbers", nothing),
         }
@@ -128,6 +144,7 @@ STAGED_ARRAYS = {
     "sign": "|i1",
     "counts": "<f8",
     "plan": "<f8",
+    "calibration": "<f8",
     "weights": "<f8",
     "velocity": "<f8",
     "averaged": "<f8",
@@ -151,7 +168,11 @@ def staged_from(
         fit_intercept=bool(constant),
         late_start=int(late_start),
     )
-    plain = StagedRelease(int(done), int(n_steps), arrays["counts"], offset, vertices)
+    slope, *shift = arrays["calibration"].tolist() or [None]
+    calibration = None if slope is None else Calibration(slope, tuple(shift))
+    plain = StagedRelease(
+        int(done), int(n_steps), arrays["counts"], offset, vertices, calibration=calibration
+    )
     if stage == 0.0:
         return plain
     inner = arrays | {"columns": np.zeros(0, dtype=np.int64)}

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.encoding.schema import Schema
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import SIGNIFICANT
@@ -36,6 +38,8 @@ class Weights:
         The weights.
     names : ndarray of str objects, shape (k,), or None
         Names of the columns, where the training data had any.
+    schema : Schema or None
+        What names them otherwise, where the columns were made by one.
     standard_error : float or None
         Standard deviation of each weight by the noise alone, where the method has one.
     steps : ndarray of int64, shape (k,), or None
@@ -55,10 +59,13 @@ class Weights:
     steps: NDArray[np.int64] | None = None
     clear: NDArray[np.bool_] | None = None
     labels: NDArray[Any] | None = None
+    schema: Schema | None = None
 
-    @property
+    @cached_property
     def index(self) -> NDArray[Any]:
         """Names of the columns, or their numbers where they have none."""
+        if self.names is None and self.schema is not None:
+            return np.array(self.schema.names(self.columns), dtype=object)
         return self.columns if self.names is None else self.names
 
     def __len__(self) -> int:
@@ -98,7 +105,7 @@ class Weights:
         absent = [None] * count
         lists = zip(
             self.columns.tolist(),
-            absent if self.names is None else map(str, self.names),
+            absent if self.index is self.columns else map(str, self.index),
             self.values.tolist(),
             absent if self.steps is None else self.steps.tolist(),
             absent if self.clear is None else self.clear.tolist(),
@@ -158,12 +165,13 @@ def weights_of(model: Model) -> Weights:
         columns, values = coefficients.indices.astype(np.int64), half * coefficients.data
     labels = model.classes[outputs] if coefficients.shape[0] > 1 else None
     names = None if model.feature_names is None else model.feature_names[columns]
+    schema = None if model.origin is None else model.origin.schema
     release = model.release
     refit = release.refitted if isinstance(release, StagedRelease) else release
     if isinstance(refit, NoisyWeights):
         error = half * refit.standard_error or None
         clear = np.abs(values) > SIGNIFICANT * error if error else None
-        return Weights(columns, values, names, standard_error=error, clear=clear, labels=labels)
+        return Weights(columns, values, names, error, clear=clear, labels=labels, schema=schema)
     vertices = release.vertices if isinstance(release, StagedRelease) else release
     assert isinstance(vertices, VertexRelease)
     transcript = vertices.transcript
@@ -175,7 +183,7 @@ def weights_of(model: Model) -> Weights:
     if model.statement.mechanism != "none":
         among = 2 * (model.n_features + vertices.fit_intercept)
         clear = steps >= steps_beyond_chance(len(vertices), among)
-    return Weights(columns, values, names, steps=steps, clear=clear)
+    return Weights(columns, values, names, steps=steps, clear=clear, schema=schema)
 
 
 def half_width(bounds: tuple[float, float] | None) -> float:

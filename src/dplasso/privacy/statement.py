@@ -129,6 +129,11 @@ class PrivacyStatement:
         there was no choice.
     tries_law : {"", "poisson", "geometric", "logarithmic"}
         The law of their number.
+    weight_bound : float or None
+        Public bound on the weight of a record, which is what counts 1; weights were clipped to it.
+        None where records had none, or nothing is private.
+    counted : bool
+        Whether a fit that draws columns and refits them began with noisy counts; true of others.
     """
 
     is_private: bool
@@ -157,6 +162,8 @@ class PrivacyStatement:
     release: str = "model"
     tries: float = 0.0
     tries_law: str = ""
+    weight_bound: float | None = None
+    counted: bool = True
 
     def __post_init__(self) -> None:
         _check_kinds(self)
@@ -292,6 +299,17 @@ class PrivacyStatement:
         return self.text()
 
 
+def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
+    """Return how the number of records enters the settings of a fit.
+
+    `mechanism`: the private step.
+    `n_records`: as given. Where rows are replaced one by one their number is public by that.
+    """
+    if mechanism.name == "none" or not isinstance(mechanism, GaussianSteps | StagedSteps):
+        return COUNT_UNUSED
+    return COUNT_PRIVATE if n_records is None and mechanism.count_sensitivity else COUNT_PUBLIC
+
+
 def make_statement(
     mechanism: Accounted,
     *,
@@ -300,6 +318,7 @@ def make_statement(
     records: str = COUNT_UNUSED,
     n_classes: int = 2,
     target_bounds: tuple[float, float] | None = None,
+    weight_bound: float | None = None,
 ) -> PrivacyStatement:
     """State what a fit with this mechanism guarantees.
 
@@ -310,6 +329,7 @@ def make_statement(
     `records`: how the number of records entered the settings.
     `n_classes`: number of classes; 0 for a regression.
     `target_bounds`: public interval of the targets of a regression.
+    `weight_bound`: public bound on the weights of the records, where they have any.
 
     Returns: made of public parameters alone.
     """
@@ -362,11 +382,18 @@ def make_statement(
         target_bounds=target_bounds,
         rho=mechanism.rho if isinstance(mechanism, StagedSteps) else 0.0,
         epsilon_by_rows=by_rows,
+        weight_bound=weight_bound,
+        counted=not isinstance(mechanism, StagedSteps) or mechanism.counted,
     )
 
 
 def state_search(
-    fit: PrivacyStatement | None, cost: Any, *, seeded: bool, classes_declared: bool
+    fit: PrivacyStatement | None,
+    cost: Any,
+    *,
+    seeded: bool,
+    classes_declared: bool,
+    target_bounds: tuple[float, float] | None = None,
 ) -> PrivacyStatement:
     """State what a search guarantees that released the best of its tries.
 
@@ -376,7 +403,7 @@ def state_search(
         Of the best try by itself; None for an estimator that makes no such statement.
     cost : SearchCost
         What the whole costs.
-    seeded, classes_declared : bool
+    seeded, classes_declared, target_bounds
         As in `make_statement`.
 
     Returns
@@ -384,6 +411,9 @@ def state_search(
     PrivacyStatement
         With the epsilon and delta of the whole.
     """
+    classes = CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y
+    if target_bounds is not None:
+        classes = CLASSES_NONE
     if fit is None:
         fit = PrivacyStatement(
             is_private=not seeded,
@@ -399,7 +429,9 @@ def state_search(
             feature_bound=1.0,
             sampling_delta=0.0,
             randomness=SEEDED if seeded else FROM_SYSTEM,
-            classes=CLASSES_FROM_Y,
+            classes=classes,
+            n_classes=2 if target_bounds is None else 0,
+            target_bounds=target_bounds,
             reasons=(_SEED_REASON,) if seeded else (),
         )
     return replace(
@@ -409,7 +441,7 @@ def state_search(
         delta=cost.delta,
         accountant="Renyi divergences of repeated selection (arXiv 2110.03620)",
         sampling_delta=cost.sampling_delta,
-        classes=CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y,
+        classes=classes,
         # Those of the fit are about one try.
         epsilon_by_rows={},
         tries=cost.tries.mean,
@@ -453,6 +485,13 @@ def _check_kinds(statement: PrivacyStatement) -> None:
         and -math.inf < bounds[0] < bounds[1] < math.inf
     ):
         raise ValueError(f"target_bounds of a privacy statement cannot be {bounds!r}.")
+    if not isinstance(statement.counted, bool):
+        raise ValueError("counted of a privacy statement must be true or false.")
+    bound = statement.weight_bound
+    if bound is not None and not (isinstance(bound, float) and 0.0 < bound < math.inf):
+        raise ValueError(
+            f"weight_bound of a privacy statement must be a number > 0, got {bound!r}."
+        )
     by_rows = statement.epsilon_by_rows
     if not isinstance(by_rows, dict) or not all(
         isinstance(epsilon, float) and epsilon >= 0 for epsilon in by_rows.values()

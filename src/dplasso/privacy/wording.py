@@ -4,6 +4,8 @@ import math
 from decimal import ROUND_UP, Context
 from typing import TYPE_CHECKING
 
+from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
+
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
 
@@ -156,19 +158,30 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
         if statement.records == COUNT_PRIVATE:
             counted = ", and a noisy count of the records"
         return (
-            f"{statement.steps:,} gradients over all records, each with Gaussian noise{counted} "
-            f"(together {rounded_up(statement.mu)}-GDP)"
+            f"{statement.steps:,} gradients over all records, each with Gaussian noise{counted}"
+            f"{_calibrated(statement)} (together {rounded_up(statement.mu)}-GDP)"
         )
     if statement.mechanism == STAGED:
+        number = "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
+        counts = f"noisy counts of the {number} classes, then "
+        if not statement.n_classes:
+            counts = "noisy counts at both ends of the interval of the targets, then "
         return (
-            f"noisy counts of the two classes, then at most {statement.steps:,} steps: columns "
+            f"{counts if statement.counted else ''}at most {statement.steps:,} steps: columns "
             "drawn by the exponential mechanism, and gradients over all records on those columns, "
-            f"each with Gaussian noise (together {rounded_up(statement.rho)}-zCDP)"
+            f"each with Gaussian noise{_calibrated(statement)} (together "
+            f"{rounded_up(statement.rho)}-zCDP)"
         )
     return (
         f"{statement.steps:,} steps, each a random choice by the exponential mechanism (a step is "
         f"bounded range with eps0 = {statement.eps0:.4g})"
     )
+
+
+def _calibrated(statement: "PrivacyStatement") -> str:
+    if statement.target_bounds is not None:
+        return ""
+    return f", and {CALIBRATION_STEPS} such gradients that set the probabilities right"
 
 
 def assumptions(statement: "PrivacyStatement") -> str:
@@ -195,6 +208,11 @@ def assumptions(statement: "PrivacyStatement") -> str:
     bound = f"feature_bound ({statement.feature_bound:g}; larger entries were clipped to it), "
     if statement.mechanism in ("gaussian", "stated"):
         bound = ""
+    if statement.weight_bound is not None:
+        bound += (
+            f"the bound on the weights of records ({statement.weight_bound:g}; larger weights were "
+            "clipped to it), "
+        )
     if statement.records == COUNT_PUBLIC:
         bound += "the number of records, "
     counted = (

@@ -17,6 +17,8 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
+from dplasso.runtime.extras import user_cache
+
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
 ROOMS_WITHOUT_KERNELS = (
     *("cli", "audit", "checkpoint", "tuning", "estimators", "training", "cluster", "model"),
@@ -100,6 +102,4 @@ def _set_cache(place: str) -> None:
 
 
 def _cache_root() -> Path:
-    import pooch
-
-    return Path(pooch.os_cache("dplasso")) / "kernels"
+    return user_cache() / "kernels"

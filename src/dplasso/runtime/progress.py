@@ -1,10 +1,8 @@
 """A progress bar on standard error."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 @contextmanager
@@ -15,6 +13,15 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
     Yields: takes the steps done and the total.
     """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
         task = bar.add_task(label, total=None)
@@ -23,4 +30,4 @@ def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 def say(line: str) -> None:
     """Print one line on standard error."""
-    Console(stderr=True).print(line, markup=False, highlight=False)
+    print(line, file=sys.stderr, flush=True)

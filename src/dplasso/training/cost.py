@@ -7,10 +7,19 @@ from typing import Any
 from dplasso.gradient_descent.run import SIGNIFICANT
 from dplasso.gradient_descent.schedule import STEPS, schedule_for
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
-from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps, build_gaussian
+from dplasso.privacy.mechanisms.gaussian import (
+    CALIBRATION_SHARE,
+    COUNT_SHARE,
+    GaussianSteps,
+    build_gaussian,
+)
 from dplasso.privacy.parameters import check_positive
-from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
-from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
+from dplasso.privacy.statement import (
+    Accounted,
+    PrivacyStatement,
+    make_statement,
+    use_of_count,
+)
 from dplasso.training.lasso_plan import MOST_COLUMNS, REFIT_STEPS, most_vertices, plan_lasso
 
 METHODS = ("lasso", "logistic")
@@ -103,11 +112,7 @@ def privacy_cost(
     mechanism = mechanism_for(
         method, epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=neighbors, **bounds
     )
-    counted = COUNT_UNUSED
-    if isinstance(mechanism, GaussianSteps | StagedSteps) and mechanism.name != "none":
-        counted = COUNT_PRIVATE if n_records is None else COUNT_PUBLIC
-        if isinstance(mechanism, GaussianSteps) and not mechanism.count_sensitivity:
-            counted = COUNT_UNUSED
+    counted = use_of_count(mechanism, n_records)
     return make_statement(mechanism, seeded=False, classes_declared=True, records=counted)
 
 
@@ -193,7 +198,7 @@ def weakest_association(
     if mechanism.name == "none":
         return Findable(n_weights, 0.0, 0.0, 0.0)
     if isinstance(mechanism, GaussianSteps):
-        mu = mechanism.mu * math.sqrt(1.0 - COUNT_SHARE)
+        mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - CALIBRATION_SHARE))
         schedule = schedule_for(n_records, mu, mechanism.sensitivity, mechanism.n_iter)
         gradient = SIGNIFICANT * schedule.standard_error / schedule.reach
     elif isinstance(mechanism, StagedSteps):
@@ -206,10 +211,12 @@ def weakest_association(
             n_records=n_records,
             n_features=n_features,
             offset=0.0,
+            calibrated=True,
         )
         # With as few columns as that none is drawn: about as much is told of each.
         n_weights = plan.n_vertices or n_features
-        step = mechanism.vertices(n_weights, 1.0 - plan.refit_share if most else 1.0)
+        share = 1.0 - plan.refit_share - plan.calibration_share if most else 1.0
+        step = mechanism.vertices(n_weights, share)
         scale = 2.0 * mechanism.sensitivity / step.eps0
         # The largest of 2D Gumbel noises of scale s is about s ln(2D).
         gradient, pull = scale * math.log(2.0 * n_features), mechanism.residual_bound

@@ -14,18 +14,17 @@ from dplasso.training.inputs import Inputs
 def limit_rows(inputs: Inputs, groups: ArrayLike, rows_per_person: int) -> Inputs:
     """Leave out of the records all but the first rows of each person.
 
-    `inputs`: records in memory.
+    `inputs`: the records. Those of a store stay where they are, and are noted.
     `groups`, shape (N,): whose row each is.
     `rows_per_person`: the limit.
 
-    Raises DataError if there is not one group for each row, or the records are a store.
+    Raises DataError if there is not one group for each row.
     """
-    if isinstance(inputs.X, Store):
-        raise DataError(
-            "a store takes no groups: leave out rows beyond the limit when it is converted"
-        )
     within = rows_within_limit(groups, inputs.y.size, rows_per_person)
-    return replace(inputs, X=inputs.X[within], y=inputs.y[within])
+    if isinstance(inputs.X, Store):
+        return replace(inputs, within=within)
+    weights = None if inputs.weights is None else inputs.weights[within]
+    return replace(inputs, X=inputs.X[within], y=inputs.y[within], weights=weights)
 
 
 def rows_within_limit(groups: ArrayLike, n_rows: int, rows_per_person: int) -> NDArray[np.bool_]:

@@ -34,6 +34,8 @@ class Inputs:
 
     `X`, shape (N, D): float32 or float64. The entries of a store are looked at by `train`.
     `y`, shape (N,): labels as given.
+    `weights`, shape (N,): how much each record counts, in [0, 1]; None for 1 each.
+    `within`, shape (N,): which records of a store enter; None for all.
     `n_features`: D.
     `feature_names`, shape (D,): names of the columns, where X has them.
     `origin`: how the columns were made, where X or its store says so.
@@ -44,6 +46,8 @@ class Inputs:
     n_features: int
     feature_names: NDArray[np.object_] | None
     origin: Origin | None = None
+    weights: NDArray[np.float64] | None = None
+    within: NDArray[np.bool_] | None = None
 
 
 def check_inputs(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Inputs:

@@ -11,6 +11,7 @@ from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
+from dplasso.losses.weighted import weighted
 from dplasso.matrix.design import Design
 from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.parameters import share_bits
@@ -73,9 +74,11 @@ def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bo
 
 def lasso_loss(settings: LassoSettings, offset: float = 0.0) -> Any:
     """Return the loss of a fit whose margins start at an offset."""
-    if settings.target_bounds is not None:
-        return Squared(settings.residual_bound, offset)
-    return Logistic(settings.residual_bound, offset, *settings.class_weights)
+    regression = settings.target_bounds is not None
+    loss: Any = Squared(settings.residual_bound, offset)
+    if not regression:
+        loss = Logistic(settings.residual_bound, offset, *settings.class_weights)
+    return weighted(loss, regression=regression) if settings.carried else loss
 
 
 def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[Any]) -> Problem:

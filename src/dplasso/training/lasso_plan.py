@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from dplasso.privacy.mechanisms import StagedSteps
+from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 
 # The most columns drawn unless more are asked for; with no more columns than that, none is drawn.
 MOST_COLUMNS = 200
@@ -41,6 +42,8 @@ class LassoPlan:
     `l1_radius`: radius of the L1 ball.
     `late_start`: t0 of the step sizes.
     `offset`: where every margin starts.
+    `calibration_share`: share that sets the margins of the vertices right where there is no refit.
+    `refit_calibration`: part of the refit's share that sets its margins right.
     """
 
     n_vertices: int
@@ -48,6 +51,8 @@ class LassoPlan:
     l1_radius: float
     late_start: int
     offset: float
+    calibration_share: float = 0.0
+    refit_calibration: float = 0.0
 
 
 def most_vertices(n_iter: int | None, l1_radius: float | None, n_features: int) -> int:
@@ -117,6 +122,7 @@ def plan_lasso(
     n_features: int,
     offset: float,
     step: float = STEP,
+    calibrated: bool = False,
 ) -> LassoPlan:
     """Choose what the settings leave open.
 
@@ -126,18 +132,22 @@ def plan_lasso(
     `n_features`: D.
     `offset`: as of `offset_of`.
     `step`: each column's weight before the refit, times the square root of their number.
+    `calibrated`: whether the margins are set right in the end.
     """
+    calibration = CALIBRATION_SHARE if calibrated else 0.0
     most, rho = mechanism.n_vertices, mechanism.rho_left
     if most == 0:
-        return LassoPlan(0, 1.0, 0.0, LATE_START, offset)
+        return LassoPlan(0, 1.0, 0.0, LATE_START, offset, refit_calibration=calibration)
     few = l1_radius is None and n_iter is None and n_features <= 2 * MOST_COLUMNS
     share = (_REFIT_SHARE_OF_FEW if few else _REFIT_SHARE) if refit is None else refit
     found = columns_to_be_found(rho * (1.0 - share), n_records, n_features)
     if refit is None and found < _FEWEST_REFITTED:
-        share, found = 0.0, columns_to_be_found(rho, n_records, n_features)
+        share = 0.0
+        found = columns_to_be_found(rho * (1.0 - calibration), n_records, n_features)
     n_vertices = most if few or n_iter is not None else max(1, min(most, found))
+    shares = (0.0, min(0.5, calibration / share)) if share else (calibration, 0.0)
     if l1_radius is not None:
-        return LassoPlan(n_vertices, share, l1_radius, 0, offset)
+        return LassoPlan(n_vertices, share, l1_radius, 0, offset, *shares)
     # A vertex weighs radius * 2 / (t0 + ...) each.
     radius = step / math.sqrt(n_vertices) * (n_vertices + LATE_START) / 2.0
-    return LassoPlan(n_vertices, share, radius, LATE_START, offset)
+    return LassoPlan(n_vertices, share, radius, LATE_START, offset, *shares)

@@ -13,11 +13,13 @@ from dplasso.data.store import Store
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.gradient_descent.calibration import Calibration, calibrate
 from dplasso.gradient_descent.records import Records, records_of
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.state import GradientState
+from dplasso.losses.weighted import split_targets
 from dplasso.matrix.compressed import compress
 from dplasso.model.staged import NO_VERTICES, StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
@@ -38,8 +40,8 @@ from dplasso.training.lasso_plan import (
 from dplasso.training.partitioned import partitioned_solver
 from dplasso.training.settings import LassoSettings
 
-# Bits of a record of a regression that are counted.
-_PART_BITS = 20
+# Bits of a record of a regression that are counted, and of one with a weight.
+_PART_BITS, _WEIGHT_BITS = 20, 28
 
 
 class LassoRun:
@@ -86,6 +88,7 @@ class LassoRun:
         self._loss = lasso_loss(settings, self._plan.offset)
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
+        self._calibration = None if prefix is None else prefix.calibration
         self._columns: FrankWolfe | PartitionedFrankWolfe | None = None
         # Once the refit has begun, the vertices are only to be named.
         begun = prefix is not None and prefix.weights is not None
@@ -95,6 +98,11 @@ class LassoRun:
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
+        self._advance(first, last)
+        if last == self.n_steps and self._calibration is None and self._plan.calibration_share:
+            self._calibration = self._calibrated()
+
+    def _advance(self, first: int, last: int) -> None:
         n_vertices, most = self._plan.n_vertices, self._mechanism.n_vertices
         if self._columns is not None and first <= min(last, n_vertices):
             self._columns.advance(first, min(last, n_vertices))
@@ -120,6 +128,7 @@ class LassoRun:
             offset=self._plan.offset,
             vertices=self._vertices(min(done, self._plan.n_vertices)),
             weights=weights,
+            calibration=self._calibration if done == self.n_steps else None,
         )
 
     def _vertices(self, done: int) -> VertexRelease:
@@ -143,19 +152,30 @@ class LassoRun:
         """Count the records of both classes, privately; public are none, or their sum.
 
         A record of a regression counts for both ends of the interval, in the parts that make its
-        target their mean: parts of one record, as one class is.
+        target their mean: parts of one record, as one class is. One with a weight counts for that
+        part of a record.
         """
-        part_bits = 0 if self._settings.target_bounds is None else _PART_BITS
-        n_records, positive = int(self._X.shape[0]), self._count_positive(part_bits)
-        exact = [(n_records << part_bits) - positive, positive]
+        if self._settings.carried:
+            part_bits = _WEIGHT_BITS
+            targets, weights = split_targets(lasso_loss(self._settings), self._labels)
+            if self._settings.target_bounds is not None:
+                targets = 0.5 + 0.5 * targets
+            parts = weights * 2.0**part_bits
+            positive = int((targets * parts).astype(np.int64).sum())
+            whole = int(parts.astype(np.int64).sum())
+        else:
+            part_bits = 0 if self._settings.target_bounds is None else _PART_BITS
+            positive = self._count_positive(part_bits)
+            whole = int(self._X.shape[0]) << part_bits
+        exact = [whole - positive, positive]
         mechanism, public = self._mechanism, self._settings.n_records
         if not mechanism.counted:
             # Nothing but N is used then, and in equal parts.
-            total = float(n_records if public is None else public)
+            total = float(self._X.shape[0] if public is None else public)
             return np.array([total / 2.0, total / 2.0])
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
         noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
-        if public is not None:
+        if public is not None and not self._settings.weighted:
             # The sum is known, so half the difference is better known than either.
             half = (noisy[1] - noisy[0]) / 2.0
             noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]
@@ -189,11 +209,14 @@ class LassoRun:
             n_features=int(self._X.shape[1]),
             offset=offset,
             step=STEP if settings.target_bounds is None else REGRESSION_STEP,
+            calibrated=settings.target_bounds is None,
         )
 
     def _frank_wolfe(self) -> FrankWolfe | PartitionedFrankWolfe:
         settings, plan = self._settings, self._plan
-        step = self._mechanism.vertices(plan.n_vertices, 1.0 - plan.refit_share)
+        step = self._mechanism.vertices(
+            plan.n_vertices, 1.0 - plan.refit_share - plan.calibration_share
+        )
         prefix = None if self._prefix is None else self._prefix.vertices.transcript
 
         def selector(problem: Problem) -> Any:
@@ -246,12 +269,14 @@ class LassoRun:
             self._drawn, self._columns = self._columns.transcript(), None
         regression = self._settings.target_bounds is not None
         kappa = REGRESSION_REFIT_KAPPA if regression else REFIT_KAPPA
+        total = float(self._counts.sum())
         plan = RunPlan(
             stages=(Stage(self._mechanism.n_gradients, 1.0, kappa, MOMENTUM, int(kept.size)),),
             significant=False,
             fit_intercept=self._settings.fit_intercept,
             norm_bound=None,
-            n_records=max(1, round(self._counts.sum())),
+            n_records=total if self._settings.weighted else max(1, round(total)),
+            calibration=self._plan.refit_calibration,
         )
         state = None if self._prefix is None else self._prefix.weights
         return GradientRun(
@@ -269,3 +294,21 @@ class LassoRun:
             whole = kept.size == self._X.shape[1]
             return PartitionedRecords(self._X, self._loss, None if whole else kept)
         return records_of(self._X, self._loss, self._labels, self._threads, kept)
+
+    def _calibrated(self) -> Calibration | None:
+        """Set the margins of the vertices right, where there is no refit that does."""
+        kept, mechanism = self.release(self._mechanism.n_vertices).columns, self._mechanism
+        if math.isinf(mechanism.rho):
+            return None
+        coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
+        spent = mechanism.gradients(self._plan.calibration_share)
+        sums = self._records(kept).calibration(coefficients[:, kept].toarray().T, intercept)
+        return calibrate(
+            sums,
+            self._loss,
+            self._stream,
+            n_records=max(1.0, float(self._counts.sum())),
+            mu=spent.mu,
+            sensitivity=spent.sensitivity,
+            fit_intercept=self._settings.fit_intercept,
+        )

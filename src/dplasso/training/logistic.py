@@ -1,6 +1,7 @@
 """From settings and data to a run of noisy gradient descent."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -14,8 +15,9 @@ from dplasso.gradient_descent.schedule import KAPPA
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.squared import Squared
+from dplasso.losses.weighted import split_targets, weighted
 from dplasso.matrix.design import check_row_count
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
+from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
 from dplasso.training.settings import LogisticSettings, default_residual_bound
@@ -35,9 +37,11 @@ def logistic_loss(settings: LogisticSettings, n_classes: int = 2) -> Any:
     regression = settings.target_bounds is not None
     if regression or n_classes == 2:
         bound = given or default_residual_bound(private=private, regression=regression)
-        return Squared(bound) if regression else Logistic(bound)
-    bound = residual_norm_at_zero(n_classes) if private else math.sqrt(2.0)
-    return Multinomial(n_classes, given or bound)
+        loss: Any = Squared(bound) if regression else Logistic(bound)
+    else:
+        bound = residual_norm_at_zero(n_classes) if private else math.sqrt(2.0)
+        loss = Multinomial(n_classes, given or bound)
+    return weighted(loss, regression=regression) if settings.carried else loss
 
 
 def logistic_mechanism(
@@ -50,6 +54,7 @@ def logistic_mechanism(
         delta=settings.delta,
         n_iter=logistic_plan(settings, n_features).ends[-1],
         n_coordinates=(n_features + 1) * loss.n_outputs,
+        n_outputs=loss.n_outputs,
         neighbors=settings.neighbors,
         residual_bound=loss.residual_bound,
         rows_per_person=settings.rows_per_person,
@@ -70,6 +75,7 @@ def logistic_plan(settings: LogisticSettings, n_features: int) -> RunPlan:
         fit_intercept=settings.fit_intercept,
         norm_bound=settings.norm_bound,
         n_records=settings.n_records,
+        calibration=0.0 if bounds is not None else CALIBRATION_SHARE,
     )
 
 
@@ -101,8 +107,13 @@ def logistic_solver(
     else:
         check_row_count(X.shape[0])
         records = records_of(X, loss, labels, threads)
+    plan = logistic_plan(settings, X.shape[1])
+    if settings.carried and mechanism.name == "none":
+        # As rows repeated so often. With privacy the number of rows does, of which none counts for
+        # more than 1: where one row replaces another that number is public, and the sum is not.
+        plan = replace(plan, n_records=float(split_targets(loss, labels)[1].sum()))
     return GradientRun(
-        logistic_plan(settings, X.shape[1]),
+        plan,
         mechanism,
         records,
         stream,

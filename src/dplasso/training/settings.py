@@ -28,6 +28,7 @@ from dplasso.selection.registry import check_selector
 # Margins are sums of radius times entry: beyond this product they would not be finite.
 _LARGEST_MARGIN = 1e100
 _PAPER_STEPS, _PAPER_RADIUS = 100, 10.0
+_MOST_THREADS = 64
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,10 @@ class LassoSettings:
     `residual_bound`: bound C of the loss.
     `class_weights`: of the negative and of the positive class; the larger is 1.
     `target_bounds`: as in `DPLasso`; None for a classification.
+    `weight_bound`: the largest weight of a record; None where there are none, or no privacy.
+    `weighted`: whether records have weights.
+    `carried`: whether the targets carry weights (`dplasso.losses.weighted`), of such records or of
+    those of a store that are left out.
     `drift_tol`: what the parameter stands for.
     `n_threads`: what `n_jobs` stands for.
     """
@@ -69,6 +74,9 @@ class LassoSettings:
     rows_per_person: int = 1
     class_weights: tuple[float, float] = (1.0, 1.0)
     target_bounds: tuple[float, float] | None = None
+    weight_bound: float | None = None
+    weighted: bool = False
+    carried: bool = False
 
     @property
     def is_staged(self) -> bool:
@@ -132,6 +140,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         rows_per_person=_checked_count("rows_per_person", params["rows_per_person"]) or 1,
         class_weights=class_weights,
         target_bounds=bounds,
+        weight_bound=_checked_weight_bound(params),
     )
     if (
         settings.l1_radius is not None
@@ -151,6 +160,7 @@ class LogisticSettings:
     `params`: the estimator's parameters as given, for files.
     `random_state`, `ledger`, `dataset`, `purpose`: as in `DPLogisticRegression`.
     `target_bounds`: as in `DPLinearRegression`; None for a classification.
+    `weight_bound`, `weighted`, `carried`: as in `LassoSettings`.
     `norm_bound`: None where rows are made unit rows.
     `residual_bound`: bound C of the loss; None leaves it to the loss.
     `n_iter`: None leaves it to the plan.
@@ -175,6 +185,9 @@ class LogisticSettings:
     dataset: str | None = None
     purpose: str | None = None
     target_bounds: tuple[float, float] | None = None
+    weight_bound: float | None = None
+    weighted: bool = False
+    carried: bool = False
 
 
 def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
@@ -208,6 +221,7 @@ def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:
         dataset=params["dataset"],
         purpose=params["purpose"],
         target_bounds=bounds,
+        weight_bound=_checked_weight_bound(params),
     )
 
 
@@ -340,6 +354,11 @@ def _for_files(params: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
+def _checked_weight_bound(params: Mapping[str, Any]) -> float | None:
+    bound = params.get("weight_bound")
+    return None if bound is None else check_positive("weight_bound", bound)
+
+
 def _is_word(value: Any, word: str) -> bool:
     return isinstance(value, str) and value == word
 
@@ -387,4 +406,5 @@ def _checked_threads(n_jobs: Any) -> int:
         raise ValueError(
             f"n_jobs must be None or a whole number other than 0 (-1 for all cores), got {n_jobs!r}"
         )
-    return int(effective_n_jobs(n_jobs))
+    # More would only wait for each other, and each takes memory of its own.
+    return min(int(effective_n_jobs(n_jobs)), max(_MOST_THREADS, int(effective_n_jobs(-1))))

@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,18 @@ from dplasso.data.store import Store, check_entries
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
+from dplasso.losses.weighted import weighted_targets
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import Payment, charged, check_affordable, data_fingerprint
 from dplasso.privacy.mechanisms import StagedSteps
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps
 from dplasso.privacy.randomness import random_stream
-from dplasso.privacy.statement import Accounted, PrivacyStatement, make_statement
-from dplasso.privacy.wording import COUNT_PRIVATE, COUNT_PUBLIC, COUNT_UNUSED
+from dplasso.privacy.statement import (
+    Accounted,
+    PrivacyStatement,
+    make_statement,
+    use_of_count,
+)
 from dplasso.runtime.chunks import Progress, run_in_chunks
 from dplasso.runtime.threads import thread_pool
 from dplasso.training.inputs import Inputs
@@ -62,17 +66,6 @@ def _targets_of(settings: Settings, inputs: Inputs) -> tuple[NDArray[Any], NDArr
     if settings.target_bounds is not None:
         return np.zeros(0), encode_targets(y, settings.target_bounds)
     return encode_labels(y, settings.classes, binary=isinstance(settings, LassoSettings))
-
-
-def _use_of_count(n_records: int | None, mechanism: Accounted) -> str:
-    """Return how the number of records enters the settings."""
-    if isinstance(mechanism, StagedSteps) and mechanism.name != "none":
-        return COUNT_PRIVATE if n_records is None else COUNT_PUBLIC
-    if not isinstance(mechanism, GaussianSteps) or mechanism.name == "none":
-        return COUNT_UNUSED
-    if n_records is None and mechanism.count_sensitivity:
-        return COUNT_PRIVATE
-    return COUNT_PUBLIC
 
 
 @dataclass(frozen=True)
@@ -178,6 +171,15 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     stream = random_stream(settings.random_state)
     classes, labels = _targets_of(settings, inputs)
     settings = with_class_weights(settings, classes)
+    partitioned, fingerprint = isinstance(inputs.X, Partitions), None
+    if settings.ledger is not None:
+        fingerprint = data_fingerprint(all_label_bits(inputs.X) if partitioned else labels)
+    if inputs.weights is not None or inputs.within is not None:
+        settings = replace(settings, weighted=inputs.weights is not None, carried=True)
+        regression = settings.target_bounds is not None
+        labels = weighted_targets(
+            labels, inputs.weights, regression=regression, within=inputs.within
+        )
     mechanism = mechanism_of(settings, inputs.X.shape[0], inputs.n_features, classes.size)
     if mechanism.name == "paper":
         warnings.warn(
@@ -190,19 +192,19 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
         mechanism,
         seeded=settings.random_state is not None,
         classes_declared=settings.classes is not None,
-        records=_use_of_count(settings.n_records, mechanism),
+        records=use_of_count(mechanism, settings.n_records),
         n_classes=classes.size,
         target_bounds=settings.target_bounds,
+        weight_bound=settings.weight_bound if settings.weighted else None,
     )
     if hooks.checkpoints is None:
         check_affordable(settings.ledger, settings.dataset, mechanism)
     # All of a store is read, so only after what can be refused without.
     if isinstance(inputs.X, Store):
         check_entries(inputs.X, n_threads=settings.n_threads)
-    notes, partitioned = {}, isinstance(inputs.X, Partitions)
+    notes = {}
     if settings.ledger is not None:
-        known = all_label_bits(inputs.X) if partitioned else labels
-        notes = {"purpose": settings.purpose, "fingerprint": data_fingerprint(known)}
+        notes = {"purpose": settings.purpose, "fingerprint": fingerprint}
     names, session = inputs.feature_names, None
     if hooks.checkpoints is not None:
         session = hooks.checkpoints(

@@ -140,6 +140,9 @@ def private_score(
         If the ledger has too little left or cannot be used; nothing is spent.
     """
     check_choice("metric", metric, tuple(METRICS))
+    if METRICS[metric].classifies != (getattr(model, "classes_", None) is not None):
+        fit = "classes" if METRICS[metric].classifies else "numbers"
+        raise ValueError(f"metric={metric!r} is for models that predict {fit}; this one does not")
     settings = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
     epsilon = check_positive("epsilon", check_epsilon(epsilon))
     check_ledger_settings(
@@ -155,7 +158,7 @@ def private_score(
     inputs = check_inputs(model, X, y)
     if groups is not None:
         inputs = limit_rows(inputs, groups, rows_per_person)
-    check_scored(chosen, model, inputs)
+    check_scored(chosen, model, inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
     check_affordable(ledger, dataset, mechanism)
     with charged(ledger, dataset, mechanism, notes={"purpose": purpose}):
@@ -241,7 +244,7 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
     return low, high
 
 
-def check_scored(metric: Metric, model: Any, inputs: Inputs) -> None:
+def check_scored(metric: Metric, model: Any, y: NDArray[Any]) -> None:
     """Refuse rows that a metric cannot take.
 
     Raises
@@ -249,17 +252,16 @@ def check_scored(metric: Metric, model: Any, inputs: Inputs) -> None:
     DataError
         For a label that is none of the model's, or too many rows.
     """
-    if inputs.y.size >= _LARGEST_ROWS:
-        raise DataError(f"{inputs.y.size:,} rows are too many for one score")
+    if y.size >= _LARGEST_ROWS:
+        raise DataError(f"{y.size:,} rows are too many for one score")
     if not metric.classifies:
         return
     if metric.two_classes and len(model.classes_) != 2:
         raise DataError(f"this metric is for two classes; there are {len(model.classes_)}")
-    strange = ~np.isin(inputs.y, model.classes_)
+    strange = ~np.isin(y, model.classes_)
     if strange.any():
         raise DataError(
-            f"y holds the label {inputs.y[strange].tolist()[0]!r}, which is none of the model's "
-            "classes"
+            f"y holds the label {y[strange].tolist()[0]!r}, which is none of the model's classes"
         )
 
 

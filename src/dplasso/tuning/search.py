@@ -23,12 +23,17 @@ from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.store import Store
 from dplasso.errors import DataError
+from dplasso.estimators.fitting import check_columns_fit
+from dplasso.estimators.hints import warn_of_found_names
+from dplasso.model import Model
+from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import (
     UNITS,
     charge_of,
     charged,
     check_affordable,
     check_ledger_settings,
+    data_fingerprint,
     pick,
     read_budgets,
     rho_limit,
@@ -37,10 +42,10 @@ from dplasso.privacy.mechanisms.gaussian import l2_sensitivity
 from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import RandomStream, below, random_stream, random_word
 from dplasso.privacy.statement import PrivacyStatement, state_search
-from dplasso.training.groups import limit_rows
 from dplasso.training.inputs import Inputs, check_inputs
 from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon, list_candidates
 from dplasso.tuning.cost import SearchCost, search_cost
+from dplasso.tuning.division import divided, draw_held_out, entering_rows
 from dplasso.tuning.metrics import METRICS, Bounds, Estimate, Metric, standard_errors
 from dplasso.tuning.scores import (
     check_noise,
@@ -181,15 +186,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             candidate.estimator.set_params(epsilon=float(self.epsilon))
             cost_of_try(candidate.estimator, 1)
 
-    def fit(self, X: Any, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
+    def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Search.
 
         Parameters
         ----------
-        X : sparse or dense matrix, shape (N, D)
-            One record a row, in memory.
-        y : array-like, shape (N,)
-            Labels or targets.
+        X : sparse or dense matrix, shape (N, D), or a store
+            One record a row. The two parts of a store are written beside it for as long as the
+            search lasts: they take up as much of the disk as it does, and bounded memory.
+        y : array-like, shape (N,), default=None
+            Labels or targets. Only a store may go without.
         groups : array-like, shape (N,), default=None
             Whose row each is; all rows of a person are in one part. Needed where the estimator
             protects several rows of a person (`rows_per_person`).
@@ -205,6 +211,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             For a parameter, label or number that is not right; found before anything is charged.
         BudgetError, LedgerError
             If the ledger has too little left or cannot be used; nothing is spent.
+        OSError
+            If the parts of a store cannot be written; nothing is spent.
 
         Warns
         -----
@@ -218,18 +226,27 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         )
         stream = random_stream(self.random_state)
         inputs = check_inputs(self.estimator, X, y)
+        check_columns_fit(self.estimator, inputs.n_features)
+        warn_of_found_names(inputs.feature_names)
         candidates = list_candidates(self.estimator, self.grid, self.delta)
         known = self.estimator.get_params(deep=False)
         m = int(known.get("rows_per_person", 1))
-        inputs, unit = _rows_and_units(inputs, groups, m)
-        classes = _declare_classes(candidates, inputs, metric)
+        _refuse_store(self.estimator, inputs)
+        rows, unit = entering_rows(inputs, groups, m)
+        classes = _declare_classes(candidates, inputs.y[rows], metric)
         cost = _plan(self, candidates, inputs.n_features, known.get("neighbors", "add-remove"))
         sigma = _score_noise(cost, metric, m)
         cost = _whole_budget(cost, self.ledger, self.dataset)
         check_affordable(self.ledger, self.dataset, cost)
-        held = _held_out(unit, self.held_out, stream)
-        fitted_on, scored_on = (_part(inputs, rows) for rows in (~held, held))
-        with charged(self.ledger, self.dataset, cost, notes={"purpose": self.purpose}):
+        held = draw_held_out(unit, self.held_out, stream)
+        notes = {"purpose": self.purpose}
+        if self.ledger is not None and classes is not None:
+            notes["fingerprint"] = data_fingerprint(inputs.y[rows] != classes[0])
+        best: tuple[Estimate, Candidate, Any] | None = None
+        with (
+            divided(inputs, rows, held) as (fitted_on, scored_on),
+            charged(self.ledger, self.dataset, cost, release=lambda: _digest(best), notes=notes),
+        ):
             best = _best_of(
                 candidates,
                 draw_tries(cost.tries, stream),
@@ -276,6 +293,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             cost,
             seeded=self.random_state is not None,
             classes_declared=classes_declared,
+            target_bounds=bounds if classes is None else None,
         )
         # The fit's own statement is about one try: nobody may take it for the search's.
         self.best_estimator_.privacy_ = self.privacy_
@@ -296,61 +314,35 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self.best_estimator_.predict_proba(X))
 
 
-def _rows_and_units(
-    inputs: Inputs, groups: ArrayLike | None, rows_per_person: int
-) -> tuple[Inputs, NDArray[np.intp]]:
-    """Return the rows that enter, and the number of what is protected as one for each of them."""
-    if isinstance(inputs.X, Store):
-        raise DataError("a search divides rows in memory; a store cannot be divided")
-    if groups is None:
-        if rows_per_person > 1:
-            raise ValueError(
-                "with rows_per_person a search needs groups: all rows of a person must be in the "
-                "same part"
-            )
-        return inputs, np.arange(inputs.y.size)
-    place = Inputs(np.arange(inputs.y.size)[:, None], inputs.y, 1, None)
-    kept = limit_rows(place, groups, rows_per_person).X[:, 0]
-    _, person = np.unique(np.asarray(groups)[kept], return_inverse=True)
-    return _part(inputs, kept), person
-
-
-def _part(inputs: Inputs, rows: NDArray[Any]) -> Inputs:
-    return replace(inputs, X=inputs.X[rows], y=inputs.y[rows])
-
-
-def _held_out(unit: NDArray[np.intp], share: float, stream: RandomStream) -> NDArray[np.bool_]:
-    """Draw which rows tries are scored on: each unit by itself, whatever the data.
-
-    Any assignment that does not look at the data is private, so the generator need not be.
-
-    Raises
-    ------
-    DataError
-        If there are so few rows that a part is empty.
-    """
-    drawn = np.random.default_rng(int(random_word(stream))).random(int(unit.max()) + 1) < share
-    held: NDArray[np.bool_] = drawn[unit]
-    if held.all() or not held.any():
-        raise DataError(f"{unit.size:,} rows are too few to hold some of them out")
-    return held
-
-
 def _declare_classes(
-    candidates: list[Candidate], inputs: Inputs, metric: Metric
+    candidates: list[Candidate], y: NDArray[Any], metric: Metric
 ) -> NDArray[Any] | None:
     """Give every try the same classes: those declared, or those of all rows."""
     if not metric.classifies:
         return None
     declared = candidates[0].estimator.get_params(deep=False).get("classes")
-    classes = np.unique(inputs.y) if declared is None else np.asarray(declared)
+    classes = np.unique(y) if declared is None else np.asarray(declared)
     if classes.size < 2:
         raise DataError("y holds only one class; declare all with the parameter classes")
     for candidate in candidates:
         if "classes" in candidate.estimator.get_params(deep=False):
             candidate.estimator.set_params(classes=classes.tolist())
-    check_scored(metric, _Known(classes), inputs)
+    check_scored(metric, _Known(classes), y)
     return classes
+
+
+def _refuse_store(estimator: Any, inputs: Inputs) -> None:
+    if isinstance(inputs.X, Store) and not type(estimator).__module__.startswith("dplasso."):
+        raise DataError(
+            f"{type(estimator).__name__} is not known to read stores; give the rows in memory: "
+            "store.X.tocsr(), store.y"
+        )
+
+
+def _digest(best: tuple[Estimate, Candidate, Any] | None) -> str | None:
+    """Return the digest of the model that is released; None where it is none of this package."""
+    model = None if best is None else getattr(best[2], "model_", None)
+    return digest_of(model.release) if isinstance(model, Model) else None
 
 
 @dataclass(frozen=True)

@@ -199,7 +199,7 @@ def test_labels_without_a_word(damaged):
 
 
 @pytest.mark.parametrize(
-    ("version", "advice"), [(2, "install a newer dplasso"), (0, "convert the data again")]
+    ("version", "advice"), [(3, "install a newer dplasso"), (0, "convert the data again")]
 )
 def test_another_version(damaged, version, advice):
     edit_header(damaged, lambda header: header.update(version=version))

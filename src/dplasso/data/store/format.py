@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from dplasso.data.people import WORDS
 from dplasso.errors import StoreError
 
 FORMAT = "dplasso-store"
-VERSION = 1
+# Stores that say whose row each is have the second: readers of the first would let all of them in.
+VERSION, PEOPLE_VERSION = 1, 2
 HEADER_FILE = "header.json"
 PARTIAL_SUFFIX = ".partial"
 # An entry of the origin, where readers of version 0.1.0 let it pass.
@@ -36,8 +38,9 @@ ARRAY_DTYPES = {
     "columns.values": ("<f4", "<f8"),
     "internal_column": ("<i4", "<i8"),
     "original_column": ("<i4", "<i8"),
+    "people": ("<i8",),
 }
-LABELS = "labels"
+LABELS, PEOPLE = "labels", "people"
 _VALUES = ("rows.values", "columns.values")
 _KEYS = {
     "format",
@@ -88,7 +91,7 @@ class StoreHeader:
     `origin`: how the columns were made, as the source tells it.
     `written_by`: program and version.
     `arrays`: by the names of `ARRAY_DTYPES`, and ``labels``; without values where there is a
-    constant.
+    constant, and without people where nothing is known of them.
     """
 
     shape: tuple[int, int]
@@ -101,6 +104,11 @@ class StoreHeader:
     origin: Mapping[str, Any] | None
     written_by: str
     arrays: Mapping[str, ArrayEntry]
+
+    @property
+    def version(self) -> int:
+        """The version of the format that this store needs."""
+        return PEOPLE_VERSION if PEOPLE in self.arrays else VERSION
 
 
 def index_dtype(size: int) -> np.dtype[Any]:
@@ -134,7 +142,7 @@ def header_text(header: StoreHeader) -> str:
     """
     document: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": header.version,
         "written_by": header.written_by,
         "source": header.source,
         "origin": header.origin,
@@ -182,11 +190,11 @@ def read_header(directory: Path) -> StoreHeader:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise StoreError(f"{path} is not the header of a dplasso store")
     version = document.get("version")
-    if type(version) is int and version != VERSION:
+    if type(version) is int and not VERSION <= version <= PEOPLE_VERSION:
         advice = "install a newer dplasso" if version > VERSION else "convert the data again"
         raise StoreError(
             f"{directory} has version {version} of the store format and this dplasso reads "
-            f"version {VERSION}; {advice}"
+            f"versions {VERSION} and {PEOPLE_VERSION}; {advice}"
         )
     try:
         if document.get("crc32") != _header_sum(document):
@@ -198,9 +206,7 @@ def read_header(directory: Path) -> StoreHeader:
 
 
 def _parse_header(document: dict[str, Any]) -> StoreHeader:
-    _require(
-        set(document) == _KEYS and document["version"] == VERSION, "unknown or missing entries"
-    )
+    _require(set(document) == _KEYS, "unknown or missing entries")
     shape = tuple(_whole(size) for size in document["shape"])
     _require(len(shape) == 2, "the shape needs two numbers")
     nnz, value = _whole(document["nnz"]), document["value"]
@@ -235,6 +241,7 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
         written_by=str(document["written_by"]),
         arrays=arrays,
     )
+    _require(document["version"] == header.version, "its version does not fit its arrays")
     _check_arrays(header)
     return header
 
@@ -252,7 +259,10 @@ def _check_arrays(header: StoreHeader) -> None:
         "internal_column": n_columns,
         "original_column": n_columns,
         LABELS: n_rows,
+        PEOPLE: WORDS * n_rows,
     }
+    if PEOPLE not in header.arrays:
+        del sizes[PEOPLE]
     if header.constant is not None:
         sizes = {name: size for name, size in sizes.items() if name not in _VALUES}
     _require(set(header.arrays) == set(sizes), "arrays are missing or unknown")

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from dplasso.data.people import number_people
 from dplasso.data.store.array_writer import checksum
 from dplasso.data.store.format import (
     COLUMNS_DECLARED,
     HEADER_FILE,
     LABELS,
     PARTIAL_SUFFIX,
-    VERSION,
+    PEOPLE,
     StoreHeader,
     array_file,
     check_array_file,
@@ -107,6 +108,16 @@ class Store:
             _damaged(self.path, "labels", "a label without a word")
         named: NDArray[Any] = np.array(words, np.str_)[labels]
         return named
+
+    @property
+    def knows_people(self) -> bool:
+        """Whether the store says whose row each is."""
+        return PEOPLE in self.arrays
+
+    @property
+    def people(self) -> NDArray[np.int64] | None:
+        """Whose row each is, as numbers, shape (N,); None where the store does not say."""
+        return number_people(self.arrays[PEOPLE]) if self.knows_people else None
 
     def _orientation(self, name: str) -> Compressed:
         constant = self.header.constant
@@ -371,13 +382,14 @@ def describe(store: Store) -> dict[str, Any]:
     origin = {k: v for k, v in (header.origin or {}).items() if k != COLUMNS_DECLARED}
     return {
         "path": str(store.path),
-        "version": VERSION,
+        "version": header.version,
         "written_by": header.written_by,
         "source": header.source,
         "origin": origin or None,
         "n_samples": store.shape[0],
         "n_features": store.shape[1],
         "columns_declared": store.columns_declared,
+        "knows_people": store.knows_people,
         "nnz": store.nnz,
         "columns_used": used,
         "longest_column": int(lengths[0]) if lengths.size else 0,

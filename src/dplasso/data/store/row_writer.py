@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.blocks import RowBlock
+from dplasso.data.people import WORDS
 from dplasso.data.store.array_writer import ArrayWriter
-from dplasso.data.store.format import array_file
+from dplasso.data.store.format import PEOPLE, array_file
 from dplasso.data.store.kernel import check_rows, count_columns, scan_values
 from dplasso.errors import DataError
 
@@ -34,6 +35,7 @@ class RowWriter:
     `largest_value`: the largest |value|.
     `value_dtype`: float32 or float64.
     `values`: None as long as all values are equal.
+    `people`: whose rows they are; None where the source does not say.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class RowWriter:
         self.indices = ArrayWriter(array_file(directory, "rows.indices"), index, checksums=False)
         self.values: ArrayWriter | None = None
         self._labels: ArrayWriter | None = None
+        self.people: ArrayWriter | None = None
         self._words: dict[str, int] | None = None
 
     @property
@@ -90,12 +93,13 @@ class RowWriter:
         self.indices.append(indices)
         self.indptr.append(indptr[1:].astype(np.int64, copy=False) + self.n_entries)
         self._add_labels(block.labels)
+        self._add_people(block)
         self.n_entries += indices.size
         self.n_rows += indptr.size - 1
 
     def close(self) -> None:
         """Close all files as they are."""
-        for writer in (self.indptr, self.indices, self.values, self._labels):
+        for writer in (self.indptr, self.indices, self.values, self._labels, self.people):
             if writer is not None:
                 writer.close()
 
@@ -161,6 +165,16 @@ class RowWriter:
         if wider != self._labels.dtype:
             self._labels = self._labels.recast(wider)
         self._labels.append(labels)
+
+    def _add_people(self, block: RowBlock) -> None:
+        if block.people is not None and self.n_rows == 0:
+            self.people = ArrayWriter(array_file(self._directory, PEOPLE), np.int64)
+        if (block.people is None) != (self.people is None) or (
+            block.people is not None and block.people.size != WORDS * block.labels.size
+        ):
+            raise DataError(f"{self._name}: it says of some rows, not of all, whose they are")
+        if self.people is not None and block.people is not None:
+            self.people.append(block.people)
 
     def _numbers(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         """Return the numbers of words; a new word gets the next one."""

@@ -25,6 +25,7 @@ from dplasso.data.store.external_transpose import (
 from dplasso.data.store.format import (
     COLUMNS_DECLARED,
     HEADER_FILE,
+    PEOPLE,
     ArrayEntry,
     StoreHeader,
     array_file,
@@ -142,6 +143,7 @@ def _write_arrays(
         raise DataError(f"{source.name}: it holds no {what}")
     with report_disk_full(place):
         entries = {"rows.indptr": spill.indptr.finish(), "labels": spill.labels.finish()}
+        entries |= _finish({PEOPLE: spill.people})
         entries |= _transpose(directory, spill, budget, tell, n_threads, open_files)
     return StoreHeader(
         shape=(spill.n_rows, spill.n_columns),

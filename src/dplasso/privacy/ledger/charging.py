@@ -94,7 +94,7 @@ def charged(
     mechanism: Accounted,
     *,
     payment: Payment | None = None,
-    release: Callable[[], str] | None = None,
+    release: Callable[[], str | None] | None = None,
     notes: Mapping[str, str | None] | None = None,
 ) -> Iterator[Reservation | None]:
     """Charge the work inside the block to a ledger, before it begins.

@@ -28,10 +28,11 @@ from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbo
 _MU_MARGIN = 2.0**-40
 # The tail's charge grows with exp(epsilon): no fit spends more than this.
 LARGEST_EPSILON = 60.0
-# The count of the records.
-_SINGLE_DRAWS = 1
 # Share of the budget, in mu^2 or rho, of counting the records.
 COUNT_SHARE = 0.01
+# The same of setting margins right after the last gradient, and the gradients of it, each of a
+# slope and a constant for every output.
+CALIBRATION_SHARE, CALIBRATION_STEPS = 0.05, 60
 # What an error of 1 in a log-ratio adds to rho, at every Renyi order from 1.01.
 RATIO_RHO = 200.0
 
@@ -144,6 +145,7 @@ def build_gaussian(
     delta: float,
     n_iter: int,
     n_coordinates: int = 2**24,
+    n_outputs: int = 1,
     neighbors: str = "add-remove",
     residual_bound: float = 0.5,
     rows_per_person: int = 1,
@@ -156,6 +158,7 @@ def build_gaussian(
     `n_iter`: number of gradients T.
     `n_coordinates`: coordinates of a gradient, or a guess before there are data: they say how many
     variates are drawn, which costs next to nothing.
+    `n_outputs`: K, of a gradient.
     `neighbors`, `residual_bound`, `rows_per_person`: as in `GaussianSteps`.
 
     Returns: with ``epsilon_spent <= epsilon``.
@@ -168,7 +171,8 @@ def build_gaussian(
     sampling = ratio = 0.0
     if math.isfinite(epsilon):
         aim = min(epsilon, LARGEST_EPSILON)
-        draws = float(n_iter) * float(n_coordinates) + _SINGLE_DRAWS
+        # The count of the records besides, and slope and constants.
+        draws = float(n_iter) * float(n_coordinates) + 1.0 + CALIBRATION_STEPS * (n_outputs + 1.0)
         # With nothing withheld yet, mu is at its largest.
         sampling, ratio = inexactness(draws, calibrate_mu(aim, delta), aim)
         if not (sampling < delta / 2.0 and ratio < aim / 100.0):

@@ -17,6 +17,7 @@ from dplasso.privacy.gaussian import calibrate_mu
 from dplasso.privacy.mechanisms.contract import Mechanism, sensitivity
 from dplasso.privacy.mechanisms.exact import ExactStep
 from dplasso.privacy.mechanisms.gaussian import (
+    CALIBRATION_STEPS,
     COUNT_SHARE,
     LARGEST_EPSILON,
     RATIO_RHO,
@@ -210,8 +211,11 @@ def _calibrated(epsilon: float, delta: float) -> float:
 
 
 def _gaussian_draws(n_vertices: int, n_gradients: int) -> float:
-    """Return how many Gaussian variates a fit draws: a constant entry and two counts besides."""
-    return n_gradients * (n_vertices + 1.0) + 2.0
+    """Return how many Gaussian variates a fit draws.
+
+    A constant entry and two counts besides, and slope and constant of the calibration.
+    """
+    return n_gradients * (n_vertices + 1.0) + 2.0 + 2.0 * CALIBRATION_STEPS
 
 
 def _sampling_delta(rho: float, n_vertices: int, n_gradients: int) -> float:

@@ -1,0 +1,99 @@
+"""What a person should know of columns before a fit: raw numbers, and names taken from data."""
+
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from dplasso.errors import PrivacyLeakWarning
+from dplasso.training.inputs import store_of
+
+_ROWS = 2_000
+# A column is raw numbers if its entries are on average so many bounds, or typical entries, large.
+_BOUNDS = 2.0
+_TYPICAL = 10.0
+# More columns of one name before the underscore than anybody declares by hand.
+_MOST_DECLARED = 50
+
+
+def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = None) -> str | None:
+    """Return a sentence about a column of raw numbers, such as an age in years, if one is there.
+
+    It looks at the first records: for the screen of the person who fits, and for nothing else.
+
+    `X`, shape (N, D): a matrix or a store.
+    `params`: of the estimator.
+    `names`, shape (D,): of the columns.
+    """
+    columns, sizes, n_rows = _first_entries(X)
+    if not sizes.size:
+        return None
+    found, place = np.unique(columns, return_inverse=True)
+    counts = np.bincount(place)
+    means = np.bincount(place, sizes) / counts
+    bound = params.get("feature_bound")
+    limit = _TYPICAL * np.median(sizes) if bound is None else _BOUNDS * float(bound)
+    (large,) = np.nonzero((means > limit) & (2 * counts >= n_rows))
+    if not large.size:
+        return None
+    column = int(found[large[np.argmax(means[large])]])
+    name = f"Column {column:,} (from 0)" if names is None else f"Column {str(names[column])!r}"
+    told = (
+        "is so much larger than the others that it drowns them in rows scaled to length 1"
+        if bound is None
+        else f"lies beyond the bound {float(bound):g} in most rows, is clipped to it and says "
+        "next to nothing"
+    )
+    return (
+        f"{name} {told}. Raw numbers need public ranges: declare them in a schema "
+        "(docs/tables.md). This remark is from looking at the records: for you, no part of the "
+        "release."
+    )
+
+
+def _first_entries(X: Any) -> tuple[NDArray[Any], NDArray[np.float64], int]:
+    """Return columns and absolute values of the first records' entries, and their number."""
+    store = store_of(X)
+    if store is None:
+        rows = csr_array(X[:_ROWS])
+        return rows.indices, np.abs(rows.data, dtype=np.float64), rows.shape[0]
+    n_rows = min(_ROWS, store.shape[0])
+    end = int(store.rows.indptr[n_rows])
+    # Without values they are all the same: no column differs. And a fit says what is damaged.
+    values, indices = store.rows.values[:end], store.rows.indices[:end]
+    if not values.size or not 0 <= int(indices.min()) <= int(indices.max()) < store.shape[1]:
+        return np.zeros(0, np.int64), np.zeros(0), n_rows
+    return store.original_column[indices], np.abs(values, dtype=np.float64), n_rows
+
+
+def warn_of_found_names(names: NDArray[Any] | None) -> None:
+    """Warn of names of columns that look as if they had been made of values in the data.
+
+    `names`, shape (D,): as `pandas.get_dummies` makes them: many of one name before an underscore,
+    or some with a space after it.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        Names a column.
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in [] if names is None else map(str, names):
+        head, found, value = name.partition("_")
+        if found and value:
+            groups[head].append(name)
+    for group in groups.values():
+        spaced = [name for name in group if " " in name.partition("_")[2].strip()]
+        if len(group) > 1 and (spaced or len(group) > _MOST_DECLARED):
+            warnings.warn(
+                f"the column {(spaced or group)[0]!r} looks as if it was named after a value in "
+                "the data, as get_dummies does: such names leave with the model; if nobody "
+                "declared them, encode by declared categories instead (PublicEncoder)",
+                PrivacyLeakWarning,
+                stacklevel=4,
+            )
+            return

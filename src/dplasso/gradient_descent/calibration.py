@@ -1,0 +1,104 @@
+"""Margins stretched and shifted after a fit, so that probabilities mean what they say.
+
+Noise ends a run before its margins are as large as the records would have them, so they are
+replaced by ``a s + b`` (Platt's scaling), a and b found by noisy gradient descent from (1, 0). A
+record counts ``1 / sqrt(|s|^2 + c^2)``: then its share of the gradient in (a, b / c), ``q s`` and
+``c q`` times that weight, is no longer than its residual q, however large its margin s. The
+sensitivity is the one of every gradient. With K outputs there is one slope and a constant for each.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.gradient_descent.schedule import MOMENTUM, Schedule, schedule_for
+from dplasso.gradient_descent.slopes import CONSTANT, SlopeSums
+from dplasso.gradient_descent.solve import gradient_unit
+from dplasso.privacy.gaussian_noise import noise_table, noisy
+from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
+from dplasso.privacy.parameters import share_bits
+from dplasso.privacy.randomness import RandomStream, word_buffers
+
+# How far noise may move the slope.
+_KAPPA = 1.0
+# The weighted loss bends by at most c / 4 along a constant, and by at most .224 / a along the slope
+# (the largest of x sigma'(x)): in all by less than twice the bend of the loss.
+_BEND = 2.0
+# The slope never turns the order of the records round.
+_SMALLEST_SLOPE = 0.2
+# The closed form of the standard error is an upper bound; where the loss bends it is about twice
+# too large.
+_ERROR = 0.5
+
+
+class Calibration(NamedTuple):
+    """A slope for margins and what is added to each.
+
+    `slope`: a.
+    `shift`: b, a number for each of K outputs.
+    """
+
+    slope: float
+    shift: tuple[float, ...]
+
+
+UNCHANGED = Calibration(1.0, (0.0,))
+
+
+def calibrate(
+    sums: SlopeSums,
+    loss: Any,
+    stream: RandomStream,
+    *,
+    n_records: float,
+    mu: float,
+    sensitivity: float,
+    fit_intercept: bool,
+) -> Calibration:
+    """Find slope and constants.
+
+    `sums`: of the records' gradients, of `dplasso.gradient_descent.slopes.slope_sums`.
+    `loss`: of the fit.
+    `stream`: keys the noise.
+    `n_records`: N, given as public or counted privately.
+    `mu`: Gaussian differential privacy to spend.
+    `sensitivity`: how far a summed gradient can move between neighbours, in L2.
+    `fit_intercept`: whether there are constants besides the slope.
+    """
+    n_outputs = loss.n_outputs
+    schedule = schedule_for(
+        n_records,
+        mu,
+        sensitivity,
+        CALIBRATION_STEPS,
+        _KAPPA,
+        MOMENTUM,
+        _BEND * loss.curvature,
+    )
+    unit = gradient_unit(loss.residual_bound, schedule.noise_scale, share_bits(n_records))
+    start = np.zeros(1 + n_outputs)
+    start[0] = 1.0
+    table = noise_table(schedule.noise_scale * unit)
+    buffer = word_buffers(stream, 1)[0]
+    parameters, velocity, total = start.copy(), np.zeros_like(start), np.zeros_like(start)
+    for step in range(1, schedule.n_steps + 1):
+        totals = sums(parameters, unit)
+        noisy(table, buffer, totals)
+        if not fit_intercept:
+            totals[1:] = 0
+        velocity = schedule.momentum * velocity + totals / unit
+        parameters = parameters - schedule.step_size * velocity
+        if step >= schedule.first_averaged:
+            total += parameters
+    average = total / (schedule.n_steps - schedule.first_averaged + 1)
+    found = start + _shrunken(average - start, schedule)
+    shift = tuple((CONSTANT * found[1:]).tolist())
+    return Calibration(max(_SMALLEST_SLOPE, float(found[0])), shift)
+
+
+def _shrunken(moved: NDArray[np.float64], schedule: Schedule) -> NDArray[np.float64]:
+    """Take off what noise alone would have moved: what cannot be told from it stays as it was."""
+    error, squares = _ERROR * schedule.standard_error, moved * moved
+    told: NDArray[np.float64] = np.maximum(0.0, squares - error * error)
+    return moved * told / np.where(squares > 0.0, squares, 1.0)

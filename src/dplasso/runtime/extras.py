@@ -1,0 +1,45 @@
+"""Packages that only a part of the work needs, and folders of the user's."""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+from dplasso.errors import MissingExtraError
+
+EXTRAS = {"matplotlib": "plot", "pooch": "download", "zstandard": "zstd"}
+"""The extra of this package that brings each of them."""
+
+
+def missing(module: str, purpose: str) -> str:
+    """Return the sentence that says what is not installed; empty if it is.
+
+    `module`: a key of `EXTRAS`.
+    `purpose`: what needs it, as the sentence begins.
+    """
+    if module in sys.modules:
+        found = sys.modules[module] is not None  # None where its import is forbidden
+    else:
+        found = find_spec(module) is not None
+    if found:
+        return ""
+    return (
+        f"{purpose} needs {module}, which is not installed: pip install 'dplasso[{EXTRAS[module]}]'"
+    )
+
+
+def need(module: str, purpose: str) -> None:
+    """Raise MissingExtraError with the sentence of `missing`, if there is one."""
+    if sentence := missing(module, purpose):
+        raise MissingExtraError(sentence)
+
+
+def user_cache() -> Path:
+    """Return the folder in which the system keeps what this package can make or get again."""
+    home = Path.home()
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"
+        return Path(local) / "dplasso" / "dplasso" / "Cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "dplasso"
+    return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or home / ".cache") / "dplasso"

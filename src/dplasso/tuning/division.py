@@ -1,0 +1,138 @@
+"""Two parts of the records: tries are fitted on the one and scored on the other.
+
+Which part a record is in is drawn for each record by itself, or for each person. The parts of a
+store are stores themselves, written beside it for as long as the search lasts: neither the records
+nor a part of them has to fit into memory.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dplasso.data.blocks import BlockSource, RowBlock
+from dplasso.data.store import Store, check_entries, write_store
+from dplasso.data.streams import Progress
+from dplasso.errors import DataError
+from dplasso.privacy.randomness import RandomStream, random_word
+from dplasso.training.groups import rows_within_limit
+from dplasso.training.inputs import Inputs
+
+
+def entering_rows(
+    inputs: Inputs, groups: ArrayLike | None, rows_per_person: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the rows that enter, ascending, and for each the number of what is protected as one.
+
+    `groups`, shape (N,): whose row each is; None where every row is protected by itself.
+    `rows_per_person`: the limit.
+
+    Raises ValueError if groups are needed and not there, DataError if they are not right.
+    """
+    if groups is None:
+        if rows_per_person > 1:
+            raise ValueError(
+                "with rows_per_person a search needs groups: all rows of a person must be in the "
+                "same part"
+            )
+        rows = np.arange(inputs.y.size)
+        return rows, rows
+    rows = np.flatnonzero(rows_within_limit(groups, inputs.y.size, rows_per_person))
+    _, person = np.unique(np.asarray(groups)[rows], return_inverse=True)
+    return rows, person
+
+
+def draw_held_out(unit: NDArray[np.intp], share: float, stream: RandomStream) -> NDArray[np.bool_]:
+    """Draw which rows tries are scored on: each unit by itself, whatever the data.
+
+    Any assignment that does not look at the data is private, so the generator need not be.
+
+    `unit`: as from `entering_rows`.
+    `share`: chance of a unit to be held out.
+
+    Raises DataError if there are so few rows that a part is empty.
+    """
+    drawn = np.random.default_rng(int(random_word(stream))).random(int(unit.max()) + 1) < share
+    held: NDArray[np.bool_] = drawn[unit]
+    if held.all() or not held.any():
+        raise DataError(f"{unit.size:,} rows are too few to hold some of them out")
+    return held
+
+
+@contextmanager
+def divided(
+    inputs: Inputs, rows: NDArray[np.intp], held: NDArray[np.bool_]
+) -> Iterator[tuple[Inputs, Inputs]]:
+    """Divide records in two for the time of a block.
+
+    `rows`: those that enter, ascending.
+    `held`: for each of them, whether it is in the second part.
+
+    Yields: the parts. Those of a store are on the disk, in a folder beside it that only this user
+    can read, and which is removed after the block.
+
+    Raises StoreError if the store is damaged; OSError if the parts cannot be written.
+    """
+    if not isinstance(inputs.X, Store):
+        yield _part(inputs, rows[~held]), _part(inputs, rows[held])
+        return
+    store = inputs.X
+    check_entries(store, "rows")
+    with TemporaryDirectory(prefix=f"{store.path.name}.search-", dir=store.path.parent) as folder:
+        fitted_on, scored_on = (
+            replace(inputs, X=_write_part(store, part, Path(folder) / name), y=inputs.y[part])
+            for name, part in (("fitted", rows[~held]), ("scored", rows[held]))
+        )
+        yield fitted_on, scored_on
+
+
+def _part(inputs: Inputs, rows: NDArray[np.intp]) -> Inputs:
+    return replace(inputs, X=inputs.X[rows], y=inputs.y[rows])
+
+
+def _write_part(store: Store, rows: NDArray[np.intp], place: Path) -> Store:
+    """Write some rows of a store, ascending, as a store of their own."""
+
+    def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
+        done = 0
+        for chosen in _cut(store, rows, memory_bytes):
+            yield _gather(store, chosen)
+            done += chosen.size
+            if progress is not None:
+                progress(done, rows.size)
+
+    source = BlockSource(str(store.path), store.shape[1], blocks, rows.size)
+    return write_store(source, place, origin=store.header.origin)
+
+
+def _cut(store: Store, rows: NDArray[np.intp], memory_bytes: int) -> Iterator[NDArray[np.intp]]:
+    """Cut rows so that the arrays of a piece take up about `memory_bytes`; one row at least."""
+    # Columns, values, and twice the places they are gathered from.
+    most = max(1, memory_bytes // 40)
+    first = 0
+    while first < rows.size:
+        some = rows[first : first + most]
+        ends = np.cumsum(store.rows.indptr[some + 1] - store.rows.indptr[some])
+        count = max(1, int(np.searchsorted(ends, most, side="right")))
+        yield some[:count]
+        first += count
+
+
+def _gather(store: Store, rows: NDArray[np.intp]) -> RowBlock:
+    """Read rows of a store, with the original numbers of their columns."""
+    of = store.rows
+    begins, counts = of.indptr[rows], of.indptr[rows + 1] - of.indptr[rows]
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    places = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], counts)
+    columns: NDArray[Any] = store.original_column[of.indices[places]]
+    values = (
+        of.values[places]
+        if of.values.size
+        else np.full(places.size, of.constant, store.header.value_dtype)
+    )
+    return RowBlock(starts, columns, values, store.y[rows])

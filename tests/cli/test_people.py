@@ -1,0 +1,60 @@
+"""`--person-column` and `--rows-per-person`: from tables, and from stores made of them."""
+
+import json
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def visits(tmp_path):
+    """Give a table of 300 visits of 100 patients, and its schema."""
+    rng = np.random.default_rng(0)
+    lines = ["age,y,patient"]
+    for patient in rng.integers(0, 100, 300).tolist():
+        age = int(rng.integers(20, 80))
+        lines.append(f"{age},{int(age > 50)},p{patient}")
+    (tmp_path / "visits.csv").write_text("\n".join(lines) + "\n")
+    part = {"kind": "bins", "column": "age", "edges": [30, 40, 50, 60, 70], "missing": "error"}
+    (tmp_path / "schema.json").write_text(json.dumps({"label": "y", "parts": [part]}))
+    return tmp_path / "visits.csv", "--schema", tmp_path / "schema.json"
+
+
+COMMON = ("--epsilon", 5, "--seed", 3)
+PERSON = ("--person-column", "patient")
+
+
+def test_a_table_and_its_store_give_the_same_model(run, visits, tmp_path):
+    made = run("convert", visits[0], tmp_path / "v.store", *visits[1:], *PERSON)
+    assert made.exit_code == 0, made.output
+    rows = ("--rows-per-person", 2, "--json")
+    direct = run("fit", *visits, *PERSON, *rows, *COMMON, "--model", tmp_path / "m.npz")
+    stored = run("fit", tmp_path / "v.store", *rows, *COMMON)
+    assert direct.exit_code == stored.exit_code == 0, direct.output + stored.output
+    one, other = json.loads(direct.stdout), json.loads(stored.stdout)
+    assert one["heaviest"] == other["heaviest"]
+    assert one["privacy"] == other["privacy"]
+    assert one["privacy"]["rows_per_person"] == 2
+    # A model is applied to tables of whomever.
+    scores = run("evaluate", tmp_path / "m.npz", visits[0])
+    assert scores.exit_code == 0, scores.output
+
+
+def test_it_is_said_that_a_store_s_rows_were_limited(run, visits, tmp_path):
+    assert run("convert", visits[0], tmp_path / "v.store", *visits[1:], *PERSON).exit_code == 0
+    fitted = run("fit", tmp_path / "v.store", *COMMON)
+    assert "Of each person at most 1 rows entered" in " ".join(fitted.stdout.split())
+
+
+def test_a_person_s_rows_are_of_some_number(run, visits):
+    result = run("fit", *visits, *PERSON, *COMMON)
+    assert result.exit_code != 0
+    assert "--person-column needs --rows-per-person M" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("command", ["fit", "convert"])
+def test_svmlight_text_names_nobody(run, train, tmp_path, command):
+    given = (tmp_path / "s.store",) if command == "convert" else ("--rows-per-person", 2, *COMMON)
+    result = run(command, train, *given, *PERSON)
+    assert result.exit_code != 0
+    assert "does not say whose row each is" in " ".join(result.stderr.split())

@@ -1,0 +1,60 @@
+"""The reference names everything public, and versions agree wherever they are written."""
+
+import doctest
+import json
+import re
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import dplasso
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+def test_the_reference_has_every_public_name_once():
+    pages = "\n".join(page.read_text() for page in (DOCS / "api").glob("*.md"))
+    named = re.findall(r"^::: dplasso\.(\w+)$", pages, re.MULTILINE)
+    assert sorted([*named, "__version__"]) == sorted(dplasso.__all__)
+
+
+SOURCE = ROOT / "src"
+# Those of the estimators are run by their own tests.
+EXAMPLES = [
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+    for path in sorted(SOURCE.rglob("*.py"))
+    if ">>> " in path.read_text(encoding="utf-8") and path.parent.name != "estimators"
+]
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_examples_in_docstrings_run(module):
+    results = doctest.testmod(import_module(module))
+    assert results.attempted
+    assert not results.failed
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text().partition("nav:")[2]
+    for page in DOCS.rglob("*.md"):
+        assert f": {page.relative_to(DOCS)}\n" in navigation, page
+
+
+def test_notebooks_are_kept_with_outputs_and_without_errors():
+    notebooks = sorted((DOCS / "gallery").glob("*.ipynb"))
+    assert len(notebooks) == 5
+    for notebook in notebooks:
+        cells = json.loads(notebook.read_text())["cells"]
+        outputs = [output for cell in cells for output in cell.get("outputs", [])]
+        assert outputs
+        assert not [one for one in outputs if one["output_type"] == "error"]
+        assert notebook.stat().st_size < 300_000
+
+
+def test_versions_agree():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == dplasso.__version__
+    assert f"\nversion: {dplasso.__version__}\n" in (ROOT / "CITATION.cff").read_text()

@@ -1,0 +1,82 @@
+"""What is needed for what: a fit takes five packages, and everything else says what it lacks."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pooch
+import pytest
+from typer.testing import CliRunner
+
+from dplasso.cli.app import app
+from dplasso.runtime.extras import EXTRAS, missing, user_cache
+
+NOT_NEEDED = "filelock matplotlib pandas pooch pyarrow requests rich typer zstandard"
+FITS = """
+import sys
+for name in sys.argv[1].split():
+    sys.modules[name] = None
+import numpy as np
+import dplasso
+X = np.eye(12)[np.arange(240) % 12]
+y = np.arange(240) % 12 < 6
+for kind in (dplasso.DPLassoClassifier, dplasso.DPLogisticRegression):
+    fitted = kind(epsilon=1.0, delta=1e-6, classes=[False, True]).fit(X, y)
+    fitted.predict_proba(X)
+    fitted.save(sys.argv[2])
+    assert dplasso.load(sys.argv[2]).privacy_.is_private
+"""
+
+
+def test_fits_need_numpy_scipy_numba_scikit_learn_and_dp_accounting_alone(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", FITS, NOT_NEEDED, str(tmp_path / "model.npz")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "command", "purpose"),
+    [
+        ("matplotlib", ["paper", "table1"], "dplasso paper"),
+        ("pooch", ["data", "fetch", "rcv1"], "Downloading"),
+        ("zstandard", ["fit", "rows.svm.zst", "--epsilon", "1"], "Reading .zst files"),
+    ],
+)
+def test_what_lacks_a_package_says_which_and_how_to_get_it(
+    module, command, purpose, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPLASSO_DATA", str(tmp_path / "data"))
+    Path("rows.svm.zst").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, module, None)
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 1
+    assert " ".join(result.stderr.split()) == (
+        f"error: {purpose} needs {module}, which is not installed: "
+        f"pip install 'dplasso[{EXTRAS[module]}]'"
+    )
+
+
+def test_a_demo_without_matplotlib_lacks_the_picture_alone(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = CliRunner().invoke(app, ["demo", "--n-iter", "2", "--out", str(tmp_path / "demo")])
+    assert result.exit_code == 0, result.output
+    assert missing("matplotlib", "The picture") in " ".join(result.stderr.split())
+    assert {path.suffix for path in (tmp_path / "demo").iterdir()} == {".npz", ".json"}
+
+
+def test_every_extra_that_a_sentence_names_brings_its_package():
+    project = Path(__file__).parent.parent / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    for module, extra in EXTRAS.items():
+        assert [one for one in extras[extra] if one.startswith(module)]
+        assert extra in extras["all"][0]
+
+
+def test_the_cache_is_where_it_was_when_pooch_chose_it():
+    assert user_cache() == Path(pooch.os_cache("dplasso"))

@@ -1,0 +1,169 @@
+"""At most so many rows of a person enter, from a table, a store or arrays alike."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sklearn
+from sklearn.pipeline import make_pipeline
+
+from dplasso import (
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    open_store,
+)
+from dplasso.data.store import write_store
+from dplasso.encoding.files import encode_files, read_records
+from dplasso.encoding.parts import Categories, Number
+from dplasso.encoding.schema import Schema
+from dplasso.errors import DataError, StoreError
+
+CITIES = tuple(f"c{k}" for k in range(20))
+SCHEMA = Schema((Categories("city", CITIES), Number("age", bound=100.0)), "y")
+MODELS = {
+    "lasso": DPLassoClassifier(20.0, n_iter=10),
+    "few columns": DPLassoClassifier(20.0),
+    "vertices": DPLassoClassifier(20.0, n_iter=10, l1_radius=3.0),
+    "standard": DPLassoClassifier(20.0, n_iter=10, solver="standard"),
+    "public number": DPLassoClassifier(20.0, n_iter=10, n_records=200),
+    "no privacy": DPLassoClassifier(math.inf, n_iter=60, l1_radius=3.0),
+    "lasso of numbers": DPLasso(20.0, target_bounds=(0, 1), n_iter=10),
+    "logistic": DPLogisticRegression(20.0),
+    "short list": DPLogisticRegression(20.0, max_weights=3),
+    "linear": DPLinearRegression(20.0, target_bounds=(0, 1)),
+    "replace-one": DPLogisticRegression(20.0, neighbors="replace-one"),
+}
+
+
+def write(path, seed=0):
+    rng = np.random.default_rng(seed)
+    city = rng.integers(0, 20, 400)
+    columns = {
+        "city": [CITIES[c] for c in city],
+        "age": rng.integers(20, 90, 400),
+        "y": (city % 2 == 0).astype(int),
+        "patient": [f"p{k}" for k in rng.integers(0, 150, 400)],
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("table") / "visits.parquet")
+
+
+@pytest.fixture(scope="module")
+def store(table, tmp_path_factory):
+    records = encode_files(table, SCHEMA, person_column="patient")
+    place = tmp_path_factory.mktemp("store") / "visits.store"
+    # So little memory that the people come in several blocks.
+    return write_store(records.source, place, memory=1 << 24, origin=records.origin)
+
+
+def numbers(model):
+    weights = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
+    return np.append(weights, model.intercept_)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("rows", [1, 2])
+def test_the_same_model_from_every_form(model, rows, table, store):
+    model = sklearn.clone(model).set_params(rows_per_person=rows, random_state=4)
+    data = read_records(table, schema=SCHEMA, person_column="patient")
+    first = sklearn.clone(model).fit(data.X, data.y, groups=data.people)
+    names = pq.read_table(table)["patient"].to_pylist()
+    again = sklearn.clone(model).fit(data.X, data.y, groups=names)
+    np.testing.assert_array_equal(numbers(again), numbers(first))
+    for given in (store, store.X):
+        from_store = sklearn.clone(model).fit(given, None if given is store else store.y)
+        np.testing.assert_array_equal(numbers(from_store), numbers(first))
+        assert from_store.privacy_ == first.privacy_
+    everything = sklearn.clone(model).fit(data.X, data.y)
+    assert not np.array_equal(numbers(everything), numbers(first))
+
+
+def test_weights_go_with_the_rows(table, store):
+    weights = np.random.default_rng(1).random(400)
+    model = DPLogisticRegression(5.0, rows_per_person=2, weight_bound=1.0, random_state=0)
+    data = read_records(table, schema=SCHEMA, person_column="patient")
+    first = sklearn.clone(model).fit(data.X, data.y, groups=data.people, sample_weight=weights)
+    again = model.fit(store, sample_weight=weights)
+    np.testing.assert_array_equal(numbers(first), numbers(again))
+
+
+def test_other_groups_may_be_given_for_a_store(store):
+    model = DPLassoClassifier(5.0, random_state=0)
+    alone = sklearn.clone(model).fit(store, groups=np.arange(400))
+    assert not np.array_equal(numbers(alone), numbers(model.fit(store)))
+    with pytest.raises(DataError, match="one entry for each of 400 rows"):
+        model.fit(store, groups=[1, 2])
+
+
+def test_a_store_keeps_no_name(store):
+    kept = b"".join(path.read_bytes() for path in store.path.iterdir())
+    assert b"p17" not in kept
+    assert store.header.version == 2
+    assert np.unique(store.people).size == len(
+        {row["patient"] for row in pq.read_table(store.header.source).to_pylist()}
+    )
+
+
+def test_stores_without_people_stay_as_they_were(table, tmp_path):
+    records = encode_files(table, SCHEMA)
+    store = write_store(records.source, tmp_path / "s.store", origin=records.origin)
+    assert (store.header.version, store.people, store.knows_people) == (1, None, False)
+    header = store.path / "header.json"
+    header.write_text(header.read_text().replace('"version": 1', '"version": 2'))
+    with pytest.raises(StoreError, match="is damaged"):
+        open_store(store.path)
+    header.write_text(header.read_text().replace('"version": 2', '"version": 3'))
+    with pytest.raises(StoreError, match="reads versions 1 and 2; install a newer"):
+        open_store(store.path)
+
+
+@pytest.mark.parametrize("column", ["city", "y"])
+def test_a_feature_or_a_label_names_nobody(table, column):
+    with pytest.raises(DataError, match=f"column '{column}' says whose row each is, so it can be"):
+        read_records(table, schema=SCHEMA, person_column=column)
+
+
+def test_what_does_not_say_whose_rows_they_are_is_refused(table, store, tmp_path):
+    (tmp_path / "a.svm").write_text("1 qid:3 1:1\n0 qid:4 2:1\n")
+    for read in (read_records, encode_files):
+        with pytest.raises(DataError, match="does not say whose row each is"):
+            read(tmp_path / "a.svm", person_column="qid")
+    with pytest.raises(DataError, match="person_column does not go with a store"):
+        read_records(store.path, person_column="patient")
+    with pytest.raises(DataError, match="no column 'nobody'"):
+        read_records(table, schema=SCHEMA, person_column="nobody")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".jsonl"])
+def test_a_missing_name_is_told_with_its_place(tmp_path, suffix):
+    path = tmp_path / f"visits{suffix}"
+    if suffix == ".csv":
+        path.write_text("city,age,y,patient\nc1,3,0,a\nc2,4,1,\n")
+    elif suffix == ".jsonl":
+        row = '{"city": "c1", "age": 3, "y": 0, "patient": %s}\n'
+        path.write_text(row % '"a"' + row % "null")
+    else:
+        given = {"city": ["c1", "c2"], "age": [3, 4], "y": [0, 1], "patient": ["a", None]}
+        pq.write_table(pa.table(given), path)
+    row = "row 2" if suffix == ".parquet" else "line 3" if suffix == ".csv" else "line 2"
+    with pytest.raises(DataError, match=f"column 'patient', {row}: (None|'') names nobody"):
+        read_records(path, schema=SCHEMA, person_column="patient")
+
+
+def test_groups_are_routed(table):
+    data = read_records(table, schema=SCHEMA, person_column="patient")
+    model = DPLassoClassifier(5.0, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = sklearn.clone(model).set_fit_request(groups=True)
+        routed = make_pipeline(asked).fit(data.X, data.y, groups=data.people)[-1]
+    direct = model.fit(data.X, data.y, groups=data.people)
+    np.testing.assert_array_equal(numbers(routed), numbers(direct))
