@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from dplasso.gradient_descent import calibration as module
 from dplasso.gradient_descent.calibration import (
     UNCHANGED,
-    Margins,
     calibrate_margins,
-    slope_gradient,
-    slope_gradient_vectors,
 )
+from dplasso.gradient_descent.slopes import Margins, slope_gradient, slope_gradient_vectors
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial, multinomial_residuals
 from dplasso.runtime.threads import ONE_THREAD, thread_pool

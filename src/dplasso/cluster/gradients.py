@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import GradientSteps, MarginSteps
-from dplasso.gradient_descent.calibration import LinearModel
+from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import BLOCK
 
 

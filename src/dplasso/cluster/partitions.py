@@ -181,6 +181,11 @@ def _check(partitions: Sequence[Partition], found: Sequence[Description]) -> Non
     for partition, one in zip(partitions, found, strict=True):
         if one.shape[0] == 0 or one.shape[1] == 0:
             raise DataError(f"{partition.name} has no rows or no columns; at least one is needed")
+        if one.has_people:
+            raise DataError(
+                f"{partition.name} knows whose row each is, and rows in partitions cannot be "
+                "limited for each person; fit it in one process, or convert it without --person-column"
+            )
         if one.shape[1] != first.shape[1]:
             raise DataError(
                 f"{partition.name} has {one.shape[1]:,} columns and {partitions[0].name} has "

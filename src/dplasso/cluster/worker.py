@@ -22,9 +22,9 @@ from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.problem import build_problem, design_of
 from dplasso.frank_wolfe.row_part import Changes, RowPart
-from dplasso.gradient_descent.calibration import LinearModel
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.row_part import GradientPart
+from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.matrix.compressed import compress
 from dplasso.runtime.threads import thread_pool
 
@@ -53,6 +53,7 @@ class Description:
     `labels`: the different labels; none where there are more than `MOST_LABELS`.
     `origin`: how a store's columns were made, as its header has it.
     `content`: digest of a store's entries; of rows in memory none.
+    `has_people`: whether it knows whose row each is.
     """
 
     shape: tuple[int, int]
@@ -60,6 +61,7 @@ class Description:
     labels: NDArray[Any]
     origin: Any
     content: str | None
+    has_people: bool
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,7 @@ class Worker:
             labels=labels if labels.size <= MOST_LABELS else labels[:0],
             origin=origin,
             content=content,
+            has_people=isinstance(self._X, Store) and self._X.people is not None,
         )
 
     def encode(self, classes: NDArray[Any] | None, bounds: tuple[float, float] | None) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
-from dplasso.gradient_descent.calibration import LinearModel, Margins, offset_of
 from dplasso.gradient_descent.row_part import GradientPart
+from dplasso.gradient_descent.slopes import LinearModel, Margins, offset_of
 from dplasso.losses.weighted import count_records
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.numbering import AS_GIVEN, Numbering

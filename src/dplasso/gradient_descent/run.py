@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.calibration import (
     UNCHANGED,
     Calibration,
-    LinearModel,
     calibrate_margins,
-    offset_of,
 )
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
+from dplasso.gradient_descent.slopes import LinearModel, offset_of
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState
 from dplasso.matrix.unit_rows import constant_entry

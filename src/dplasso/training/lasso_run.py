@@ -13,11 +13,12 @@ from dplasso.data.store import Store
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.solve import FrankWolfe
-from dplasso.gradient_descent.calibration import Calibration, LinearModel, calibrate_margins
+from dplasso.gradient_descent.calibration import Calibration, calibrate_margins
 from dplasso.gradient_descent.records import Records, records_of
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
+from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.weighted import split_targets, weighted
