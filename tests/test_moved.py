@@ -63,7 +63,9 @@ def test_nothing_is_imported_before_it_is_asked_for():
     assert set(eval(run.stdout)) == {
         "dplasso",
         "dplasso._moved",
+        "dplasso.errors",
         "dplasso.runtime",
+        "dplasso.runtime.extras",
         "dplasso.runtime.kernel_cache",
     }
 

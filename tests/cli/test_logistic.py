@@ -66,10 +66,16 @@ def test_without_privacy_there_are_no_errors(run, train):
     assert report["heaviest"][0]["z"] is None
 
 
-def test_the_lasso_names_the_other_method_unless_a_number_of_weights_was_asked_for(run, train):
+def test_the_lasso_names_the_other_method_unless_a_number_of_weights_was_asked_for(run, tmp_path):
+    wide = tmp_path / "wide.svm"
+    wide.write_text("".join(f"{i % 2} {1 + i}:1 {201 + i}:1\n" for i in range(200)))
     for arguments, named in [((), True), (("--n-iter", 8), False), (("--l1-radius", 3), False)]:
-        text = run("fit", train, "--epsilon", "1", *arguments).stdout
+        text = run("fit", wide, "--epsilon", "1", *arguments).stdout
         assert ("--method logistic" in text) is named, arguments
+
+
+def test_where_so_few_columns_are_all_taken_neither_method_is_named(run, train):
+    assert "--method" not in run("fit", train, "--epsilon", "1").stdout
 
 
 def test_options_reach_the_estimator(run, train, tmp_path):
@@ -165,7 +171,9 @@ def test_a_ledger_pays_for_both_methods(run, train, tmp_path):
     check_refused(run(*spend, left["epsilon"] * 1.001), "cannot pay for this fit")
     assert run(*spend, left["epsilon"]).exit_code == 0
     assert json.loads(run(*plan).stdout)["epsilon"] < 0.1
-    check_refused(run(*spend[:-2], "ridge", "--epsilon", 1), "--method must be lasso or logistic")
+    check_refused(
+        run(*spend[:-2], "ridge", "--epsilon", 1), "--method must be lasso, logistic or linear"
+    )
 
 
 def test_a_store(run, train, tmp_path):

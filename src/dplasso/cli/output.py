@@ -117,7 +117,7 @@ def print_table(
         # Where a screen is narrow, words give way: a number in two lines is no number.
         cells = [row[place] for row in rows]
         kept = cells if all(map(_NUMERIC.fullmatch, cells)) else []
-        width = max(map(len, [*kept, *heading.lstrip(">").split()]))
+        width = max(map(len, [*kept, *heading.lstrip(">").split()]), default=0)
         justify: Any = "right" if heading.startswith(">") else "left"
         table.add_column(
             heading.lstrip(">"), justify=justify, overflow="fold", min_width=width if kept else None

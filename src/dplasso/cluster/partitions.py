@@ -184,7 +184,8 @@ def _check(partitions: Sequence[Partition], found: Sequence[Description]) -> Non
         if one.has_people:
             raise DataError(
                 f"{partition.name} knows whose row each is, and rows in partitions cannot be "
-                "limited for each person; fit it in one process, or convert it without --person-column"
+                "limited for each person; fit it in one process, or convert it without "
+                "--person-column"
             )
         if one.shape[1] != first.shape[1]:
             raise DataError(
