@@ -295,16 +295,18 @@ def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:
     """Word how many weights came of how many steps."""
     count = f"{report['n_nonzero']:,} non-zero weights after {estimator.n_iter_:,}"
     lasso = hasattr(estimator, "transcript_")
+    refitted = f"{count} iterations and a refit"
+    if lasso and not estimator.n_iter_:
+        # So few columns that all are taken.
+        refitted = f"{report['n_nonzero']:,} non-zero weights after a refit of all columns"
     if "heaviest" not in report:
         radius = estimator.l1_radius
         rest = "no refit: their sizes say little" if radius == "auto" else f"L1 radius {radius:g}"
         return f"{count} iterations, {rest}"
     if report["n_significant"] is None:
-        return f"{count} {'iterations and a refit' if lasso else 'gradients'} without noise"
+        return f"{refitted if lasso else f'{count} gradients'} without noise"
     if lasso:
-        return (
-            f"{count} iterations and a refit, {report['n_significant']:,} beyond 3 standard errors"
-        )
+        return f"{refitted}, {report['n_significant']:,} beyond 3 standard errors"
     from dplasso.model.weights import beyond_by_chance
 
     beyond = f"{report['n_significant']:,} beyond 3 standard errors"
