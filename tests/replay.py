@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.frank_wolfe import problem as problem_module
+from dplasso.frank_wolfe.outputs import StandardOutputState
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript
@@ -54,8 +56,8 @@ LAYOUTS = {
 # The functions that a fit calls are globals of the modules that make up the one path. Calls whose
 # public arguments are recorded, and calls whose results are.
 _WATCHED_ARGUMENTS = (
-    (lasso_module, "lay_out"),
-    (lasso_module, "adopt"),
+    (problem_module, "lay_out"),
+    (problem_module, "adopt"),
     (lasso_module, "build_problem"),
     (lasso_module, "make_selector"),
     (lasso_module, "FrankWolfe"),
@@ -239,7 +241,7 @@ def differences(one: Recording, other: Recording) -> list[str]:
 def record_gradients(state: Any) -> NDArray[np.float64]:
     """Return every record's gradient q from a solver's state, in the order of the rows."""
     gradient: NDArray[np.float64] = state.gradient
-    return gradient
+    return gradient.T if isinstance(state, StandardOutputState) else gradient
 
 
 def column_gradients(problem: Problem, state: Any) -> NDArray[np.int64]:

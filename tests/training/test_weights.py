@@ -188,7 +188,7 @@ def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bound
     kind = DPLassoClassifier if bounds is None else DPLasso
     options = {} if bounds is None else {"target_bounds": bounds}
     params = kind(neighbors=neighbors, weight_bound=1.0, **options).get_params()
-    settings = replace(lasso_settings(params), weighted=True)
+    settings = replace(lasso_settings(params), weighted=True, carried=True)
     mechanism = mechanism_of(settings, 9, 3)
     X = sp.csr_array(np.ones((9, 3), dtype=np.float32))
 

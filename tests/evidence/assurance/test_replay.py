@@ -13,6 +13,7 @@ import pytest
 from dplasso import DPLassoClassifier
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.frank_wolfe import problem as problem_module
 from dplasso.training import lasso as lasso_module
 from dplasso.training.train import Hooks
 from frank_wolfe.reference import column_gradients
@@ -262,10 +263,10 @@ class TestClasses:
 class TestPower:
     """Leaks planted in a fit, each seen by the comparison."""
 
-    def leaky(self, monkeypatch, name, leak):
-        original = getattr(lasso_module, name)
+    def leaky(self, monkeypatch, name, leak, module=lasso_module):
+        original = getattr(module, name)
         monkeypatch.setattr(
-            lasso_module, name, lambda *given, **options: leak(original, *given, **options)
+            module, name, lambda *given, **options: leak(original, *given, **options)
         )
 
     def pair(self, name="huge"):
@@ -299,7 +300,7 @@ class TestPower:
         small[1][3] = records[1]
         pair = Pair("full", "replace-one", small, pair.labels, pair.shared)
         assert replay(private_model(), pair, FORM) == []
-        self.leaky(monkeypatch, "lay_out", lay_out)
+        self.leaky(monkeypatch, "lay_out", lay_out, problem_module)
         assert any("calls" in item for item in replay(private_model(), pair, FORM))
 
     def test_a_message_about_clipping_is_seen(self, private_model, replay, monkeypatch, capfd):
@@ -308,7 +309,7 @@ class TestPower:
                 print("some entries were clipped")
             return original(X, **options)
 
-        self.leaky(monkeypatch, "lay_out", lay_out)
+        self.leaky(monkeypatch, "lay_out", lay_out, problem_module)
         assert any("texts" in item for item in replay(private_model(), self.pair(), FORM))
 
     def test_unequal_recordings_are_named_part_by_part(self, private_model):
