@@ -35,3 +35,7 @@ class LedgerWarning(RuntimeWarning):
 
 class PrivacyLeakWarning(RuntimeWarning):
     """The fit that follows is not differentially private, whatever epsilon says."""
+
+
+class ClusterError(RuntimeError):
+    """Workers that cannot be had, or not any more; what was drawn is in the fit's checkpoint."""

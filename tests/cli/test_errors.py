@@ -236,13 +236,13 @@ def test_ctrl_c_in_the_middle_of_a_fit_leaves_no_file(train, tmp_path):
         import dplasso.cli, dplasso.estimators.fitting as fitting
         original = fitting.fit_estimator
 
-        def fit_estimator(estimator, X, y, hooks, groups):
+        def fit_estimator(estimator, X, y, hooks, *rest, **options):
             def told(done, total):
                 if done < total:
                     print("training", flush=True)
                 hooks.progress(done, total)
 
-            return original(estimator, X, y, replace(hooks, progress=told), groups)
+            return original(estimator, X, y, replace(hooks, progress=told), *rest, **options)
 
         fitting.fit_estimator = fit_estimator
         dplasso.cli.main()

@@ -1,6 +1,7 @@
 """Small problems for the solvers, and a way to watch Algorithm 2 step by step."""
 
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,6 +11,7 @@ from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.large_step import large_steps_of
 from dplasso.frank_wolfe.problem import build_problem
+from dplasso.frank_wolfe.row_part import RowPart
 from dplasso.frank_wolfe.solve import take_sparse_steps
 from dplasso.frank_wolfe.standard import run_standard, start_standard
 from dplasso.frank_wolfe.state import start_sparse
@@ -212,3 +214,32 @@ def true_gradient(problem, margin, step):
     with np.errstate(over="ignore"):
         residuals = 1.0 / (1.0 + np.exp(-margins - loss.offset)) - problem.labels
     return weights * np.clip(residuals, -loss.residual_bound, loss.residual_bound)
+
+
+def row_parts(problem, n_parts, **options):
+    """Cut a problem into parts, each with an order of its columns of its own."""
+    rows, parts = problem.design.rows, []
+    edges = np.linspace(0, problem.labels.size, n_parts + 1).astype(int)
+    for number, (first, last) in enumerate(pairwise(edges)):
+        begin, end = rows.indptr[first], rows.indptr[last]
+        some = rows._replace(
+            indptr=rows.indptr[first : last + 1] - begin,
+            indices=rows.indices[begin:end],
+            values=rows.values[begin:end] if rows.values.size else rows.values,
+        )
+        part = with_design(
+            problem._replace(labels=problem.labels[first:last]),
+            rows=some,
+            columns=transpose(some, problem.design.n_columns),
+            n_rows=int(last - first),
+        )
+        layout = list(LAYOUTS.values())[number % len(LAYOUTS)]
+        parts.append(RowPart(layout(part), **options))
+    return parts
+
+
+def add_changes(alpha, changes):
+    if changes.coordinates is None:
+        alpha += changes.amounts
+    else:
+        alpha[changes.coordinates] += changes.amounts

@@ -110,7 +110,7 @@ def test_replacing_contributions_keeps_the_sum_and_reports_changes(
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
         count = replace_contributions(
-            problem, alpha, i, gradient[i], new, report_shift, changed, before
+            problem, alpha, i, gradient[i], new, report_shift, changed, before, 0
         )
         gradient[i] = new
         crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))

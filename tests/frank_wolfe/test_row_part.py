@@ -1,47 +1,57 @@
-"""Rows in parts: any partition takes the steps that one process takes, bit for bit."""
+"""Rows in parts: their changes add up to those of one process, bit for bit."""
 
 import numpy as np
 import pytest
 
-from dplasso.frank_wolfe.large_step import index
-from dplasso.frank_wolfe.row_part import row_parts
-from dplasso.frank_wolfe.solve import solve
-from dplasso.privacy.randomness import random_stream
-from dplasso.selection.contract import rebuild, select
-from frank_wolfe.cases import argmax, renumbered, small_problem
-
-
-def run_in_parts(problem, n_parts, drift_tol):
-    """Coordinate the parts as one machine of several would; return what was drawn and alpha."""
-    parts = row_parts(problem, n_parts, drift_tol=drift_tol)
-    alpha = sum(part.start() for part in parts)
-    selector, stream = argmax()._replace(numbering=problem.design.numbering), random_stream(0)
-    index(selector, alpha)
-    drawn = []
-    for step in range(1, problem.n_steps + 1):
-        rebuild(selector, alpha)
-        j, s = select(selector, alpha, stream)
-        drawn.append((int(j), int(s)))
-        for part in parts:
-            places, changes = part.move(step, int(j), int(s))
-            assert (np.diff(places) > 0).all()
-            assert changes.all()
-            alpha[places] += changes
-    return drawn, alpha
+from frank_wolfe.cases import (
+    add_changes,
+    forced,
+    random_transcript,
+    row_parts,
+    small_problem,
+    watch,
+)
 
 
 @pytest.mark.parametrize("drift_tol", [0.0, 0.01, None])
-@pytest.mark.parametrize("lay", [lambda problem: problem, renumbered])
+@pytest.mark.parametrize("n_columns", [8, 300])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_any_partition_agrees_with_the_fused_loop(seed, lay, drift_tol):
-    _, _, problem = small_problem(seed, n_steps=40, n_rows=23)
-    problem = lay(problem)
-    selector = argmax()._replace(numbering=problem.design.numbering)
-    whole = solve(problem, selector, random_stream(0), drift_tol=drift_tol)
-    expected = list(
-        zip(whole.transcript().vertex.tolist(), whole.transcript().sign.tolist(), strict=True)
-    )
+def test_any_partition_agrees_with_one_process(seed, n_columns, drift_tol):
+    _, _, problem = small_problem(seed, n_steps=40, n_rows=23, n_columns=n_columns)
+    drawn = random_transcript(problem, seed)
+    sparse = dense = 0
     for n_parts in (1, 2, 5):
-        drawn, alpha = run_in_parts(problem, n_parts, drift_tol)
-        assert drawn == expected
-        np.testing.assert_array_equal(alpha, whole.state.alpha)
+        parts = row_parts(problem, n_parts, drift_tol=drift_tol)
+        alpha = sum(part.start() for part in parts)
+        for step, state in watch(problem, forced(drawn), drift_tol):
+            j, sign = int(drawn.vertex[step - 1]), int(drawn.sign[step - 1])
+            found = [part.move(step, j, sign) for part in parts]
+            for changes in found:
+                add_changes(alpha, changes)
+                if changes.coordinates is None:
+                    dense += 1
+                else:
+                    sparse += 1
+                    assert (np.diff(changes.coordinates) > 0).all()
+                    assert changes.amounts.all()
+            np.testing.assert_array_equal(alpha, state.alpha)
+            # What is decided by sums is decided alike.
+            assert sum(c.counts for c in found).tolist() == state.step_counts.tolist()
+    assert dense
+    assert sparse
+
+
+@pytest.mark.parametrize("drift_tol", [0.0, 0.01])
+def test_a_part_that_caught_up_goes_on_like_the_one_that_was_lost(drift_tol):
+    _, _, problem = small_problem(3, n_steps=30, n_rows=23, n_columns=40)
+    drawn = random_transcript(problem, 3)
+    steps = list(enumerate(zip(drawn.vertex.tolist(), drawn.sign.tolist(), strict=True), 1))
+    for lost_after in (0, 1, 17, 29):
+        (whole,), (again,) = (row_parts(problem, 1, drift_tol=drift_tol) for _ in range(2))
+        for step, vertex in steps[:lost_after]:
+            whole.move(step, *vertex)
+            again.catch_up(step, *vertex)
+        for step, vertex in steps[lost_after:]:
+            one, other = whole.move(step, *vertex), again.move(step, *vertex)
+            for mine, theirs in zip(one, other, strict=True):
+                np.testing.assert_array_equal(mine, theirs)

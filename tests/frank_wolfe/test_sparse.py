@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from evidence.reference.draws import fill
 from evidence.reference.gradients import EXPONENT
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,6 +97,10 @@ class TestSelector:
         # Narrow levels, so that most changes cross one.
         selector = bucket_state(30 + intercept, 1e4 * EXPONENT, True)
         for _, state in watch(problem, selector, drift_tol, seed=seed, way=WAYS[way]):
+            if state.untold[0]:
+                # As before the next draw.
+                fill(selector, state.alpha)
+                state.untold[0] = False
             check(selector, state.alpha)
         assert selector.counters.any()
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from dplasso.frank_wolfe.gradient import margin_scale
-from dplasso.frank_wolfe.row_part import row_parts
 from dplasso.frank_wolfe.solve import solve
 from dplasso.losses.squared import Squared
 from dplasso.privacy.mechanisms.contract import SelectionRule, sensitivity
@@ -13,12 +12,14 @@ from dplasso.selection.registry import make_selector
 from frank_wolfe.cases import (
     LAYOUTS,
     WAYS,
+    add_changes,
     argmax,
     build,
     dense_rows,
     forced,
     last,
     random_transcript,
+    row_parts,
     watch,
 )
 from neighbours import pairs
@@ -70,8 +71,7 @@ def test_parts_add_up_to_the_whole():
     alpha = sum(part.start() for part in parts)
     for step, (j, sign) in enumerate(zip(drawn.vertex, drawn.sign, strict=True), 1):
         for part in parts:
-            places, changes = part.move(step, int(j), int(sign))
-            alpha[places] += changes
+            add_changes(alpha, part.move(step, int(j), int(sign)))
     np.testing.assert_array_equal(alpha, whole)
 
 

@@ -1,5 +1,7 @@
 """Write the golden files: what version 0.1.0 computes and what its files look like.
 
+(Seeded private draws in `fits.npz` are those since the selector hears of changes by columns.)
+
     python -m tests.golden.make [--overwrite]
 
 They exist so that a change that must not change a released number can be held against them. Make

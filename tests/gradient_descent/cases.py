@@ -3,8 +3,10 @@
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.solve import NoisyGradientDescent
+from dplasso.gradient_descent.row_part import GradientPart
+from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
+from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.unit_rows import UnitRows, both_orientations, constant_entry, row_factors
 from dplasso.privacy.randomness import stream_from_key
 from dplasso.runtime.threads import ONE_THREAD
@@ -31,9 +33,19 @@ def unit_rows(X, constant=0.0, norm_bound=None, threads=ONE_THREAD):
     return UnitRows(rows, columns, factor, X.shape[1], constant_entry(constant))
 
 
+def descent(
+    data, loss, labels, schedule, words, *, threads=ONE_THREAD, numbering=AS_GIVEN, **options
+):
+    unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
+    part = GradientPart(data, loss, labels, unit, threads=threads, numbering=numbering)
+    return NoisyGradientDescent(
+        part, data.n_coordinates, loss.n_outputs, unit, schedule, words, threads=threads, **options
+    )
+
+
 def solver(X, y, schedule, *, bound=0.5, constant=0.0, seed=0, norm_bound=None, **options):
     """Return a solver that has taken all its steps."""
     data = unit_rows(X, constant, norm_bound, options.get("threads", ONE_THREAD))
-    made = NoisyGradientDescent(data, Logistic(bound), y, schedule, stream(seed), **options)
+    made = descent(data, Logistic(bound), y, schedule, stream(seed), **options)
     made.advance(1, schedule.n_steps)
     return made

@@ -8,12 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dplasso.gradient_descent import calibration as module
-from dplasso.gradient_descent.calibration import (
-    UNCHANGED,
-    calibrate_margins,
-    slope_gradient,
-    slope_gradient_vectors,
-)
+from dplasso.gradient_descent.calibration import UNCHANGED, calibrate
+from dplasso.gradient_descent.slopes import slope_gradient, slope_gradient_vectors, slope_sums
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial, multinomial_residuals
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
@@ -24,16 +20,14 @@ C = 0.5
 
 
 def calibrated(margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, intercept=True):
-    return calibrate_margins(
-        margins,
+    return calibrate(
+        slope_sums(margins, loss, labels, threads),
         loss,
-        labels,
         stream(seed),
         n_records=labels.size,
         mu=mu,
         sensitivity=loss.residual_bound,
         fit_intercept=intercept,
-        threads=threads,
     )
 
 
@@ -134,16 +128,14 @@ def test_neighbours_differ_only_in_the_sums_that_noise_is_added_to(monkeypatch):
     monkeypatch.setattr(module, "noisy", told)
     calibrated(margins, labels, Logistic(C), mu=1.0)
     whole, seen = seen, []
-    calibrate_margins(
-        margins[1:],
+    calibrate(
+        slope_sums(margins[1:], Logistic(C), labels[1:], ONE_THREAD),
         Logistic(C),
-        labels[1:],
         stream(),
         n_records=labels.size,
         mu=1.0,
         sensitivity=C,
         fit_intercept=True,
-        threads=ONE_THREAD,
     )
     for one, other in zip(whole, seen, strict=True):
         assert 0 < np.linalg.norm(one - other) <= C * 2.0**33

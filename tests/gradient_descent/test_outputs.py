@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.gradient_descent.schedule import Schedule
-from dplasso.gradient_descent.solve import BLOCK, NoisyGradientDescent
+from dplasso.gradient_descent.solve import BLOCK
 from dplasso.gradient_descent.steps import column_gradient_vectors, row_gradient_vectors
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
@@ -17,7 +17,7 @@ from dplasso.privacy.gaussian_noise import noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import l2_sensitivity
 from dplasso.privacy.randomness import word_buffers
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import records, stream, unit_rows
+from gradient_descent.cases import descent, records, stream, unit_rows
 from gradient_descent.reference import factor
 from neighbours import pairs
 
@@ -109,7 +109,7 @@ SCHEDULE = Schedule(5, 0.02, 0.8, 4, 3.0)
 
 
 def solver(X, y, schedule=SCHEDULE, *, threads=ONE_THREAD, n_classes=K, **options):
-    made = NoisyGradientDescent(
+    made = descent(
         unit_rows(X, 0.1, None, threads),
         Multinomial(n_classes, BOUND),
         y,

@@ -10,6 +10,7 @@ from scipy.stats import chi2, kstest
 
 from dplasso.gradient_descent import calibration
 from dplasso.gradient_descent import run as module
+from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from
 from dplasso.gradient_descent.run import (
     GradientRun,
@@ -21,8 +22,6 @@ from dplasso.gradient_descent.run import (
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import empty_state, gradient_state_from
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.numbering import AS_GIVEN
-from dplasso.matrix.unit_rows import both_orientations
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS, build_gaussian
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records, stream
@@ -43,15 +42,10 @@ def plan(n_steps, max_weights=None, n_features=12, **options):
 
 
 def make(a_plan, X, y, *, mechanism=None, seed=0, prefix=None):
-    rows, columns = both_orientations(X, 1)
     return GradientRun(
         a_plan,
         mechanism or budget(n_iter=a_plan.ends[-1]),
-        rows,
-        columns,
-        AS_GIVEN,
-        Logistic(0.5),
-        y,
+        records_of(X, Logistic(0.5), y, ONE_THREAD),
         stream(seed),
         threads=ONE_THREAD,
         prefix=prefix,

@@ -13,13 +13,13 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.gradient_descent import solve
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
-from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
+from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.numbering import Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
-from gradient_descent.cases import records, solver, stream, unit_rows
+from gradient_descent.cases import descent, records, solver, stream, unit_rows
 from gradient_descent.reference import descend, noise
 
 ALARM = 1e-6
@@ -103,7 +103,7 @@ def test_a_store_gives_the_same_bits(tmp_path, monkeypatch, dtype, block):
                 factor = row_factors(store.rows, constant, None, threads)
                 data = UnitRows(store.rows, store.columns, factor, 12, constant_entry(constant))
                 numbering = Numbering(store.internal_column, store.original_column)
-                run = NoisyGradientDescent(
+                run = descent(
                     data, Logistic(0.5), y, NOISY, stream(), threads=threads, numbering=numbering
                 )
                 run.advance(1, 12)
@@ -136,7 +136,7 @@ def test_no_two_blocks_and_no_two_runs_share_noise(monkeypatch):
     found, words = [], stream()
     for _ in range(2):
         data = unit_rows(nothing)
-        run = NoisyGradientDescent(data, Logistic(0.5), y, NOISY, words)
+        run = descent(data, Logistic(0.5), y, NOISY, words)
         run.advance(1, 3)
         found.append(run.velocity)
     values = np.abs(np.concatenate(found))

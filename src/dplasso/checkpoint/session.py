@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dplasso.checkpoint.charge import check_charge, take_charge
 from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
+from dplasso.cluster import Engine
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator, settings_of
 from dplasso.estimators.load import Estimator
@@ -55,11 +56,12 @@ Begin = Callable[[Begun], Session]
 def fit_with_checkpoints(
     estimator: Estimator,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None,
     path: str | os.PathLike[str],
     *,
     seconds: float = DEFAULT_SECONDS,
     overwrite: bool = False,
+    engine: Engine | None = None,
 ) -> Estimator:
     """Fit, and keep a checkpoint while at it.
 
@@ -78,6 +80,8 @@ def fit_with_checkpoints(
         second.
     overwrite : bool, default=False
         Whether a checkpoint that exists is given up and the fit starts anew.
+    engine : Engine, optional
+        As in the estimator's `fit`; then every step is written before any worker hears of it.
 
     Returns
     -------
@@ -113,17 +117,19 @@ def fit_with_checkpoints(
             raise FileExistsError(
                 f"{os.fspath(path)} exists already: resume the fit, or start anew by overwriting it"
             )
-        fit_estimator(estimator, X, y, Hooks(checkpoints=keep_checkpoints(path, None, seconds)))
+        hooks = Hooks(checkpoints=keep_checkpoints(path, None, seconds))
+        fit_estimator(estimator, X, y, hooks, engine=engine)
         return estimator
 
 
 def resume_fit(
     estimator: Estimator,
     X: Any,
-    y: ArrayLike,
+    y: ArrayLike | None,
     path: str | os.PathLike[str],
     *,
     seconds: float = DEFAULT_SECONDS,
+    engine: Engine | None = None,
 ) -> Estimator:
     """Go on with a fit that was interrupted, from its checkpoint.
 
@@ -146,6 +152,8 @@ def resume_fit(
         The checkpoint, which the fit goes on writing.
     seconds : float, default=5.0
         As in `fit_with_checkpoints`.
+    engine : Engine, optional
+        As in the estimator's `fit`; it may be another one than before, or none.
 
     Returns
     -------
@@ -166,7 +174,8 @@ def resume_fit(
     """
     with claim(path):
         stored = check_resumable(estimator, path)
-        fit_estimator(estimator, X, y, Hooks(checkpoints=keep_checkpoints(path, stored, seconds)))
+        hooks = Hooks(checkpoints=keep_checkpoints(path, stored, seconds))
+        fit_estimator(estimator, X, y, hooks, engine=engine)
         return estimator
 
 
@@ -296,7 +305,9 @@ def keep_checkpoints(
                     "seed are not those of the interrupted fit."
                 )
             now, taken = time.monotonic(), release
-            if done > last and (done == begun.statement.steps or now - written >= seconds):
+            begins = begun.every_step and done == 0 == len(reached)
+            due = begun.every_step or done == begun.statement.steps or now - written >= seconds
+            if begins or (done > last and due):
                 _write(replace(start, release=release()), path)
                 written, last = time.monotonic(), done
 

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from dplasso.cli.output import in_options, one_line, print_error, print_note
-from dplasso.errors import MissingExtraError
+from dplasso.errors import ClusterError, MissingExtraError
 
 INTERRUPTED = 130
 
@@ -57,11 +57,8 @@ class GuardedGroup(Group):
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:
                 raise  # the reader of our output left: not an error worth a sentence
-            except (
-                ValueError,
-                OSError,
-                MissingExtraError,
-            ) as error:  # DataError and ModelFileError are ValueErrors
+            # DataError and ModelFileError are ValueErrors.
+            except (ValueError, OSError, MissingExtraError, ClusterError) as error:
                 print_error(one_line(error))
                 raise typer.Exit(1) from None
             except MemoryError as error:

@@ -1,14 +1,18 @@
 """``dplasso convert``: data files to a store, for data larger than memory and for fast starts."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+
+import typer
 
 from dplasso.cli import options
+from dplasso.cli.clusters import ClusterOptions, store_name
 from dplasso.cli.encodings import EncodingOptions
 from dplasso.cli.options import DATA, argument, option
-from dplasso.cli.output import print_note, print_text, progress_bars
+from dplasso.cli.output import print_facts, print_json, print_note, print_text, progress_bars
 from dplasso.cli.reading import ReadingOptions
-from dplasso.cli.stores import StoreOptions, new_store
+from dplasso.cli.stores import StoreOptions, data_text, new_store, parse_memory
+from dplasso.errors import DataError
 
 EXAMPLES = options.examples(
     "dplasso convert train.svm.gz train.store",
@@ -18,6 +22,7 @@ EXAMPLES = options.examples(
     "dplasso convert --text reviews.csv reviews.store --text-column body --label-column y "
     "--ngrams 1,2 --binary",
     "dplasso convert clicks.parquet clicks.store --hash-columns site,device --hash-bits 22",
+    "dplasso convert 'part-*.svm.gz' stores/ --features 1000000 --cluster auto",
     note="The store holds the records by rows and by columns, so that a fit starts at once and "
     "keeps in memory only what grows with the number of rows and of columns. It needs about 16 "
     "bytes of disk per non-zero (8 where all values are 1), and 4 more while it is made.",
@@ -52,10 +57,19 @@ def convert(
     reading: ReadingOptions,
     encoding: EncodingOptions,
     making: StoreOptions,
+    cluster: ClusterOptions,
 ) -> None:
-    """Convert data files to a store on disk, in bounded memory."""
-    new = new_store(store, making)
+    """Convert data files to a store on disk, in bounded memory; with --cluster each to its own."""
     meaning = reading.meaning()
+    if cluster.cluster is not None:
+        chosen = encoding.encoding(data, features, reading)
+        if chosen is None and features is None:
+            raise typer.BadParameter(
+                "--cluster needs --features D: the number of columns, which all stores must share"
+            )
+        _convert_each(data, store, features, reading, chosen, making, cluster)
+        return
+    new = new_store(store, making)
     chosen = encoding.encoding(data, features, reading)
     from dplasso.encoding.files import encode_files
 
@@ -106,3 +120,90 @@ def _warn_of_numbers(data: list[str], columns: str) -> None:
                 "for you, no part of the release.",
                 style="yellow",
             )
+
+
+def _convert_each(
+    data: list[str],
+    folder: Path,
+    features: int | None,
+    reading: ReadingOptions,
+    chosen: Any,
+    making: StoreOptions,
+    cluster: ClusterOptions,
+) -> None:
+    """Convert every file to a store of its own in a folder, each by a task."""
+    from dplasso.cluster.tasks import run_tasks
+    from dplasso.data.source_files import expand
+    from dplasso.data.store.place import check_place
+    from dplasso.data.store.reader import is_store
+
+    if is_store(folder):
+        raise DataError(f"{folder} is a store; with --cluster give a folder for many")
+    files, memory = expand(data), parse_memory(making.memory)
+    places = [folder.absolute() / store_name(path) for path in files]
+    if len(set(places)) < len(places):
+        twice = next(place for place in places if places.count(place) > 1)
+        raise DataError(f"two files would make {twice.name}: give them names of their own")
+    folder.mkdir(exist_ok=True)
+    for place in places:
+        check_place(place, force=making.force)
+    options = {
+        "label_column": reading.label_column or "label",
+        "n_features": features,
+        "zero_based": reading.zero_based,
+        "labels_path": reading.labels,
+        "label_map": reading.meaning(),
+        "binarize": reading.binarize,
+    }
+    assert cluster.cluster is not None
+    pieces = [
+        (path.absolute(), place, chosen, options, memory, making.force, cluster.worker_threads)
+        for path, place in zip(files, places, strict=True)
+    ]
+    with progress_bars() as bars, bars.task(f"converting {len(files)} files") as progress:
+        done = run_tasks(
+            cluster.cluster, convert_file, pieces, progress, threads=cluster.worker_threads
+        )
+    report = {
+        "stores": [str(place) for place in places],
+        "n_samples": sum(one["n_samples"] for one in done),
+        "n_features": done[0]["n_features"],
+        "nnz": sum(one["nnz"] for one in done),
+        "bytes": sum(one["bytes"] for one in done),
+    }
+    if making.as_json:
+        print_json(report)
+        return
+    print_facts(
+        {
+            "stores": f"{len(places)} in {folder}",
+            "data": data_text(report),
+            "size": f"{report['bytes']:,} bytes",
+        }
+    )
+    print_text(f"train on them: dplasso fit {folder} --cluster {cluster.cluster} --epsilon 1")
+
+
+def convert_file(
+    path: Path,
+    place: Path,
+    chosen: Any,
+    options: dict[str, Any],
+    memory: int,
+    force: bool,
+    n_threads: int,
+) -> dict[str, Any]:
+    """Convert one file to a store, and describe it."""
+    from dplasso.data.store import describe, write_store
+    from dplasso.encoding.files import encode_files
+
+    records = encode_files([str(path)], chosen, **options)
+    written = write_store(
+        records.source,
+        place,
+        memory=memory,
+        force=force,
+        origin=records.origin,
+        n_threads=n_threads,
+    )
+    return describe(written)

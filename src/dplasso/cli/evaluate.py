@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from dplasso.cli import options
+from dplasso.cli.clusters import ClusterOptions, over_stores, refuse_beside
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.options import PRIVACY, option
 from dplasso.cli.output import (
@@ -39,6 +40,7 @@ def evaluate(
     model: ModelArgument,
     data: DataArgument,
     reading: ReadingOptions,
+    cluster: ClusterOptions,
     epsilon: Annotated[
         float | None,
         option("--epsilon", "Budget of one private score. Default: scores without noise.", "E"),
@@ -65,6 +67,7 @@ def evaluate(
     """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon."""
     import dplasso
     from dplasso.cli.metrics import RegressionScores, auc_text, r2_text, score
+    from dplasso.data.files import Dataset
     from dplasso.data.source_files import expand
 
     if epsilon is None:
@@ -72,9 +75,15 @@ def evaluate(
         for name, given in of_private.items():
             if given is not None:
                 raise ValueError(f"--{name} is of a private score, which needs --epsilon")
-    files, fitted = expand(data), dplasso.load(model)
+    files = expand(data) if cluster.cluster is None else []
+    fitted: Any = dplasso.load(model)
     with progress_bars() as bars:
-        rows = read_for(fitted, files, bars, reading, labelled=True)
+        if cluster.cluster is None:
+            rows = read_for(fitted, files, bars, reading, labelled=True)
+        else:
+            refuse_beside({"--epsilon": epsilon is not None})
+            fitted, stores, targets = over_stores(fitted, model, data, cluster, bars)
+            rows = Dataset(stores, targets, f"{len(stores.stores)} stores")
         if epsilon is not None:
             private = dplasso.private_score(
                 fitted,

@@ -9,6 +9,7 @@ import typer
 
 from dplasso.cli import options
 from dplasso.cli.checkpoints import kept_checkpoint
+from dplasso.cli.clusters import ClusterOptions, read_partitions, refuse_beside
 from dplasso.cli.files import check_outputs, naming, write_file
 from dplasso.cli.ledger_report import left_in, left_sentence
 from dplasso.cli.methods import (
@@ -54,6 +55,8 @@ EXAMPLES = options.examples(
     "dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    "
     "(killed? the same again with --resume)",
     "dplasso fit train.svm.gz --epsilon 1 --method logistic --max-weights 30 --model model.npz",
+    "dplasso fit stores/ --cluster auto --epsilon 1 --classes 0,1 --checkpoint c.npz --model m.npz "
+    "   (after: dplasso convert 'part-*' stores/ --features 1000000 --cluster auto)",
     "dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso "
     "schema draft table.csv > schema.json, and editing it)",
     note="Row counts, seconds and test scores are for the curator. They are computed without "
@@ -113,6 +116,7 @@ def fit(
     testing: TestOptions,
     output: OutputOptions,
     interruptions: options.CheckpointOptions,
+    cluster: ClusterOptions,
     person_column: options.PersonColumn = None,
     explain: options.Explain = False,
     as_json: options.AsJson = False,
@@ -134,7 +138,17 @@ def fit(
     if meaning is not None and declared is None and "classes" in estimator.get_params():
         mapped = mapped_classes(meaning)
     check_before_reading(estimator, paid=interruptions.resume)
-    files, test_files = expand(data), expand(testing.test) if testing.test else []
+    engine = cluster.engine()
+    if engine is not None:
+        refuse_beside(
+            {
+                "--person-column": person_column is not None,
+                "--test": bool(testing.test),
+                "--labels": reading.labels is not None,
+            }
+        )
+    files = expand(data) if engine is None else []
+    test_files = expand(testing.test) if testing.test else []
     beside = (reading.labels, reading.schema, testing.test_labels, privacy.ledger)
     inputs = [*files, *test_files, *(path for path in beside if path is not None)]
     check_outputs(output.paths(), inputs, force=output.force)
@@ -144,7 +158,14 @@ def fit(
 
     with kept as kept_fit, progress_bars() as bars:
         started = time.perf_counter()
-        train = read(files, bars, reading, privacy.features, schema, person_column=person_column)
+        if engine is None:
+            train = read(
+                files, bars, reading, privacy.features, schema, person_column=person_column
+            )
+            rows, labels = train.X, train.y
+        else:
+            train, rows = read_partitions(data, reading, privacy.features)
+            labels = None
         seconds = {"read": time.perf_counter() - started}
         if declared is not None:
             estimator.set_params(classes=classes_like(declared, train.y))
@@ -158,10 +179,10 @@ def fit(
             same = replace(reading, labels=testing.test_labels)
             held_out = read(test_files, bars, same, train.X.shape[1], schema)
             _refuse_other_rows(train, held_out, estimator)
-        if hint := raw_numbers(train.X, estimator.get_params()):
+        if engine is None and (hint := raw_numbers(train.X, estimator.get_params())):
             bars.note(hint)
         seconds |= train_with_bar(
-            estimator, train.X, train.y, bars, "training", kept_fit.begin, train.people
+            estimator, rows, labels, bars, "training", kept_fit.begin, train.people, engine
         )
         if held_out is not None:
             scores = score(estimator, held_out.X, held_out.y, held_out.source)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from dplasso.cli import options
+from dplasso.cli.clusters import ClusterOptions, over_stores
 from dplasso.cli.files import check_outputs, write_file
 from dplasso.cli.options import OUTPUT, flag, option
 from dplasso.cli.output import progress_bars, uninterrupted, write_out
@@ -15,6 +16,7 @@ EXAMPLES = options.examples(
     "dplasso predict model.npz new.svm.gz",
     "dplasso predict model.npz 'new-*.svm.gz' --proba --out probabilities.txt",
     "dplasso predict model.npz new.csv",
+    "dplasso predict model.npz stores/ --cluster auto",
     note="A model knows how its rows were encoded and made binary, so DATA is given raw. A table "
     "needs no labels; those of other files are read but not used, and need --label-map if they are "
     "text.",
@@ -25,6 +27,7 @@ def predict(
     model: ModelArgument,
     data: DataArgument,
     reading: ReadingOptions,
+    cluster: ClusterOptions,
     proba: Annotated[
         bool,
         flag(
@@ -42,15 +45,18 @@ def predict(
     import dplasso
     from dplasso.data.source_files import expand
 
-    files = expand(data)
+    files = expand(data) if cluster.cluster is None else []
     if output is not None:
         beside = [] if reading.labels is None else [reading.labels]
         check_outputs([output], [*files, model, *beside], force=force)
-    fitted = dplasso.load(model)
+    fitted: Any = dplasso.load(model)
     if proba and not fitted.privacy_.n_classes:
         raise typer.BadParameter("--proba: a regression predicts numbers, not probabilities")
     with progress_bars() as bars:
-        rows = read_for(fitted, files, bars, reading, labelled=False).X
+        if cluster.cluster is None:
+            rows = read_for(fitted, files, bars, reading, labelled=False).X
+        else:
+            fitted, rows, _ = over_stores(fitted, model, data, cluster, bars)
         if proba:
             given = fitted.predict_proba(rows)
             shown = given[:, 1:] if given.shape[1] == 2 else given

@@ -35,6 +35,7 @@ def train_with_bar(
     label: str,
     checkpoints: Any = None,
     groups: Any = None,
+    engine: Any = None,
 ) -> dict[str, float]:
     """Fit an estimator in place under a progress bar that says `label`.
 
@@ -49,5 +50,5 @@ def train_with_bar(
     with bars.task(label) as progress, warnings.catch_warnings():
         warnings.filterwarnings("always", category=PrivacyLeakWarning)
         hooks = Hooks(progress, seconds, checkpoints=checkpoints)
-        fit_estimator(estimator, X, y, hooks, groups)
+        fit_estimator(estimator, X, y, hooks, groups, engine=engine)
     return seconds | {"compile": bars.compiled.seconds - before}

@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from dplasso.errors import DataError
 
@@ -24,6 +23,9 @@ def encode_labels(
     Raises ValueError if there are fewer than two labels or too many, or `y` has one that was not
     declared.
     """
+    # Workers, which start anew for every fit, go without scikit-learn.
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
     check_classification_targets(y)
     if declared is None:
         present = np.unique(y)
@@ -47,6 +49,17 @@ def encode_labels(
             f"classes must be two different labels, got {declared!r}; DPLogisticRegression learns "
             "several in one fit"
         )
+    return classes, numbers_of(y, classes)
+
+
+def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int32]:
+    """Return the place of each label among the classes.
+
+    `y`, shape (N,): the labels.
+    `classes`, shape (K,): two or more different labels.
+
+    Raises DataError for a label that is not among them.
+    """
     labels = _numbers(y, classes)
     outside = labels < 0
     if np.any(outside):
@@ -55,7 +68,7 @@ def encode_labels(
             f"y holds the label {_plain(y[outside][0])!r}, "
             f"which is not one of the declared classes {', '.join(known[:-1])} and {known[-1]}"
         )
-    return classes, labels
+    return labels
 
 
 def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int32]:

@@ -102,7 +102,7 @@ def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
         if not Path(name).exists() and glob.has_magic(name):
             # Path.glob would want the folder apart from the pattern.
             names = glob.glob(name, recursive=True)  # noqa: PTH207
-            matches = sorted((Path(match) for match in names), key=_natural)
+            matches = sorted((Path(match) for match in names), key=natural_order)
             matches = [match for match in matches if not match.is_dir()]
             if not matches:
                 raise DataError(f"{name}: no file fits this pattern")
@@ -120,7 +120,7 @@ def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     return found
 
 
-def _natural(path: Path) -> list[tuple[int, int, str]]:
+def natural_order(path: Path) -> list[tuple[int, int, str]]:
     """Return a key that orders names so that part-2 comes before part-10."""
     runs: list[tuple[int, int, str]] = []
     text = str(path)

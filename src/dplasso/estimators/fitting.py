@@ -9,7 +9,9 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dplasso.cluster import Engine
 from dplasso.data.store import Store
+from dplasso.errors import DataError
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.estimators.hints import raw_numbers, warn_of_found_names
 from dplasso.frank_wolfe.release import VertexRelease
@@ -20,6 +22,7 @@ from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.groups import limit_rows
 from dplasso.training.inputs import check_inputs
+from dplasso.training.partitioned import partitioned_inputs
 from dplasso.training.settings import lasso_settings, logistic_settings
 from dplasso.training.train import Hooks, Settings, train
 from dplasso.training.weights import checked_weights
@@ -72,6 +75,7 @@ def fit_estimator(
     hooks: Hooks | None = None,
     groups: Any = None,
     sample_weight: Any = None,
+    engine: Engine | None = None,
 ) -> Any:
     """Fit an estimator in place; if the fit fails, it stays as it was.
 
@@ -87,6 +91,8 @@ def fit_estimator(
         Whose row each is; a store may say so itself.
     sample_weight : array-like, shape (N,), optional
         How much each row counts.
+    engine : Engine, optional
+        What runs the workers of rows in partitions.
 
     Returns
     -------
@@ -99,10 +105,18 @@ def fit_estimator(
             hooks = replace(hooks, progress=shown.enter_context(progress_bar("training")))
             shown.enter_context(announce_compilation(say))
         settings = settings_of(estimator)
-        inputs = check_inputs(estimator, X, y)
+        if engine is None:
+            inputs = check_inputs(estimator, X, y)
+        else:
+            if groups is not None or sample_weight is not None:
+                raise DataError(
+                    "rows in partitions take no groups and no sample_weight: leave them out"
+                )
+            inputs = partitioned_inputs(estimator, X, y, engine)
+            shown.enter_context(inputs.X)
         check_columns_fit(estimator, inputs.n_features)
         warn_of_found_names(inputs.feature_names)
-        if estimator.verbose:
+        if estimator.verbose and engine is None:
             hint = raw_numbers(inputs.X, estimator.get_params(deep=False), inputs.feature_names)
             if hint is not None:
                 say(hint)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from dplasso.cluster import Engine
 from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.fitting import ROUTED, SampleWeight, fit_estimator
 from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
@@ -177,6 +178,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         y: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
+        engine: Engine | None = None,
         **weights: Unpack[SampleWeight],
     ) -> Self:
         """Train a model.
@@ -190,6 +192,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
             Labels. Only a store may go without: it has its own.
         groups : array-like, shape (N,), default=None
             Whose row each is: of each, the first `rows_per_person` rows enter.
+        engine : Engine, default=None
+            What runs the workers of rows in partitions: `X` is then a list of stores, of their
+            paths, or of matrices with a list of labels in `y` (docs/cluster.md).
         **weights
             ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
             what counts 1, and larger weights are clipped to it. Protected like the row.
@@ -217,7 +222,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         LedgerWarning
             If the ledger could not note that the fit, already charged, has ended.
         """
-        fit_estimator(self, X, y, groups=groups, **weights)
+        fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -78,7 +78,7 @@ def add_margins(problem, integer_weights, margin):
 
 
 @njit(cache=True, nogil=True)
-def replace_contributions(problem, alpha, i, old, new, report_shift, changed, before):
+def replace_contributions(problem, alpha, i, old, new, report_shift, changed, before, noted):
     """Replace row i's contributions at record gradient `old` by those at `new`.
 
     `alpha`: column gradients, changed in place.
@@ -86,9 +86,10 @@ def replace_contributions(problem, alpha, i, old, new, report_shift, changed, be
     `old`, `new`: record gradients.
     `report_shift`: changes of ``alpha_k >> report_shift`` are reported; at `NOTHING_REPORTED` none
     is.
-    `changed`, `before`: filled with the coordinates to report and what they were.
+    `changed`, `before`: filled, behind the first `noted`, with the coordinates to report and what
+    they were.
 
-    Returns: number of coordinates to report.
+    Returns: how many are noted then.
     """
     design = problem.design
     rows = design.rows
@@ -96,7 +97,7 @@ def replace_contributions(problem, alpha, i, old, new, report_shift, changed, be
     bound = design.bound
     scaled_old = old * problem.unit
     scaled_new = new * problem.unit
-    count = np.uint64(0)
+    count = np.uint64(noted)
     reported = (
         np.int64(0) if report_shift == NOTHING_REPORTED else ~((np.int64(1) << report_shift) - 1)
     )

@@ -13,22 +13,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from dplasso.frank_wolfe.column_gradients import alpha_of
 from dplasso.frank_wolfe.drift import take_due
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.sparse import (
-    TOUCHES_PER_COORDINATE,
-    refresh_block,
-    step_numbers,
-    touch_rows,
-)
+from dplasso.frank_wolfe.reports import begin_step, report
+from dplasso.frank_wolfe.sparse import enter_block, refresh_block, step_numbers, touch_rows
 from dplasso.frank_wolfe.state import Scratch, SparseState, new_scratch
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT
 from dplasso.matrix.design import Column, column_of, refuse_damage
 from dplasso.runtime.threads import Threads, cut
-from dplasso.selection.contract import rebuild
 
 # Rows each thread works through at a time.
 SLAB_ROWS = 16384
@@ -97,17 +91,16 @@ def take_large_step(
     scheduled = state.calendar.head.size > 0
     rows = state.rows
     column, begin, end = column_of(problem.design, j, threads)
-    limit = TOUCHES_PER_COORDINATE * state.alpha.size
     n_due = int(state.calendar.rows_due[step]) if scheduled else 0
     n_worked = end - begin + n_due
+    noting = bool(begin_step(problem, state, n_worked))
     # As many contributions are about to change as the last such step lets expect.
     expected = n_worked * state.refreshed_part[0] / max(1, rows.size)
-    n_entries = problem.design.rows.indices.size
-    recompute_all = bool(expected > large_steps.part_recomputed) and expected * n_entries > limit
-    touched, n_refreshed = 0, 0
+    recompute_all = bool(expected > large_steps.part_recomputed) and not noting
+    notes: Any = state.scratch.changed, state.scratch.before, 0
 
     def slab(column: Column, begin: int, end: int, weight: int) -> None:
-        nonlocal touched, n_refreshed
+        nonlocal notes
         edges = cut(begin, end, threads.count)
         found = threads.run(
             lambda t: touch_rows(
@@ -127,17 +120,13 @@ def take_large_step(
         if min(counts[0] for counts in found) < 0:
             refuse_damage()
         for t, counts in enumerate(found):
-            n_refreshed += counts[0]
-            touched = refresh_block(
-                problem,
-                state,
-                large_steps.scratch[t],
-                selector,
-                counts,
-                record,
-                touched,
-                not recompute_all,
-            )
+            scratch = large_steps.scratch[t]
+            if recompute_all:
+                enter_block(problem, state, scratch, counts, record)
+            else:
+                notes = refresh_block(
+                    problem, state, scratch, selector, counts, record, noting, notes
+                )
 
     together = SLAB_ROWS * threads.count
     for first in range(begin, end, together):
@@ -149,15 +138,7 @@ def take_large_step(
             count = take_due(state.calendar.head, state.calendar.rows_due, rows, step, taken)
             slab(due, 0, count, 0)
             n_due = int(state.calendar.rows_due[step])
-    state.refreshed_part[0] = n_refreshed / max(1, n_worked)
     if recompute_all:
         gradient = np.ascontiguousarray(state.rows["gradient"])
         state.alpha[:] = alpha_of(problem, gradient, threads)
-    if recompute_all or touched > limit:
-        index(selector, state.alpha)
-
-
-@njit(cache=True, nogil=True)
-def index(selector, alpha):
-    """Call `rebuild` from Python."""
-    rebuild(selector, alpha)
+    report(problem, state, selector, noting, notes)

@@ -4,10 +4,13 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
+from dplasso.data.store import Store
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.design import Design
+from dplasso.matrix.design import Design, adopt, lay_out
+from dplasso.matrix.numbering import Numbering
 
-# |q x S| <= 2^32 for every record; sums of fewer than 2^31 of them fit 64 bits.
+# |q x S| <= 2^32 for every record; sums of fewer than 2^31 of them fit 64 bits. Of more records
+# shares are smaller, see `dplasso.privacy.parameters.share_bits`.
 CONTRIBUTION_BITS = 32
 # Margins carry this many bits behind |x| = bound, fewer (21 at T = 2 million) in long runs.
 _MARGIN_BITS = 40
@@ -49,9 +52,11 @@ class Problem(NamedTuple):
     distinct: bool
 
 
-def gradient_unit(bound: float, residual_bound: float = 1.0) -> float:
-    """Return S = 2^32 / (B C), the fixed-point units per unit of alpha."""
-    return float(2.0**CONTRIBUTION_BITS / (bound * residual_bound))
+def gradient_unit(
+    bound: float, residual_bound: float = 1.0, bits: int = CONTRIBUTION_BITS
+) -> float:
+    """Return S = 2^bits / (B C), the fixed-point units per unit of alpha."""
+    return float(2.0**bits / (bound * residual_bound))
 
 
 def margin_unit(bound: float, n_steps: int, late_start: int = 0) -> float:
@@ -64,6 +69,23 @@ def margin_unit(bound: float, n_steps: int, late_start: int = 0) -> float:
     return float(2.0**bits / bound)
 
 
+def design_of(
+    X: Any, *, bound: float, intercept: bool, by_columns: bool, n_steps: int, n_threads: int
+) -> Design:
+    """Lay out a matrix, or take a store as it is; the parameters as of `lay_out`."""
+    if isinstance(X, Store):
+        numbering = Numbering(X.internal_column, X.original_column)
+        return adopt(X.rows, X.columns, numbering, bound=bound, intercept=intercept)
+    return lay_out(
+        X,
+        bound=bound,
+        intercept=intercept,
+        by_columns=by_columns,
+        n_steps=n_steps,
+        n_threads=n_threads,
+    )
+
+
 def build_problem(
     design: Design,
     labels: NDArray[Any],
@@ -73,6 +95,7 @@ def build_problem(
     loss: Any = None,
     late_start: int = 0,
     distinct: bool = False,
+    share_bits: int = CONTRIBUTION_BITS,
 ) -> Problem:
     """Put a training run together.
 
@@ -83,6 +106,7 @@ def build_problem(
     `late_start`: t0 of the step sizes.
     `distinct`: whether every coordinate is drawn at most once; for at most half as many steps as
     columns.
+    `share_bits`: bits of a record's share, of `dplasso.privacy.parameters.share_bits`.
     """
     loss = Logistic() if loss is None else loss
     return Problem(
@@ -90,7 +114,7 @@ def build_problem(
         loss=loss,
         labels=labels,
         radius=radius,
-        unit=gradient_unit(design.bound, loss.residual_bound),
+        unit=gradient_unit(design.bound, loss.residual_bound, share_bits),
         margin_unit=margin_unit(design.bound, n_steps, late_start),
         n_steps=n_steps,
         late_start=late_start,

@@ -3,10 +3,11 @@
 A part owns the margins, gradients and calendar of its rows and knows nothing of the others. It
 answers each step with the integer changes of the column gradients that its rows bring about; the
 sum over the parts is what one process computes, whatever the partition (DESIGN.md, section 11).
+Coordinates go by their original numbers, since each part may store its columns in an order of its
+own.
 """
 
-from itertools import pairwise
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -17,10 +18,25 @@ from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, large_steps_o
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.sparse import step_rows
 from dplasso.frank_wolfe.state import start_sparse
-from dplasso.matrix.design import column_span, refuse_damage
-from dplasso.matrix.transpose import transpose
-from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
+from dplasso.matrix.design import column_of, refuse_damage
+from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.change_log import new_change_log
+
+# Beyond this part of the gradients, changes are looked for among all of them, and sent as all.
+_DENSE = 1 / 8
+
+
+class Changes(NamedTuple):
+    """What a step changes of the column gradients, by the rows of a part.
+
+    `coordinates`: coordinates that change, ascending; None for all of them.
+    `amounts`: by how much.
+    `counts`, shape (3,): rows looked at, rows whose gradient changed, and their entries.
+    """
+
+    coordinates: NDArray[np.integer] | None
+    amounts: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
 
 class RowPart:
@@ -36,95 +52,72 @@ class RowPart:
     ) -> None:
         size = problem.design.n_coordinates
         self._problem, self._tolerance = problem, float(drift_tol or 0.0)
-        self._state = start_sparse(problem, np.zeros(size, dtype=np.int64), drift_tol)
+        state = start_sparse(problem, np.zeros(size, dtype=np.int64), drift_tol)
+        self._state = state._replace(most_touched=int(size * _DENSE))
         self._log = new_change_log(size)
         self._large_steps: LargeSteps = large_steps_of(threads)
 
     def start(self) -> NDArray[np.int64]:
-        """Return these rows' part of the column gradients at zero weights.
+        """Return these rows' part of the column gradients at zero weights, shape (D,)."""
+        return self._in_original_order(starting_alpha(self._problem, self._large_steps.threads))
 
-        Returns shape (D,): in internal order.
-        """
-        return starting_alpha(self._problem, self._large_steps.threads)
-
-    def move(
-        self, step: int, coordinate: int, sign: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def move(self, step: int, coordinate: int, sign: int) -> Changes:
         """Take a step.
 
         `step`: its number, from 1; each is taken once, in order.
         `coordinate`, `sign`: the vertex drawn.
-
-        Returns `places`: places of the column gradients that change, ascending.
-        `changes`: by how much; none is 0.
         """
-        problem, state, log = self._problem, self._state, self._log
+        self._take(step, coordinate, sign, replaying=False)
+        alpha, untold = self._state.alpha, self._state.untold
+        counts = self._state.step_counts.copy()
+        if untold[0]:
+            untold[0] = False
+            amounts = self._in_original_order(alpha)
+            alpha[:] = 0
+            return Changes(None, amounts, counts)
+        places = self._log.changed[: self._log.length[0]]
+        self._log.length[0] = 0
+        original = self._problem.design.numbering.original
+        coordinates = original[places] if original.size else places.copy()
+        amounts = alpha[places]
+        alpha[places] = 0
+        return Changes(coordinates, amounts, counts)
+
+    def catch_up(self, step: int, coordinate: int, sign: int) -> None:
+        """Take a step that the other parts have taken already: its changes are in their sum."""
+        self._take(step, coordinate, sign, replaying=True)
+
+    def _take(self, step: int, coordinate: int, sign: int, *, replaying: bool) -> None:
+        problem, state, means = self._problem, self._state, self._large_steps
         weight = sign * (step + problem.late_start + 1)
-        if not self._is_small(step, coordinate):
+        column, begin, end = column_of(problem.design, coordinate, means.threads)
+        rows_due = state.calendar.rows_due
+        looked_at = end - begin + (int(rows_due[step]) if rows_due.size else 0)
+        if not replaying and looked_at > large_rows(problem, means):
             take_large_step(
                 problem,
                 state,
-                log,
-                self._large_steps,
+                self._log,
+                means,
                 coordinate,
                 weight,
                 step,
                 self._tolerance,
                 record=False,
             )
-        elif not _move(problem, state, log, coordinate, weight, step, self._tolerance):
+        elif not _step(
+            problem, state, self._log, column, begin, end, weight, step, self._tolerance, replaying
+        ):
             refuse_damage()
-        given_up = bool(log.length[1])
-        listed = log.changed[: log.length[0]]
-        places = np.flatnonzero(state.alpha) if given_up else np.sort(listed)
-        changes = state.alpha[places]
-        state.alpha[places] = 0
-        log.noted[listed] = False
-        log.length[:] = 0
-        kept = changes != 0
-        return places[kept], changes[kept]
 
-    def _is_small(self, step: int, coordinate: int) -> bool:
-        """Return whether one thread is to take a step by itself."""
-        design, rows_due = self._problem.design, self._state.calendar.rows_due
-        if not design.has_columns and coordinate != design.n_columns:
-            return False
-        _, begin, end = column_span(design, coordinate)
-        looked_at = end - begin + (int(rows_due[step]) if rows_due.size else 0)
-        return bool(looked_at <= large_rows(self._problem, self._large_steps))
+    def _in_original_order(self, alpha: NDArray[np.int64]) -> NDArray[np.int64]:
+        internal = self._problem.design.numbering.internal
+        return alpha[internal] if internal.size else alpha.copy()
 
 
 @njit(cache=True, nogil=True)
-def _move(problem, state, log, coordinate, weight, step, tolerance):
+def _step(problem, state, log, column, begin, end, weight, step, tolerance, replaying):
     """Add `weight` to K of a coordinate; return whether all row numbers were inside the matrix."""
-    column, begin, end = column_span(problem.design, coordinate)
-    return step_rows(problem, state, log, column, begin, end, weight, step, tolerance, False)
-
-
-def row_parts(problem: Problem, n_parts: int, **options: Any) -> list[RowPart]:
-    """Cut a problem into parts with about equally many entries.
-
-    `problem`: the whole.
-    `n_parts`: how many.
-    `**options`: as in `RowPart`.
-    """
-    design = problem.design
-    edges = even_parts(design.rows.indptr, n_parts)
-    parts = []
-    for first, last in pairwise(edges):
-        begin, end = design.rows.indptr[first], design.rows.indptr[last]
-        rows = design.rows._replace(
-            indptr=design.rows.indptr[first : last + 1] - begin,
-            indices=design.rows.indices[begin:end],
-            values=design.rows.values[begin:end],
-        )
-        part = design._replace(
-            rows=rows,
-            columns=transpose(rows, design.n_columns),
-            has_columns=True,
-            columns_internal=True,
-            n_rows=int(last - first),
-        )
-        labels = problem.labels[first:last]
-        parts.append(RowPart(problem._replace(design=part, labels=labels), **options))
-    return parts
+    return step_rows(
+        problem, state, log, column, begin, end, weight, step, tolerance, False, replaying
+    )

@@ -8,13 +8,13 @@ import numpy as np
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.large_step import (
     LargeSteps,
-    index,
     large_rows,
     large_steps_of,
     take_large_step,
 )
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.reports import index
 from dplasso.frank_wolfe.sparse import run_sparse
 from dplasso.frank_wolfe.standard import StandardState, run_standard, start_standard
 from dplasso.frank_wolfe.state import SparseState, start_sparse

@@ -11,13 +11,14 @@ contributions of those whose gradient has to change.
 import numpy as np
 from numba import njit
 
-from dplasso.frank_wolfe.distinct import draw, leave_out
+from dplasso.frank_wolfe.distinct import draw
 from dplasso.frank_wolfe.drift import NONE, due_step, schedule, take_due
 from dplasso.frank_wolfe.gradient import (
     margin_scale,
     margin_term,
     replace_contributions,
 )
+from dplasso.frank_wolfe.reports import begin_step, make_room, prepare_draw, report
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
@@ -25,16 +26,7 @@ from dplasso.losses.contract import gradient, margins_within, tangent_offset
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_span
 from dplasso.matrix.numbering import look_up
-from dplasso.selection.contract import (
-    NOTHING_REPORTED,
-    granularity,
-    rebuild,
-    update_many,
-)
-
-# A step that touches more than this many entries per coordinate indexes all gradients afresh
-# instead of reporting each change.
-TOUCHES_PER_COORDINATE = 2
+from dplasso.selection.contract import NOTHING_REPORTED, granularity
 
 
 @njit(cache=True, nogil=True)
@@ -138,38 +130,53 @@ def record_refreshed(problem, state, scratch, count):
 
 
 @njit(cache=True, nogil=True)
-def refresh_block(problem, state, found, selector, counts, record, touched, replacing):
-    """Carry the changes of one touched block into calendar, history, gradients and selector.
+def enter_block(problem, state, found, counts, record):
+    """Carry one touched block into calendar, history and counts.
 
-    `problem`, `state`, `selector`: as in `run_sparse`.
+    `problem`, `state`, `record`: as in `run_sparse`.
     `found`: what `touch_rows` filled.
     `counts`: what it returned.
-    `record`: whether to keep the history.
-    `touched`: entries touched by this step's earlier blocks.
-    `replacing`: whether to replace the contributions; otherwise the caller computes alpha anew.
-
-    Returns: entries touched including these. Once they pass `TOUCHES_PER_COORDINATE`, the selector
-    is no longer told: the caller has to rebuild it.
     """
     n_refreshed, n_moved = counts
     if n_moved:
         schedule_moved(state.calendar, state.rows, found, n_moved)
     if n_refreshed == 0:
-        return touched
+        return
     entries = count_entries(problem.design.rows.indptr, found.refreshed, n_refreshed)
     state.operation_counts[0] += entries
     state.operation_counts[1] += 2 * entries
     if record:
         record_refreshed(problem, state, found, n_refreshed)
-    touched += entries
-    if not replacing:
-        return touched
+    state.step_counts[1] += n_refreshed
+    state.step_counts[2] += entries
+
+
+@njit(cache=True, nogil=True)
+def refresh_block(problem, state, found, selector, counts, record, noting, notes):
+    """Carry the changes of one touched block into calendar, history and gradients.
+
+    `problem`, `state`, `found`, `counts`, `record`: as in `enter_block`.
+    `selector`: as in `run_sparse`.
+    `noting`: whether changes are to be noted.
+    `notes`: what earlier blocks of this step have noted (`dplasso.frank_wolfe.reports`).
+
+    Returns: the notes, these included.
+    """
+    n_refreshed = counts[0]
+    enter_block(problem, state, found, counts, record)
+    changed, before, count = notes
+    if n_refreshed == 0:
+        return changed, before, count
     report_shift = np.int64(NOTHING_REPORTED)
-    if touched <= TOUCHES_PER_COORDINATE * state.alpha.size:
+    if noting and state.step_counts[2] <= state.most_touched:
         report_shift = np.int64(granularity(selector))
-    changed, before = state.scratch.changed, state.scratch.before
+    indptr = problem.design.rows.indptr
     for m in range(n_refreshed):
         i = found.refreshed[m]
+        if report_shift != NOTHING_REPORTED:
+            more = np.int64(indptr[i + 1]) - np.int64(indptr[i]) + 1
+            if count + more > changed.size:
+                changed, before = make_room(changed, before, count, more)
         count = replace_contributions(
             problem,
             state.alpha,
@@ -179,10 +186,9 @@ def refresh_block(problem, state, found, selector, counts, record, touched, repl
             report_shift,
             changed,
             before,
+            count,
         )
-        if count:
-            update_many(selector, state.alpha, changed, before, count)
-    return touched
+    return changed, before, count
 
 
 @njit(cache=True, nogil=True)
@@ -199,8 +205,12 @@ def step_numbers(problem, step, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def step_rows(problem, state, selector, column, first, last, weight, step, tolerance, record):
+def step_rows(
+    problem, state, selector, column, first, last, weight, step, tolerance, record, replaying
+):
     """Take one step through rows `first` to `last` of a column, then through the rows due.
+
+    `replaying`: whether to bring the rows up to date alone, and leave the column gradients.
 
     Returns whether all row numbers were inside the matrix.
     """
@@ -208,7 +218,9 @@ def step_rows(problem, state, selector, column, first, last, weight, step, toler
     loss = problem.loss
     scheduled = state.calendar.head.size > 0
     scratch, rows = state.scratch, state.rows
-    touched = np.int64(0)
+    n_due = state.calendar.rows_due[step] if scheduled else 0
+    noting = begin_step(problem, state, last - first + n_due)
+    notes = scratch.changed, scratch.before, np.int64(0)
     for begin in range(first, last, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, last)
         counts = touch_rows(
@@ -217,7 +229,10 @@ def step_rows(problem, state, selector, column, first, last, weight, step, toler
         if counts[0] < 0:
             return False
         state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
-        touched = refresh_block(problem, state, scratch, selector, counts, record, touched, True)
+        if replaying:
+            enter_block(problem, state, scratch, counts, record)
+        else:
+            notes = refresh_block(problem, state, scratch, selector, counts, record, noting, notes)
     if scheduled:
         head, rows_due = state.calendar.head, state.calendar.rows_due
         due = (scratch.taken, problem.design.columns.values[:0], column[2])
@@ -225,11 +240,14 @@ def step_rows(problem, state, selector, column, first, last, weight, step, toler
             count = take_due(head, rows_due, rows, step, scratch.taken)
             counts = touch_rows(loss, due, public, rows, 0, count, 0, step, scheduled, scratch)
             state.operation_counts[1] += OPERATIONS_PER_GRADIENT * count
-            touched = refresh_block(
-                problem, state, scratch, selector, counts, record, touched, True
-            )
-    if touched > TOUCHES_PER_COORDINATE * state.alpha.size:
-        rebuild(selector, state.alpha)
+            if replaying:
+                enter_block(problem, state, scratch, counts, record)
+            else:
+                notes = refresh_block(
+                    problem, state, scratch, selector, counts, record, noting, notes
+                )
+    if not replaying:
+        report(problem, state, selector, noting, notes)
     return True
 
 
@@ -270,8 +288,7 @@ def run_sparse(
     design = problem.design
     internal = design.numbering.internal
     for step in range(first, last + 1):
-        if problem.distinct:
-            leave_out(problem, state.alpha, selector, vertex, step - 1, True)
+        prepare_draw(problem, state.alpha, selector, vertex, step - 1, state.untold)
         j, s = draw(problem, state.alpha, selector, stream, vertex, step - 1)
         if step <= n_prefix:
             j, s = vertex[step - 1], np.int64(sign[step - 1])
@@ -294,7 +311,7 @@ def run_sparse(
         if n_looked_at > rows_large:
             return -step
         inside = step_rows(
-            problem, state, selector, column, begin, end, weight, step, tolerance, record
+            problem, state, selector, column, begin, end, weight, step, tolerance, record, False
         )
         if not inside:
             return 0

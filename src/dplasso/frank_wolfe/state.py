@@ -12,17 +12,21 @@ from dplasso.losses.contract import gradient, tangent_offset
 
 # Rows worked through together.
 BLOCK_ROWS = 2048
+# A step that touches more than this many entries per coordinate indexes all gradients afresh
+# instead of reporting the changes.
+TOUCHES_PER_COORDINATE = 2
+# Room for the reports of a step that most steps do with.
+_REPORTS = 4096
 
 
 class Scratch(NamedTuple):
-    """Room for one block of rows and for one row's entries.
+    """Room for one block of rows and for what a step reports.
 
     `taken`, shape (B,): rows taken off the calendar.
     `refreshed`, shape (B,): rows whose gradient changed.
     `old`, shape (B,): their gradients before.
     `moved`, `moved_to`, shape (B,): rows to be scheduled, and for which step.
-    `changed`, `before`: column gradients of a row that the selector must hear of, and what they
-    were.
+    `changed`, `before`: column gradients that the selector may have to hear of, and what they were.
     """
 
     taken: NDArray[np.int32]
@@ -44,8 +48,13 @@ class SparseState(NamedTuple):
     `sums`, shape (2,): ``<alpha, K>`` and the sum of the losses' tangent offsets, for the history.
     `operation_counts`, shape (2,): entries touched and operations spent since the last record of
     work.
-    `refreshed_part`, shape (1,): part of the rows looked at in the last large step whose gradient
+    `step_counts`, shape (3,): of the step under way: rows looked at, rows whose gradient changed,
+    and their entries.
+    `untold`, shape (1,): whether the selector was not told what changed, and is to index all
+    gradients before the next draw.
+    `refreshed_part`, shape (1,): part of the rows looked at in the last wide step whose gradient
     changed.
+    `most_touched`: of a step that touches more entries, no changes are told to the selector.
     """
 
     alpha: NDArray[np.int64]
@@ -53,8 +62,11 @@ class SparseState(NamedTuple):
     calendar: Calendar
     sums: NDArray[np.float64]
     operation_counts: NDArray[np.int64]
+    step_counts: NDArray[np.int64]
+    untold: NDArray[np.bool_]
     refreshed_part: NDArray[np.float64]
     scratch: Scratch
+    most_touched: int
 
     @property
     def margin(self) -> NDArray[np.int64]:
@@ -67,16 +79,16 @@ class SparseState(NamedTuple):
         return self.rows["gradient"]
 
 
-def new_scratch(n_rows: int, longest_row: int) -> Scratch:
-    """Return room for blocks of `n_rows` rows of up to `longest_row` entries."""
+def new_scratch(n_rows: int, n_reports: int) -> Scratch:
+    """Return room for blocks of `n_rows` rows and for `n_reports` changed gradients."""
     return Scratch(
         np.empty(n_rows, dtype=np.int32),
         np.empty(n_rows, dtype=np.int32),
         np.empty(n_rows, dtype=np.float64),
         np.empty(n_rows, dtype=np.int32),
         np.empty(n_rows, dtype=np.int32),
-        np.empty(longest_row, dtype=np.int64),
-        np.empty(longest_row, dtype=np.int64),
+        np.empty(n_reports, dtype=np.int64),
+        np.empty(n_reports, dtype=np.int64),
     )
 
 
@@ -116,6 +128,9 @@ def start_sparse(
         new_calendar(problem.n_steps, drift_tol is not None),
         np.array([0.0, starting_offset(problem.loss, problem.labels)]),
         np.zeros(2, dtype=np.int64),
+        np.zeros(3, dtype=np.int64),
+        np.zeros(1, dtype=np.bool_),
         np.ones(1),
-        new_scratch(BLOCK_ROWS, longest_row),
+        new_scratch(BLOCK_ROWS, max(_REPORTS, longest_row)),
+        TOUCHES_PER_COORDINATE * alpha.size,
     )

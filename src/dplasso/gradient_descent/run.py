@@ -14,25 +14,17 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.calibration import (
     UNCHANGED,
     Calibration,
-    calibrate_margins,
-    offset_of,
+    calibrate,
 )
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
-from dplasso.gradient_descent.solve import NoisyGradientDescent
+from dplasso.gradient_descent.slopes import offset_of
+from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState
-from dplasso.losses.weighted import count_records
-from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.matrix.unit_rows import (
-    UnitRows,
-    constant_entry,
-    row_factors,
-    select_columns,
-    unit_row_margins,
-)
+from dplasso.matrix.unit_rows import constant_entry
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
+from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
 from dplasso.runtime.threads import Threads
 
@@ -155,14 +147,8 @@ class GradientRun:
         Public parameters.
     mechanism : GaussianSteps
         The budget.
-    rows, columns : Compressed
-        X both ways, in the same column numbers.
-    numbering : Numbering
-        Of the columns.
-    loss : Logistic, Squared or Multinomial
-        The loss.
-    labels : ndarray of int8, int32 or float64, shape (N,)
-        The targets: 0 or 1, numbers of classes, or numbers in [-1, 1].
+    records : Records, or anything with its `n_records`, `n_columns`, `loss` and `part`
+        The records.
     stream : RandomStream
         Keys the noise.
     threads : Threads
@@ -183,28 +169,16 @@ class GradientRun:
         self,
         plan: RunPlan,
         mechanism: GaussianSteps,
-        rows: Compressed,
-        columns: Compressed,
-        numbering: Numbering,
-        loss: Any,
-        labels: NDArray[Any],
+        records: Any,
         stream: RandomStream,
         *,
         threads: Threads,
         prefix: GradientState | None = None,
     ) -> None:
         self.n_steps, self.skipped = plan.ends[-1], 0
-        self._plan, self._mechanism, self._columns = plan, mechanism, columns
-        self._numbering, self._loss, self._labels = numbering, loss, labels
+        self._plan, self._mechanism, self._records = plan, mechanism, records
         self._stream, self._threads = stream, threads
-        constant = CONSTANT if plan.fit_intercept else 0.0
-        self._whole = UnitRows(
-            rows,
-            columns,
-            row_factors(rows, constant, plan.norm_bound, threads),
-            columns.indptr.size - 1,
-            constant_entry(constant),
-        )
+        self._constant = CONSTANT if plan.fit_intercept else 0.0
         self._calibration: Calibration | None = None
         self._stage = 0
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -238,7 +212,7 @@ class GradientRun:
             solver = self._solver
             return GradientState(
                 done,
-                self._whole.n_columns,
+                self._records.n_columns,
                 solver.weights.copy(),
                 solver.velocity.copy(),
                 solver.averaged.copy(),
@@ -258,78 +232,63 @@ class GradientRun:
         if self._plan.n_records is not None:
             return float(self._plan.n_records)
         mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
-        count = count_records(self._loss, self._labels)
+        count = self._records.n_records
         return noisy_count(count, mechanism.count_sensitivity, mu, self._stream)
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
-        plan, stage, threads = self._plan, self._plan.stages[self._stage], self._threads
-        data, numbering = self._whole, self._numbering
-        if self._kept.size:
-            internal, numbering = numbering.internal, AS_GIVEN
-            chosen = internal[self._kept] if internal.size else self._kept
-            rows, columns = select_columns(self._columns, chosen, self._labels.size, threads.count)
-            constant = CONSTANT if plan.fit_intercept else 0.0
-            factor = row_factors(rows, constant, plan.norm_bound, threads)
-            data = UnitRows(rows, columns, factor, self._kept.size, data.constant)
+        stage, loss = self._plan.stages[self._stage], self._records.loss
         schedule = schedule_for(
             self._numbers[0],
-            self._share(stage.share * (1.0 - plan.calibration)),
+            self._share(stage.share * (1.0 - self._plan.calibration)),
             self._mechanism.sensitivity,
             stage.n_steps,
             stage.kappa,
             stage.momentum,
-            self._loss.curvature,
+            loss.curvature,
         )
+        bits = share_bits(self._numbers[0])
+        check_records(self._records.n_rows, bits)
+        unit = gradient_unit(loss.residual_bound, schedule.noise_scale, bits)
+        part = self._records.part(self._kept, self._constant, self._plan.norm_bound, unit)
+        n_columns = self._kept.size or self._records.n_columns
         return NoisyGradientDescent(
-            data,
-            self._loss,
-            self._labels,
+            part,
+            n_columns + int(self._constant != 0.0),
+            loss.n_outputs,
+            unit,
             schedule,
             self._stream,
-            threads=threads,
+            threads=self._threads,
             start=start,
-            numbering=numbering,
         )
 
     def _calibrated(self) -> Calibration | None:
         """Set the margins of the complete model right, if there is noise to spend."""
-        share, data = self._plan.calibration, self._solver.data
+        share = self._plan.calibration
         if not share or math.isinf(self._mechanism.mu):
             return None
         weights, intercept = self._averaged()
-        if self._solver.original.size:
-            weights = weights[self._solver.original]
-        one = self._solver.n_outputs == 1
-        margins = unit_row_margins(
-            data.rows,
-            np.ascontiguousarray(weights[:, 0] if one else weights),
-            data.factor,
-            intercept[0] if one else intercept,
-            self._threads,
-        )
-        return calibrate_margins(
-            margins.reshape(margins.shape[0], -1) + offset_of(self._loss),
-            self._loss,
-            self._labels,
+        return calibrate(
+            self._solver.part.calibration(weights, intercept),
+            self._records.loss,
             self._stream,
             n_records=self._numbers[0],
             mu=self._share(share),
             sensitivity=self._mechanism.sensitivity,
             fit_intercept=self._plan.fit_intercept,
-            threads=self._threads,
         )
 
     def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights of the last stage, shape (k, K), and the constants of the margins."""
-        solver, n_columns = self._solver, self._kept.size or self._whole.n_columns
+        solver, n_columns = self._solver, self._kept.size or self._records.n_columns
         averaged = solver.average().reshape(-1, solver.n_outputs)
         weights, constant = averaged[:n_columns], averaged[n_columns:]
         if self._plan.significant:
             weights = np.where(np.abs(weights) > SIGNIFICANT * self._error, weights, 0.0)
         intercept = np.zeros(solver.n_outputs)
         if constant.size:
-            intercept = constant[0] * self._whole.constant
+            intercept = constant[0] * constant_entry(self._constant)
         return weights, intercept
 
     @property
@@ -342,7 +301,7 @@ class GradientRun:
         self._stage += 1
         solver = self._solver
         average = solver.average().reshape(-1, solver.n_outputs)
-        before = average.shape[0] - int(self._whole.constant != 0.0)
+        before = average.shape[0] - int(self._constant != 0.0)
         sizes = (
             np.linalg.norm(average[:before], axis=1)
             if solver.n_outputs > 1
@@ -377,21 +336,21 @@ class GradientRun:
 
     def _final(self) -> NoisyWeights:
         """Return the model."""
-        whole, columns = self._whole, self._kept
+        constant_value, columns = constant_entry(self._constant), self._kept
         weights, intercept = self._averaged()
         if self._plan.significant:
             columns = np.flatnonzero(weights.any(axis=1))
             weights = weights[columns]
         stretched = self._calibration or UNCHANGED
-        error, offset = stretched.slope * self._error, offset_of(self._loss)
+        error, offset = stretched.slope * self._error, offset_of(self._records.loss)
         return NoisyWeights(
             n_steps=self.n_steps,
-            n_features=whole.n_columns,
+            n_features=self._records.n_columns,
             columns=columns,
             weights=np.ascontiguousarray(weights.T) * stretched.slope,
             intercept=(intercept + offset) * stretched.slope + np.array(stretched.shift) - offset,
             standard_error=error,
-            intercept_error=error * whole.constant,
+            intercept_error=error * constant_value,
         )
 
 

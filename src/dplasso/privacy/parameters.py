@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+from dplasso.errors import DataError
+
 NEIGHBOR_RELATIONS = ("add-remove", "replace-one")
 
 # Beyond these the fixed-point scale 2**32 / B or the exponent scale could leave the range of a
@@ -140,3 +142,30 @@ def check_positive(name: str, value: Any) -> float:
     if not (number > 0 and math.isfinite(number)):
         raise ValueError(f"{name} must be positive and finite, got {value!r}.")
     return number
+
+
+def share_bits(n_records: float | None) -> int:
+    """Return how many bits a record's share of a sum has, from a number of records that is public.
+
+    `n_records`: as given, or counted privately and so released; None where it is not known.
+
+    Returns: 32, of fewer than 2^31 records; 29 where there may be more, up to 2^34. That sums then
+    fit 64 bits is for `check_records` to see.
+    """
+    return 32 if n_records is None or n_records <= 2.0**30 else 29
+
+
+def check_records(n_records: int, bits: int) -> None:
+    """Refuse more records than 64-bit sums have room for.
+
+    `n_records`: how many there are.
+    `bits`: of a record's share.
+
+    Raises DataError that says what to declare.
+    """
+    most = 2 ** (63 - bits) - 1
+    if n_records > most:
+        raise DataError(
+            f"the data have {n_records:,} rows; {most:,} is the most"
+            + ("" if bits < 32 else ", unless their number is public: declare it, n_records")
+        )

@@ -4,21 +4,23 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dplasso.data.store import Store
-from dplasso.frank_wolfe.problem import Problem, build_problem
+from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
+from dplasso.cluster.partitions import Partitions
+from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
 from dplasso.losses.weighted import weighted
-from dplasso.matrix.design import Design, adopt, lay_out
-from dplasso.matrix.numbering import Numbering
+from dplasso.matrix.design import Design
 from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
+from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.registry import make_selector
 from dplasso.selection.replay import replay_state
 from dplasso.training.lasso_plan import REFIT_STEPS, most_vertices
+from dplasso.training.partitioned import partitioned_solver
 from dplasso.training.settings import LassoSettings
 
 
@@ -60,16 +62,7 @@ def staged_mechanism(settings: LassoSettings, n_features: int) -> StagedSteps:
 
 def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bool) -> Design:
     """Lay out a matrix, or take a store as it is."""
-    if isinstance(X, Store):
-        numbering = Numbering(X.internal_column, X.original_column)
-        return adopt(
-            X.rows,
-            X.columns,
-            numbering,
-            bound=settings.feature_bound,
-            intercept=intercept,
-        )
-    return lay_out(
+    return design_of(
         X,
         bound=settings.feature_bound,
         intercept=intercept,
@@ -97,6 +90,7 @@ def lasso_problem(settings: LassoSettings, X: Any, labels: NDArray[Any]) -> Prob
         radius=settings.l1_radius,
         n_steps=settings.n_iter,
         loss=lasso_loss(settings),
+        share_bits=share_bits(settings.n_records),
     )
 
 
@@ -110,21 +104,37 @@ def lasso_selector(settings: LassoSettings, mechanism: Mechanism, problem: Probl
 def lasso_solver(
     settings: LassoSettings,
     mechanism: Mechanism,
-    problem: Problem,
+    problem: Problem | Partitions,
     stream: RandomStream,
     *,
     threads: Threads = ONE_THREAD,
     prefix: Transcript | None = None,
     replay: Transcript | None = None,
-) -> FrankWolfe:
+) -> FrankWolfe | PartitionedFrankWolfe:
     """Make the solver, ready for its first step.
 
-    `settings`, `mechanism`, `problem`: as made above.
+    `settings`, `mechanism`, `problem`: as made above; rows in partitions as they are.
     `stream`: random words for the draws.
     `threads`: of the run.
     `prefix`: steps already drawn, to be taken again.
     `replay`: all steps, to be taken instead of drawing any.
     """
+    if isinstance(problem, Partitions):
+        assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
+        if replay is not None:
+            raise ValueError("a replay runs in one process; leave engine out")
+        return partitioned_solver(
+            settings,
+            problem,
+            lasso_loss(settings),
+            lambda empty: lasso_selector(settings, mechanism, empty),
+            stream,
+            radius=settings.l1_radius,
+            n_steps=settings.n_iter,
+            intercept=settings.fit_intercept,
+            n_records=settings.n_records,
+            prefix=prefix,
+        )
     if replay is None:
         selector = lasso_selector(settings, mechanism, problem)
     else:

@@ -6,25 +6,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
+from dplasso.cluster.gradients import PartitionedRecords
+from dplasso.cluster.partitions import Partitions
 from dplasso.data.store import Store
-from dplasso.frank_wolfe.problem import build_problem
+from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.solve import FrankWolfe
-from dplasso.gradient_descent.calibration import Calibration, calibrate_margins
+from dplasso.gradient_descent.calibration import Calibration, calibrate
+from dplasso.gradient_descent.records import Records, records_of
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.weighted import split_targets
-from dplasso.matrix.compressed import Compressed, compress
-from dplasso.matrix.numbering import AS_GIVEN
-from dplasso.matrix.unit_rows import both_orientations, select_columns, unit_row_margins
+from dplasso.matrix.compressed import compress
 from dplasso.model.staged import NO_VERTICES, StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
+from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
-from dplasso.selection.registry import make_selector
-from dplasso.training.lasso import lasso_design, lasso_loss
+from dplasso.training.lasso import lasso_design, lasso_loss, lasso_selector
 from dplasso.training.lasso_plan import (
     REFIT_KAPPA,
     REGRESSION_REFIT_KAPPA,
@@ -35,6 +37,7 @@ from dplasso.training.lasso_plan import (
     offset_of,
     plan_lasso,
 )
+from dplasso.training.partitioned import partitioned_solver
 from dplasso.training.settings import LassoSettings
 
 # Bits of a record of a regression that are counted, and of one with a weight.
@@ -73,9 +76,11 @@ class LassoRun:
         self._settings, self._mechanism = settings, mechanism
         self._X, self._labels = X, labels
         self._stream, self._threads = stream, threads
-        prefix = prefix if prefix is not None and len(prefix) else None
+        # What was counted is released before the first vertex.
+        begun = prefix is not None and (len(prefix) > 0 or bool(prefix.counts.any()))
+        prefix = prefix if begun else None
         self._prefix = prefix
-        if not isinstance(X, Store):
+        if not isinstance(X, Store | Partitions):
             # A damaged matrix is refused before anything is drawn.
             compress(X)
         self._counts = self._count() if prefix is None else prefix.counts
@@ -84,7 +89,7 @@ class LassoRun:
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
         self._calibration = None if prefix is None else prefix.calibration
-        self._columns: FrankWolfe | None = None
+        self._columns: FrankWolfe | PartitionedFrankWolfe | None = None
         # Once the refit has begun, the vertices are only to be named.
         begun = prefix is not None and prefix.weights is not None
         self._drawn = prefix.vertices.transcript if prefix is not None and begun else None
@@ -158,18 +163,15 @@ class LassoRun:
             parts = weights * 2.0**part_bits
             positive = int((targets * parts).astype(np.int64).sum())
             whole = int(parts.astype(np.int64).sum())
-        elif self._labels.dtype.kind == "f":
-            part_bits = _PART_BITS
-            positive = int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
-            whole = self._labels.size << part_bits
         else:
-            part_bits, positive = 0, int(np.count_nonzero(self._labels))
-            whole = self._labels.size
+            part_bits = 0 if self._settings.target_bounds is None else _PART_BITS
+            positive = self._count_positive(part_bits)
+            whole = int(self._X.shape[0]) << part_bits
         exact = [whole - positive, positive]
         mechanism, public = self._mechanism, self._settings.n_records
         if not mechanism.counted:
             # Nothing but N is used then, and in equal parts.
-            total = float(self._labels.size if public is None else public)
+            total = float(self._X.shape[0] if public is None else public)
             return np.array([total / 2.0, total / 2.0])
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
         noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
@@ -178,6 +180,14 @@ class LassoRun:
             half = (noisy[1] - noisy[0]) / 2.0
             noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]
         return np.array(noisy)
+
+    def _count_positive(self, part_bits: int) -> int:
+        """Count the records of the second class, in parts of a record."""
+        if isinstance(self._X, Partitions):
+            return sum(self._X.call("count", part_bits))
+        if part_bits:
+            return int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
+        return int(np.count_nonzero(self._labels))
 
     def _planned(self) -> LassoPlan:
         settings, mechanism = self._settings, self._mechanism
@@ -202,8 +212,31 @@ class LassoRun:
             calibrated=settings.target_bounds is None,
         )
 
-    def _frank_wolfe(self) -> FrankWolfe:
+    def _frank_wolfe(self) -> FrankWolfe | PartitionedFrankWolfe:
         settings, plan = self._settings, self._plan
+        step = self._mechanism.vertices(
+            plan.n_vertices, 1.0 - plan.refit_share - plan.calibration_share
+        )
+        prefix = None if self._prefix is None else self._prefix.vertices.transcript
+
+        def selector(problem: Problem) -> Any:
+            return lasso_selector(settings, step, problem)
+
+        if isinstance(self._X, Partitions):
+            return partitioned_solver(
+                settings,
+                self._X,
+                self._loss,
+                selector,
+                self._stream,
+                radius=plan.l1_radius,
+                n_steps=plan.n_vertices,
+                intercept=self._has_constant_vertex,
+                late_start=plan.late_start,
+                distinct=settings.l1_radius is None,
+                n_records=float(self._counts.sum()),
+                prefix=prefix,
+            )
         design = lasso_design(
             settings, self._X, plan.n_vertices, intercept=self._has_constant_vertex
         )
@@ -215,21 +248,16 @@ class LassoRun:
             loss=self._loss,
             late_start=plan.late_start,
             distinct=settings.l1_radius is None,
-        )
-        step = self._mechanism.vertices(
-            plan.n_vertices, 1.0 - plan.refit_share - plan.calibration_share
-        )
-        selector = make_selector(
-            settings.selector, design.n_coordinates, step.rule(problem.unit), design.numbering
+            share_bits=share_bits(float(self._counts.sum())),
         )
         return FrankWolfe(
             problem,
-            selector,
+            selector(problem),
             self._stream,
             solver=settings.solver,
             drift_tol=settings.drift_tol,
             threads=self._threads,
-            prefix=None if self._prefix is None else self._prefix.vertices.transcript,
+            prefix=prefix,
         )
 
     def _gradient_run(self) -> GradientRun | None:
@@ -239,7 +267,6 @@ class LassoRun:
             return None
         if self._columns is not None:
             self._drawn, self._columns = self._columns.transcript(), None
-        rows, columns = self._selected(kept)
         regression = self._settings.target_bounds is not None
         kappa = REGRESSION_REFIT_KAPPA if regression else REFIT_KAPPA
         total = float(self._counts.sum())
@@ -255,15 +282,18 @@ class LassoRun:
         return GradientRun(
             plan,
             self._mechanism.gradients(self._plan.refit_share),
-            rows,
-            columns,
-            AS_GIVEN,
-            self._loss,
-            self._labels,
+            self._records(kept),
             self._stream,
             threads=self._threads,
             prefix=state if isinstance(state, GradientState) else None,
         )
+
+    def _records(self, kept: NDArray[np.int64]) -> Records | PartitionedRecords:
+        """Return the records in the columns that are kept."""
+        if isinstance(self._X, Partitions):
+            whole = kept.size == self._X.shape[1]
+            return PartitionedRecords(self._X, self._loss, None if whole else kept)
+        return records_of(self._X, self._loss, self._labels, self._threads, kept)
 
     def _calibrated(self) -> Calibration | None:
         """Set the margins of the vertices right, where there is no refit that does."""
@@ -271,33 +301,14 @@ class LassoRun:
         if math.isinf(mechanism.rho):
             return None
         coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
-        rows, _ = self._selected(kept)
-        margins = unit_row_margins(
-            rows,
-            coefficients[:, kept].toarray()[0],
-            np.ones(self._labels.size),
-            intercept[0] + self._plan.offset,
-            self._threads,
-        )
         spent = mechanism.gradients(self._plan.calibration_share)
-        return calibrate_margins(
-            margins[:, np.newaxis],
+        sums = self._records(kept).calibration(coefficients[:, kept].toarray().T, intercept)
+        return calibrate(
+            sums,
             self._loss,
-            self._labels,
             self._stream,
             n_records=max(1.0, float(self._counts.sum())),
             mu=spent.mu,
             sensitivity=spent.sensitivity,
             fit_intercept=self._settings.fit_intercept,
-            threads=self._threads,
         )
-
-    def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed]:
-        """Return the columns that are kept, by rows and by columns."""
-        if isinstance(self._X, Store):
-            inner = self._X.internal_column
-            return select_columns(
-                self._X.columns, inner[kept], self._labels.size, self._threads.count
-            )
-        whole = kept.size == self._X.shape[1]
-        return both_orientations(self._X if whole else self._X[:, kept], self._threads.count)

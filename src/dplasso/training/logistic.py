@@ -6,7 +6,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dplasso.data.store import Store
+from dplasso.cluster.gradients import PartitionedRecords
+from dplasso.cluster.partitions import Partitions
+from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import CompletedRun, GradientRun, RunPlan, plan_stages
 from dplasso.gradient_descent.schedule import KAPPA
@@ -15,8 +17,6 @@ from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.squared import Squared
 from dplasso.losses.weighted import split_targets, weighted
 from dplasso.matrix.design import check_row_count
-from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.matrix.unit_rows import both_orientations
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
@@ -93,7 +93,7 @@ def logistic_solver(
     """Make the solver, ready for its first gradient.
 
     `settings`, `mechanism`: as made above.
-    `labels`, shape (N,): the targets.
+    `X`, `labels`, shape (N,): the records, whose targets workers know, and the targets.
     `n_classes`: K, of a classification.
     `stream`: keys the noise.
     `threads`: of the run.
@@ -101,15 +101,13 @@ def logistic_solver(
     """
     if isinstance(prefix, NoisyWeights):
         return CompletedRun(len(prefix), prefix)
-    check_row_count(X.shape[0])
-    numbering = AS_GIVEN
-    if isinstance(X, Store):
-        rows, columns = X.rows, X.columns
-        numbering = Numbering(X.internal_column, X.original_column)
-    else:
-        rows, columns = both_orientations(X, threads.count)
-    plan = logistic_plan(settings, X.shape[1])
     loss = logistic_loss(settings, n_classes)
+    if isinstance(X, Partitions):
+        records: Any = PartitionedRecords(X, loss)
+    else:
+        check_row_count(X.shape[0])
+        records = records_of(X, loss, labels, threads)
+    plan = logistic_plan(settings, X.shape[1])
     if settings.carried and mechanism.name == "none":
         # As rows repeated so often. With privacy the number of rows does, of which none counts for
         # more than 1: where one row replaces another that number is public, and the sum is not.
@@ -117,11 +115,7 @@ def logistic_solver(
     return GradientRun(
         plan,
         mechanism,
-        rows,
-        columns,
-        numbering,
-        loss,
-        labels,
+        records,
         stream,
         threads=threads,
         prefix=prefix,

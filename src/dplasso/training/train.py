@@ -2,13 +2,14 @@
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.cluster.partitions import Partitions
 from dplasso.data.labels import encode_labels, encode_targets
 from dplasso.data.store import Store, check_entries
 from dplasso.errors import PrivacyLeakWarning
@@ -37,6 +38,7 @@ from dplasso.training.lasso import (
 )
 from dplasso.training.lasso_run import LassoRun
 from dplasso.training.logistic import logistic_mechanism, logistic_solver
+from dplasso.training.partitioned import all_label_bits, partitioned_targets
 from dplasso.training.settings import LassoSettings, LogisticSettings, with_class_weights
 
 Settings = LassoSettings | LogisticSettings
@@ -53,8 +55,14 @@ def mechanism_of(
     return logistic_mechanism(settings, n_features, n_classes)
 
 
-def _targets_of(settings: Settings, y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the classes, none for a regression, and the targets as a loss takes them."""
+def _targets_of(settings: Settings, inputs: Inputs) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the classes, none for a regression, and the targets as a loss takes them.
+
+    Those of partitions are known to the workers alone.
+    """
+    y = inputs.y
+    if isinstance(inputs.X, Partitions):
+        return partitioned_targets(settings, inputs.X), y
     if settings.target_bounds is not None:
         return np.zeros(0), encode_targets(y, settings.target_bounds)
     return encode_labels(y, settings.classes, binary=isinstance(settings, LassoSettings))
@@ -71,6 +79,8 @@ class Begun:
     `feature_names`, shape (D,): names of the columns, if they have any.
     `mechanism`: the private step.
     `notes`: what the ledger's entry shall hold besides the cost.
+    `every_step`: whether each step is to be on the disk before the next begins: workers hear of it
+    then.
     """
 
     settings: Settings
@@ -80,6 +90,7 @@ class Begun:
     feature_names: NDArray[np.object_] | None
     mechanism: Accounted
     notes: Mapping[str, str | None]
+    every_step: bool = False
 
 
 @dataclass(frozen=True)
@@ -158,16 +169,18 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     """
     began = time.perf_counter()
     stream = random_stream(settings.random_state)
-    classes, labels = _targets_of(settings, inputs.y)
+    classes, labels = _targets_of(settings, inputs)
     settings = with_class_weights(settings, classes)
-    fingerprint = data_fingerprint(labels) if settings.ledger is not None else None
+    partitioned, fingerprint = isinstance(inputs.X, Partitions), None
+    if settings.ledger is not None:
+        fingerprint = data_fingerprint(all_label_bits(inputs.X) if partitioned else labels)
     if inputs.weights is not None or inputs.within is not None:
         settings = replace(settings, weighted=inputs.weights is not None, carried=True)
         regression = settings.target_bounds is not None
         labels = weighted_targets(
             labels, inputs.weights, regression=regression, within=inputs.within
         )
-    mechanism = mechanism_of(settings, labels.size, inputs.n_features, classes.size)
+    mechanism = mechanism_of(settings, inputs.X.shape[0], inputs.n_features, classes.size)
     if mechanism.name == "paper":
         warnings.warn(
             "mechanism='paper' releases the true sign of a gradient entry at every step: this "
@@ -195,7 +208,16 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     names, session = inputs.feature_names, None
     if hooks.checkpoints is not None:
         session = hooks.checkpoints(
-            Begun(settings, statement, classes, inputs.n_features, names, mechanism, notes)
+            Begun(
+                settings,
+                statement,
+                classes,
+                inputs.n_features,
+                names,
+                mechanism,
+                notes,
+                every_step=partitioned,
+            )
         )
     with thread_pool(settings.n_threads) as threads:
         prefix = None if session is None else session.prefix
@@ -211,7 +233,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
             solver = lasso_solver(
                 settings,
                 mechanism,
-                lasso_problem(settings, inputs.X, labels),
+                inputs.X if partitioned else lasso_problem(settings, inputs.X, labels),
                 stream,
                 threads=threads,
                 prefix=None if prefix is None else prefix.transcript,
@@ -230,6 +252,8 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
             )
         prepared = time.perf_counter()
 
+        marks: Collection[int]
+
         def keep(done: int) -> None:
             if session is not None:
                 session.keep(done, lambda: solver.release(done))
@@ -244,6 +268,9 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
             notes=notes,
         ):
             marks = () if session is None else session.marks
+            if session is not None and partitioned:
+                marks = range(1, solver.n_steps)
+                keep(0)
             run_in_chunks(solver, marks=marks, checkpoint=keep, progress=hooks.progress)
             release = solver.release()
     if hooks.seconds is not None:

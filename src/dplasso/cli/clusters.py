@@ -1,0 +1,209 @@
+"""``--cluster``: stores as the partitions of one data set, on many machines or in threads."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from dplasso.cli.options import DATA, option
+from dplasso.errors import DataError
+
+if TYPE_CHECKING:
+    from dplasso.cli.output import Bars
+    from dplasso.cli.reading import ReadingOptions
+    from dplasso.cluster import Engine
+    from dplasso.data.files import Dataset
+    from dplasso.data.store import Store
+
+Cluster = Annotated[
+    str | None,
+    option(
+        "--cluster",
+        "DATA are stores, or folders of stores, each worked on by itself: on a Ray cluster at this "
+        "address (auto; local for the cores of this machine), or in threads of this process.",
+        "ADDRESS|threads",
+        DATA,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """Where partitions are worked on."""
+
+    cluster: Cluster = None
+    worker_threads: Annotated[
+        int, option("--worker-threads", "Cores of each worker.", "N", DATA, min=1)
+    ] = 1
+
+    def engine(self) -> "Engine | None":
+        """Return what runs the workers; None without ``--cluster``."""
+        from dplasso.cluster import RayEngine, ThreadEngine
+        from dplasso.cluster.tasks import THREADS
+
+        if self.cluster is None:
+            return None
+        if self.cluster == THREADS:
+            return ThreadEngine(self.worker_threads)
+        return RayEngine(self.cluster, self.worker_threads)
+
+
+@dataclass
+class Stores:
+    """Stores that are one data set.
+
+    `stores`: opened, in the order of the rows.
+    `shape`, `nnz`: of all together.
+    `store`: the first, for what all have in common.
+    """
+
+    stores: "list[Store]"
+    shape: tuple[int, int] = field(init=False)
+    nnz: int = field(init=False)
+    store: "Store" = field(init=False)
+
+    def __post_init__(self) -> None:
+        from dplasso.encoding.origin import origin_of, with_origin
+
+        self.store = self.stores[0]
+        self.shape = sum(one.shape[0] for one in self.stores), self.store.shape[1]
+        self.nnz = sum(one.nnz for one in self.stores)
+        with_origin(self, origin_of(self.store))
+
+
+def open_stores(data: Sequence[str]) -> tuple[Stores, NDArray[Any]]:
+    """Open the stores that names, patterns and folders mean; return them and all labels.
+
+    Raises DataError if there are none, or they are not of as many columns; StoreError for a
+    damaged one.
+    """
+    from dplasso.data.source_files import natural_order
+    from dplasso.data.store import open_store
+    from dplasso.data.store.reader import is_store
+
+    found: list[Path] = []
+    for name in data:
+        path = Path(name)
+        places = [path] if path.exists() else sorted(Path().glob(name), key=natural_order)
+        for place in places:
+            inside = [] if is_store(place) or not place.is_dir() else list(place.iterdir())
+            inside = sorted(filter(is_store, inside), key=natural_order)
+            found += inside or [place]
+        if not places:
+            raise DataError(f"{name}: there is no such store, and no folder of stores")
+    stores = [open_store(path) for path in found]
+    for store in stores:
+        if store.shape[1] != stores[0].shape[1]:
+            raise DataError(
+                f"{store.path} has {store.shape[1]:,} columns and {stores[0].path} has "
+                f"{stores[0].shape[1]:,}; convert all files with the same --features"
+            )
+    return Stores(stores), np.concatenate([store.y for store in stores])
+
+
+def read_partitions(
+    data: Sequence[str], reading: "ReadingOptions", n_features: int | None
+) -> "tuple[Dataset, list[Path]]":
+    """Return stores as one data set, for what a command says of it, and where they lie.
+
+    Raises DataError as `open_stores`, and where more columns were declared than they have.
+    """
+    from dplasso.data.files import Dataset
+
+    refuse_beside(
+        {
+            "--binarize": reading.binarize,
+            "--label-map": reading.label_map is not None,
+            "--schema": reading.schema is not None,
+        }
+    )
+    found, labels = open_stores(data)
+    if n_features is not None and found.shape[1] != n_features:
+        raise DataError(
+            f"the stores have {found.shape[1]:,} columns, not {n_features:,}; leave --features out"
+        )
+    places = [store.path for store in found.stores]
+    return Dataset(found, labels, f"{len(places)} stores"), places
+
+
+@dataclass(frozen=True)
+class OverStores:
+    """A fitted model that is applied to every store by a task of its own.
+
+    `fitted`: the model.
+    `path`: its file.
+    `address`: of the cluster.
+    `threads`: of a task.
+    `bars`: where the progress is shown.
+    """
+
+    fitted: Any
+    path: Path
+    address: str
+    threads: int
+    bars: "Bars"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.fitted, name)
+
+    def decision_function(self, X: Stores) -> NDArray[Any]:
+        """Return the margins of all rows."""
+        return self._apply("decision_function", X)
+
+    def predict(self, X: Stores) -> NDArray[Any]:
+        """Return the predictions for all rows."""
+        return self._apply("predict", X)
+
+    def predict_proba(self, X: Stores) -> NDArray[Any]:
+        """Return the probabilities of all rows."""
+        return self._apply("predict_proba", X)
+
+    def _apply(self, method: str, X: Stores) -> NDArray[Any]:
+        from dplasso.cluster.tasks import run_tasks
+
+        pieces = [(self.path.resolve(), method, store.path) for store in X.stores]
+        with self.bars.task("predicting") as progress:
+            found = run_tasks(self.address, apply_model, pieces, progress, threads=self.threads)
+        return np.concatenate(found)
+
+
+def apply_model(model: Path, method: str, store: Path) -> NDArray[Any]:
+    """Apply a model file to a store, where it lies."""
+    import dplasso
+
+    found: NDArray[Any] = getattr(dplasso.load(model), method)(dplasso.open_store(store))
+    return found
+
+
+def over_stores(
+    fitted: Any, path: Path, data: Sequence[str], options: ClusterOptions, bars: "Bars"
+) -> tuple[OverStores, Stores, NDArray[Any]]:
+    """Return a model as it is applied to stores, the stores, and all labels.
+
+    Raises DataError for stores of other columns than the model's.
+    """
+    from dplasso.encoding.origin import check_same_origin, origin_of
+
+    assert options.cluster is not None
+    rows, labels = open_stores(data)
+    for store in rows.stores:
+        check_same_origin(fitted.model_.origin, origin_of(store), str(store.path))
+    model = OverStores(fitted, path, options.cluster, options.worker_threads, bars)
+    return model, rows, labels
+
+
+def refuse_beside(options: dict[str, bool]) -> None:
+    """Refuse options that do not go with ``--cluster``; those that are true were given."""
+    for name, given in options.items():
+        if given:
+            raise typer.BadParameter(f"{name} does not go with --cluster; leave one of them out")
+
+
+def store_name(path: str | os.PathLike[str]) -> str:
+    """Return how the store of a file is called: by its name up to the first dot."""
+    return Path(path).name.split(".")[0] + ".store"

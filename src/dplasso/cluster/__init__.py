@@ -1,0 +1,9 @@
+"""Fits on many machines or cores: rows in partitions, each with a worker (docs/cluster.md).
+
+Engines differ in where the workers run and in nothing else: the bits are those of one process.
+"""
+
+from dplasso.cluster.engines import Engine, InProcessEngine, ThreadEngine
+from dplasso.cluster.ray_engine import RayEngine
+
+__all__ = ["Engine", "InProcessEngine", "RayEngine", "ThreadEngine"]

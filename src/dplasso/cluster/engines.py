@@ -1,0 +1,107 @@
+"""Engines: what runs the workers. All are behind one call, `call(method, *args)` of a worker.
+
+An engine starts a worker for a partition, passes calls on, and says when a worker is lost. It
+repeats nothing by itself: which steps a fit takes is for the coordinator alone, since a step or a
+draw that an engine made twice would be a second release.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from dplasso.cluster.worker import Partition, Worker
+
+# Gives the result of a call, waiting for it; raises `WorkerLost`, or what the worker raised.
+Pending = Callable[[], Any]
+
+
+class WorkerLost(Exception):  # noqa: N818
+    """A worker is gone, and what it knew with it; the message says how."""
+
+
+class Handle(Protocol):
+    """A worker that runs somewhere."""
+
+    def call(self, method: str, *args: Any) -> Pending:
+        """Begin a call; never wait for it."""
+
+    def end(self) -> None:
+        """Stop the worker, whatever it is doing."""
+
+
+class Engine(Protocol):
+    """What a fit on partitions is given."""
+
+    @property
+    def restarts(self) -> int:
+        """How often a partition's worker may be lost in a fit."""
+
+    def start(self, partition: Partition) -> Handle:
+        """Start a worker.
+
+        Raises WorkerLost if it cannot be had.
+        """
+
+
+@dataclass(frozen=True)
+class InProcessEngine:
+    """One partition after the other, in this process.
+
+    `threads`: of each worker.
+    """
+
+    threads: int = 1
+    restarts: int = 0
+
+    def start(self, partition: Partition) -> "LocalHandle":
+        """Make a worker."""
+        return LocalHandle(Worker(partition, self.threads))
+
+
+@dataclass(frozen=True)
+class LocalHandle:
+    """A worker in this process."""
+
+    worker: Worker
+
+    def call(self, method: str, *args: Any) -> Pending:
+        """Call at once."""
+        found = getattr(self.worker, method)(*args)
+        return lambda: found
+
+    def end(self) -> None:
+        """Let go of the worker's threads."""
+        self.worker.close()
+
+
+@dataclass(frozen=True)
+class ThreadEngine:
+    """Every partition in a thread of its own, in this process.
+
+    `threads`: of each worker besides.
+    """
+
+    threads: int = 1
+    restarts: int = 0
+
+    def start(self, partition: Partition) -> "ThreadHandle":
+        """Make a worker and its thread."""
+        return ThreadHandle(Worker(partition, self.threads), ThreadPoolExecutor(1))
+
+
+@dataclass(frozen=True)
+class ThreadHandle:
+    """A worker in a thread of this process."""
+
+    worker: Worker
+    pool: ThreadPoolExecutor
+
+    def call(self, method: str, *args: Any) -> Pending:
+        """Hand the call to the thread."""
+        return self.pool.submit(getattr(self.worker, method), *args).result
+
+    def end(self) -> None:
+        """End the thread once it is idle."""
+        self.pool.shutdown()
+        self.worker.close()

@@ -1,0 +1,90 @@
+"""Noisy gradient descent on rows in partitions: exact sums from the workers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.cluster.frank_wolfe import sum_of
+from dplasso.cluster.partitions import Partitions
+from dplasso.cluster.worker import GradientSteps
+from dplasso.gradient_descent.slopes import SlopeSums
+from dplasso.gradient_descent.solve import BLOCK
+
+
+@dataclass(frozen=True)
+class PartitionedRecords:
+    """Records that workers hold; as `dplasso.gradient_descent.records.Records`.
+
+    `partitions`: the rows.
+    `loss`: the loss.
+    `columns`: those that the records are to have, ascending; None for all.
+    """
+
+    partitions: Partitions
+    loss: Any
+    columns: NDArray[np.int64] | None = None
+
+    @property
+    def n_records(self) -> int:
+        """N, the private count."""
+        return self.partitions.shape[0]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return self.partitions.shape[0]
+
+    def calibration(
+        self, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> SlopeSums:
+        """As `Records.calibration`."""
+        given = self.loss, self.columns, weights, intercept
+        return _slopes(self.partitions, "begin_vertex_calibration", given)
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns the records have."""
+        return self.partitions.shape[1] if self.columns is None else int(self.columns.size)
+
+    def part(
+        self, kept: NDArray[np.int64], constant: float, norm_bound: float | None, unit: float
+    ) -> "PartitionedSums":
+        """Make ready the sums of gradients; the parameters as of `Records.part`."""
+        block = max(1, BLOCK // self.loss.n_outputs)
+        steps = GradientSteps(self.loss, self.columns, kept, constant, norm_bound, unit, block)
+        return PartitionedSums(self.partitions, steps)
+
+
+class PartitionedSums:
+    """Sums of gradients over all partitions; as `GradientPart`."""
+
+    def __init__(self, partitions: Partitions, steps: GradientSteps) -> None:
+        self._partitions, self._steps = partitions, steps
+        self._begun = False
+        self._totals = np.zeros(0, dtype=np.int64)
+
+    def begin(self, weights: NDArray[np.float64], spans: Any) -> None:  # noqa: ARG002
+        """Compute what `sums` returns parts of; the parameters as of `GradientPart.begin`."""
+        if not self._begun:
+            self._partitions.begin("begin_gradients", self._steps)
+            self._begun = True
+        self._totals = sum_of(self._partitions.call("gradient", weights))
+
+    def calibration(
+        self, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> SlopeSums:
+        """As `GradientPart.calibration`."""
+        return _slopes(self._partitions, "begin_calibration", (weights, intercept))
+
+    def sums(self, begin: int, end: int) -> NDArray[np.int64]:
+        """Return the sums of the gradients of columns `begin` to `end`, each K numbers."""
+        width = self._steps.loss.n_outputs
+        return self._totals[begin * width : end * width]
+
+
+def _slopes(partitions: Partitions, method: str, given: tuple[Any, ...]) -> SlopeSums:
+    """Have the workers compute their margins; return what adds up their gradients."""
+    partitions.tell(method, *given)
+    return lambda parameters, unit: sum_of(partitions.call("slope_sums", parameters, unit))

@@ -1,0 +1,193 @@
+"""The rows of a fit in partitions: their workers, and getting back those that are lost.
+
+The coordinator alone decides what is computed. It calls all workers and adds up what they answer,
+each partition once; a worker that is lost is started anew, told again what all of them were told,
+and brought to where the others are before its answer counts. A partition that cannot be had back
+ends the fit: no sum is ever of other rows than all.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.cluster.engines import Engine, Handle, Pending, WorkerLost
+from dplasso.cluster.worker import Description, Partition
+from dplasso.errors import ClusterError, DataError
+
+# What a fresh worker has to be told: a method, and a function that gives its arguments.
+Told = tuple[str, Callable[[], tuple[Any, ...]]]
+
+
+class Partitions:
+    """The workers of a fit, one for each partition; a context.
+
+    Parameters
+    ----------
+    engine : Engine
+        What runs them.
+    partitions : sequence of Partition
+        The rows, in the order in which one process would have them.
+
+    Raises
+    ------
+    DataError
+        If a partition is damaged, or not one of the same columns; if two hold the same rows.
+    ClusterError
+        If a worker cannot be had.
+    """
+
+    def __init__(self, engine: Engine, partitions: Sequence[Partition]) -> None:
+        if not partitions:
+            raise DataError("there is no partition to fit on; give at least one store")
+        self._engine, self._partitions = engine, partitions
+        self._lost = [0] * len(partitions)
+        self._told: list[Told] = []
+        self._workers: list[Handle] = []
+        try:
+            for partition in partitions:
+                self._workers.append(engine.start(partition))
+            self.call("ready")
+            self.descriptions: list[Description] = self.tell("describe")
+            _check(partitions, self.descriptions)
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> "Partitions":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop all workers."""
+        for worker in self._workers:
+            with suppress(Exception):
+                worker.end()
+        self._workers = []
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of all partitions together."""
+        return sum(one.shape[0] for one in self.descriptions), self.descriptions[0].shape[1]
+
+    @property
+    def n_entries(self) -> int:
+        """Entries of all partitions together."""
+        return sum(one.n_entries for one in self.descriptions)
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The different labels."""
+        return np.unique(np.concatenate([one.labels for one in self.descriptions]))
+
+    def call(self, method: str, *args: Any) -> list[Any]:
+        """Call a method of all workers; return what they answer, in their order.
+
+        Raises ClusterError if a partition is lost for good, and what a worker raises.
+        """
+        pending = [self._begin(worker, method, args) for worker in self._workers]
+        return [self._result(number, one, method, args) for number, one in enumerate(pending)]
+
+    def tell(self, method: str, *args: Any) -> list[Any]:
+        """Call a method of all workers, and of each that replaces one of them later."""
+        found = self.call(method, *args)
+        self._told.append((method, lambda: args))
+        return found
+
+    def begin(
+        self, method: str, steps: Any, caught_up: Callable[[], tuple[Any, ...]] | None = None
+    ) -> list[Any]:
+        """Begin a run, the one before it being over.
+
+        `method`, `steps`: the workers' method and its argument.
+        `caught_up`: gives the arguments of `catch_up` for a worker that comes later.
+        """
+        self._told = [one for one in self._told if one[0] in ("describe", "encode")]
+        found = self.tell(method, steps)
+        if caught_up is not None:
+            self._told.append(("catch_up", caught_up))
+        return found
+
+    def _begin(self, worker: Handle, method: str, args: tuple[Any, ...]) -> Pending:
+        """Begin a call; that the worker is lost is found out when its answer is asked for."""
+        try:
+            return worker.call(method, *args)
+        except WorkerLost as lost:
+            return _raises(lost)
+
+    def _result(self, number: int, pending: Pending, method: str, args: tuple[Any, ...]) -> Any:
+        """Return a worker's answer, of another worker if it is lost."""
+        while True:
+            try:
+                return pending()
+            except WorkerLost as lost:
+                self._lost[number] += 1
+                if self._lost[number] > self._engine.restarts:
+                    raise ClusterError(self._lost_for_good(number, lost)) from None
+            pending = self._begin_anew(number, method, args)
+
+    def _begin_anew(self, number: int, method: str, args: tuple[Any, ...]) -> Pending:
+        """Replace a worker, bring the new one to where the others are, and call it."""
+        # The one that is lost may be there still: nothing it says is listened to any more.
+        with suppress(Exception):
+            self._workers[number].end()
+        try:
+            worker = self._engine.start(self._partitions[number])
+            self._workers[number] = worker
+            worker.call("ready")()
+            for said, arguments in self._told:
+                answer = worker.call(said, *arguments())()
+                if said == "describe" and _differs(answer, self.descriptions[number]):
+                    raise DataError(
+                        f"{self._partitions[number].name} has changed since the fit began; put "
+                        "back what it held, and resume the fit from its checkpoint"
+                    )
+            return worker.call(method, *args)
+        except WorkerLost as lost:
+            return _raises(lost)
+
+    def _lost_for_good(self, number: int, lost: WorkerLost) -> str:
+        times = "once" if self._lost[number] == 1 else f"{self._lost[number]} times"
+        return (
+            f"the worker of partition {number + 1}, {self._partitions[number].name}, was lost "
+            f"{times} ({str(lost).rstrip('.')}); the fit has ended and what it was charged stays: "
+            "resume it from its checkpoint once the partition can be had"
+        )
+
+
+def _differs(one: Description, other: Description) -> bool:
+    return (one.shape, one.n_entries, one.content) != (other.shape, other.n_entries, other.content)
+
+
+def _raises(error: Exception) -> Pending:
+    def pending() -> Any:
+        raise error
+
+    return pending
+
+
+def _check(partitions: Sequence[Partition], found: Sequence[Description]) -> None:
+    """Refuse partitions that do not make one data set.
+
+    Raises DataError.
+    """
+    first = found[0]
+    contents = Counter(one.content for one in found if one.content is not None)
+    for partition, one in zip(partitions, found, strict=True):
+        if one.shape[0] == 0 or one.shape[1] == 0:
+            raise DataError(f"{partition.name} has no rows or no columns; at least one is needed")
+        if one.shape[1] != first.shape[1]:
+            raise DataError(
+                f"{partition.name} has {one.shape[1]:,} columns and {partitions[0].name} has "
+                f"{first.shape[1]:,}; convert all files with the same --features"
+            )
+        if one.content is not None and contents[one.content] > 1:
+            raise DataError(
+                f"{partition.name} holds the same rows as another partition; each record may be in "
+                "one of them only, since one that is in two counts twice"
+            )

@@ -1,0 +1,154 @@
+"""Workers as Ray actors: on the cores of this machine, or on a cluster (docs/cluster.md)."""
+
+import atexit
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.cluster.engines import Pending, WorkerLost
+from dplasso.cluster.worker import Partition, Worker
+from dplasso.errors import ClusterError
+
+# Nothing that is private may be read by other users of a machine.
+_PRIVATE = 0o077
+
+
+class RayWorker(Worker):
+    """A worker in a process of its own, whose files nobody else may read."""
+
+    def __init__(self, partition: Partition, n_threads: int) -> None:
+        os.umask(_PRIVATE)
+        if partition.X is not None:
+            # What Ray shares cannot be written to, and kernels would be compiled anew for it.
+            partition = replace(partition, X=partition.X.copy())
+        super().__init__(partition, n_threads)
+
+    def gradient(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """As `Worker.gradient`."""
+        return super().gradient(weights.copy())
+
+    def slope_sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+        """As `Worker.slope_sums`."""
+        return super().slope_sums(parameters.copy(), unit)
+
+
+@dataclass(frozen=True)
+class RayEngine:
+    """Every partition is an actor of Ray.
+
+    Parameters
+    ----------
+    address : str, default="auto"
+        The cluster: "auto" for the one that this machine is part of, "local" for the cores of this
+        machine alone, otherwise its address.
+    threads : int, default=1
+        Cores and threads of each worker.
+    restarts : int, default=3
+        How often a partition's worker may be lost in a fit before the fit is given up.
+    patience : float, default=300
+        Seconds that a worker may take to start before it counts as lost.
+    """
+
+    address: str = "auto"
+    threads: int = 1
+    restarts: int = 3
+    patience: float = 300.0
+
+    def start(self, partition: Partition) -> "RayHandle":
+        """Start an actor; that it is there is known by its answer to `ready`.
+
+        Raises ClusterError if Ray is not installed or there is no cluster.
+        """
+        ray = connect(self.address)
+        # Neither actors nor calls are repeated by the engine.
+        options = {"num_cpus": self.threads, "max_restarts": 0, "max_task_retries": 0}
+        actor = ray.remote(RayWorker).options(**options).remote(partition, self.threads)
+        return RayHandle(actor, self.patience)
+
+
+@dataclass(frozen=True)
+class RayHandle:
+    """An actor, and how many seconds it may take to start."""
+
+    actor: Any
+    patience: float
+
+    def call(self, method: str, *args: Any) -> Pending:
+        """Send the call."""
+        import ray
+
+        reference = getattr(self.actor, method).remote(*args)
+        # Any other call takes as long as it takes: Ray says when an actor is lost.
+        patience = self.patience if method == "ready" else None
+        lost = (
+            ray.exceptions.RayActorError,
+            ray.exceptions.WorkerCrashedError,
+            ray.exceptions.ObjectLostError,
+            ray.exceptions.OutOfMemoryError,
+            ray.exceptions.GetTimeoutError,
+        )
+
+        def result() -> Any:
+            try:
+                return ray.get(reference, timeout=patience)
+            except ray.exceptions.RayTaskError as error:
+                raise error.cause from None
+            except lost as error:
+                raise WorkerLost(str(error).splitlines()[0]) from None
+
+        return result
+
+    def end(self) -> None:
+        """Kill the actor."""
+        import ray
+
+        ray.kill(self.actor)
+
+
+def connect(address: str, cores: int | None = None) -> Any:
+    """Return the module ray, connected to a cluster.
+
+    `address`: as of `RayEngine`. A cluster of this machine alone is made for the process: it
+    listens to this machine only, has no dashboard, tells nobody of its use, spills nothing to the
+    disk, and its folder is closed to other users.
+    `cores`: of such a cluster; by default those of the machine.
+
+    Raises ClusterError if Ray is not installed, or there is no such cluster.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError:
+        raise ClusterError(
+            "a cluster needs Ray, which is not installed: pip install 'dplasso[ray]'"
+        ) from None
+    if ray.is_initialized():
+        return ray
+    closed: dict[str, Any] = {}
+    if address == "local":
+        # Ray opens its folders to everybody, so that the one around them has to be closed.
+        folder = tempfile.mkdtemp(prefix="dplasso-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        closed = {
+            "num_cpus": cores,
+            "include_dashboard": False,
+            "_node_ip_address": "127.0.0.1",
+            "_temp_dir": str(Path(folder) / "ray"),
+            "_system_config": {"automatic_object_spilling_enabled": False},
+        }
+    before = os.umask(_PRIVATE)
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level="ERROR", **closed)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise ClusterError(
+            f"there is no Ray cluster at {address!r}: {str(error).splitlines()[0]}"
+        ) from None
+    finally:
+        os.umask(before)
+    return ray

@@ -1,0 +1,271 @@
+"""A worker: the rows of one partition, wherever it runs.
+
+It computes exact sums of its own rows' shares, from what has been released and from nothing else:
+it has no randomness and no clock, and knows nothing of the other workers. Whoever coordinates calls
+its methods by name (`dplasso.cluster.engines`).
+
+A worker takes a step once: it accepts the step after the last one, answers that one again with the
+reply that it kept, and refuses any other. One that starts anew is empty: it counts again once
+`catch_up` has brought its rows to where the others are, without adding to any sum.
+"""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.data.labels import encode_targets, numbers_of
+from dplasso.data.store import Store, check_entries, open_store
+from dplasso.errors import DataError
+from dplasso.frank_wolfe.problem import build_problem, design_of
+from dplasso.frank_wolfe.row_part import Changes, RowPart
+from dplasso.gradient_descent.records import records_of
+from dplasso.gradient_descent.row_part import GradientPart
+from dplasso.matrix.compressed import compress
+from dplasso.runtime.threads import thread_pool
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Where the rows of a worker come from.
+
+    `name`: for messages.
+    `path`: of a store, as the worker's machine names it; None for rows in memory.
+    `X`, `y`: rows in memory and their labels, checked.
+    """
+
+    name: str
+    path: str | None = None
+    X: Any = None
+    y: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a partition is; for the coordinator, since some of it depends on private data.
+
+    `shape`: rows and columns.
+    `n_entries`: entries.
+    `labels`: the different labels; none where there are more than `MOST_LABELS`.
+    `origin`: how a store's columns were made, as its header has it.
+    `content`: digest of a store's entries; of rows in memory none.
+    """
+
+    shape: tuple[int, int]
+    n_entries: int
+    labels: NDArray[Any]
+    origin: Any
+    content: str | None
+
+
+@dataclass(frozen=True)
+class VertexSteps:
+    """The public numbers of a run of Frank-Wolfe; as in `dplasso.frank_wolfe.problem.Problem`."""
+
+    loss: Any
+    bound: float
+    intercept: bool
+    radius: float
+    n_steps: int
+    late_start: int
+    distinct: bool
+    drift_tol: float | None
+    share_bits: int
+
+
+@dataclass(frozen=True)
+class GradientSteps:
+    """The public numbers of a run of gradient descent.
+
+    `loss`: the loss.
+    `columns`: those that the records are to have, ascending; None for all.
+    `kept`: those of them that the run is on, ascending; none for all.
+    `constant`, `norm_bound`, `unit`: as in `dplasso.gradient_descent.records.Records.part`.
+    `block`: columns summed together.
+    """
+
+    loss: Any
+    columns: NDArray[np.int64] | None
+    kept: NDArray[np.int64]
+    constant: float
+    norm_bound: float | None
+    unit: float
+    block: int
+
+
+# A partition with more different labels does not list them: they are no classes.
+MOST_LABELS = 10_000
+
+
+class Worker:
+    """The rows of one partition.
+
+    `partition`: which.
+    `n_threads`: threads to share its work.
+    """
+
+    def __init__(self, partition: Partition, n_threads: int = 1) -> None:
+        self._partition = partition
+        self._open = ExitStack()
+        self._threads = self._open.enter_context(thread_pool(n_threads))
+        self._X, self._y = partition.X, partition.y
+        self._labels: NDArray[Any] = np.zeros(0)
+        self._vertices: RowPart | None = None
+        self._gradients: GradientPart | None = None
+        self._done = 0
+        self._reply: Changes | None = None
+
+    def ready(self) -> None:
+        """Answer: the worker is there."""
+
+    def describe(self) -> Description:
+        """Open the partition, read all of it once, and say what it is.
+
+        Raises StoreError, DataError if it is damaged or no store.
+        """
+        partition = self._partition
+        content, origin = None, None
+        if partition.path is not None:
+            self._X = open_store(partition.path)
+            self._y = self._X.y
+            check_entries(self._X, n_threads=self._threads.count)
+            content, origin = _content_of(self._X), self._X.header.origin
+            n_entries = self._X.nnz
+        else:
+            n_entries = compress(self._X)[0].indices.size
+        assert self._y is not None
+        labels = np.unique(self._y)
+        return Description(
+            shape=(int(self._X.shape[0]), int(self._X.shape[1])),
+            n_entries=n_entries,
+            labels=labels if labels.size <= MOST_LABELS else labels[:0],
+            origin=origin,
+            content=content,
+        )
+
+    def encode(self, classes: NDArray[Any] | None, bounds: tuple[float, float] | None) -> None:
+        """Turn the labels into targets.
+
+        `classes`: all labels; None for a regression.
+        `bounds`: of a regression's targets.
+
+        Raises DataError for a label that is not among them.
+        """
+        assert self._y is not None
+        try:
+            if bounds is not None:
+                self._labels = encode_targets(self._y, bounds)
+            else:
+                assert classes is not None
+                self._labels = numbers_of(self._y, classes)
+        except DataError as error:
+            raise DataError(f"{self._partition.name}: {error}") from None
+
+    def count(self, part_bits: int) -> int:
+        """Return how many records are of the second class, in parts of a record."""
+        if self._labels.dtype.kind == "f":
+            return int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
+        return int(np.count_nonzero(self._labels)) << part_bits
+
+    def label_bits(self) -> NDArray[np.int8]:
+        """Return whether each label is not the first, for the ledger's fingerprint."""
+        bits: NDArray[np.int8] = (self._labels != 0).astype(np.int8)
+        return bits
+
+    def begin_vertices(self, steps: VertexSteps) -> NDArray[np.int64]:
+        """Begin a run of Frank-Wolfe at zero weights; return this part of the column gradients."""
+        design = design_of(
+            self._X,
+            bound=steps.bound,
+            intercept=steps.intercept,
+            by_columns=True,
+            n_steps=steps.n_steps,
+            n_threads=self._threads.count,
+        )
+        problem = build_problem(
+            design,
+            self._labels,
+            radius=steps.radius,
+            n_steps=steps.n_steps,
+            loss=steps.loss,
+            late_start=steps.late_start,
+            distinct=steps.distinct,
+            share_bits=steps.share_bits,
+        )
+        self._vertices = RowPart(problem, steps.drift_tol, self._threads)
+        self._done, self._reply = 0, None
+        return self._vertices.start()
+
+    def move(self, step: int, coordinate: int, sign: int) -> Changes:
+        """Take a step of Frank-Wolfe; see `RowPart.move`.
+
+        Raises RuntimeError for a step out of turn.
+        """
+        assert self._vertices is not None
+        if step == self._done and self._reply is not None:
+            return self._reply
+        if step != self._done + 1:
+            raise RuntimeError(
+                f"{self._partition.name} has taken {self._done} steps and is asked for step {step}"
+            )
+        self._reply = self._vertices.move(step, coordinate, sign)
+        self._done = step
+        return self._reply
+
+    def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
+        """Take the steps that the others have taken; from the beginning of a run."""
+        assert self._vertices is not None
+        if self._done:
+            raise RuntimeError(f"{self._partition.name} has taken steps already")
+        for step, (j, s) in enumerate(zip(vertex.tolist(), sign.tolist(), strict=True), 1):
+            self._vertices.catch_up(step, j, s)
+            self._done = step
+
+    def begin_gradients(self, steps: GradientSteps) -> None:
+        """Begin a run of gradient descent."""
+        self._vertices = None
+        records = records_of(self._X, steps.loss, self._labels, self._threads, steps.columns)
+        self._gradients = records.part(steps.kept, steps.constant, steps.norm_bound, steps.unit)
+        self._block = steps.block
+
+    def gradient(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the sums of the gradients at some weights."""
+        assert self._gradients is not None
+        return self._gradients.whole(weights, self._block)
+
+    def begin_calibration(
+        self, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> None:
+        """Compute the margins of a model of the run under way."""
+        assert self._gradients is not None
+        self._slopes = self._gradients.calibration(weights, intercept)
+
+    def begin_vertex_calibration(
+        self,
+        loss: Any,
+        columns: NDArray[np.int64] | None,
+        weights: NDArray[np.float64],
+        intercept: NDArray[np.float64],
+    ) -> None:
+        """Compute the margins of a model of the rows as they are."""
+        records = records_of(self._X, loss, self._labels, self._threads, columns)
+        self._slopes = records.calibration(weights, intercept)
+
+    def slope_sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+        """Return the sums of the gradients in slope and constants of the margins."""
+        return self._slopes(parameters, unit)
+
+    def close(self) -> None:
+        """Let go of threads."""
+        self._open.close()
+
+
+def _content_of(store: Store) -> str:
+    """Return what tells stores of other entries apart: of the checksums in the header."""
+    digest = sha256()
+    for name, entry in sorted(store.header.arrays.items()):
+        digest.update(f"{name} {entry.size} {list(entry.pieces)}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,109 @@
+"""The records of a fit by gradient descent: where its sums of gradients come from."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.data.store import Store
+from dplasso.gradient_descent.row_part import GradientPart, sums_at
+from dplasso.gradient_descent.slopes import SlopeSums
+from dplasso.losses.weighted import count_records
+from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.numbering import AS_GIVEN, Numbering
+from dplasso.matrix.unit_rows import (
+    UnitRows,
+    both_orientations,
+    constant_entry,
+    row_factors,
+    select_columns,
+)
+from dplasso.runtime.threads import Threads
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records that one process holds.
+
+    `rows`, `columns`: X both ways, in the same column numbers.
+    `numbering`: of the columns.
+    `loss`: Logistic, Squared or Multinomial.
+    `labels`, shape (N,): the targets: 0 or 1, numbers of classes, or numbers in [-1, 1].
+    `threads`: of the run.
+    """
+
+    rows: Compressed
+    columns: Compressed
+    numbering: Numbering
+    loss: Any
+    labels: NDArray[Any]
+    threads: Threads
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.labels.size)
+
+    @property
+    def n_records(self) -> int:
+        """N, the private count."""
+        return count_records(self.loss, self.labels)
+
+    def calibration(
+        self, weights: NDArray[np.float64], intercept: NDArray[np.float64]
+    ) -> SlopeSums:
+        """Return the sums that the margins of the rows as they are are set right by."""
+        factor = np.ones(self.labels.size)
+        return sums_at(self.rows, weights, factor, intercept, self.loss, self.labels, self.threads)
+
+    @property
+    def n_columns(self) -> int:
+        """D."""
+        return int(self.columns.indptr.size - 1)
+
+    def part(
+        self, kept: NDArray[np.int64], constant: float, norm_bound: float | None, unit: float
+    ) -> GradientPart:
+        """Make ready the sums of gradients of rows that are unit rows of some columns.
+
+        `kept`: the columns, ascending; none for all.
+        `constant`, `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
+        `unit`: fixed-point units per unit of gradient.
+        """
+        rows, columns, numbering = self.rows, self.columns, self.numbering
+        if kept.size:
+            internal, numbering = numbering.internal, AS_GIVEN
+            chosen = internal[kept] if internal.size else kept
+            rows, columns = select_columns(columns, chosen, self.n_rows, self.threads.count)
+        factor = row_factors(rows, constant, norm_bound, self.threads)
+        data = UnitRows(rows, columns, factor, columns.indptr.size - 1, constant_entry(constant))
+        return GradientPart(
+            data, self.loss, self.labels, unit, threads=self.threads, numbering=numbering
+        )
+
+
+def records_of(
+    X: Any,
+    loss: Any,
+    labels: NDArray[Any],
+    threads: Threads,
+    kept: NDArray[np.int64] | None = None,
+) -> Records:
+    """Lay out a matrix, or take a store as it is.
+
+    `X`, shape (N, D): a store, or a matrix in memory as `dplasso.matrix.compressed.compress`
+    takes it.
+    `loss`, `labels`, `threads`: as in `Records`.
+    `kept`: the columns that the records are to have, ascending; by default all.
+    """
+    if not isinstance(X, Store):
+        whole = kept is None or kept.size == X.shape[1]
+        rows, columns = both_orientations(X if whole else X[:, kept], threads.count)
+        return Records(rows, columns, AS_GIVEN, loss, labels, threads)
+    if kept is None:
+        numbering = Numbering(X.internal_column, X.original_column)
+        return Records(X.rows, X.columns, numbering, loss, labels, threads)
+    chosen = X.internal_column[kept]
+    rows, columns = select_columns(X.columns, chosen, labels.size, threads.count)
+    return Records(rows, columns, AS_GIVEN, loss, labels, threads)

@@ -1,0 +1,94 @@
+"""Exact sums of the gradient in slope and constants of margins, of the rows of one process."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.losses.contract import gradient, residual_vector
+from dplasso.runtime.threads import Threads, cut
+
+# Weight of the constants beside the slope, c.
+CONSTANT = 0.5
+# Of the weights, so that rounding makes no share longer than the residual.
+_SLACK = 1.0 - 2.0**-40
+
+# Takes the parameters, shape (1 + K,), and the units per unit of gradient; returns the sums.
+SlopeSums = Callable[[NDArray[np.float64], float], NDArray[np.int64]]
+
+
+def slope_sums(
+    margins: NDArray[np.float64], loss: Any, labels: NDArray[Any], threads: Threads
+) -> SlopeSums:
+    """Return what adds up the rows' gradients.
+
+    `margins`, shape (N, K): margins of a released model, with what the loss adds to each.
+    `loss`, `labels`: of the fit.
+    `threads`: share the rows; the bits do not depend on them.
+    """
+    n_outputs, offset = loss.n_outputs, offset_of(loss)
+    edges = cut(0, labels.size, threads.count)
+
+    def summed(parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
+        def part(t: int) -> NDArray[np.int64]:
+            totals = np.zeros(1 + n_outputs, dtype=np.int64)
+            given = loss, labels, margins, parameters, offset, unit, edges[t], edges[t + 1]
+            (slope_gradient if n_outputs == 1 else slope_gradient_vectors)(*given, totals)
+            return totals
+
+        totals: NDArray[np.int64] = np.sum(threads.run(part), axis=0)
+        return totals
+
+    return summed
+
+
+def offset_of(loss: Any) -> float:
+    """Return what a loss adds to every margin."""
+    return float(getattr(getattr(loss, "loss", loss), "offset", 0.0))
+
+
+@njit(cache=True, nogil=True)
+def slope_gradient(loss, labels, margins, parameters, offset, unit, first, last, totals):
+    """Add up the rows' shares of the gradient in slope and constant, in units, exactly.
+
+    `loss`: the loss.
+    `labels`, shape (N,): the targets.
+    `margins`, shape (N, 1): margins of the fit.
+    `parameters`, shape (2,): a and b / c.
+    `offset`: what the loss adds to a margin, and `margins` hold already.
+    `unit`: fixed-point units per unit of gradient.
+    `first`, `last`: rows.
+    `totals`, shape (2,): added to.
+    """
+    for i in range(first, last):
+        s = margins[i, 0]
+        margin = parameters[0] * s + CONSTANT * parameters[1]
+        q = gradient(loss, margin - offset, np.float64(labels[i]))
+        share = q * (_SLACK / np.sqrt(s * s + CONSTANT * CONSTANT)) * unit
+        totals[0] += np.int64(share * s)
+        totals[1] += np.int64(share * CONSTANT)
+
+
+@njit(cache=True, nogil=True)
+def slope_gradient_vectors(loss, labels, margins, parameters, offset, unit, first, last, totals):
+    """Add up shares as in `slope_gradient`, of K margins with one slope.
+
+    By Cauchy's inequality ``(q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
+    """
+    n_outputs = margins.shape[1]
+    stretched, residuals = np.empty(n_outputs), np.empty(n_outputs)
+    for i in range(first, last):
+        squares = CONSTANT * CONSTANT
+        for k in range(n_outputs):
+            s = margins[i, k]
+            squares += s * s
+            stretched[k] = parameters[0] * s + CONSTANT * parameters[1 + k] - offset
+        residual_vector(loss, stretched, labels[i], residuals)
+        weight = _SLACK / np.sqrt(squares) * unit
+        along = 0.0
+        for k in range(n_outputs):
+            along += residuals[k] * margins[i, k]
+            totals[1 + k] += np.int64(residuals[k] * CONSTANT * weight)
+        totals[0] += np.int64(along * weight)

@@ -1,0 +1,174 @@
+"""What the one path of a fit does with rows in partitions instead of a matrix."""
+
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from dplasso.cluster import Engine
+from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, problem_of
+from dplasso.cluster.partitions import Partitions
+from dplasso.cluster.worker import Partition, VertexSteps
+from dplasso.data.labels import encode_labels
+from dplasso.encoding.origin import check_same_origin, origin_from_json
+from dplasso.errors import DataError
+from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.privacy.parameters import check_records, share_bits
+from dplasso.privacy.randomness import RandomStream
+from dplasso.training.inputs import Inputs, check_inputs, store_of
+from dplasso.training.settings import LassoSettings, LogisticSettings
+
+
+def partitioned_inputs(estimator: BaseEstimator, X: Any, y: Any, engine: Engine) -> Inputs:
+    """Start a worker for every partition and see that they make one data set.
+
+    `estimator`: for the messages; left as it is.
+    `X`: a list of stores, of their paths on the workers' machines, or of matrices; or one of them.
+    `y`: with matrices, the labels of each.
+    `engine`: what runs the workers.
+
+    Returns: inputs whose X are the workers: `close` them.
+
+    Raises DataError for partitions that do not go together; ClusterError if a worker cannot be
+    had.
+    """
+    given = list(X) if isinstance(X, list | tuple) else [X]
+    labels = [y] if y is not None and not isinstance(X, list | tuple) else y
+    if labels is None:
+        labels = [None] * len(given)
+    if len(labels) != len(given):
+        raise DataError(f"there are {len(given)} partitions, but labels of {len(labels)}")
+    parts, names = [], None
+    for number, (some, targets) in enumerate(zip(given, labels, strict=True), 1):
+        part, its_names = _partition(estimator, some, targets, number)
+        parts.append(part)
+        names = its_names if number == 1 else names
+        if number > 1 and not _same_names(names, its_names):
+            raise DataError(f"{part.name} has columns of other names than partition 1")
+    _refuse_twice(parts, given)
+    workers = Partitions(engine, parts)
+    try:
+        origins = [origin_from_json(one.origin) for one in workers.descriptions]
+        for part, origin in zip(parts, origins, strict=True):
+            check_same_origin(origins[0], origin, part.name)
+    except BaseException:
+        workers.close()
+        raise
+    return Inputs(workers, np.zeros(0), workers.shape[1], names, origins[0])
+
+
+def _partition(
+    estimator: BaseEstimator, X: Any, y: Any, number: int
+) -> tuple[Partition, NDArray[np.object_] | None]:
+    """Return a partition and the names of its columns, if it has any."""
+    store = store_of(X)
+    if store is not None or isinstance(X, str | os.PathLike):
+        path = os.path.realpath(store.path if store is not None else X)
+        if y is not None:
+            raise DataError(f"{path} has its own labels; leave y out")
+        return Partition(path, path=path), None
+    checked = check_inputs(estimator, X, y)
+    return Partition(f"partition {number}", X=checked.X, y=checked.y), checked.feature_names
+
+
+def _same_names(one: NDArray[Any] | None, other: NDArray[Any] | None) -> bool:
+    return (None if one is None else one.tolist()) == (None if other is None else other.tolist())
+
+
+def _refuse_twice(parts: list[Partition], given: list[Any]) -> None:
+    """Refuse a partition that is given twice: its records would count twice."""
+    paths = [part.path for part in parts if part.path is not None]
+    twice = {path for path in paths if paths.count(path) > 1}
+    objects = [id(some) for some, part in zip(given, parts, strict=True) if part.path is None]
+    if twice or len(set(objects)) < len(objects):
+        name = min(twice) if twice else "a matrix"
+        raise DataError(
+            f"{name} is given twice; each record may be in one partition only, since one that is "
+            "in two counts twice"
+        )
+
+
+def partitioned_targets(
+    settings: LassoSettings | LogisticSettings, workers: Partitions
+) -> NDArray[Any]:
+    """Have the workers turn their labels into targets; return the classes, none for a regression.
+
+    Raises DataError as `dplasso.data.labels.encode_labels`.
+    """
+    if settings.target_bounds is not None:
+        workers.tell("encode", None, settings.target_bounds)
+        return np.zeros(0)
+    declared, binary = settings.classes, isinstance(settings, LassoSettings)
+    present = workers.labels
+    if declared is None and not present.size:
+        raise DataError("the labels are no classes: declare them with the parameter classes")
+    # Labels that were not declared are found where they are, so that the partition is named.
+    classes, _ = encode_labels(
+        present if declared is None else np.asarray(declared), declared, binary=binary
+    )
+    workers.tell("encode", classes, None)
+    return classes
+
+
+def all_label_bits(workers: Partitions) -> NDArray[np.int8]:
+    """Return of every record whether its label is not the first, in order: for the ledger alone."""
+    return np.concatenate(workers.call("label_bits"))
+
+
+def partitioned_solver(
+    settings: LassoSettings,
+    workers: Partitions,
+    loss: Any,
+    make_selector: Callable[[Problem], Any],
+    stream: RandomStream,
+    *,
+    radius: float,
+    n_steps: int,
+    intercept: bool,
+    late_start: int = 0,
+    distinct: bool = False,
+    n_records: float | None = None,
+    prefix: Transcript | None = None,
+) -> PartitionedFrankWolfe:
+    """Make the coordinator of a run of Frank-Wolfe.
+
+    `settings`: valid settings.
+    `workers`: the rows.
+    `loss`, `radius`, `n_steps`, `late_start`, `distinct`: as in `Problem`.
+    `make_selector`: makes the selection structure, empty, for a problem without rows.
+    `stream`: random words for the draws.
+    `intercept`: whether a constant column is drawn like the others.
+    `n_records`: N, where it is public or was counted.
+    `prefix`: steps already drawn, to be taken again.
+
+    Raises ValueError for what only one process can do.
+    """
+    for name, one_process in (("solver", "standard"), ("selector", "big-little")):
+        if getattr(settings, name) == one_process:
+            raise ValueError(
+                f"{name}={one_process!r} runs in one process; leave engine or {name} out"
+            )
+    if settings.mechanism == "paper" and not math.isinf(settings.epsilon):
+        raise ValueError("mechanism='paper' runs in one process; leave engine out")
+    bits = share_bits(n_records)
+    check_records(workers.shape[0], bits)
+    steps = VertexSteps(
+        loss=loss,
+        bound=settings.feature_bound,
+        intercept=intercept,
+        radius=radius,
+        n_steps=n_steps,
+        late_start=late_start,
+        distinct=distinct,
+        drift_tol=settings.drift_tol,
+        share_bits=bits,
+    )
+    problem = problem_of(workers, steps)
+    return PartitionedFrankWolfe(
+        workers, steps, problem, make_selector(problem), stream, prefix=prefix
+    )

@@ -1,0 +1,86 @@
+"""``--cluster``: many files to many stores, a fit on all of them, and scores; here in threads."""
+
+import json
+
+import numpy as np
+import pytest
+
+import dplasso
+from dplasso.checkpoint import read_checkpoint
+
+
+@pytest.fixture(scope="module")
+def stores(train, tmp_path_factory):
+    """Give a folder with the rows of `train` in three stores, made with the command line."""
+    from typer.testing import CliRunner
+
+    from dplasso.cli.app import app
+
+    folder = tmp_path_factory.mktemp("cluster")
+    lines = train.read_text().splitlines(keepends=True)
+    for number, (first, last) in enumerate(((0, 100), (100, 350), (350, 800)), 9):
+        (folder / f"part-{number}.svm").write_text("".join(lines[first:last]))
+    arguments = ["convert", str(folder / "part-*"), str(folder / "stores"), "--json"]
+    arguments += ["--features", "30", "--cluster", "threads"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert (report["n_samples"], report["n_features"]) == (800, 30)
+    names = [path.split("/")[-1] for path in report["stores"]]
+    assert names == ["part-9.store", "part-10.store", "part-11.store"]
+    return folder / "stores"
+
+
+CLUSTER = ("--cluster", "threads")
+
+
+def test_a_fit_on_stores_is_the_fit_on_the_file(run, train, stores, tmp_path):
+    for method in ("lasso", "logistic"):
+        one, other = tmp_path / f"{method}-one.npz", tmp_path / f"{method}-other.npz"
+        options = ("--epsilon", "20", "--seed", "1", "--method", method, "--json")
+        run("fit", train, *options, "--model", one)
+        kept = tmp_path / f"{method}.checkpoint"
+        result = run("fit", stores, *options, *CLUSTER, "--model", other, "--checkpoint", kept)
+        assert result.exit_code == 0, result.output
+        report = json.loads(result.stdout)
+        assert (report["n_samples"], report["n_features"]) == (800, 30)
+        expected, found = (dplasso.load(path).model_.release.arrays() for path in (one, other))
+        for name, array in expected.items():
+            np.testing.assert_array_equal(found[name], array)
+        assert read_checkpoint(kept).finished
+
+
+def test_predictions_and_scores_are_those_of_the_rows(run, train, stores, model, tmp_path):
+    plain = tmp_path / "plain.npz"
+    run("fit", train, "--epsilon", "50", "--seed", "1", "--model", plain)
+    one = run("predict", plain, train, "--proba")
+    other = run("predict", plain, stores, "--proba", *CLUSTER)
+    assert other.exit_code == 0, other.output
+    assert other.stdout == one.stdout
+    scored = [
+        json.loads(run("evaluate", plain, *what, "--json").stdout)
+        for what in ((train,), (stores, *CLUSTER))
+    ]
+    assert scored[0] == scored[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("fit", "nowhere/", "--epsilon", "1", *CLUSTER), "no such store, and no folder"),
+        (("fit", "{stores}", "--epsilon", "1", "--binarize", *CLUSTER), "--binarize does not go"),
+        (("fit", "{stores}", "--epsilon", "1", "--features", "31", *CLUSTER), "30 columns, not 31"),
+        (("fit", "{stores}", "{stores}", "--epsilon", "1", *CLUSTER), "is given twice"),
+        (("convert", "{train}", "{stores}/x", *CLUSTER), "--cluster needs --features"),
+        (
+            ("convert", "{train}", "{stores}/part-9.store", "--features", "30", *CLUSTER),
+            "is a store",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(run, train, stores, arguments, sentence):
+    result = run(*(part.format(stores=stores, train=train) for part in arguments))
+    assert result.exit_code != 0
+    shown = " ".join(result.output.replace("│", " ").split())
+    assert sentence in shown
+    assert "Traceback" not in shown

@@ -1,0 +1,45 @@
+"""Small data, cut into partitions, and what a fit releases of them."""
+
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+
+from dplasso import DPLassoClassifier, DPLogisticRegression
+
+MODELS = {
+    "staged": DPLassoClassifier(1.0, random_state=3),
+    "strong": DPLassoClassifier(50.0, random_state=3),
+    "vertices": DPLassoClassifier(30.0, n_iter=60, l1_radius=8.0, random_state=3),
+    "no privacy": DPLassoClassifier(np.inf, n_iter=40, l1_radius=8.0),
+    "weighted": DPLassoClassifier(
+        5.0, classes=[0, 1], class_weight=[1.0, 0.5], n_records=400, random_state=3
+    ),
+    "wide": DPLassoClassifier(5.0, n_records=2**33, n_iter=20, l1_radius=8.0, random_state=3),
+    "wide gradients": DPLogisticRegression(1.0, n_records=2**33, n_iter=8, random_state=3),
+    "dense": DPLogisticRegression(1.0, n_iter=12, random_state=3),
+    "short list": DPLogisticRegression(2.0, n_iter=12, max_weights=4, random_state=3),
+    "significant": DPLogisticRegression(2.0, n_iter=12, max_weights="significant", random_state=3),
+}
+
+
+def records(n_rows=400, n_columns=60, seed=0):
+    """Return sparse rows of numbers, some frequent columns among them, and labels they tell."""
+    rng = np.random.default_rng(seed)
+    density = rng.uniform(0.02, 0.7, n_columns)
+    X = rng.normal(0.0, 0.8, (n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < density)
+    y = (X[:, :5].sum(axis=1) + rng.normal(0.0, 0.5, n_rows) > 0).astype(int)
+    return sp.csr_array(X), y
+
+
+def cut(X, y, n_parts):
+    """Cut rows at uneven places."""
+    edges = np.rint(np.linspace(0, 1, n_parts + 1) ** 1.5 * X.shape[0]).astype(int)
+    spans = [slice(first, last) for first, last in pairwise(edges)]
+    return [X[span] for span in spans], [y[span] for span in spans]
+
+
+def released(model):
+    """Return everything that a fit lets out, as bytes and plain values."""
+    arrays = {name: one.tobytes() for name, one in model.model_.release.arrays().items()}
+    return arrays, model.privacy_.to_dict(), model.classes_.tolist()

@@ -1,0 +1,193 @@
+"""Lost workers, steps asked for twice, drivers that die: the same model, or one sentence."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from cluster.cases import MODELS, cut, records, released
+from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
+from dplasso.cluster import InProcessEngine, ThreadEngine
+from dplasso.cluster.engines import LocalHandle, WorkerLost
+from dplasso.cluster.worker import Partition, VertexSteps, Worker
+from dplasso.errors import ClusterError, DataError
+from dplasso.losses.logistic import Logistic
+from dplasso.privacy.ledger import create_ledger, read_budgets
+
+
+@dataclass
+class Killer:
+    """An engine in this process whose workers are lost when told.
+
+    `at`: numbers of the calls, over all workers, whose answer never comes.
+    `before`: whether the call is not even begun.
+    """
+
+    at: tuple
+    before: bool = False
+    restarts: int = 3
+    calls: list = field(default_factory=list)
+
+    def start(self, partition):
+        return Killed(self, LocalHandle(Worker(partition)))
+
+
+@dataclass
+class Killed:
+    engine: Killer
+    inside: LocalHandle
+    lost: bool = False
+
+    def call(self, method, *args):
+        self.engine.calls.append((method, *args))
+        self.lost = self.lost or len(self.engine.calls) - 1 in self.engine.at
+        found = None
+        if not (self.lost and self.engine.before):
+            found = self.inside.call(method, *args)
+
+        def result():
+            if self.lost:
+                raise WorkerLost("it was killed")
+            return found()
+
+        return result
+
+    def end(self):
+        self.inside.end()
+
+
+@pytest.mark.parametrize("name", ["strong", "dense"])
+def test_a_worker_may_be_lost_at_any_call(name):
+    X, y = records(120, 410)
+    model, parts = MODELS[name], cut(X, y, 2)
+    expected, calm = released(model.fit(X, y)), Killer(())
+    assert released(model.fit(*parts, engine=calm)) == expected
+    methods = [call[0] for call in calm.calls]
+    some = {methods.index(method) for method in methods}
+    some |= set(range(0, len(methods), 23)) | {len(methods) - 1}
+    for number in sorted(some):
+        for before in (True, False):
+            # And the one that replaces it is lost too, on its way.
+            engine = Killer((number, number + 5), before)
+            assert released(model.fit(*parts, engine=engine)) == expected, methods[number]
+            assert len(engine.calls) > len(methods)
+
+
+def test_a_partition_that_cannot_be_had_back_ends_the_fit(tmp_path):
+    X, y = records(120, 60)
+    ledger, path = tmp_path / "l.ledger", tmp_path / "c.npz"
+    create_ledger(ledger, epsilon=50.0, delta=1e-5, dataset="visits")
+    options = {"classes": [0, 1], "ledger": ledger, "dataset": "visits"}
+    model, parts = clone_of("vertices", **options), cut(X, y, 2)
+    engine = Killer(tuple(range(40, 200)), restarts=2)
+    with pytest.raises(
+        ClusterError, match=r"partition \d, partition \d, was lost 3 times .*resume"
+    ):
+        fit_with_checkpoints(model, *parts, path, engine=engine)
+    drawn, (budget,) = read_checkpoint(path).transcript, read_budgets(ledger)
+    assert 5 < len(drawn) < 60
+    assert budget.rho > 0
+    # Whatever engine goes on, the steps drawn are taken, and nothing is charged again.
+    resume_fit(model, *parts, path, engine=ThreadEngine())
+    assert len(model.transcript_) == 60
+    np.testing.assert_array_equal(model.transcript_.vertex[: len(drawn)], drawn.vertex)
+    assert read_budgets(ledger)[0].rho == budget.rho
+
+
+def clone_of(name, **options):
+    model = type(MODELS[name])(**MODELS[name].get_params())
+    return model.set_params(random_state=None, **options)
+
+
+@pytest.mark.parametrize("name", ["vertices", "strong", "dense"])
+def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, monkeypatch):
+    """A driver that dies anywhere goes on with all that any worker was told."""
+    synced = []
+    # Hundreds of them take long.
+    monkeypatch.setattr("os.fsync", synced.append)
+    X, y = records(120, 410)
+    parts = cut(X, y, 2)
+    for dies_at in (9, 14, 31):
+        path, engine = tmp_path / f"{dies_at}.npz", Killer((dies_at,), before=True, restarts=0)
+        model = clone_of(name)
+        with pytest.raises(ClusterError):
+            fit_with_checkpoints(model, *parts, path, engine=engine)
+        kept = read_checkpoint(path).release
+        assert synced
+        told = [call for call in engine.calls if call[0] in ("move", "gradient", "begin_vertices")]
+        for method, *args in told:
+            if method == "begin_vertices" and name == "strong":
+                assert kept.counts.all()
+                assert args[0].loss.offset == kept.offset
+            if method == "move":
+                vertices = getattr(kept, "vertices", kept).transcript
+                assert (vertices.vertex[args[0] - 1], vertices.sign[args[0] - 1]) == tuple(args[1:])
+        if told and told[-1][0] == "gradient":
+            state = getattr(kept, "weights", kept)
+            state = state.weights if hasattr(state, "weights") else state
+            weights = told[-1][1]
+            assert not weights.any() or np.array_equal(weights, state)
+        resume_fit(model, *parts, path, engine=InProcessEngine())
+        last = read_checkpoint(path).release
+        if hasattr(kept, "counts"):
+            np.testing.assert_array_equal(last.counts, kept.counts)
+            assert last.agrees_with(kept)
+
+
+def vertex_worker():
+    X, y = records(60, 12)
+    worker = Worker(Partition("p", X=X, y=y))
+    worker.describe()
+    worker.encode(np.arange(2), None)
+    steps = VertexSteps(Logistic(0.5), 1.0, True, 5.0, 20, 0, False, 0.0025, 32)
+    return worker, worker.begin_vertices(steps)
+
+
+def test_a_worker_takes_every_step_once():
+    worker, _ = vertex_worker()
+    first = worker.move(1, 3, 1)
+    assert worker.move(1, 3, 1) is first
+    for step in (0, 3, 20):
+        with pytest.raises(RuntimeError, match=f"p has taken 1 steps and is asked for step {step}"):
+            worker.move(step, 3, 1)
+    second = worker.move(2, 12, -1)
+    assert worker.move(2, 12, -1) is second
+    other, _ = vertex_worker()
+    other.catch_up(np.array([3]), np.array([1], dtype=np.int8))
+    # It has no reply to a step that it took without adding anything up.
+    with pytest.raises(RuntimeError, match="p has taken 1 steps"):
+        other.move(1, 3, 1)
+    for mine, theirs in zip(other.move(2, 12, -1), second, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_partition_that_comes_back_with_other_rows_is_refused():
+    X, y = records(120, 60)
+    parts = cut(X, y, 2)
+
+    class Other(Killer):
+        def start(self, partition):
+            if len(self.calls) > 20:
+                partition = Partition(partition.name, X=partition.X[1:], y=partition.y[1:])
+            return super().start(partition)
+
+    with pytest.raises(DataError, match="has changed since the fit began"):
+        MODELS["vertices"].fit(*parts, engine=Other((30,)))
+
+
+def test_what_does_not_go_together_is_refused(tmp_path):
+    X, y = records(60, 12)
+    model, engine = MODELS["vertices"], InProcessEngine()
+    with pytest.raises(DataError, match="a matrix is given twice"):
+        model.fit([X, X], [y, y], engine=engine)
+    with pytest.raises(DataError, match="partition 2 has 11 columns and partition 1 has 12"):
+        model.fit([X, X[:, :11]], [y, y], engine=engine)
+    with pytest.raises(DataError, match="there are 2 partitions, but labels of 1"):
+        model.fit([X[:30], X[30:]], [y], engine=engine)
+    foreign, declared = np.where(np.arange(60) == 45, 2, y), clone_of("vertices", classes=[0, 1])
+    with pytest.raises(DataError, match=r"partition 2: y holds the label 2, .* not one of"):
+        declared.fit(*cut(X, foreign, 2), engine=engine)
+    with pytest.raises(ValueError, match="solver='standard' runs in one process"):
+        clone_of("vertices", solver="standard").fit([X], [y], engine=engine)
+    with pytest.raises(DataError, match="no groups"):
+        model.fit([X], [y], groups=y, engine=engine)

@@ -1,0 +1,59 @@
+"""A fit on partitions is the fit of one process, bit for bit, whatever the partition."""
+
+import numpy as np
+import pytest
+
+from cluster.cases import MODELS, cut, records, released
+from dplasso import DPLasso, DPLogisticRegression
+from dplasso.cluster import InProcessEngine, ThreadEngine
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import open_store, write_store
+
+ENGINES = {"in process": InProcessEngine(), "threads": ThreadEngine(threads=2)}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_any_partition_gives_the_bits_of_one_process(name):
+    X, y = records(n_columns=450 if name in ("staged", "strong") else 60)
+    model = MODELS[name]
+    expected = released(model.fit(X, y))
+    for n_parts, engine in ((1, "in process"), (2, "threads"), (5, "in process"), (8, "threads")):
+        assert released(model.fit(*cut(X, y, n_parts), engine=ENGINES[engine])) == expected, n_parts
+
+
+def test_the_whole_staged_fit_is_compared():
+    X, y = records(n_columns=450)
+    for name in ("staged", "strong"):
+        model = MODELS[name].fit(X, y)
+        assert len(model.transcript_) > 3
+        assert model.n_records_ != 400
+    assert MODELS["strong"].model_.release.refitted is not None
+
+
+def test_several_classes_and_numbers_are_learnt_alike():
+    X, y = records()
+    targets = X[:, [0]].toarray()[:, 0] - X[:, [1]].toarray()[:, 0]
+    three = np.array(["a", "b", "c"])[y + (targets > 1)]
+    many = DPLogisticRegression(3.0, n_iter=8, random_state=1)
+    expected = released(many.fit(X, three))
+    assert released(many.fit(*cut(X, three, 3), engine=ThreadEngine())) == expected
+    numbers = DPLasso(3.0, target_bounds=(-2, 2), random_state=1)
+    expected = numbers.fit(X, targets).model_.release.arrays()
+    found = numbers.fit(*cut(X, targets, 3), engine=ThreadEngine()).model_.release.arrays()
+    assert {k: v.tobytes() for k, v in found.items()} == {
+        k: v.tobytes() for k, v in expected.items()
+    }
+
+
+@pytest.mark.parametrize("name", ["strong", "vertices", "short list"])
+def test_stores_and_layouts_give_the_bits_of_memory(name, tmp_path):
+    X, y = records(n_columns=450 if name == "strong" else 60)
+    model, parts = MODELS[name], zip(*cut(X, y, 3), strict=True)
+    expected = released(model.fit(X, y))
+    paths = [tmp_path / f"{number}.store" for number in range(3)]
+    for path, (some, labels) in zip(paths, parts, strict=True):
+        write_store(matrix_source(some, labels), path, memory=2**28)
+    assert released(model.fit(list(map(str, paths)), engine=ThreadEngine())) == expected
+    assert released(model.fit([open_store(p) for p in paths], engine=InProcessEngine())) == expected
+    by_columns, labels = [some.tocsc() for some in cut(X, y, 3)[0]], cut(X, y, 3)[1]
+    assert released(model.fit(by_columns, labels, engine=InProcessEngine())) == expected
