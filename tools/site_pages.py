@@ -144,14 +144,17 @@ def _outside_code(markdown: str) -> Iterator[tuple[bool, str]]:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Refuse a site that would fetch a script, style, font or picture from elsewhere."""
+    """Refuse a site that would fetch anything from elsewhere, or that shows Python's own words."""
     fetched = re.compile(
         r"""<(?:script|img|iframe)[^>]*\ssrc=["']?(?:https?:)?//[^>]*>"""
         r"""|<link[^>]*rel=["']?(?:stylesheet|preconnect|icon)[^>]*href=["']?(?:https?:)?//[^>]*>"""
     )
     for path in Path(config.site_dir).rglob("*.html"):
-        if found := fetched.search(path.read_text(encoding="utf-8")):
-            raise SystemExit(f"{path}: fetched from the network: {found[0][:200]}")
+        text = path.read_text(encoding="utf-8")
+        if found := fetched.search(text):
+            raise PluginError(f"{path}: fetched from the network: {found[0][:200]}")
+        if "int([x]) -&gt; integer" in text:
+            raise PluginError(f"{path}: a default is documented by its type; name the members")
 
 
 # ---- the command line
