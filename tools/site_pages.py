@@ -262,6 +262,7 @@ _KINDS = {
     "CheckpointError": "A checkpoint cannot be resumed",
     "ModelFileError": "A model file cannot be read",
     "StoreError": "A store cannot be read",
+    "ClusterError": "A cluster cannot be used, or was lost",
     "MissingExtraError": "A package is not installed",
     "DataError": "Data cannot be used",
     "ValueError": "A setting is wrong",
