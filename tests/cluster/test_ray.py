@@ -10,13 +10,16 @@ from dplasso.errors import ClusterError
 
 if importlib.util.find_spec("ray") is not None:
 
+    @pytest.mark.slow
     def test_fits_end_in_the_bits_of_one_process(on_ray):
         assert on_ray["gradients"]["same"]
 
+    @pytest.mark.slow
     def test_killed_workers_change_nothing(on_ray):
         assert on_ray["killed"]["killed"] == 2
         assert on_ray["killed"]["same"]
 
+    @pytest.mark.slow
     def test_the_cluster_of_a_process_is_closed_to_others(on_ray):
         assert on_ray["listening"]
         assert all("127.0.0.1" in address for address in on_ray["listening"])

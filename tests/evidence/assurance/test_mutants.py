@@ -50,6 +50,7 @@ def test_broken_implementations_for_the_audits_name_tests():
         assert_there(test)
 
 
+@pytest.mark.slow
 def test_the_fast_selection_is_caught():
     command = [sys.executable, "-m", "evidence", "assurance/mutants", "--fast", "--json"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
