@@ -156,13 +156,7 @@ def read_for(
 
     origin: Origin | None = fitted.model_.origin
     schema, n_features = options.declared(), fitted.n_features_in_
-    if origin is None:
-        print_note(
-            "the model does not say how its columns were made: give --binarize or --schema here if "
-            "it was fitted with them",
-            style="yellow",
-        )
-    else:
+    if origin is not None:
         if options.binarize and not origin.binarize:
             raise DataError("the model was trained without --binarize; leave it out here too")
         if schema is not None and (origin.schema is None or not origin.schema.same_columns(schema)):
@@ -180,6 +174,12 @@ def read_for(
             n_features = None
     rows = read(files, bars, options, n_features, schema, labelled=labelled)
     check_same_origin(origin, origin_of(rows.X), rows.source)
+    if origin is None:
+        print_note(
+            "the model does not say how its columns were made: give --binarize or --schema here if "
+            "it was fitted with them",
+            style="yellow",
+        )
     return rows
 
 
