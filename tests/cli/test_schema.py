@@ -158,4 +158,4 @@ def test_a_model_that_carries_none_says_so(run, held_out, train, tmp_path):
     model.fit(data.X, data.y).save(tmp_path / "m.npz")
     result = run("predict", tmp_path / "m.npz", held_out, "--binarize")
     assert result.exit_code == 0, result.output
-    assert result.stderr.startswith("the model does not say how its columns were made")
+    assert result.stderr.startswith("warning: the model does not say how its columns were made")

@@ -176,8 +176,8 @@ def read_for(
     check_same_origin(origin, origin_of(rows.X), rows.source)
     if origin is None:
         print_note(
-            "the model does not say how its columns were made: give --binarize or --schema here if "
-            "it was fitted with them",
+            "warning: the model does not say how its columns were made; give --binarize or "
+            "--schema here if it was fitted with them",
             style="yellow",
         )
     return rows
