@@ -20,7 +20,7 @@ from dplasso import BudgetError, DPLogisticRegression, PrivacyStatement, load
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.gradient_descent import run
-from dplasso.gradient_descent.calibration import Calibration
+from dplasso.gradient_descent.release import Calibration
 from dplasso.losses.logistic import class_probabilities
 from dplasso.model import read_model
 from dplasso.privacy.ledger import create_ledger, read_budgets

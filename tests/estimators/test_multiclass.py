@@ -9,7 +9,7 @@ from dplasso.checkpoint.session import fit_with_checkpoints, resume_fit
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.gradient_descent import run
-from dplasso.gradient_descent.calibration import UNCHANGED
+from dplasso.gradient_descent.release import UNCHANGED
 from dplasso.losses.multinomial import residual_norm_at_zero
 
 INF = float("inf")

@@ -7,9 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, load
-from dplasso.data.blocks import matrix_source
-from dplasso.data.store import open_store, write_store
-from training.cases import COLUMNS, NAMES, four_classes, same_model
+from training.cases import COLUMNS, NAMES, four_classes, other_forms, same_model
 
 
 @pytest.fixture(scope="module")
@@ -38,11 +36,9 @@ SETTINGS = {
 class TestForms:
     def test_the_same_bits_from_every_form(self, data, options, tmp_path):
         X, y = data
-        write_store(matrix_source(X, y), tmp_path / "rows.store")
         first = fitted(data, **options)
-        forms = [X.tocsc(), X.toarray(), X.astype(np.float64), open_store(tmp_path / "rows.store")]
-        for form in forms:
-            again = fitted((form, y if hasattr(form, "dtype") else None), **options)
+        for form, labels in other_forms(X, y, tmp_path / "rows.store"):
+            again = fitted((form, labels), **options)
             agree(first, again)
             np.testing.assert_allclose(
                 again.decision_function(form), first.decision_function(X), rtol=1e-12, atol=1e-12

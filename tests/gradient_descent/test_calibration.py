@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dplasso.gradient_descent import calibration as module
-from dplasso.gradient_descent.calibration import (
-    UNCHANGED,
-    calibrate_margins,
-)
+from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.release import UNCHANGED
 from dplasso.gradient_descent.slopes import Margins, slope_gradient, slope_gradient_vectors
 from dplasso.losses.logistic import Logistic, sigma
 from dplasso.losses.multinomial import Multinomial, multinomial_residuals

@@ -4,6 +4,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import open_store, write_store
 
 MANY = 900
 NAMES = np.array(["ant", "bee", "cat", "dog"])
@@ -36,3 +38,10 @@ def same_model(one, other):
     assert one.model_.release.kind == other.model_.release.kind == "staged"
     for name, array in one.model_.release.arrays().items():
         np.testing.assert_array_equal(array, other.model_.release.arrays()[name], err_msg=name)
+
+
+def other_forms(X, y, place):
+    """Return sparse rows in other forms with their labels; a store, at `place`, has its own."""
+    write_store(matrix_source(X, y), place)
+    forms = [X.tocsc(), X.toarray(), X.astype(np.float64)]
+    return [*((form, y) for form in forms), (open_store(place), None)]

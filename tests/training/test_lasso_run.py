@@ -7,8 +7,6 @@ import pytest
 from scipy.stats import chisquare
 
 from dplasso import DPLasso, DPLassoClassifier, load
-from dplasso.data.blocks import matrix_source
-from dplasso.data.store import open_store, write_store
 from dplasso.errors import ModelFileError
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.distinct import leave_out
@@ -23,7 +21,7 @@ from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.registry import make_selector
 from dplasso.training.settings import checked_class_weight
 from frank_wolfe.cases import build, dense_rows, some_labels
-from training.cases import fitted, records, same_model
+from training.cases import fitted, other_forms, records, same_model
 
 FEW = 60
 
@@ -49,11 +47,9 @@ SETTINGS = {
 class TestForms:
     def test_the_same_bits_from_every_form(self, data, options, tmp_path):
         X, y = data
-        write_store(matrix_source(X, y), tmp_path / "rows.store")
         first = fitted(data, **options)
-        forms = [X.tocsc(), X.toarray(), X.astype(np.float64), open_store(tmp_path / "rows.store")]
-        for form in forms:
-            again = fitted((form, y if hasattr(form, "dtype") else None), **options)
+        for form, labels in other_forms(X, y, tmp_path / "rows.store"):
+            again = fitted((form, labels), **options)
             same_model(first, again)
             np.testing.assert_array_equal(again.decision_function(form), first.decision_function(X))
         same_model(first, fitted(data, n_jobs=2, **options))

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import VertexSteps
 from dplasso.frank_wolfe.distinct import draw
-from dplasso.frank_wolfe.problem import Problem, build_problem
+from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.reports import expected_entries, index, prepare_draw, take_changes
 from dplasso.frank_wolfe.row_part import Changes
+from dplasso.frank_wolfe.solve import release_of
 from dplasso.frank_wolfe.state import TOUCHES_PER_COORDINATE
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.matrix.compressed import Compressed
@@ -43,16 +44,7 @@ def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
         intercept=steps.intercept,
         bound=float(steps.bound),
     )
-    return build_problem(
-        design,
-        np.zeros(0, dtype=np.int8),
-        radius=steps.radius,
-        n_steps=steps.n_steps,
-        loss=steps.loss,
-        late_start=steps.late_start,
-        distinct=steps.distinct,
-        share_bits=steps.share_bits,
-    )
+    return steps.problem(design, np.zeros(0, dtype=np.int8))
 
 
 class PartitionedFrankWolfe:
@@ -115,15 +107,7 @@ class PartitionedFrankWolfe:
 
     def release(self, done: int | None = None) -> VertexRelease:
         """Return what the first `done` steps have drawn, by default all of them."""
-        design = self._problem.design
-        return VertexRelease(
-            transcript=self.transcript(done),
-            n_features=design.n_columns,
-            l1_radius=self._problem.radius,
-            feature_bound=design.bound,
-            fit_intercept=design.intercept,
-            late_start=self._problem.late_start,
-        )
+        return release_of(self._problem, self.transcript(done))
 
     def _start(self) -> None:
         def moved() -> tuple[Any, ...]:

@@ -17,15 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.labels import encode_targets, numbers_of
+from dplasso.data.labels import count_upper, encode_targets, numbers_of
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
-from dplasso.frank_wolfe.problem import build_problem, design_of
+from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
 from dplasso.frank_wolfe.row_part import Changes, RowPart
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.matrix.compressed import compress
+from dplasso.matrix.design import Design
 from dplasso.runtime.threads import thread_pool
 
 
@@ -77,6 +78,19 @@ class VertexSteps:
     distinct: bool
     drift_tol: float | None
     share_bits: int
+
+    def problem(self, design: Design, labels: NDArray[Any]) -> Problem:
+        """Return the problem of some rows, or of none."""
+        return build_problem(
+            design,
+            labels,
+            radius=self.radius,
+            n_steps=self.n_steps,
+            loss=self.loss,
+            late_start=self.late_start,
+            distinct=self.distinct,
+            share_bits=self.share_bits,
+        )
 
 
 @dataclass(frozen=True)
@@ -183,9 +197,7 @@ class Worker:
 
     def count(self, part_bits: int) -> int:
         """Return how many records are of the second class, in parts of a record."""
-        if self._labels.dtype.kind == "f":
-            return int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
-        return int(np.count_nonzero(self._labels)) << part_bits
+        return count_upper(self._labels, part_bits)
 
     def label_bits(self) -> NDArray[np.int8]:
         """Return whether each label is not the first, for the ledger's fingerprint."""
@@ -202,16 +214,7 @@ class Worker:
             n_steps=steps.n_steps,
             n_threads=self._threads.count,
         )
-        problem = build_problem(
-            design,
-            self._labels,
-            radius=steps.radius,
-            n_steps=steps.n_steps,
-            loss=steps.loss,
-            late_start=steps.late_start,
-            distinct=steps.distinct,
-            share_bits=steps.share_bits,
-        )
+        problem = steps.problem(design, self._labels)
         self._vertices = RowPart(problem, steps.drift_tol, self._threads)
         self._done, self._reply = 0, None
         return self._vertices.start()

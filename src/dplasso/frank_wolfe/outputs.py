@@ -17,7 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import alpha_of
-from dplasso.frank_wolfe.distinct import draw, leave_out
+from dplasso.frank_wolfe.distinct import draw
 from dplasso.frank_wolfe.drift import NONE, Calendar, due_step, new_calendar, schedule, take_due
 from dplasso.frank_wolfe.gradient import (
     add_contributions,
@@ -27,6 +27,7 @@ from dplasso.frank_wolfe.gradient import (
     replace_contributions,
 )
 from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.reports import prepare_draw
 from dplasso.frank_wolfe.state import BLOCK_ROWS, TOUCHES_PER_COORDINATE
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.clipped_multinomial import STEEPEST
@@ -161,14 +162,16 @@ def take_output_steps(
     The parameters are those of `dplasso.frank_wolfe.solve.take_sparse_steps`.
     """
     vertex, sign, _, _, n_prefix = outputs
+    untold = np.zeros(1, dtype=np.bool_)
     for step in range(first, last + 1):
         if isinstance(state, StandardOutputState):
             if step > 1:
                 refresh_all_outputs(problem, state, step - 1)
-            choose_afresh(problem, state.alpha, selector, stream, vertex, sign, step, n_prefix)
+            untold[0] = True
+            choose(problem, state.alpha, selector, stream, vertex, sign, step, n_prefix, untold)
             _add_weight(problem, state, int(vertex[step - 1]), int(sign[step - 1]), step)
             continue
-        choose(problem, state.alpha, selector, stream, vertex, sign, step, n_prefix)
+        choose(problem, state.alpha, selector, stream, vertex, sign, step, n_prefix, untold)
         output, j = divmod(int(vertex[step - 1]), problem.design.n_coordinates)
         weight = int(sign[step - 1]) * (step + problem.late_start + 1)
         column, begin, end = column_of(problem.design, j, threads)
@@ -178,22 +181,12 @@ def take_output_steps(
 
 
 @njit(cache=True, nogil=True)
-def choose(problem, alpha, selector, stream, vertex, sign, step, n_prefix):
-    """Draw the vertex of a step into the transcript; one of the prefix is taken."""
-    if problem.distinct:
-        leave_out(problem, alpha, selector, vertex, step - 1, True)
-    j, s = draw(problem, alpha, selector, stream, vertex, step - 1)
-    if step > n_prefix:
-        vertex[step - 1] = j
-        sign[step - 1] = s
+def choose(problem, alpha, selector, stream, vertex, sign, step, n_prefix, untold):
+    """Draw the vertex of a step into the transcript; one of the prefix is taken.
 
-
-@njit(cache=True, nogil=True)
-def choose_afresh(problem, alpha, selector, stream, vertex, sign, step, n_prefix):
-    """Draw as `choose` does, from a structure that is built anew."""
-    if problem.distinct:
-        leave_out(problem, alpha, selector, vertex, step - 1, False)
-    rebuild(selector, alpha)
+    `untold`: as in `dplasso.frank_wolfe.reports.prepare_draw`.
+    """
+    prepare_draw(problem, alpha, selector, vertex, step - 1, untold)
     j, s = draw(problem, alpha, selector, stream, vertex, step - 1)
     if step > n_prefix:
         vertex[step - 1] = j

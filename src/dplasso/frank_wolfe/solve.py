@@ -178,16 +178,7 @@ class FrankWolfe:
 
     def release(self, done: int | None = None) -> VertexRelease:
         """Return what the first `done` steps have drawn, by default all of them."""
-        design = self._problem.design
-        return VertexRelease(
-            transcript=self.transcript(done),
-            n_features=design.n_columns,
-            l1_radius=self._problem.radius,
-            feature_bound=design.bound,
-            fit_intercept=design.intercept,
-            late_start=self._problem.late_start,
-            n_outputs=self._problem.loss.n_outputs,
-        )
+        return release_of(self._problem, self.transcript(done))
 
     @property
     def history(self) -> History | None:
@@ -198,6 +189,20 @@ class FrankWolfe:
     def work(self) -> Work | None:
         """Work per step, where it was asked for."""
         return Work(*self._outputs[3].T) if self._recorded[1] else None
+
+
+def release_of(problem: Problem, transcript: Transcript) -> VertexRelease:
+    """Return the release of vertices drawn for a problem."""
+    design = problem.design
+    return VertexRelease(
+        transcript=transcript,
+        n_features=design.n_columns,
+        l1_radius=problem.radius,
+        feature_bound=design.bound,
+        fit_intercept=design.intercept,
+        late_start=problem.late_start,
+        n_outputs=problem.loss.n_outputs,
+    )
 
 
 def solve(

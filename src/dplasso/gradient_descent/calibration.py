@@ -7,11 +7,12 @@ record counts ``1 / sqrt(|s|^2 + c^2)``: then its share of the gradient in (a, b
 sensitivity is the one of every gradient. With K outputs there is one slope and a constant for each.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.schedule import MOMENTUM, Schedule, schedule_for
 from dplasso.gradient_descent.slopes import CONSTANT
 from dplasso.gradient_descent.solve import gradient_unit
@@ -30,20 +31,6 @@ _SMALLEST_SLOPE = 0.2
 # The closed form of the standard error is an upper bound; where the loss bends it is about twice
 # too large.
 _ERROR = 0.5
-
-
-class Calibration(NamedTuple):
-    """A slope for margins and what is added to each.
-
-    `slope`: a.
-    `shift`: b, a number for each of K outputs.
-    """
-
-    slope: float
-    shift: tuple[float, ...]
-
-
-UNCHANGED = Calibration(1.0, (0.0,))
 
 
 def calibrate_margins(

@@ -65,25 +65,25 @@ class Records:
         `constant`, `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
         `unit`: fixed-point units per unit of gradient.
         """
-        rows, columns, numbering = self.rows, self.columns, self.numbering
-        if kept.size:
-            internal, numbering = numbering.internal, AS_GIVEN
-            chosen = internal[kept] if internal.size else kept
-            rows, columns = select_columns(columns, chosen, self.n_records, self.threads.count)
+        rows, columns, numbering = self._selected(kept)
         factor = row_factors(rows, constant, norm_bound, self.threads)
         data = UnitRows(rows, columns, factor, columns.indptr.size - 1, constant_entry(constant))
         return GradientPart(
             data, self.loss, self.labels, unit, threads=self.threads, numbering=numbering
         )
 
+    def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed, Numbering]:
+        """Return some columns by rows and by columns, and their numbering; none means all."""
+        if not kept.size:
+            return self.rows, self.columns, self.numbering
+        internal = self.numbering.internal
+        chosen = internal[kept] if internal.size else kept
+        return *select_columns(self.columns, chosen, self.n_records, self.threads.count), AS_GIVEN
+
     def margins(self, model: LinearModel) -> Margins:
         """Compute the margins of a model."""
-        rows, original, kept = self.rows, self.numbering.original, model.kept
-        if kept.size:
-            internal = self.numbering.internal
-            chosen = internal[kept] if internal.size else kept
-            rows, _ = select_columns(self.columns, chosen, self.n_records, self.threads.count)
-            original = AS_GIVEN.original
+        rows, _, numbering = self._selected(model.kept)
+        original = numbering.original
         factor = np.ones(self.n_records)
         if model.unit_rows:
             factor = row_factors(rows, model.constant, model.norm_bound, self.threads)

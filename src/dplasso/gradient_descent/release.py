@@ -1,11 +1,25 @@
 """What noisy gradient descent releases: weights with a known standard error."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+
+
+class Calibration(NamedTuple):
+    """A slope for margins and what is added to each.
+
+    `slope`: a.
+    `shift`: b, a number for each of K outputs.
+    """
+
+    slope: float
+    shift: tuple[float, ...]
+
+
+UNCHANGED = Calibration(1.0, (0.0,))
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.calibration import (
-    UNCHANGED,
-    Calibration,
-    calibrate_margins,
-)
-from dplasso.gradient_descent.release import NoisyWeights
+from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights
 from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel, offset_of
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit

@@ -8,8 +8,13 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.gradient_descent.calibration import UNCHANGED, Calibration
-from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from, same_arrays
+from dplasso.gradient_descent.release import (
+    UNCHANGED,
+    Calibration,
+    NoisyWeights,
+    noisy_weights_from,
+    same_arrays,
+)
 from dplasso.gradient_descent.state import GradientState, gradient_state_from
 
 NO_VERTICES = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))

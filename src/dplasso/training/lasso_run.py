@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
 from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
+from dplasso.data.labels import count_upper
 from dplasso.data.store import Store
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.solve import FrankWolfe
-from dplasso.gradient_descent.calibration import Calibration, calibrate_margins
+from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.records import Records, records_of
-from dplasso.gradient_descent.release import NoisyWeights
+from dplasso.gradient_descent.release import Calibration, NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.slopes import LinearModel
@@ -195,7 +196,7 @@ class LassoRun:
                 exact = [int(parts[targets == k].sum()) for k in range(n_classes)]
         elif self._labels.dtype.kind == "f":
             part_bits = _PART_BITS
-            positive = int(((0.5 + 0.5 * self._labels) * 2.0**part_bits).astype(np.int64).sum())
+            positive = count_upper(self._labels, part_bits)
             exact = [(self._labels.size << part_bits) - positive, positive]
         else:
             exact = np.bincount(self._labels, minlength=n_classes).tolist()
@@ -207,16 +208,17 @@ class LassoRun:
         if settings.fit_intercept and not self._has_constant_vertex:
             noise = mechanism.count_sensitivity / mechanism.count_mu if mechanism.counted else 0.0
             deviation = 0.0 if math.isinf(mechanism.rho) else noise
-            if mechanism.n_outputs == 1:
-                negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
             if mechanism.n_outputs > 1:
                 weights = weights_of_classes(settings)
                 counts = self._counts * weights if weights.size else self._counts
                 offset = offsets_of(counts, deviation, settings.residual_bound)
-            elif settings.target_bounds is None:
-                offset = offset_of(negative, positive, deviation, settings.residual_bound)
             else:
-                offset = mean_target(negative, positive, deviation)
+                negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
+                offset = (
+                    offset_of(negative, positive, deviation, settings.residual_bound)
+                    if settings.target_bounds is None
+                    else mean_target(negative, positive, deviation)
+                )
         return plan_lasso(
             mechanism,
             n_iter=settings.n_iter,
