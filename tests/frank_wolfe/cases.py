@@ -163,7 +163,7 @@ LAYOUTS = {
 WAYS = {
     "as it comes": {},
     "small": {"entries_large": np.inf},
-    "large": {"entries_large": 0, "part_recomputed": np.inf},
+    "large": {"entries_large": 0, "part_recomputed": np.inf, "part_shared": -1.0},
     "recomputed": {"entries_large": 0, "part_recomputed": -1.0},
 }
 

@@ -65,31 +65,31 @@ def empty_rows(n_rows):
 @given(operations, st.integers(1, 5), st.integers(1, 3))
 def test_the_calendar_matches_plain_lists(taken, due, room):
     n_rows, n_steps = 8, 5
-    calendar, twin = new_calendar(n_steps), ListCalendar(n_rows, n_steps)
+    calendar, twin = new_calendar(n_rows, n_steps), ListCalendar(n_rows, n_steps)
     rows = empty_rows(n_rows)
     for row, step in taken:
         if step is None:
-            unschedule(*calendar, rows, row)
+            unschedule(calendar, rows, row)
             twin.unschedule(row)
         else:
             # Step 6 lies beyond the last: the row is taken off.
-            schedule(*calendar, rows, row, step)
+            schedule(calendar, rows, row, step)
             twin.schedule(row, step)
         check(calendar, rows, twin)
     # Rows come off in the order of the list, a few at a time.
     while twin.rows[due]:
         found = np.empty(room, dtype=np.int32)
-        count = take_due(*calendar, rows, due, found)
+        count = take_due(calendar, rows, 0, due, found)
         assert found[:count].tolist() == twin.rows[due][:room]
         del twin.rows[due][:room]
         check(calendar, rows, twin)
-    assert take_due(*calendar, rows, due, np.empty(1, dtype=np.int32)) == 0
+    assert take_due(calendar, rows, 0, due, np.empty(1, dtype=np.int32)) == 0
 
 
 def check(calendar, rows, twin):
     """Compare the lists, and every row's own note of where it waits."""
     assert lists_of(calendar, rows) == twin.rows
-    assert calendar.rows_due.tolist() == [len(waiting) for waiting in twin.rows.values()]
+    assert calendar.rows_due[0].tolist() == [len(waiting) for waiting in twin.rows.values()]
     for row in range(rows.size):
         where = [step for step, waiting in twin.rows.items() if row in waiting]
         assert rows["due"][row] == (where[0] if where else NONE)
@@ -98,7 +98,7 @@ def check(calendar, rows, twin):
 def lists_of(calendar, rows):
     """Walk every list forwards, checking that it reads the same backwards."""
     lists = {}
-    for step, first in enumerate(calendar.head.tolist()):
+    for step, first in enumerate(calendar.head[0].tolist()):
         lists[step] = []
         before, row = NONE, first
         while row != NONE:
@@ -110,7 +110,7 @@ def lists_of(calendar, rows):
 
 
 def test_a_calendar_that_is_never_used_takes_no_space():
-    assert new_calendar(9, scheduled=False).head.size == 0
+    assert new_calendar(3, 9, scheduled=False).head.size == 0
 
 
 def test_rows_start_at_zero_weights():

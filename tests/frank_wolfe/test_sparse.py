@@ -194,7 +194,7 @@ class TestDrift:
         n_rows = problem.labels.size
         for step, state in watch(problem, forced(random_transcript(problem, seed)), drift_tol):
             waiting = [[] for _ in range(problem.n_steps + 2)]
-            for due, first in enumerate(state.calendar.head.tolist()):
+            for due, first in enumerate(state.calendar.head[0].tolist()):
                 row = first
                 while row != NONE:
                     waiting[due].append(row)

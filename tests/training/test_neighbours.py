@@ -167,7 +167,7 @@ def test_a_clipped_residual_fills_the_same_units(run, late_start, residual_bound
 # What a fit by public facts takes: margins that start at the balance of the classes, steps of one
 # size, every column at most once; and classes of unequal weight.
 BY_PUBLIC_FACTS = {
-    "n_steps": 7,
+    "n_steps": 13,
     "late_start": 2**20,
     "distinct": True,
     "intercept": False,
@@ -255,7 +255,7 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     one_more = with_record(hostile_rows()["full"], 0, 3)
     # Column 0 is in half of the rows, and the added record makes it one more.
     threshold = (N_ROWS // 2 + 0.5) * np.count_nonzero(one_more[0]) / (N_ROWS + 1)
-    options = {"entries_large": threshold, "part_recomputed": WAYS[way]["part_recomputed"]}
+    options = WAYS[way] | {"entries_large": threshold}
     large = 0
     for X, y, _ in (without, one_more):
         problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)

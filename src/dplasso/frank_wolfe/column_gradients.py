@@ -11,7 +11,7 @@ from dplasso.frank_wolfe.problem import Problem
 from dplasso.losses.contract import gradient
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.numbering import look_up
-from dplasso.runtime.threads import Threads, even_parts
+from dplasso.runtime.threads import Threads, cut, even_parts
 
 # Threads that sum rows need column gradients of their own: memory allows so many.
 _MOST_COPIES = 3
@@ -48,6 +48,7 @@ def alpha_of(
     if not problem.design.has_columns:
         return _alpha_by_rows(problem, residuals, threads)
     alpha = np.empty(problem.design.n_coordinates, dtype=np.int64)
+    contributions = _contributions(problem, residuals, threads)
     # Columns differ in length beyond measure: many parts of about equally many entries.
     parts = 8 * threads.count
     edges = even_parts(problem.design.columns.indptr, parts)
@@ -55,7 +56,9 @@ def alpha_of(
 
     def some(t: int) -> None:
         for part in range(t, parts, threads.count):
-            gather_contributions(problem, residuals, edges[part], edges[part + 1], alpha)
+            gather_contributions(
+                problem, residuals, contributions, edges[part], edges[part + 1], alpha
+            )
 
     threads.run(some)
     return alpha
@@ -82,24 +85,47 @@ def _alpha_by_rows(
     return alpha
 
 
+def _contributions(
+    problem: Problem, residuals: NDArray[np.floating], threads: Threads
+) -> NDArray[np.int64]:
+    """Return what each record adds to its columns where all entries are equal, else nothing."""
+    columns = problem.design.columns
+    found = np.empty(0 if columns.values.size else residuals.size, dtype=np.int64)
+    value = clip(columns.constant, problem.design.bound)
+    edges = cut(0, found.size, threads.count)
+    threads.run(
+        lambda t: _fill_contributions(problem.unit, residuals, value, edges[t], edges[t + 1], found)
+    )
+    return found
+
+
 @njit(cache=True, nogil=True)
-def gather_contributions(problem, residuals, first, last, alpha):
-    """Set the column gradients `first` to `last` (exclusive) to the sums of their contributions."""
+def _fill_contributions(unit, residuals, value, first, last, found):
+    for i in range(first, last):
+        found[i] = contribution(residuals[i] * unit, value)
+
+
+@njit(cache=True, nogil=True)
+def gather_contributions(problem, residuals, contributions, first, last, alpha):
+    """Set the column gradients `first` to `last` (exclusive) to the sums of their contributions.
+
+    `contributions`: what each record adds to its columns, if that does not depend on the entry.
+    """
     design = problem.design
     columns = design.columns
-    values = columns.values
-    constant = clip(columns.constant, design.bound)
+    indices, values = columns.indices, columns.values
     unit = problem.unit
     for c in range(first, last):
         total = np.int64(0)
         if c == design.n_columns:
             for i in range(residuals.size):
                 total += contribution(residuals[i] * unit, design.bound)
-        else:
-            value = constant
+        elif contributions.size:
             for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
-                if values.size:
-                    value = clip(values[p], design.bound)
-                total += contribution(residuals[np.uint64(columns.indices[p])] * unit, value)
+                total += contributions[np.uint64(indices[p])]
+        else:
+            for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
+                value = clip(values[p], design.bound)
+                total += contribution(residuals[np.uint64(indices[p])] * unit, value)
         place = c if design.columns_internal else look_up(design.numbering.internal, c)
         alpha[place] = total

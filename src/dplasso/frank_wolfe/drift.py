@@ -7,7 +7,8 @@ first step after which it leaves the interval is known in advance. All of this d
 and the transcript alone, never on other records, which is what the privacy argument asks of it.
 
 Rows due at the same step form a doubly linked list; scheduling and unscheduling are O(1). A row may
-wait at an earlier step than it must: it is looked at again then.
+wait at an earlier step than it must: it is looked at again then. Blocks of rows have lists of their
+own, so that threads which work on different blocks share none.
 """
 
 from typing import Any, NamedTuple
@@ -46,18 +47,22 @@ ROW = row_type(np.int8)
 
 # `drift_tol="auto"`, chosen by measurement (docs/algorithm.md).
 PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
+# No more blocks of rows than this, and none of fewer than 2^this rows but the last.
+_MOST_BLOCKS, _BLOCK_BITS = 16, 12
 
 
 class Calendar(NamedTuple):
     """Rows by the step at which they are due; the links are in the rows.
 
-    `head`, shape (T + 1,): first row due at each step, or -1; of length 0 when nothing is ever
-    refreshed.
-    `rows_due`: number of rows due at each step.
+    `head`, shape (B, T + 1): first row of each block due at each step, or -1; (B, 0) when nothing
+    is ever refreshed.
+    `rows_due`, shape (B, T + 1): number of rows due at each step.
+    `shift`: row i is in block ``i >> shift``.
     """
 
     head: NDArray[np.int32]
     rows_due: NDArray[np.int32]
+    shift: int
 
 
 def tolerance_of(drift_tol: float | str | None, *, private: bool) -> float | None:
@@ -71,10 +76,17 @@ def tolerance_of(drift_tol: float | str | None, *, private: bool) -> float | Non
     return None if drift_tol is None else float(drift_tol)
 
 
-def new_calendar(n_steps: int, scheduled: bool = True) -> Calendar:
-    """Return an empty calendar (of length 0 when nothing is ever refreshed)."""
-    length = n_steps + 1 if scheduled else 0
-    return Calendar(np.full(length, NONE, dtype=np.int32), np.zeros(length, dtype=np.int32))
+def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
+    """Return an empty calendar (of length 0 when nothing is ever refreshed).
+
+    Its blocks depend on these numbers alone, not on threads: sums by blocks have a fixed order.
+    """
+    n_blocks = max(1, min(_MOST_BLOCKS, n_rows // (n_steps + 1)))
+    shift = _BLOCK_BITS
+    while n_rows > n_blocks << shift:
+        shift += 1
+    shape = max(1, -(-n_rows >> shift)), n_steps + 1 if scheduled else 0
+    return Calendar(np.full(shape, NONE, dtype=np.int32), np.zeros(shape, dtype=np.int32), shift)
 
 
 def new_rows(loss: Any, labels: NDArray[Any], tolerance: float) -> NDArray[np.void]:
@@ -107,45 +119,58 @@ def _start_rows(loss, rows, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def schedule(head, rows_due, rows, i, step):
+def schedule(calendar, rows, i, step):
     """Move row i to the list of `step`; a step beyond the last unschedules it."""
-    unschedule(head, rows_due, rows, i)
-    if step >= head.size:
+    unschedule(calendar, rows, i)
+    head = calendar.head
+    if step >= head.shape[1]:
         return
-    first = head[step]
+    block = i >> calendar.shift
+    first = head[block, step]
     rows[i].following = first
     if first != NONE:
         rows[first].previous = i
-    head[step] = i
-    rows_due[step] += 1
+    head[block, step] = i
+    calendar.rows_due[block, step] += 1
     rows[i].due = step
 
 
 @njit(cache=True, nogil=True)
-def unschedule(head, rows_due, rows, i):
+def unschedule(calendar, rows, i):
     """Take row i off the calendar, if it is on it."""
     step = rows[i].due
     if step == NONE:
         return
+    block = i >> calendar.shift
     before = rows[i].previous
     after = rows[i].following
     if before == NONE:
-        head[step] = after
+        calendar.head[block, step] = after
     else:
         rows[before].following = after
     if after != NONE:
         rows[after].previous = before
-    rows_due[step] -= 1
+    calendar.rows_due[block, step] -= 1
     rows[i].previous = NONE
     rows[i].following = NONE
     rows[i].due = NONE
 
 
 @njit(cache=True, nogil=True)
-def take_due(head, rows_due, rows, step, taken):
-    """Take rows off the list of `step` into `taken` until it is full; return how many."""
+def count_due(calendar, step):
+    """Return how many rows are due at a step."""
+    total = np.int64(0)
+    if calendar.head.shape[1]:
+        for block in range(calendar.head.shape[0]):
+            total += calendar.rows_due[block, step]
+    return total
+
+
+@njit(cache=True, nogil=True)
+def take_due(calendar, rows, block, step, taken):
+    """Take rows of a block off a list into `taken` until it is full; return how many."""
     count = 0
-    i = head[step]
+    i = calendar.head[block, step]
     while i != NONE and count < taken.size:
         taken[count] = i
         count += 1
@@ -154,8 +179,8 @@ def take_due(head, rows_due, rows, step, taken):
         rows[i].following = NONE
         rows[i].due = NONE
         i = following
-    head[step] = i
-    rows_due[step] -= count
+    calendar.head[block, step] = i
+    calendar.rows_due[block, step] -= count
     if i != NONE:
         rows[i].previous = NONE
     return count

@@ -49,9 +49,11 @@ def add_contributions(problem, first, last, gradient, alpha):
     constant = clip(rows.constant, design.bound)
     for i in range(first, last):
         scaled = gradient[i] * problem.unit
+        added = contribution(scaled, constant)
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            value = clip(rows.values[p], design.bound) if rows.values.size else constant
-            alpha[np.uint64(rows.indices[p])] += contribution(scaled, value)
+            if rows.values.size:
+                added = contribution(scaled, clip(rows.values[p], design.bound))
+            alpha[np.uint64(rows.indices[p])] += added
         if design.intercept:
             alpha[design.n_columns] += contribution(scaled, design.bound)
 

@@ -1,35 +1,39 @@
 """Steps that touch very many rows, taken by all threads: other loops, the same bits.
 
-Rows are worked through in slabs, each thread on its own part; what a thread finds (gradients to
-change, rows to schedule) is carried into calendar and gradients in the order of rows. Where a large
-part of all contributions changes, alpha is computed afresh from the record gradients, column by
-column: a sum of integers has no order, so the result is that of the replacements one by one.
+Each thread owns blocks of rows: their margins, gradients and calendar. It takes the step of
+`dplasso.frank_wolfe.sparse` through them and sums the changes of the column gradients into an
+array of its own; these are added up once all are done. Where a large part of all contributions
+changes, alpha is computed afresh from the record gradients instead, column by column. A sum of
+integers has no order, so either way the result is that of one thread.
 
 Everything here decides how a number is computed and may depend on all the data; which numbers are
 computed is decided in `dplasso.frank_wolfe.sparse.touch_rows`, row by row.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numba import njit
+from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import alpha_of
-from dplasso.frank_wolfe.drift import take_due
+from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import begin_step, report
-from dplasso.frank_wolfe.sparse import enter_block, refresh_block, step_numbers, touch_rows
-from dplasso.frank_wolfe.state import Scratch, SparseState, new_scratch
-from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT
-from dplasso.matrix.design import Column, column_of, refuse_damage
+from dplasso.frank_wolfe.sparse import DEFERRED, step_numbers, step_rows, work_through
+from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
+from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.runtime.threads import Threads, cut
+from dplasso.selection.contract import NOTHING_REPORTED, granularity
 
-# Rows each thread works through at a time.
-SLAB_ROWS = 16384
 # Steps whose rows have more entries than this between them are large.
 LARGE_STEP_ENTRIES = 2**20
 # From this part of all contributions on, computing alpha anew is cheaper than replacing them.
 RECOMPUTED_PART = 0.3
+# Threads sum changes in arrays of D numbers each: with fewer entries to replace than this part of
+# D, one thread replaces them in place.
+SHARED_PART = 0.5
 
 
 @dataclass(frozen=True)
@@ -37,25 +41,28 @@ class LargeSteps:
     """What large steps are taken with.
 
     `threads`: all of the run's.
-    `scratch`: one for each thread.
-    `entries_large`, `part_recomputed`: `LARGE_STEP_ENTRIES` and `RECOMPUTED_PART`, or what a test
-    forces.
+    `entries_large`, `part_recomputed`, `part_shared`: `LARGE_STEP_ENTRIES`, `RECOMPUTED_PART` and,
+    with several threads, `SHARED_PART`, or what a test forces.
+    `changes`: arrays of zeros, shape (D,), for the changes that each thread sums; made when needed.
     """
 
     threads: Threads
-    scratch: list[Scratch]
-    entries_large: float = LARGE_STEP_ENTRIES
-    part_recomputed: float = RECOMPUTED_PART
+    entries_large: float
+    part_recomputed: float
+    part_shared: float
+    changes: list[NDArray[np.int64]] = field(default_factory=list)
 
 
 def large_steps_of(
     threads: Threads,
     entries_large: float = LARGE_STEP_ENTRIES,
     part_recomputed: float = RECOMPUTED_PART,
+    part_shared: float | None = None,
 ) -> LargeSteps:
     """Return the means for large steps with these threads."""
-    scratch = [new_scratch(SLAB_ROWS, 1) for _ in range(threads.count)]
-    return LargeSteps(threads, scratch, entries_large, part_recomputed)
+    if part_shared is None:
+        part_shared = SHARED_PART if threads.count > 1 else np.inf
+    return LargeSteps(threads, entries_large, part_recomputed, part_shared)
 
 
 def large_rows(problem: Problem, large_steps: LargeSteps) -> int:
@@ -82,63 +89,133 @@ def take_large_step(
 
     `problem`, `state`, `selector`, `tolerance`, `record`: as in
     `dplasso.frank_wolfe.sparse.run_sparse`.
-    `large_steps`: threads, their scratch, and what counts as large.
+    `large_steps`: threads, and what counts as large.
     `j`: the coordinate chosen.
     `weight`, `step`: what is added to K_j; steps done, this one included.
     """
-    public = step_numbers(problem, step, tolerance)
     threads = large_steps.threads
-    scheduled = state.calendar.head.size > 0
-    rows = state.rows
     column, begin, end = column_of(problem.design, j, threads)
-    n_due = int(state.calendar.rows_due[step]) if scheduled else 0
-    n_worked = end - begin + n_due
-    noting = bool(begin_step(problem, state, n_worked))
+    n_looked_at = end - begin + int(count_due(state.calendar, step))
     # As many contributions are about to change as the last such step lets expect.
-    expected = n_worked * state.refreshed_part[0] / max(1, rows.size)
-    recompute_all = bool(expected > large_steps.part_recomputed) and not noting
-    notes: Any = state.scratch.changed, state.scratch.before, 0
-
-    def slab(column: Column, begin: int, end: int, weight: int) -> None:
-        nonlocal notes
-        edges = cut(begin, end, threads.count)
-        found = threads.run(
-            lambda t: touch_rows(
-                problem.loss,
-                column,
-                public,
-                rows,
-                edges[t],
-                edges[t + 1],
-                weight,
-                step,
-                scheduled,
-                large_steps.scratch[t],
-            )
-        )
-        state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
-        if min(counts[0] for counts in found) < 0:
+    part = n_looked_at * float(state.refreshed_part[0]) / max(1, problem.labels.size)
+    n_entries = problem.design.rows.indices.size
+    recompute = part > large_steps.part_recomputed
+    shared = part * n_entries > large_steps.part_shared * state.alpha.size
+    public = step_numbers(problem, state.calendar, step, tolerance)
+    deferred = public[-1] == DEFERRED
+    if not (recompute or shared or (deferred and threads.count > 1)):
+        span = begin, end, weight
+        if not step_rows(problem, state, selector, column, span, step, tolerance, record, False):
             refuse_damage()
-        for t, counts in enumerate(found):
-            scratch = large_steps.scratch[t]
-            if recompute_all:
-                enter_block(problem, state, scratch, counts, record)
-            else:
-                notes = refresh_block(
-                    problem, state, scratch, selector, counts, record, noting, notes
-                )
+        return
+    noting = bool(begin_step(problem, state, 0 if deferred else n_looked_at))
+    blocks = cut(0, len(state.calendar.head), threads.count)
+    rows = np.minimum(blocks << state.calendar.shift, problem.labels.size)
+    edges = np.minimum(rows, end)
+    if column[0].size:
+        edges = begin + np.searchsorted(column[0][begin:end], rows.astype(column[0].dtype))
+    parts = _parts(state, large_steps, summing=not (recompute or deferred))
 
-    together = SLAB_ROWS * threads.count
-    for first in range(begin, end, together):
-        slab(column, first, min(first + together, end), weight)
-    if scheduled:
-        taken = np.empty(min(n_due, together), dtype=np.int32)
-        due = taken, column[1][:0], column[2]
-        while n_due:
-            count = take_due(state.calendar.head, state.calendar.rows_due, rows, step, taken)
-            slab(due, 0, count, 0)
-            n_due = int(state.calendar.rows_due[step])
-    if recompute_all:
+    def some(t: int) -> bool:
+        own, span = parts[t], (int(edges[t]), int(edges[t + 1]), weight)
+        owned = (int(blocks[t]), int(blocks[t + 1]))
+        if not _ascends(column[0], span[0], span[1]):
+            return False
+        notes = own.scratch.changed, own.scratch.before, 0
+        found = work_through(
+            problem, own, selector, column, span, owned, public, record, recompute, False, notes
+        )
+        return bool(found[2] >= 0)
+
+    if not all(threads.run(some)):
+        refuse_damage()
+    for own in parts:
+        state.operation_counts[:] += own.operation_counts
+        state.step_counts[1:] += own.step_counts[1:]
+    if deferred:
+        return
+    if recompute:
         gradient = np.ascontiguousarray(state.rows["gradient"])
-        state.alpha[:] = alpha_of(problem, gradient, threads)
+        sums = [alpha_of(problem, gradient, threads)]
+    else:
+        sums = [own.alpha for own in parts]
+    told = noting and int(state.step_counts[2]) <= state.most_touched
+    shift = int(granularity(selector)) if told else NOTHING_REPORTED
+    notes = _take_sums(state.alpha, sums, recompute, shift, threads)
     report(problem, state, selector, noting, notes)
+
+
+def _parts(state: SparseState, large_steps: LargeSteps, *, summing: bool) -> list[SparseState]:
+    """Return what each thread works with: the rows of all, and counts and changes of its own."""
+    n_parts, changes = large_steps.threads.count, large_steps.changes
+    while summing and len(changes) < n_parts:
+        changes.append(np.zeros_like(state.alpha))
+    return [
+        state._replace(
+            alpha=changes[t] if summing else state.alpha,
+            operation_counts=np.zeros_like(state.operation_counts),
+            step_counts=np.zeros_like(state.step_counts),
+            scratch=new_scratch(BLOCK_ROWS, 1),
+        )
+        for t in range(n_parts)
+    ]
+
+
+def _take_sums(
+    alpha: NDArray[np.int64],
+    sums: list[NDArray[np.int64]],
+    afresh: bool,
+    shift: int,
+    threads: Threads,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Add what the threads have summed to alpha, and set it to zero, or take `sums` afresh.
+
+    Returns: notes of the gradients of which ``alpha >> shift`` changes.
+    """
+    edges = cut(0, alpha.size, threads.count)
+
+    def some(t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        first, last = int(edges[t]), int(edges[t + 1])
+        size = last - first if shift != NOTHING_REPORTED else 0
+        changed, before = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+        for one in sums[:-1]:
+            _add_up(sums[-1], one, first, last)
+        count = _take(alpha, sums[-1], first, last, afresh, shift, changed, before)
+        return changed[:count], before[:count]
+
+    found = threads.run(some)
+    changed = np.concatenate([one[0] for one in found])
+    return changed, np.concatenate([one[1] for one in found]), changed.size
+
+
+@njit(cache=True, nogil=True)
+def _ascends(indices, first, last):
+    """Return whether the rows of a column ascend, as those of a store on disk should."""
+    ascending = True
+    for p in range(first + 1, min(last, indices.size)):
+        ascending &= indices[p - 1] < indices[p]
+    return ascending
+
+
+@njit(cache=True, nogil=True)
+def _add_up(total, more, first, last):
+    """Add a part of one array to another's, and set it to zero."""
+    for k in range(first, last):
+        total[k] += more[k]
+        more[k] = 0
+
+
+@njit(cache=True, nogil=True)
+def _take(alpha, sums, first, last, afresh, shift, changed, before):
+    """Change a part of alpha, note what the selector may have to hear of; return how many notes."""
+    count = 0
+    for k in range(first, last):
+        was = alpha[k]
+        now = sums[k] if afresh else was + sums[k]
+        alpha[k] = now
+        sums[k] = 0
+        if shift != NOTHING_REPORTED and (was ^ now) >> shift:
+            changed[count] = k
+            before[count] = was
+            count += 1
+    return count

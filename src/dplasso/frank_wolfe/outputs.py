@@ -28,6 +28,7 @@ from dplasso.frank_wolfe.gradient import (
 )
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import prepare_draw
+from dplasso.frank_wolfe.rounds import round_end
 from dplasso.frank_wolfe.state import BLOCK_ROWS, TOUCHES_PER_COORDINATE
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.clipped_multinomial import STEEPEST
@@ -37,6 +38,9 @@ from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads
 from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, update_many
+
+# Steps of several outputs are taken by one thread: all rows are in one block of the calendar.
+_ONE_BLOCK = 31
 
 
 class OutputState(NamedTuple):
@@ -97,7 +101,7 @@ def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -
         rows.view(np.recarray),
         np.zeros((rows.size, n_outputs), dtype=np.int64),
         gradient,
-        new_calendar(problem.n_steps, drift_tol is not None),
+        new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK),
         np.zeros(n_outputs),
         np.zeros(n_outputs),
         np.empty(BLOCK_ROWS, dtype=np.int32),
@@ -165,8 +169,9 @@ def take_output_steps(
     untold = np.zeros(1, dtype=np.bool_)
     for step in range(first, last + 1):
         if isinstance(state, StandardOutputState):
-            if step > 1:
-                refresh_all_outputs(problem, state, step - 1)
+            before = step - 1
+            if step > 1 and round_end(problem.distinct, problem.n_steps, before) == before:
+                refresh_all_outputs(problem, state, before)
             untold[0] = True
             choose(problem, state.alpha, selector, stream, vertex, sign, step, n_prefix, untold)
             _add_weight(problem, state, int(vertex[step - 1]), int(sign[step - 1]), step)
@@ -234,6 +239,8 @@ def step_output_rows(problem, state, selector, column, span, step, tolerance):
     begin, end, output, weight = span
     bound, unit = problem.design.bound, problem.margin_unit
     rows, calendar = state.rows, state.calendar
+    scheduled = calendar.head.shape[1] > 0
+    refreshed_at = round_end(problem.distinct and scheduled, problem.n_steps, step)
     everyone = indices.size == 0
     term = margin_term(clip(constant, bound), unit)
     touched = np.int64(0)
@@ -248,10 +255,13 @@ def step_output_rows(problem, state, selector, column, span, step, tolerance):
         if term == 0:
             continue
         state.margin[i, output] += weight * term
+        if step < refreshed_at:
+            schedule(calendar, rows, i, refreshed_at)
+            continue
         touched = refresh_row(problem, state, selector, i, step, tolerance, touched)
-    if calendar.head.size:
-        while calendar.head[step] != NONE:
-            count = take_due(calendar.head, calendar.rows_due, rows, step, state.taken)
+    if scheduled:
+        while calendar.head[0, step] != NONE:
+            count = take_due(calendar, rows, 0, step, state.taken)
             for m in range(count):
                 i = np.int64(state.taken[m])
                 touched = refresh_row(problem, state, selector, i, step, tolerance, touched)
@@ -307,11 +317,12 @@ def refresh_row(problem, state, selector, i, step, tolerance, touched):
             for m in range(count):
                 state.changed[m] += k * size
             update_many(selector, state.alpha, state.changed, state.before, count)
-    if calendar.head.size:
+    if calendar.head.shape[1]:
         lowest = largest - (tolerance - off) / STEEPEST if tolerance > 0.0 else np.inf
         full = largest / weight_scale(step + problem.late_start)
         due = due_step(
             full, lowest, np.inf, step + problem.late_start, problem.n_steps + problem.late_start
         )
-        schedule(calendar.head, calendar.rows_due, state.rows, i, due - problem.late_start)
+        due = round_end(problem.distinct, problem.n_steps, due - problem.late_start)
+        schedule(calendar, state.rows, i, due)
     return touched

@@ -10,10 +10,10 @@ own.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, large_steps_of, take_large_step
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.sparse import step_rows
@@ -45,17 +45,25 @@ class RowPart:
     `problem`: these rows alone, with the public numbers of the whole run.
     `drift_tol`: as in `dplasso.frank_wolfe.solve.FrankWolfe`.
     `threads`: for the set-up and for steps that touch many rows.
+    `**forced`: as in `dplasso.frank_wolfe.solve.FrankWolfe`.
     """
 
     def __init__(
-        self, problem: Problem, drift_tol: float | None, threads: Threads = ONE_THREAD
+        self,
+        problem: Problem,
+        drift_tol: float | None,
+        threads: Threads = ONE_THREAD,
+        **forced: float,
     ) -> None:
         size = problem.design.n_coordinates
         self._problem, self._tolerance = problem, float(drift_tol or 0.0)
         state = start_sparse(problem, np.zeros(size, dtype=np.int64), drift_tol)
         self._state = state._replace(most_touched=int(size * _DENSE))
         self._log = new_change_log(size)
-        self._large_steps: LargeSteps = large_steps_of(threads)
+        # Sums computed afresh are no changes.
+        self._large_steps: LargeSteps = large_steps_of(
+            threads, **{"part_recomputed": np.inf} | forced
+        )
 
     def start(self) -> NDArray[np.int64]:
         """Return these rows' part of the column gradients at zero weights, shape (D,)."""
@@ -91,8 +99,7 @@ class RowPart:
         problem, state, means = self._problem, self._state, self._large_steps
         weight = sign * (step + problem.late_start + 1)
         column, begin, end = column_of(problem.design, coordinate, means.threads)
-        rows_due = state.calendar.rows_due
-        looked_at = end - begin + (int(rows_due[step]) if rows_due.size else 0)
+        looked_at = end - begin + int(count_due(state.calendar, step))
         if not replaying and looked_at > large_rows(problem, means):
             take_large_step(
                 problem,
@@ -105,19 +112,13 @@ class RowPart:
                 self._tolerance,
                 record=False,
             )
-        elif not _step(
-            problem, state, self._log, column, begin, end, weight, step, self._tolerance, replaying
+            return
+        span = begin, end, weight
+        if not step_rows(
+            problem, state, self._log, column, span, step, self._tolerance, False, replaying
         ):
             refuse_damage()
 
     def _in_original_order(self, alpha: NDArray[np.int64]) -> NDArray[np.int64]:
         internal = self._problem.design.numbering.internal
         return alpha[internal] if internal.size else alpha.copy()
-
-
-@njit(cache=True, nogil=True)
-def _step(problem, state, log, column, begin, end, weight, step, tolerance, replaying):
-    """Add `weight` to K of a coordinate; return whether all row numbers were inside the matrix."""
-    return step_rows(
-        problem, state, log, column, begin, end, weight, step, tolerance, False, replaying
-    )

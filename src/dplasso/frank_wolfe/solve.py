@@ -64,7 +64,7 @@ class FrankWolfe:
         The first k <= T steps, taken rather than drawn: the run goes on from where the one that
         drew them was. The selector, told of all changes, draws as many times as in that run.
     **forced
-        `entries_large` and `part_recomputed` of `dplasso.frank_wolfe.large_step`, for tests.
+        Numbers of `dplasso.frank_wolfe.large_step.large_steps_of`, for tests.
 
     Attributes
     ----------

@@ -12,13 +12,14 @@ import numpy as np
 from numba import njit
 
 from dplasso.frank_wolfe.distinct import draw
-from dplasso.frank_wolfe.drift import NONE, due_step, schedule, take_due
+from dplasso.frank_wolfe.drift import NONE, count_due, due_step, schedule, take_due
 from dplasso.frank_wolfe.gradient import (
     margin_scale,
     margin_term,
     replace_contributions,
 )
 from dplasso.frank_wolfe.reports import begin_step, make_room, prepare_draw, report
+from dplasso.frank_wolfe.rounds import round_end
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
@@ -28,25 +29,28 @@ from dplasso.matrix.design import column_span
 from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import NOTHING_REPORTED, granularity
 
+# What becomes of a row whose gradient is too far off: it waits for the end of the round, or its
+# gradient is replaced, and it waits on no calendar or on one.
+DEFERRED, UNSCHEDULED, REFRESHED = 0, 1, 2
+
 
 @njit(cache=True, nogil=True)
-def touch_rows(loss, column, public, rows, first, last, weight, step, scheduled, scratch):
+def touch_rows(loss, column, public, rows, first, last, weight, scratch):
     """Move the margins of some rows; find which gradients change and who is due when.
 
     `loss`: the loss.
     `column`: rows and entries of a column; without indices, all rows hold `constant`.
-    `public`: `scale` is `margin_scale` after this step.
+    `public`: of `step_numbers`.
     `rows`: changed in place, but for the links of the calendar.
     `first`, `last`: the part of the column to work through, at most as long as the scratch.
     `weight`: what is added to K_j; 0 for rows that are looked at because they are due.
-    `step`: steps done, this one included.
-    `scheduled`: whether there is a calendar.
     `scratch`: `refreshed`, `old`, `moved` and `moved_to` are filled from the start.
 
     Returns: rows refreshed and rows moved; (-1, 0) at a row number outside the matrix.
     """
     indices, values, constant = column
-    bound, margin_unit, scale, tolerance, n_steps, late_start = public
+    bound, margin_unit, scale, tolerance, n_steps, late_start, distinct, step, way = public
+    scheduled, deferred = way != UNSCHEDULED, way == DEFERRED
     refreshed, old = scratch.refreshed, scratch.old
     moved, moved_to = scratch.moved, scratch.moved_to
     everyone = indices.size == 0
@@ -77,6 +81,12 @@ def touch_rows(loss, column, public, rows, first, last, weight, step, scheduled,
             later = margin * to_full * weight_scale(horizon + late_start)
             if not scheduled or (later >= row.lowest and later <= row.highest):
                 continue
+        elif deferred:
+            if row.due != step:
+                moved[n_moved] = i
+                moved_to[n_moved] = step
+                n_moved += 1
+            continue
         else:
             label = np.float64(row.label)
             new = gradient(loss, value, label)
@@ -92,7 +102,7 @@ def touch_rows(loss, column, public, rows, first, last, weight, step, scheduled,
         due = due_step(
             margin * to_full, row.lowest, row.highest, step + late_start, n_steps + late_start
         )
-        moved_to[n_moved] = due - late_start
+        moved_to[n_moved] = round_end(distinct, n_steps, due - late_start)
         n_moved += 1
     return n_refreshed, n_moved
 
@@ -100,10 +110,9 @@ def touch_rows(loss, column, public, rows, first, last, weight, step, scheduled,
 @njit(cache=True, nogil=True)
 def schedule_moved(calendar, rows, scratch, count):
     """Put the rows that `touch_rows` moved on the calendar."""
-    head, rows_due = calendar.head, calendar.rows_due
     moved, moved_to = scratch.moved, scratch.moved_to
     for m in range(count):
-        schedule(head, rows_due, rows, moved[m], moved_to[m])
+        schedule(calendar, rows, moved[m], moved_to[m])
 
 
 @njit(cache=True, nogil=True)
@@ -119,14 +128,23 @@ def count_entries(indptr, refreshed, count):
 @njit(cache=True, nogil=True)
 def record_refreshed(problem, state, scratch, count):
     """Bring the sums of the history up to date."""
-    rows, sums = state.rows, state.sums
+    rows, sums, shift = state.rows, state.sums, state.calendar.shift
     for m in range(count):
         i, old = scratch.refreshed[m], scratch.old[m]
         row = rows[i]
         new, label = row.gradient, np.float64(row.label)
-        sums[0] += (new - old) * np.float64(row.margin) / problem.margin_unit
+        sums[i >> shift, 0] += (new - old) * np.float64(row.margin) / problem.margin_unit
         offset = tangent_offset(problem.loss, new, label)
-        sums[1] += offset - tangent_offset(problem.loss, old, label)
+        sums[i >> shift, 1] += offset - tangent_offset(problem.loss, old, label)
+
+
+@njit(cache=True, nogil=True)
+def sum_of_blocks(sums, which):
+    """Return a sum of the history over all blocks of rows, in their order."""
+    total = 0.0
+    for block in range(sums.shape[0]):
+        total += sums[block, which]
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -192,53 +210,63 @@ def refresh_block(problem, state, found, selector, counts, record, noting, notes
 
 
 @njit(cache=True, nogil=True)
-def step_numbers(problem, step, tolerance):
-    """Return the public numbers of a step, as `touch_rows` takes them."""
+def step_numbers(problem, calendar, step, tolerance):
+    """Return the public numbers of a step, as `touch_rows` takes them.
+
+    `step` among them is the one after which gradients are refreshed; a row that needs it before is
+    `DEFERRED` to it.
+    """
+    scheduled = calendar.head.shape[1] > 0
+    end = round_end(problem.distinct and scheduled, problem.n_steps, step)
+    way = UNSCHEDULED
+    if scheduled:
+        way = DEFERRED if step < end else REFRESHED
     return (
         problem.design.bound,
         problem.margin_unit,
-        margin_scale(problem, step),
+        margin_scale(problem, end),
         tolerance,
         problem.n_steps,
         problem.late_start,
+        problem.distinct,
+        end,
+        way,
     )
 
 
 @njit(cache=True, nogil=True)
-def step_rows(
-    problem, state, selector, column, first, last, weight, step, tolerance, record, replaying
+def work_through(
+    problem, state, selector, column, span, blocks, public, record, replaying, noting, notes
 ):
-    """Take one step through rows `first` to `last` of a column, then through the rows due.
+    """Touch rows of a column, then the rows due; the parameters but these as of `step_rows`.
 
-    `replaying`: whether to bring the rows up to date alone, and leave the column gradients.
+    `span`: first and last entry of the column, and what is added to K_j.
+    `blocks`: first and last (exclusive) block of rows whose due ones are looked at.
+    `public`: of `step_numbers`.
+    `noting`, `notes`: as in `refresh_block`.
 
-    Returns whether all row numbers were inside the matrix.
+    Returns: the notes; -1 of them where a row number was outside the matrix.
     """
-    public = step_numbers(problem, step, tolerance)
-    loss = problem.loss
-    scheduled = state.calendar.head.size > 0
-    scratch, rows = state.scratch, state.rows
-    n_due = state.calendar.rows_due[step] if scheduled else 0
-    noting = begin_step(problem, state, last - first + n_due)
-    notes = scratch.changed, scratch.before, np.int64(0)
+    first, last, weight = span
+    scratch, rows, calendar = state.scratch, state.rows, state.calendar
     for begin in range(first, last, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, last)
-        counts = touch_rows(
-            loss, column, public, rows, begin, end, weight, step, scheduled, scratch
-        )
+        counts = touch_rows(problem.loss, column, public, rows, begin, end, weight, scratch)
         if counts[0] < 0:
-            return False
+            return notes[0], notes[1], np.int64(-1)
         state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
         if replaying:
             enter_block(problem, state, scratch, counts, record)
         else:
             notes = refresh_block(problem, state, scratch, selector, counts, record, noting, notes)
-    if scheduled:
-        head, rows_due = state.calendar.head, state.calendar.rows_due
-        due = (scratch.taken, problem.design.columns.values[:0], column[2])
-        while head[step] != NONE:
-            count = take_due(head, rows_due, rows, step, scratch.taken)
-            counts = touch_rows(loss, due, public, rows, 0, count, 0, step, scheduled, scratch)
+    step, way = public[7], public[8]
+    if way != REFRESHED:
+        return notes
+    due = (scratch.taken, problem.design.columns.values[:0], column[2])
+    for block in range(blocks[0], blocks[1]):
+        while calendar.head[block, step] != NONE:
+            count = take_due(calendar, rows, block, step, scratch.taken)
+            counts = touch_rows(problem.loss, due, public, rows, 0, count, 0, scratch)
             state.operation_counts[1] += OPERATIONS_PER_GRADIENT * count
             if replaying:
                 enter_block(problem, state, scratch, counts, record)
@@ -246,7 +274,30 @@ def step_rows(
                 notes = refresh_block(
                     problem, state, scratch, selector, counts, record, noting, notes
                 )
-    if not replaying:
+    return notes
+
+
+@njit(cache=True, nogil=True)
+def step_rows(problem, state, selector, column, span, step, tolerance, record, replaying):
+    """Take one step through rows of a column, then through the rows due.
+
+    `span`: as in `work_through`.
+    `replaying`: whether to bring the rows up to date alone, and leave the column gradients.
+
+    Returns whether all row numbers were inside the matrix.
+    """
+    public = step_numbers(problem, state.calendar, step, tolerance)
+    blocks = 0, state.calendar.head.shape[0]
+    deferred = public[8] == DEFERRED
+    n_due = np.int64(0) if deferred else count_due(state.calendar, step)
+    noting = begin_step(problem, state, np.int64(0) if deferred else span[1] - span[0] + n_due)
+    notes = state.scratch.changed, state.scratch.before, np.int64(0)
+    notes = work_through(
+        problem, state, selector, column, span, blocks, public, record, replaying, noting, notes
+    )
+    if notes[2] < 0:
+        return False
+    if not (replaying or deferred):
         report(problem, state, selector, noting, notes)
     return True
 
@@ -297,22 +348,19 @@ def run_sparse(
         place = look_up(internal, j)
         steepest = np.float64(state.alpha[place]) / problem.unit
         if record:
-            inner = problem.radius * weight_scale(step - 1 + problem.late_start) * state.sums[0]
-            objective[step - 1] = (state.sums[1] + inner) / n_rows
+            inner, offsets = sum_of_blocks(state.sums, 0), sum_of_blocks(state.sums, 1)
+            inner *= problem.radius * weight_scale(step - 1 + problem.late_start)
+            objective[step - 1] = (offsets + inner) / n_rows
             gap[step - 1] = (inner - s * problem.radius * steepest) / n_rows
         weight = s * (step + problem.late_start + 1)
-        state.sums[0] += weight * steepest
+        state.sums[0, 0] += weight * steepest
         if not design.has_columns and j != design.n_columns:
             return -step
         column, begin, end = column_span(design, j)
-        n_looked_at = end - begin
-        if state.calendar.rows_due.size:
-            n_looked_at += state.calendar.rows_due[step]
-        if n_looked_at > rows_large:
+        if end - begin + count_due(state.calendar, step) > rows_large:
             return -step
-        inside = step_rows(
-            problem, state, selector, column, begin, end, weight, step, tolerance, record, False
-        )
+        span = begin, end, weight
+        inside = step_rows(problem, state, selector, column, span, step, tolerance, record, False)
         if not inside:
             return 0
         if work.shape[0]:

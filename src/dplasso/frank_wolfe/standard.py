@@ -14,6 +14,7 @@ from dplasso.frank_wolfe.column_gradients import starting_gradient
 from dplasso.frank_wolfe.distinct import draw, leave_out
 from dplasso.frank_wolfe.gradient import add_contributions, add_margins, margin_scale
 from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.rounds import round_end
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import (
     OPERATIONS_PER_COORDINATE,
@@ -92,7 +93,8 @@ def run_standard(
     objective, gap = history
     n_rows = state.margin.size
     for step in range(first, last + 1):
-        refresh_all(problem, state, step - 1)
+        if round_end(problem.distinct, problem.n_steps, step - 1) == step - 1:
+            refresh_all(problem, state, step - 1)
         if problem.distinct:
             leave_out(problem, state.alpha, selector, vertex, step - 1, False)
         rebuild(selector, state.alpha)

@@ -45,7 +45,8 @@ class SparseState(NamedTuple):
     `rows`, shape (N,): integer margin, gradient in use, interval and place in the calendar of
     every row.
     `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
-    `sums`, shape (2,): ``<alpha, K>`` and the sum of the losses' tangent offsets, for the history.
+    `sums`, shape (B, 2): ``<alpha, K>`` and the sum of the losses' tangent offsets, for the
+    history, in parts by blocks of rows.
     `operation_counts`, shape (2,): entries touched and operations spent since the last record of
     work.
     `step_counts`, shape (3,): of the step under way: rows looked at, rows whose gradient changed,
@@ -122,11 +123,14 @@ def start_sparse(
     """
     design = problem.design
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
+    calendar = new_calendar(problem.labels.size, problem.n_steps, drift_tol is not None)
+    sums = np.zeros((len(calendar.head), 2))
+    sums[0, 1] = starting_offset(problem.loss, problem.labels)
     return SparseState(
         alpha,
         new_rows(problem.loss, problem.labels, drift_tol or 0.0),
-        new_calendar(problem.n_steps, drift_tol is not None),
-        np.array([0.0, starting_offset(problem.loss, problem.labels)]),
+        calendar,
+        sums,
         np.zeros(2, dtype=np.int64),
         np.zeros(3, dtype=np.int64),
         np.zeros(1, dtype=np.bool_),
