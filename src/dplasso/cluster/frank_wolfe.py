@@ -16,10 +16,9 @@ from dplasso.cluster.worker import VertexSteps
 from dplasso.frank_wolfe.distinct import draw
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.frank_wolfe.reports import expected_entries, index, prepare_draw, take_changes
+from dplasso.frank_wolfe.reports import index, prepare_draw, take_changes
 from dplasso.frank_wolfe.row_part import Changes
 from dplasso.frank_wolfe.solve import release_of
-from dplasso.frank_wolfe.state import TOUCHES_PER_COORDINATE
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import Design
@@ -90,7 +89,7 @@ class PartitionedFrankWolfe:
             self._sign[: self._n_prefix] = prefix.sign
         self._alpha = np.zeros(0, dtype=np.int64)
         self._moved = 0
-        self._untold, self._refreshed_part = np.zeros(1, dtype=np.bool_), 1.0
+        self._untold = np.zeros(1, dtype=np.bool_)
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
@@ -128,19 +127,15 @@ class PartitionedFrankWolfe:
         vertex = int(self._vertex[step - 1]), int(self._sign[step - 1])
         found: list[Changes] = self._partitions.call("move", step, *vertex)
         self._moved = step
-        coordinates, amounts = added_up(found)
-        n_looked_at, n_refreshed, n_touched = sum_of([one.counts for one in found]).tolist()
-        # As `dplasso.frank_wolfe.reports` decides it for rows that are in one process.
-        size = self._partitions.n_entries, self._partitions.shape[0]
-        most = TOUCHES_PER_COORDINATE * self._alpha.size
-        few = expected_entries(n_looked_at, self._refreshed_part, *size) <= most
-        if expected_entries(n_looked_at, 1.0, *size) > most:
-            self._refreshed_part = n_refreshed / n_looked_at
-        if few and n_touched <= most:
-            take_changes(self._alpha, self._selector, coordinates, amounts)
-        else:
-            self._alpha[coordinates] += amounts
-            self._untold[0] = True
+        take_changes(
+            self._problem,
+            self._alpha,
+            self._selector,
+            self._vertex,
+            step - 1,
+            *added_up(found),
+            self._untold,
+        )
 
 
 def added_up(found: list[Changes]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

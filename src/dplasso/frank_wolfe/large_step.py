@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.column_gradients import alpha_of
 from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.reports import begin_step, report
+from dplasso.frank_wolfe.reports import WIDE, report
 from dplasso.frank_wolfe.sparse import DEFERRED, step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.design import column_of, refuse_damage
@@ -30,9 +30,9 @@ from dplasso.selection.contract import NOTHING_REPORTED, granularity
 # Steps whose rows have more entries than this between them are large.
 LARGE_STEP_ENTRIES = 2**20
 # From this part of all contributions on, computing alpha anew is cheaper than replacing them.
-RECOMPUTED_PART = 0.3
-# Threads sum changes in arrays of D numbers each: with fewer entries to replace than this part of
-# D, one thread replaces them in place.
+RECOMPUTED_PART = 0.15
+# Threads sum changes in arrays of D numbers each, and so does one where its notes would take as
+# much: with fewer entries to look at for each coordinate, one thread replaces them in place.
 SHARED_PART = 0.5
 
 
@@ -41,8 +41,8 @@ class LargeSteps:
     """What large steps are taken with.
 
     `threads`: all of the run's.
-    `entries_large`, `part_recomputed`, `part_shared`: `LARGE_STEP_ENTRIES`, `RECOMPUTED_PART` and,
-    with several threads, `SHARED_PART`, or what a test forces.
+    `entries_large`, `part_recomputed`, `part_shared`: `LARGE_STEP_ENTRIES`, `RECOMPUTED_PART` and
+    `SHARED_PART`, or what a test forces.
     `changes`: arrays of zeros, shape (D,), for the changes that each thread sums; made when needed.
     """
 
@@ -61,7 +61,7 @@ def large_steps_of(
 ) -> LargeSteps:
     """Return the means for large steps with these threads."""
     if part_shared is None:
-        part_shared = SHARED_PART if threads.count > 1 else np.inf
+        part_shared = SHARED_PART if threads.count > 1 else WIDE
     return LargeSteps(threads, entries_large, part_recomputed, part_shared)
 
 
@@ -75,6 +75,7 @@ def take_large_step(
     problem: Problem,
     state: SparseState,
     selector: Any,
+    vertex: NDArray[np.int64],
     large_steps: LargeSteps,
     j: int,
     weight: int,
@@ -87,8 +88,8 @@ def take_large_step(
 
     Does what `dplasso.frank_wolfe.sparse.step_rows` does, bit for bit.
 
-    `problem`, `state`, `selector`, `tolerance`, `record`: as in
-    `dplasso.frank_wolfe.sparse.run_sparse`.
+    `problem`, `state`, `selector`, `vertex`, `tolerance`, `record`: as in
+    `dplasso.frank_wolfe.sparse.step_rows`.
     `large_steps`: threads, and what counts as large.
     `j`: the coordinate chosen.
     `weight`, `step`: what is added to K_j; steps done, this one included.
@@ -97,18 +98,20 @@ def take_large_step(
     column, begin, end = column_of(problem.design, j, threads)
     n_looked_at = end - begin + int(count_due(state.calendar, step))
     # As many contributions are about to change as the last such step lets expect.
-    part = n_looked_at * float(state.refreshed_part[0]) / max(1, problem.labels.size)
+    part = n_looked_at / max(1, problem.labels.size)
+    recompute = part * float(state.refreshed_part[0]) > large_steps.part_recomputed
     n_entries = problem.design.rows.indices.size
-    recompute = part > large_steps.part_recomputed
     shared = part * n_entries > large_steps.part_shared * state.alpha.size
     public = step_numbers(problem, state.calendar, step, tolerance)
     deferred = public[-1] == DEFERRED
     if not (recompute or shared or (deferred and threads.count > 1)):
         span = begin, end, weight
-        if not step_rows(problem, state, selector, column, span, step, tolerance, record, False):
+        if not step_rows(
+            problem, state, selector, vertex, column, span, step, tolerance, record, False
+        ):
             refuse_damage()
         return
-    noting = bool(begin_step(problem, state, 0 if deferred else n_looked_at))
+    state.step_counts[:] = 0
     blocks = cut(0, len(state.calendar.head), threads.count)
     rows = np.minimum(blocks << state.calendar.shift, problem.labels.size)
     edges = np.minimum(rows, end)
@@ -121,9 +124,9 @@ def take_large_step(
         owned = (int(blocks[t]), int(blocks[t + 1]))
         if not _ascends(column[0], span[0], span[1]):
             return False
-        notes = own.scratch.changed, own.scratch.before, 0
+        nothing = own.scratch.changed, own.scratch.before, 0
         found = work_through(
-            problem, own, selector, column, span, owned, public, record, recompute, False, notes
+            problem, own, selector, column, span, owned, public, record, recompute, nothing
         )
         return bool(found[2] >= 0)
 
@@ -134,15 +137,14 @@ def take_large_step(
         state.step_counts[1:] += own.step_counts[1:]
     if deferred:
         return
+    state.step_counts[0] = n_looked_at
     if recompute:
         gradient = np.ascontiguousarray(state.rows["gradient"])
         sums = [alpha_of(problem, gradient, threads)]
     else:
         sums = [own.alpha for own in parts]
-    told = noting and int(state.step_counts[2]) <= state.most_touched
-    shift = int(granularity(selector)) if told else NOTHING_REPORTED
-    notes = _take_sums(state.alpha, sums, recompute, shift, threads)
-    report(problem, state, selector, noting, notes)
+    notes = _take_sums(state.alpha, sums, recompute, int(granularity(selector)), threads)
+    report(problem, state, selector, vertex, min(vertex.size, step - 1), notes)
 
 
 def _parts(state: SparseState, large_steps: LargeSteps, *, summing: bool) -> list[SparseState]:
@@ -155,7 +157,7 @@ def _parts(state: SparseState, large_steps: LargeSteps, *, summing: bool) -> lis
             alpha=changes[t] if summing else state.alpha,
             operation_counts=np.zeros_like(state.operation_counts),
             step_counts=np.zeros_like(state.step_counts),
-            scratch=new_scratch(BLOCK_ROWS, 1),
+            scratch=new_scratch(BLOCK_ROWS, 0),
         )
         for t in range(n_parts)
     ]

@@ -29,7 +29,7 @@ from dplasso.frank_wolfe.gradient import (
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import prepare_draw
 from dplasso.frank_wolfe.rounds import round_end
-from dplasso.frank_wolfe.state import BLOCK_ROWS, TOUCHES_PER_COORDINATE
+from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.clipped_multinomial import STEEPEST
 from dplasso.losses.contract import residual_vector
@@ -41,6 +41,9 @@ from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, u
 
 # Steps of several outputs are taken by one thread: all rows are in one block of the calendar.
 _ONE_BLOCK = 31
+# A step that touches more than this many entries per coordinate indexes all gradients afresh
+# instead of reporting the changes.
+TOUCHES_PER_COORDINATE = 2
 
 
 class OutputState(NamedTuple):

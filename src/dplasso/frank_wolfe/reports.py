@@ -8,8 +8,9 @@ While a step runs, changes that cross a multiple of the selector's granularity a
 gradient before them. The first note of a gradient has it as it was before the step, to the
 granularity: smaller changes before it crossed nothing.
 
-A step that touches very many entries notes nothing, and the selector indexes all gradients afresh
-before the next draw. Which steps do is decided by sums over all rows, so by all partitions alike.
+A step that changes very many gradients reports none, and the selector indexes all of them afresh
+before the next draw. Which steps do is decided by the changes of the whole step: by all partitions
+alike.
 """
 
 import numpy as np
@@ -21,24 +22,10 @@ from dplasso.selection.contract import granularity, rebuild, update_many
 
 # So few notes are sorted by insertion, and more than one for so many gradients by a look at all.
 _FEW, _MANY = 48, 16
-
-
-@njit(cache=True, nogil=True)
-def expected_entries(n_looked_at, refreshed_part, n_entries, n_rows):
-    """Return how many entries a step touches if so large a part of its rows changes."""
-    return n_looked_at * refreshed_part * (n_entries / max(1, n_rows))
-
-
-@njit(cache=True, nogil=True)
-def begin_step(problem, state, n_looked_at):
-    """Return whether changes are to be noted in a step that looks at so many rows."""
-    state.step_counts[:] = 0
-    state.step_counts[0] = n_looked_at
-    n_entries = problem.design.rows.indices.size
-    expected = expected_entries(
-        n_looked_at, state.refreshed_part[0], n_entries, problem.labels.size
-    )
-    return expected <= state.most_touched
+# From this part of all gradients on, the selector is not told of changes, but indexes all.
+REPORTED_PART = 1 / 16
+# Steps that look at more entries than this for each gradient say what part of them changes.
+WIDE = 2
 
 
 @njit(cache=True, nogil=True)
@@ -91,19 +78,20 @@ def index(selector, alpha):
 
 
 @njit(cache=True, nogil=True)
-def report(problem, state, selector, noting, notes):
+def report(problem, state, selector, vertex, done, notes):
     """Tell the selector what a step has changed, or note that it was not told.
 
-    `noting`: what `begin_step` returned.
+    `vertex`, `done`: the transcript and how many of it were drawn before this step; none of rows
+    in partitions.
     `notes`: what was noted.
     """
-    n_looked_at, n_refreshed, n_touched = state.step_counts
+    n_looked_at, n_refreshed = state.step_counts[0], state.step_counts[1]
     n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
-    if expected_entries(n_looked_at, 1.0, n_entries, n_rows) > state.most_touched:
+    if n_looked_at * (n_entries / max(1, n_rows)) > WIDE * state.alpha.size:
         state.refreshed_part[0] = n_refreshed / n_looked_at
-    if not noting or n_touched > state.most_touched:
-        state.untold[0] = True
-        return
+    if problem.distinct:
+        # Those left out stay so: how their gradients were computed must not show.
+        leave_out(problem, state.alpha, selector, vertex, done, False)
     changed, before, count = notes
     if count == 0:
         return
@@ -118,7 +106,16 @@ def report(problem, state, selector, noting, notes):
             changed[kept], before[kept] = k, before[m]
             kept += 1
         previous = k
-    update_many(selector, state.alpha, changed, before, kept)
+    tell(state.alpha, selector, changed, before, kept, state.untold)
+
+
+@njit(cache=True, nogil=True)
+def tell(alpha, selector, changed, before, count, untold):
+    """Tell the selector of some changes, or set `untold` where indexing all of them is cheaper."""
+    if count > REPORTED_PART * alpha.size:
+        untold[0] = True
+    else:
+        update_many(selector, alpha, changed, before, count)
 
 
 @njit(cache=True, nogil=True)
@@ -136,20 +133,24 @@ def prepare_draw(problem, alpha, selector, vertex, done, untold):
 
 
 @njit(cache=True, nogil=True)
-def take_changes(alpha, selector, coordinates, amounts):
+def take_changes(problem, alpha, selector, vertex, done, coordinates, amounts, untold):
     """Change some gradients, and tell the selector as `report` does.
 
+    `vertex`, `done`, `untold`: as in `report`.
     `coordinates`: ascending, in the original numbers.
     `amounts`: by how much each changes, over all rows.
     """
     shift = granularity(selector)
     places, old = np.empty(coordinates.size, np.int64), np.empty(coordinates.size, np.int64)
-    kept = np.int64(0)
     for m in range(coordinates.size):
         k = np.int64(coordinates[m])
-        was = alpha[k]
-        alpha[k] = was + amounts[m]
-        if (was ^ alpha[k]) >> shift:
-            places[kept], old[kept] = k, was
+        places[m], old[m] = k, alpha[k]
+        alpha[k] += amounts[m]
+    if problem.distinct:
+        leave_out(problem, alpha, selector, vertex, done, False)
+    kept = np.int64(0)
+    for m in range(coordinates.size):
+        if (old[m] ^ alpha[places[m]]) >> shift:
+            places[kept], old[kept] = places[m], old[m]
             kept += 1
-    update_many(selector, alpha, places, old, kept)
+    tell(alpha, selector, places, old, kept, untold)

@@ -22,8 +22,8 @@ from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.change_log import new_change_log
 
-# Beyond this part of the gradients, changes are looked for among all of them, and sent as all.
-_DENSE = 1 / 8
+# A part knows nothing of the vertices drawn before: it leaves none out.
+_UNKNOWN = np.zeros(0, dtype=np.int64)
 
 
 class Changes(NamedTuple):
@@ -31,12 +31,10 @@ class Changes(NamedTuple):
 
     `coordinates`: coordinates that change, ascending; None for all of them.
     `amounts`: by how much.
-    `counts`, shape (3,): rows looked at, rows whose gradient changed, and their entries.
     """
 
     coordinates: NDArray[np.integer] | None
     amounts: NDArray[np.int64]
-    counts: NDArray[np.int64]
 
 
 class RowPart:
@@ -57,8 +55,7 @@ class RowPart:
     ) -> None:
         size = problem.design.n_coordinates
         self._problem, self._tolerance = problem, float(drift_tol or 0.0)
-        state = start_sparse(problem, np.zeros(size, dtype=np.int64), drift_tol)
-        self._state = state._replace(most_touched=int(size * _DENSE))
+        self._state = start_sparse(problem, np.zeros(size, dtype=np.int64), drift_tol)
         self._log = new_change_log(size)
         # Sums computed afresh are no changes.
         self._large_steps: LargeSteps = large_steps_of(
@@ -77,19 +74,18 @@ class RowPart:
         """
         self._take(step, coordinate, sign, replaying=False)
         alpha, untold = self._state.alpha, self._state.untold
-        counts = self._state.step_counts.copy()
         if untold[0]:
             untold[0] = False
             amounts = self._in_original_order(alpha)
             alpha[:] = 0
-            return Changes(None, amounts, counts)
+            return Changes(None, amounts)
         places = self._log.changed[: self._log.length[0]]
         self._log.length[0] = 0
         original = self._problem.design.numbering.original
         coordinates = original[places] if original.size else places.copy()
         amounts = alpha[places]
         alpha[places] = 0
-        return Changes(coordinates, amounts, counts)
+        return Changes(coordinates, amounts)
 
     def catch_up(self, step: int, coordinate: int, sign: int) -> None:
         """Take a step that the other parts have taken already: its changes are in their sum."""
@@ -105,6 +101,7 @@ class RowPart:
                 problem,
                 state,
                 self._log,
+                _UNKNOWN,
                 means,
                 coordinate,
                 weight,
@@ -115,7 +112,16 @@ class RowPart:
             return
         span = begin, end, weight
         if not step_rows(
-            problem, state, self._log, column, span, step, self._tolerance, False, replaying
+            problem,
+            state,
+            self._log,
+            _UNKNOWN,
+            column,
+            span,
+            step,
+            self._tolerance,
+            False,
+            replaying,
         ):
             refuse_damage()
 

@@ -270,6 +270,7 @@ def take_sparse_steps(
             problem,
             state,
             selector,
+            vertex,
             large_steps,
             int(vertex[step - 1]),
             int(sign[step - 1]) * (step + problem.late_start + 1),

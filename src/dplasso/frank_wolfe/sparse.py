@@ -18,7 +18,7 @@ from dplasso.frank_wolfe.gradient import (
     margin_term,
     replace_contributions,
 )
-from dplasso.frank_wolfe.reports import begin_step, make_room, prepare_draw, report
+from dplasso.frank_wolfe.reports import make_room, prepare_draw, report
 from dplasso.frank_wolfe.rounds import round_end
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
@@ -170,13 +170,13 @@ def enter_block(problem, state, found, counts, record):
 
 
 @njit(cache=True, nogil=True)
-def refresh_block(problem, state, found, selector, counts, record, noting, notes):
+def refresh_block(problem, state, found, selector, counts, record, notes):
     """Carry the changes of one touched block into calendar, history and gradients.
 
     `problem`, `state`, `found`, `counts`, `record`: as in `enter_block`.
     `selector`: as in `run_sparse`.
-    `noting`: whether changes are to be noted.
-    `notes`: what earlier blocks of this step have noted (`dplasso.frank_wolfe.reports`).
+    `notes`: what earlier blocks of this step have noted (`dplasso.frank_wolfe.reports`); without
+    room for any, nothing is.
 
     Returns: the notes, these included.
     """
@@ -185,9 +185,7 @@ def refresh_block(problem, state, found, selector, counts, record, noting, notes
     changed, before, count = notes
     if n_refreshed == 0:
         return changed, before, count
-    report_shift = np.int64(NOTHING_REPORTED)
-    if noting and state.step_counts[2] <= state.most_touched:
-        report_shift = np.int64(granularity(selector))
+    report_shift = np.int64(granularity(selector)) if changed.size else np.int64(NOTHING_REPORTED)
     indptr = problem.design.rows.indptr
     for m in range(n_refreshed):
         i = found.refreshed[m]
@@ -235,15 +233,13 @@ def step_numbers(problem, calendar, step, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def work_through(
-    problem, state, selector, column, span, blocks, public, record, replaying, noting, notes
-):
+def work_through(problem, state, selector, column, span, blocks, public, record, replaying, notes):
     """Touch rows of a column, then the rows due; the parameters but these as of `step_rows`.
 
     `span`: first and last entry of the column, and what is added to K_j.
     `blocks`: first and last (exclusive) block of rows whose due ones are looked at.
     `public`: of `step_numbers`.
-    `noting`, `notes`: as in `refresh_block`.
+    `notes`: as in `refresh_block`.
 
     Returns: the notes; -1 of them where a row number was outside the matrix.
     """
@@ -258,7 +254,7 @@ def work_through(
         if replaying:
             enter_block(problem, state, scratch, counts, record)
         else:
-            notes = refresh_block(problem, state, scratch, selector, counts, record, noting, notes)
+            notes = refresh_block(problem, state, scratch, selector, counts, record, notes)
     step, way = public[7], public[8]
     if way != REFRESHED:
         return notes
@@ -271,16 +267,15 @@ def work_through(
             if replaying:
                 enter_block(problem, state, scratch, counts, record)
             else:
-                notes = refresh_block(
-                    problem, state, scratch, selector, counts, record, noting, notes
-                )
+                notes = refresh_block(problem, state, scratch, selector, counts, record, notes)
     return notes
 
 
 @njit(cache=True, nogil=True)
-def step_rows(problem, state, selector, column, span, step, tolerance, record, replaying):
+def step_rows(problem, state, selector, vertex, column, span, step, tolerance, record, replaying):
     """Take one step through rows of a column, then through the rows due.
 
+    `vertex`: the transcript; empty for rows in partitions.
     `span`: as in `work_through`.
     `replaying`: whether to bring the rows up to date alone, and leave the column gradients.
 
@@ -289,16 +284,17 @@ def step_rows(problem, state, selector, column, span, step, tolerance, record, r
     public = step_numbers(problem, state.calendar, step, tolerance)
     blocks = 0, state.calendar.head.shape[0]
     deferred = public[8] == DEFERRED
-    n_due = np.int64(0) if deferred else count_due(state.calendar, step)
-    noting = begin_step(problem, state, np.int64(0) if deferred else span[1] - span[0] + n_due)
+    state.step_counts[:] = 0
+    if not deferred:
+        state.step_counts[0] = span[1] - span[0] + count_due(state.calendar, step)
     notes = state.scratch.changed, state.scratch.before, np.int64(0)
     notes = work_through(
-        problem, state, selector, column, span, blocks, public, record, replaying, noting, notes
+        problem, state, selector, column, span, blocks, public, record, replaying, notes
     )
     if notes[2] < 0:
         return False
     if not (replaying or deferred):
-        report(problem, state, selector, noting, notes)
+        report(problem, state, selector, vertex, min(vertex.size, step - 1), notes)
     return True
 
 
@@ -360,7 +356,9 @@ def run_sparse(
         if end - begin + count_due(state.calendar, step) > rows_large:
             return -step
         span = begin, end, weight
-        inside = step_rows(problem, state, selector, column, span, step, tolerance, record, False)
+        inside = step_rows(
+            problem, state, selector, vertex, column, span, step, tolerance, record, False
+        )
         if not inside:
             return 0
         if work.shape[0]:

@@ -12,9 +12,6 @@ from dplasso.losses.contract import gradient, tangent_offset
 
 # Rows worked through together.
 BLOCK_ROWS = 2048
-# A step that touches more than this many entries per coordinate indexes all gradients afresh
-# instead of reporting the changes.
-TOUCHES_PER_COORDINATE = 2
 # Room for the reports of a step that most steps do with.
 _REPORTS = 4096
 
@@ -55,7 +52,6 @@ class SparseState(NamedTuple):
     gradients before the next draw.
     `refreshed_part`, shape (1,): part of the rows looked at in the last wide step whose gradient
     changed.
-    `most_touched`: of a step that touches more entries, no changes are told to the selector.
     """
 
     alpha: NDArray[np.int64]
@@ -67,7 +63,6 @@ class SparseState(NamedTuple):
     untold: NDArray[np.bool_]
     refreshed_part: NDArray[np.float64]
     scratch: Scratch
-    most_touched: int
 
     @property
     def margin(self) -> NDArray[np.int64]:
@@ -136,5 +131,4 @@ def start_sparse(
         np.zeros(1, dtype=np.bool_),
         np.ones(1),
         new_scratch(BLOCK_ROWS, max(_REPORTS, longest_row)),
-        TOUCHES_PER_COORDINATE * alpha.size,
     )

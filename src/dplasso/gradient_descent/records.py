@@ -110,6 +110,7 @@ def records_of(
     labels: NDArray[Any],
     threads: Threads,
     kept: NDArray[np.int64] | None = None,
+    columns: Compressed | None = None,
 ) -> Records:
     """Lay out a matrix, or take a store as it is.
 
@@ -117,7 +118,11 @@ def records_of(
     takes it.
     `loss`, `labels`, `threads`: as in `Records`.
     `kept`: the columns that the records are to have, ascending; by default all.
+    `columns`: X by columns, where there is a matrix in memory in that layout already.
     """
+    if columns is not None and kept is not None:
+        rows, columns = select_columns(columns, kept, labels.size, threads.count)
+        return Records(rows, columns, AS_GIVEN, loss, labels, threads)
     if not isinstance(X, Store):
         whole = kept is None or kept.size == X.shape[1]
         rows, columns = both_orientations(X if whole else X[:, kept], threads.count)

@@ -24,6 +24,7 @@ from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.weighted import split_targets, weighted
 from dplasso.matrix.compressed import compress
+from dplasso.matrix.design import Design
 from dplasso.model.staged import NO_VERTICES, StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.parameters import share_bits
@@ -84,9 +85,11 @@ class LassoRun:
         begun = prefix is not None and (len(prefix) > 0 or bool(prefix.counts.any()))
         prefix = prefix if begun else None
         self._prefix = prefix
-        if not isinstance(X, Store | Partitions):
-            # A damaged matrix is refused before anything is drawn.
-            compress(X)
+        # Once the refit has begun, the vertices are only to be named.
+        refitting = prefix is not None and prefix.weights is not None
+        self._drawn = prefix.vertices.transcript if prefix is not None and refitting else None
+        # A damaged matrix is refused before anything is drawn.
+        self._design = self._laid_out()
         self._counts = self._count() if prefix is None else prefix.counts
         self._plan = self._planned()
         self._loss = lasso_loss(settings, self._plan.offset)
@@ -94,9 +97,6 @@ class LassoRun:
         self._finished = None if prefix is None else prefix.refitted
         self._calibration = None if prefix is None else prefix.calibration
         self._columns: FrankWolfe | PartitionedFrankWolfe | None = None
-        # Once the refit has begun, the vertices are only to be named.
-        begun = prefix is not None and prefix.weights is not None
-        self._drawn = prefix.vertices.transcript if prefix is not None and begun else None
         if self._drawn is None and self._plan.n_vertices:
             self._columns = self._frank_wolfe()
 
@@ -231,6 +231,18 @@ class LassoRun:
             calibrated=settings.target_bounds is None,
         )
 
+    def _laid_out(self) -> Design | None:
+        """Lay the records out for vertices, if any are to be drawn here."""
+        if isinstance(self._X, Partitions):
+            return None
+        n_vertices = self._mechanism.n_vertices
+        if self._drawn is not None or not n_vertices:
+            if not isinstance(self._X, Store):
+                compress(self._X)
+            return None
+        constant = self._has_constant_vertex
+        return lasso_design(self._settings, self._X, n_vertices, intercept=constant)
+
     def _frank_wolfe(self) -> FrankWolfe | PartitionedFrankWolfe:
         settings, plan = self._settings, self._plan
         step = self._mechanism.vertices(
@@ -256,11 +268,9 @@ class LassoRun:
                 n_records=float(self._counts.sum()),
                 prefix=prefix,
             )
-        design = lasso_design(
-            settings, self._X, plan.n_vertices, intercept=self._has_constant_vertex
-        )
+        assert self._design is not None
         problem = build_problem(
-            design,
+            self._design,
             self._labels,
             radius=plan.l1_radius,
             n_steps=plan.n_vertices,
@@ -344,4 +354,7 @@ class LassoRun:
         if isinstance(self._X, Partitions):
             whole = kept.size == self._X.shape[1]
             return PartitionedRecords(self._X, loss, None if whole else kept)
-        return records_of(self._X, loss, self._labels, self._threads, kept)
+        design, self._design = self._design, None
+        there = design is not None and design.has_columns and not design.columns_internal
+        columns = design.columns if design is not None and there else None
+        return records_of(self._X, loss, self._labels, self._threads, kept, columns)
