@@ -15,6 +15,9 @@ from dplasso.runtime.threads import Threads, cut, even_parts
 
 # Threads that sum rows need column gradients of their own: memory allows so many.
 _MOST_COPIES = 3
+# What more rows than this contribute does not fit a core's cache: column by column, every entry
+# misses it, row by row only those of rare columns.
+_CACHED_ROWS = 2**17
 
 
 def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
@@ -45,13 +48,16 @@ def alpha_of(
     problem: Problem, residuals: NDArray[np.floating], threads: Threads
 ) -> NDArray[np.int64]:
     """Compute the column gradients for some record gradients."""
-    if not problem.design.has_columns:
+    design = problem.design
+    equal = not design.rows.values.size
+    rows_pay = equal and residuals.size > _CACHED_ROWS and threads.count <= _MOST_COPIES
+    if not design.has_columns or rows_pay:
         return _alpha_by_rows(problem, residuals, threads)
-    alpha = np.empty(problem.design.n_coordinates, dtype=np.int64)
+    alpha = np.empty(design.n_coordinates, dtype=np.int64)
     contributions = _contributions(problem, residuals, threads)
     # Columns differ in length beyond measure: many parts of about equally many entries.
     parts = 8 * threads.count
-    edges = even_parts(problem.design.columns.indptr, parts)
+    edges = even_parts(design.columns.indptr, parts)
     edges[-1] = alpha.size
 
     def some(t: int) -> None:
