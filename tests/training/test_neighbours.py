@@ -85,9 +85,8 @@ def demand(condition, what):
 
 def compare(one, other, units, run, n_steps=N_STEPS, **public):
     """Run two data sets (rows, labels, shared positions) and compare them at every step."""
-    problems = [
-        build(X, y, n_steps, bound=BOUND, radius=40.0, **public) for X, y, _ in (one, other)
-    ]
+    public = {"radius": 40.0} | public
+    problems = [build(X, y, n_steps, bound=BOUND, **public) for X, y, _ in (one, other)]
     runs = zip(run(problems[0]), run(problems[1]), strict=True)
     at_one, at_other = one[2], other[2]
     largest = 0
@@ -168,7 +167,9 @@ def test_a_clipped_residual_fills_the_same_units(run, late_start, residual_bound
 # size, every column at most once; and classes of unequal weight.
 BY_PUBLIC_FACTS = {
     "n_steps": 13,
+    # Every vertex weighs one.
     "late_start": 2**20,
+    "radius": 2.0**19,
     "distinct": True,
     "intercept": False,
 }
