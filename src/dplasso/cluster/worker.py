@@ -9,14 +9,18 @@ reply that it kept, and refuses any other. One that starts anew is empty: it cou
 `catch_up` has brought its rows to where the others are, without adding to any sum.
 """
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.cluster.storage import copy_store, is_address
 from dplasso.data.labels import count_upper, encode_targets, numbers_of
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
@@ -35,7 +39,8 @@ class Partition:
     """Where the rows of a worker come from.
 
     `name`: for messages.
-    `path`: of a store, as the worker's machine names it; None for rows in memory.
+    `path`: of a store, as the worker's machine names it, or its address on object storage; None
+    for rows in memory.
     `X`, `y`: rows in memory and their labels, checked.
     """
 
@@ -147,9 +152,31 @@ class Worker:
         self._gradients: GradientPart | None = None
         self._done = 0
         self._reply: Changes | None = None
+        self._folder: Path | None = None
+        self._away = self._open.enter_context(ExitStack())
+        self._copying: Iterator[tuple[int, int]] = iter(())
+        self._copied = 0, 0
 
     def ready(self) -> None:
         """Answer: the worker is there."""
+
+    def copy(self, whole: bool = False) -> tuple[int, int]:
+        """Copy a piece of a store on object storage, or all that is left of it.
+
+        Returns: the bytes copied so far and those to be copied; 0 for any other partition.
+
+        Raises as `copy_store`.
+        """
+        path = self._partition.path
+        if self._folder is None and path is not None and is_address(path):
+            made = TemporaryDirectory(prefix="dplasso-", ignore_cleanup_errors=True)
+            self._folder = Path(self._away.enter_context(made))
+            self._copying = copy_store(path, self._folder)
+        for copied in self._copying:
+            self._copied = copied
+            if copied[0] < copied[1] and not whole:
+                break
+        return self._copied
 
     def describe(self) -> Description:
         """Open the partition, read all of it once, and say what it is.
@@ -159,10 +186,12 @@ class Worker:
         partition = self._partition
         content, origin = None, None
         if partition.path is not None:
-            self._X = open_store(partition.path)
+            self._X = open_store(self._folder or partition.path)
             self._y = self._X.y
             check_entries(self._X, n_threads=self._threads.count)
             content, origin = _content_of(self._X), self._X.header.origin
+            # What is mapped stays readable, and a killed worker leaves no files behind.
+            self._away.close()
             n_entries = self._X.nnz
         else:
             n_entries = compress(self._X)[0].indices.size

@@ -112,7 +112,10 @@ def fit_estimator(
                 raise DataError(
                     "rows in partitions take no groups and no weights: leave rows out beforehand"
                 )
-            inputs = partitioned_inputs(estimator, X, y, engine)
+            copied = None
+            if estimator.verbose:
+                copied = shown.enter_context(progress_bar("bytes copied"))
+            inputs = partitioned_inputs(estimator, X, y, engine, copied)
             shown.enter_context(inputs.X)
         check_columns_fit(estimator, inputs.n_features)
         warn_of_found_names(inputs.feature_names)

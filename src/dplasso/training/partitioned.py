@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from dplasso.cluster import Engine
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, problem_of
 from dplasso.cluster.partitions import Partitions
+from dplasso.cluster.storage import is_address
 from dplasso.cluster.worker import Partition, VertexSteps
 from dplasso.data.labels import encode_labels
 from dplasso.encoding.origin import check_same_origin, origin_from_json
@@ -24,13 +25,21 @@ from dplasso.training.inputs import Inputs, check_inputs, store_of
 from dplasso.training.settings import LassoSettings, LogisticSettings
 
 
-def partitioned_inputs(estimator: BaseEstimator, X: Any, y: Any, engine: Engine) -> Inputs:
+def partitioned_inputs(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    engine: Engine,
+    progress: Callable[[int, int], None] | None = None,
+) -> Inputs:
     """Start a worker for every partition and see that they make one data set.
 
     `estimator`: for the messages; left as it is.
-    `X`: a list of stores, of their paths on the workers' machines, or of matrices; or one of them.
+    `X`: a list of stores, of their paths on the workers' machines, of addresses on object storage,
+    or of matrices; or one of them.
     `y`: with matrices, the labels of each.
     `engine`: what runs the workers.
+    `progress`: called with the bytes copied from object storage, and those to be copied.
 
     Returns: inputs whose X are the workers: `close` them.
 
@@ -51,7 +60,7 @@ def partitioned_inputs(estimator: BaseEstimator, X: Any, y: Any, engine: Engine)
         if number > 1 and not _same_names(names, its_names):
             raise DataError(f"{part.name} has columns of other names than partition 1")
     _refuse_twice(parts, given)
-    workers = Partitions(engine, parts)
+    workers = Partitions(engine, parts, progress)
     try:
         origins = [origin_from_json(one.origin) for one in workers.descriptions]
         for part, origin in zip(parts, origins, strict=True):
@@ -68,7 +77,8 @@ def _partition(
     """Return a partition and the names of its columns, if it has any."""
     store = store_of(X)
     if store is not None or isinstance(X, str | os.PathLike):
-        path = os.path.realpath(store.path if store is not None else X)
+        path = os.fspath(store.path if store is not None else X)
+        path = path.rstrip("/") if is_address(path) else os.path.realpath(path)
         if y is not None:
             raise DataError(f"{path} has its own labels; leave y out")
         return Partition(path, path=path), None
