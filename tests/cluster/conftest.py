@@ -17,7 +17,7 @@ def on_ray():
         env=os.environ | {"PYTHONPATH": paths},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=1800,
         check=True,
     )
     return json.loads(done.stdout.splitlines()[-1])

@@ -1,66 +1,167 @@
-"""Fits on a Ray cluster of this machine, in a process of their own; prints what came of them."""
+"""Fits on a Ray cluster of this machine, in a process of their own; prints what came of them.
+
+python -m tests.cluster.ray_fits [KILLS [SEED]]
+"""
 
 import json
 import os
 import random
 import signal
 import stat
+import sys
 import threading
 import time
+from collections import Counter
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from statistics import median
 
+import numpy as np
 import ray
+from ray.cluster_utils import Cluster
 
 from cluster.cases import MODELS, cut, records, released
-from dplasso.cluster import RayEngine
+from dplasso.cluster import InProcessEngine, RayEngine
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.ray_engine import connect
+from dplasso.cluster.ray_engine import RayHandle, connect
+from dplasso.cluster.worker import Partition, VertexSteps
+from dplasso.losses.logistic import Logistic
 
 # Ray brings it along.
 psutil = import_module("psutil")
-REPORT = {}
+LOCAL = RayEngine("local", restarts=200)
+# Two of them do not fit on the first machine.
+TWO_MACHINES = RayEngine("local", threads=5)
 
 
-def same(name, n_parts, **options):
-    X, y = records(n_columns=450)
-    model = MODELS[name]
-    expected = released(model.fit(X, y))
-    began = time.perf_counter()
-    found = released(model.fit(*cut(X, y, n_parts), engine=RayEngine("local", **options)))
-    return {"same": found == expected, "seconds": time.perf_counter() - began}
+def same(name, n_parts, data, engine=LOCAL):
+    """Return whether a fit on partitions releases what that of one process does."""
+    expected = released(MODELS[name].fit(*data))
+    return released(MODELS[name].fit(*cut(*data, n_parts), engine=engine)) == expected
 
 
 def workers():
     """Return the processes of the workers that run now."""
-    own = psutil.Process().children(recursive=True)
-    return [one for one in own if "RayWorker" in " ".join(one.cmdline())]
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        # Those that were killed may still be listed.
+        with suppress(psutil.Error):
+            found += [one] if "RayWorker" in " ".join(one.cmdline()) else []
+    return found
 
 
-def killing(delay):
-    """Kill a worker, whichever, while it takes a step, and another while it adds up gradients."""
-    call, seen, killed = Partitions.call, [], []
+def costs():
+    """Measure what Ray takes: seconds to start two workers, a step, bytes of a worker."""
+    (Xs, ys), steps = cut(*records(), 2), 200
+    parts = [
+        Partition(f"p{n}", X=some, y=y) for n, (some, y) in enumerate(zip(Xs, ys, strict=True))
+    ]
+    found, empty = {}, VertexSteps(Logistic(0.5), 1.0, True, 5.0, steps, 0, False, 0.0025, 32)
+    for name, engine in (("here", InProcessEngine()), ("on ray", LOCAL)):
+        began, times = time.perf_counter(), []
+        with Partitions(engine, parts) as rows:
+            found[f"seconds to start {name}"] = time.perf_counter() - began
+            rows.tell("encode", np.arange(2), None)
+            rows.begin("begin_vertices", empty)
+            for step in range(1, steps):
+                began = time.perf_counter()
+                rows.call("move", step, step % 60, 1)
+                times.append(time.perf_counter() - began)
+            if name == "on ray":
+                found["bytes of a worker"] = max(one.memory_full_info().uss for one in workers())
+        found[f"seconds a step {name}"] = median(times)
+    return found
 
-    def kill(at):
-        time.sleep(delay.random() * 0.05)
-        victims = workers()
-        if victims:
-            victim = delay.choice(victims)
-            victim.send_signal(signal.SIGKILL)
-            killed.append(at)
+
+def killing(kills, rng):
+    """Kill workers at random moments of fits, one fit after the other, until there were enough."""
+    call, anew = Partitions.call, Partitions._begin_anew
+    phase, killed, recovered = ["start"], [], []
+    whole, over = threading.Event(), threading.Event()
+
+    def kill():
+        while len(killed) < kills and not over.is_set():
+            time.sleep(rng.random() * rng.choice([0.2, 5.0]))
+            victims = workers()
+            if victims:
+                killed.append((phase[-1], time.perf_counter()))
+                rng.choice(victims).send_signal(signal.SIGKILL)
+        whole.set()
 
     def calling(self, method, *args):
-        at = (method, *args[:1]) if method == "move" else (method,)
-        if at in (("move", 3), ("gradient",)) and at not in seen:
-            seen.append(at)
-            threading.Thread(target=kill, args=(at,)).start()
+        phase.append(method)
+        time.sleep(0.02)
+        return call(self, method, *args)
+
+    def beginning(self, *args):
+        phase.append("replacing")
+        found, now = anew(self, *args), time.perf_counter()
+        recovered.append(now - max(at for _, at in killed))
+        phase.append(args[1])
+        return found
+
+    Partitions.call, Partitions._begin_anew = calling, beginning
+    threading.Thread(target=kill, daemon=True).start()
+    fits, equal = 0, True
+    try:
+        while not whole.is_set():
+            for name in ("vertices", "dense"):
+                equal &= same(name, 2, records(120, 60))
+                fits += 1
+    finally:
+        over.set()
+        Partitions.call, Partitions._begin_anew = call, anew
+    return {
+        "same": equal,
+        "fits": fits,
+        "kills": len(killed),
+        "replaced": len(recovered),
+        "phases": Counter(name for name, _ in killed),
+        "seconds to recover, median": median(recovered),
+        "seconds to recover, most": max(recovered),
+    }
+
+
+def losing_a_machine():
+    """Take a machine of the cluster away in the middle of a fit, and add another."""
+    cluster = Cluster()
+    cluster.head_node = ray._private.worker._global_node
+    machine = cluster.add_node(num_cpus=5, object_store_memory=2**27)
+    call, lost = Partitions.call, []
+
+    def calling(self, method, *args):
+        if method == "move" and args[0] == 20 and not lost:
+            lost.append(time.perf_counter())
+            cluster.remove_node(machine, allow_graceful=False)
+            cluster.add_node(num_cpus=5, object_store_memory=2**27)
+            found = call(self, method, *args)
+            lost.append(time.perf_counter())
+            return found
         return call(self, method, *args)
 
     Partitions.call = calling
     try:
-        return same("strong", 2) | {"killed": len(killed)}
+        equal = same("vertices", 2, records(120, 60), TWO_MACHINES)
     finally:
         Partitions.call = call
+    return {"same": equal, "seconds to recover": lost[1] - lost[0]}
+
+
+def tree():
+    """Fit on so many workers that their large answers are added up in a tree."""
+    added, held = [], RayHandle._held
+    data = records(300, 13_000)
+
+    def holding(self, reference):
+        added.append(reference)
+        return held(self, reference)
+
+    RayHandle._held = holding
+    try:
+        return {"same": same("dense", 6, data), "held": len(added)}
+    finally:
+        RayHandle._held = held
 
 
 def listening():
@@ -73,13 +174,31 @@ def listening():
     return sorted(found)
 
 
-if __name__ == "__main__":
-    connect("local", cores=4)
-    REPORT["gradients"] = same("dense", 2)
-    REPORT["listening"] = listening()
+def report(kills, seed):
+    # Ray starts workers as processes that wait for all others.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    began = time.perf_counter()
+    connect("local", cores=6)
+    found = {"seconds to start a cluster": time.perf_counter() - began}
+    found["gradients"] = same("dense", 2, records(n_columns=450))
+    found["listening"] = listening()
     session = Path(ray._private.worker._global_node.get_session_dir_path())
-    REPORT["folder"] = stat.S_IMODE(session.parent.parent.stat().st_mode)
-    REPORT["killed"] = killing(random.Random(os.environ.get("SEED", 1)))
-    REPORT["usage"] = os.environ["RAY_USAGE_STATS_ENABLED"]
+    found["folder"] = stat.S_IMODE(session.parent.parent.stat().st_mode)
+    found["usage"] = os.environ["RAY_USAGE_STATS_ENABLED"]
+    for name, part in (
+        ("costs", costs),
+        ("tree", tree),
+        ("killed", lambda: killing(kills, random.Random(seed))),
+        ("machine", losing_a_machine),
+    ):
+        found[name] = part()
+        print(name, found[name], file=sys.stderr, flush=True)
+    return found
+
+
+if __name__ == "__main__":
+    given = [int(number) for number in sys.argv[1:]]
+    came = report(*given, *(50, 1)[len(given) :])
+    # It tells of lost processes until then.
     ray.shutdown()
-    print(json.dumps(REPORT))
+    print(json.dumps(came))

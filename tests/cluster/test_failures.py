@@ -189,5 +189,3 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         declared.fit(*cut(X, foreign, 2), engine=engine)
     with pytest.raises(ValueError, match="solver='standard' runs in one process"):
         clone_of("vertices", solver="standard").fit([X], [y], engine=engine)
-    with pytest.raises(DataError, match="no groups"):
-        model.fit([X], [y], groups=y, engine=engine)

@@ -5,7 +5,7 @@ repeats nothing by itself: which steps a fit takes is for the coordinator alone,
 draw that an engine made twice would be a second release.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,11 +20,25 @@ class WorkerLost(Exception):  # noqa: N818
     """A worker is gone, and what it knew with it; the message says how."""
 
 
+@dataclass(frozen=True)
+class Held:
+    """A part of a sum that stays where it was computed until it is fetched.
+
+    `fetch`: gives it.
+    `add`: begins to add others to it, there; what is given is a new one.
+    `reference`: for the engine.
+    """
+
+    fetch: Pending
+    add: "Callable[[Sequence[Held]], Held]"
+    reference: Any = None
+
+
 class Handle(Protocol):
     """A worker that runs somewhere."""
 
     def call(self, method: str, *args: Any) -> Pending:
-        """Begin a call; never wait for it."""
+        """Begin a call; never wait for it. An answer to be summed may be `Held`."""
 
     def end(self) -> None:
         """Stop the worker, whatever it is doing."""

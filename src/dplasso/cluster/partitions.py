@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.cluster.engines import Engine, Handle, Pending, WorkerLost
+from dplasso.cluster.engines import Engine, Handle, Held, Pending, WorkerLost
+from dplasso.cluster.storage import is_address
+from dplasso.cluster.sums import tree_of
 from dplasso.cluster.worker import Description, Partition
 from dplasso.errors import ClusterError, DataError
 
@@ -31,6 +33,8 @@ class Partitions:
         What runs them.
     partitions : sequence of Partition
         The rows, in the order in which one process would have them.
+    progress : callable, optional
+        Called with the bytes that workers have copied from object storage, and those to be copied.
 
     Raises
     ------
@@ -40,7 +44,12 @@ class Partitions:
         If a worker cannot be had.
     """
 
-    def __init__(self, engine: Engine, partitions: Sequence[Partition]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        partitions: Sequence[Partition],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
         if not partitions:
             raise DataError("there is no partition to fit on; give at least one store")
         self._engine, self._partitions = engine, partitions
@@ -51,6 +60,8 @@ class Partitions:
             for partition in partitions:
                 self._workers.append(engine.start(partition))
             self.call("ready")
+            if any(one.path is not None and is_address(one.path) for one in partitions):
+                self._copy(progress or (lambda *_: None))
             self.descriptions: list[Description] = self.tell("describe")
             _check(partitions, self.descriptions)
         except BaseException:
@@ -88,10 +99,22 @@ class Partitions:
     def call(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers; return what they answer, in their order.
 
+        Large parts of a sum may come added up, in any order.
+
         Raises ClusterError if a partition is lost for good, and what a worker raises.
         """
         pending = [self._begin(worker, method, args) for worker in self._workers]
-        return [self._result(number, one, method, args) for number, one in enumerate(pending)]
+        found = [self._result(number, one, method, args) for number, one in enumerate(pending)]
+        held = [number for number, one in enumerate(found) if isinstance(one, Held)]
+        if not held:
+            return found
+        rest = [one for one in found if not isinstance(one, Held)]
+        # Whoever is lost is found below: nothing of a tree that lacks an answer is taken.
+        with suppress(Exception):
+            return rest + [one.fetch() for one in tree_of([found[number] for number in held])]
+        return rest + [
+            self._result(number, found[number].fetch, method, args, fetch=True) for number in held
+        ]
 
     def tell(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers, and of each that replaces one of them later."""
@@ -107,11 +130,20 @@ class Partitions:
         `method`, `steps`: the workers' method and its argument.
         `caught_up`: gives the arguments of `catch_up` for a worker that comes later.
         """
-        self._told = [one for one in self._told if one[0] in ("describe", "encode")]
+        self._told = [one for one in self._told if one[0] in ("copy", "describe", "encode")]
         found = self.tell(method, steps)
         if caught_up is not None:
             self._told.append(("catch_up", caught_up))
         return found
+
+    def _copy(self, progress: Callable[[int, int], None]) -> None:
+        """Have workers copy what is on object storage, piece by piece."""
+        done, total = 0, 1
+        while done < total:
+            answers = self.call("copy")
+            done, total = (sum(numbers) for numbers in zip(*answers, strict=True))
+            progress(done, total)
+        self._told.append(("copy", lambda: (True,)))
 
     def _begin(self, worker: Handle, method: str, args: tuple[Any, ...]) -> Pending:
         """Begin a call; that the worker is lost is found out when its answer is asked for."""
@@ -120,11 +152,23 @@ class Partitions:
         except WorkerLost as lost:
             return _raises(lost)
 
-    def _result(self, number: int, pending: Pending, method: str, args: tuple[Any, ...]) -> Any:
-        """Return a worker's answer, of another worker if it is lost."""
+    def _result(
+        self,
+        number: int,
+        pending: Pending,
+        method: str,
+        args: tuple[Any, ...],
+        *,
+        fetch: bool = False,
+    ) -> Any:
+        """Return a worker's answer, of another worker if it is lost.
+
+        `fetch`: even if it is held.
+        """
         while True:
             try:
-                return pending()
+                found = pending()
+                return found.fetch() if fetch and isinstance(found, Held) else found
             except WorkerLost as lost:
                 self._lost[number] += 1
                 if self._lost[number] > self._engine.restarts:

@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.cluster.engines import Pending, WorkerLost
+from dplasso.cluster.engines import Held, Pending, WorkerLost
+from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.errors import ClusterError
+from dplasso.frank_wolfe.row_part import Changes
 
 # Nothing that is private may be read by other users of a machine.
 _PRIVATE = 0o077
+# Methods whose answers are parts of a sum. Those of more bytes stay where they are until they are
+# added up; smaller ones Ray sends with its own messages.
+_SUMMED = ("begin_vertices", "move", "gradient", "slope")
+_SMALL = 100_000
 
 
 class RayWorker(Worker):
@@ -33,6 +40,20 @@ class RayWorker(Worker):
     def gradient(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
         """As `Worker.gradient`."""
         return super().gradient(weights.copy())
+
+    def part_of_sum(self, method: str, *args: Any) -> tuple[Any, Any]:
+        """Call a method; return its answer and None, or None and one that is large and dense."""
+        found = getattr(self, method)(*args)
+        dense = not isinstance(found, Changes) or found.coordinates is None
+        amounts = found.amounts if isinstance(found, Changes) else found
+        return (None, found) if dense and amounts.nbytes > _SMALL else (found, None)
+
+    def add(self, *answers: Any) -> Any:
+        """Add up answers of several workers, all of them dense."""
+        if not isinstance(answers[0], Changes):
+            return sum_of(list(answers))
+        amounts, counts = ([one[k] for one in answers] for k in (1, 2))
+        return Changes(None, sum_of(amounts), sum_of(counts))
 
 
 @dataclass(frozen=True)
@@ -78,34 +99,52 @@ class RayHandle:
 
     def call(self, method: str, *args: Any) -> Pending:
         """Send the call."""
-        import ray
-
-        reference = getattr(self.actor, method).remote(*args)
-        # Any other call takes as long as it takes: Ray says when an actor is lost.
-        patience = self.patience if method == "ready" else None
-        lost = (
-            ray.exceptions.RayActorError,
-            ray.exceptions.WorkerCrashedError,
-            ray.exceptions.ObjectLostError,
-            ray.exceptions.OutOfMemoryError,
-            ray.exceptions.GetTimeoutError,
-        )
+        if method not in _SUMMED:
+            # Any other call takes as long as it takes: Ray says when an actor is lost.
+            patience = self.patience if method == "ready" else None
+            return _answer_of(getattr(self.actor, method).remote(*args), patience)
+        small, large = self.actor.part_of_sum.options(num_returns=2).remote(method, *args)
 
         def result() -> Any:
-            try:
-                return ray.get(reference, timeout=patience)
-            except ray.exceptions.RayTaskError as error:
-                raise error.cause from None
-            except lost as error:
-                raise WorkerLost(str(error).splitlines()[0]) from None
+            found = _answer_of(small)()
+            return self._held(large) if found is None else found
 
         return result
+
+    def _held(self, reference: Any) -> Held:
+        def add(others: Sequence[Held]) -> Held:
+            return self._held(self.actor.add.remote(reference, *(one.reference for one in others)))
+
+        return Held(_answer_of(reference), add, reference)
 
     def end(self) -> None:
         """Kill the actor."""
         import ray
 
         ray.kill(self.actor)
+
+
+def _answer_of(reference: Any, patience: float | None = None) -> Pending:
+    """Return what waits for an answer, at most so many seconds."""
+    import ray
+
+    lost = (
+        ray.exceptions.RayActorError,
+        ray.exceptions.WorkerCrashedError,
+        ray.exceptions.ObjectLostError,
+        ray.exceptions.OutOfMemoryError,
+        ray.exceptions.GetTimeoutError,
+    )
+
+    def result() -> Any:
+        try:
+            return ray.get(reference, timeout=patience)
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except lost as error:
+            raise WorkerLost(str(error).splitlines()[0]) from None
+
+    return result
 
 
 def connect(address: str, cores: int | None = None) -> Any:

@@ -9,15 +9,19 @@ reply that it kept, and refuses any other. One that starts anew is empty: it cou
 `catch_up` has brought its rows to where the others are, without adding to any sum.
 """
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.labels import count_upper, encode_targets, numbers_of
+from dplasso.cluster.storage import copy_store, is_address
+from dplasso.data.labels import encode_targets, numbers_of
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
@@ -25,6 +29,8 @@ from dplasso.frank_wolfe.row_part import Changes, RowPart
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel
+from dplasso.losses.counts import count_classes
+from dplasso.losses.weighted import split_targets, weighted_targets
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
 from dplasso.runtime.threads import thread_pool
@@ -35,14 +41,17 @@ class Partition:
     """Where the rows of a worker come from.
 
     `name`: for messages.
-    `path`: of a store, as the worker's machine names it; None for rows in memory.
+    `path`: of a store, as the worker's machine names it, or its address on object storage; None
+    for rows in memory.
     `X`, `y`: rows in memory and their labels, checked.
+    `weights`: how much each row counts, in [0, 1]; None for 1 each.
     """
 
     name: str
     path: str | None = None
     X: Any = None
     y: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -147,29 +156,61 @@ class Worker:
         self._gradients: GradientPart | None = None
         self._done = 0
         self._reply: Changes | None = None
+        self._bits = np.zeros(0, dtype=np.int8)
+        self._folder: Path | None = None
+        self._away = self._open.enter_context(ExitStack())
+        self._copying: Iterator[tuple[int, int]] = iter(())
+        self._copied = 0, 0
 
     def ready(self) -> None:
         """Answer: the worker is there."""
 
+    def copy(self, whole: bool = False) -> tuple[int, int]:
+        """Copy a piece of a store on object storage, or all that is left of it.
+
+        Returns: the bytes copied so far and those to be copied; 0 for any other partition.
+
+        Raises as `copy_store`.
+        """
+        path = self._partition.path
+        if self._folder is None and path is not None and is_address(path):
+            made = TemporaryDirectory(prefix="dplasso-", ignore_cleanup_errors=True)
+            self._folder = Path(self._away.enter_context(made))
+            self._copying = copy_store(path, self._folder)
+        for copied in self._copying:
+            self._copied = copied
+            if copied[0] < copied[1] and not whole:
+                break
+        return self._copied
+
     def describe(self) -> Description:
         """Open the partition, read all of it once, and say what it is.
 
-        Raises StoreError, DataError if it is damaged or no store.
+        Raises StoreError, DataError if it is damaged or no store, or has not one weight for each
+        row.
         """
         partition = self._partition
         content, origin = None, None
         if partition.path is not None:
-            self._X = open_store(partition.path)
+            self._X = open_store(self._folder or partition.path)
             self._y = self._X.y
             check_entries(self._X, n_threads=self._threads.count)
             content, origin = _content_of(self._X), self._X.header.origin
+            # What is mapped stays readable, and a killed worker leaves no files behind.
+            self._away.close()
             n_entries = self._X.nnz
         else:
             n_entries = compress(self._X)[0].indices.size
         assert self._y is not None
+        n_rows, weights = int(self._X.shape[0]), partition.weights
+        if weights is not None and weights.size != n_rows:
+            raise DataError(
+                f"{partition.name} has {n_rows:,} rows, but {weights.size:,} weights; one for each "
+                "is needed"
+            )
         labels = np.unique(self._y)
         return Description(
-            shape=(int(self._X.shape[0]), int(self._X.shape[1])),
+            shape=(n_rows, int(self._X.shape[1])),
             n_entries=n_entries,
             labels=labels if labels.size <= MOST_LABELS else labels[:0],
             origin=origin,
@@ -194,15 +235,23 @@ class Worker:
                 self._labels = numbers_of(self._y, classes)
         except DataError as error:
             raise DataError(f"{self._partition.name}: {error}") from None
+        self._bits = (self._labels != 0).astype(np.int8)
+        if self._partition.weights is not None:
+            self._labels = weighted_targets(
+                self._labels, self._partition.weights, regression=bounds is not None
+            )
 
-    def count(self, part_bits: int) -> int:
-        """Return how many records are of the second class, in parts of a record."""
-        return count_upper(self._labels, part_bits)
+    def count(self, loss: Any, n_classes: int, regression: bool) -> tuple[list[int], int]:
+        """Count the records of the classes; see `count_classes`."""
+        return count_classes(loss, self._labels, n_classes, regression=regression)
+
+    def weights(self, loss: Any) -> NDArray[np.float64]:
+        """Return how much each record counts."""
+        return split_targets(loss, self._labels)[1]
 
     def label_bits(self) -> NDArray[np.int8]:
         """Return whether each label is not the first, for the ledger's fingerprint."""
-        bits: NDArray[np.int8] = (self._labels != 0).astype(np.int8)
-        return bits
+        return self._bits
 
     def begin_vertices(self, steps: VertexSteps) -> NDArray[np.int64]:
         """Begin a run of Frank-Wolfe at zero weights; return this part of the column gradients."""

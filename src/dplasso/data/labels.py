@@ -107,17 +107,3 @@ def shortest(labels: NDArray[Any]) -> NDArray[Any]:
 def _plain(label: Any) -> Any:
     """Return a label as Python would print it, without numpy's type around it."""
     return label.item() if isinstance(label, np.generic) else label
-
-
-def count_upper(targets: NDArray[Any], part_bits: int) -> int:
-    """Count records of the second class, or at the upper end of an interval.
-
-    `targets`, shape (N,): 0 or 1; or numbers in [-1, 1], each as much of a record at the upper end
-    as makes it the mean of both.
-    `part_bits`: parts of a record, so many bits of it.
-
-    Returns: in parts.
-    """
-    if targets.dtype.kind == "f":
-        return int(((0.5 + 0.5 * targets) * 2.0**part_bits).astype(np.int64).sum())
-    return int(np.count_nonzero(targets)) << part_bits

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from dplasso.cluster import Engine
 from dplasso.data.store import Store
-from dplasso.errors import DataError
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.estimators.hints import raw_numbers, warn_of_found_names
 from dplasso.frank_wolfe.release import VertexRelease
@@ -108,11 +107,20 @@ def fit_estimator(
         if engine is None:
             inputs = check_inputs(estimator, X, y)
         else:
-            if groups is not None or sample_weight is not None:
-                raise DataError(
-                    "rows in partitions take no groups and no weights: leave rows out beforehand"
-                )
-            inputs = partitioned_inputs(estimator, X, y, engine)
+            copied = None
+            if estimator.verbose:
+                copied = shown.enter_context(progress_bar("bytes copied"))
+            inputs = partitioned_inputs(
+                estimator,
+                X,
+                y,
+                engine,
+                settings,
+                groups=groups,
+                sample_weight=sample_weight,
+                progress=copied,
+            )
+            groups = sample_weight = None
             shown.enter_context(inputs.X)
         check_columns_fit(estimator, inputs.n_features)
         warn_of_found_names(inputs.feature_names)

@@ -250,7 +250,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
             Whose row each is: of each, the first `rows_per_person` rows enter.
         engine : Engine, default=None
             What runs the workers of rows in partitions: `X` is then a list of stores, of their
-            paths, or of matrices with a list of labels in `y` (docs/cluster.md).
+            paths, or of matrices with a list of labels in `y` (docs/cluster.md); `groups` and
+            weights are lists too.
         **weights
             ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
             what counts 1, and larger weights are clipped to it. Protected like the row.

@@ -17,6 +17,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import register_vector
+from dplasso.losses.exponential import exponential
 
 # How far one residual moves, at most, when all margins move by 1: p (1 - p) times the range 2.
 STEEPEST = 0.5
@@ -61,7 +62,7 @@ def clipped_residuals(loss, margins, target, residuals):
         largest = max(largest, margins[k] + loss.offsets[k])
     total = others = 0.0
     for k in range(margins.size):
-        part = np.exp(margins[k] + loss.offsets[k] - largest)
+        part = exponential(margins[k] + loss.offsets[k] - largest)
         residuals[k] = part
         total += part
         if k != target:

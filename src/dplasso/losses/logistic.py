@@ -12,9 +12,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import register
+from dplasso.losses.exponential import exponential, logarithm
 
 _UPWARDS = 2.0**-23
 _TINY = 1e-30
+# Numbers below have lost digits.
+_SMALLEST = 2.0**-1022
 
 
 class Logistic(NamedTuple):
@@ -48,21 +51,18 @@ class Logistic(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def sigma(margin):
-    """Return 1 / (1 + exp(-margin)) without overflow."""
-    if margin >= 0.0:
-        return 1.0 / (1.0 + np.exp(-margin))
-    rise = np.exp(margin)
-    return rise / (1.0 + rise)
+    """Return 1 / (1 + exp(-margin)); it never falls where the margin grows."""
+    return 1.0 / (1.0 + exponential(-margin))
 
 
 @njit(cache=True, nogil=True)
 def logit(p):
     """Return the margin at which sigma is p; infinite from 0 down and from 1 up."""
-    if p <= 0.0:
+    if p < _SMALLEST:
         return -np.inf
     if p >= 1.0:
         return np.inf
-    return np.log(p) - np.log1p(-p)
+    return logarithm(p / (1.0 - p))
 
 
 @njit(cache=True, nogil=True)

@@ -15,6 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import register_vector
+from dplasso.losses.exponential import exponential
 
 
 class Multinomial(NamedTuple):
@@ -72,7 +73,7 @@ def multinomial_residuals(loss, margins, target, residuals):
             largest = margins[k]
     total = 0.0
     for k in range(margins.size):
-        residuals[k] = np.exp(margins[k] - largest)
+        residuals[k] = exponential(margins[k] - largest)
         total += residuals[k]
     squares = 0.0
     for k in range(margins.size):

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
 from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
-from dplasso.data.labels import count_upper
 from dplasso.data.store import Store
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.release import VertexRelease
@@ -21,8 +20,9 @@ from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_coun
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import GradientState
+from dplasso.losses.counts import count_classes
 from dplasso.losses.multinomial import Multinomial
-from dplasso.losses.weighted import split_targets, weighted
+from dplasso.losses.weighted import weighted
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
 from dplasso.model.staged import NO_VERTICES, StagedRelease
@@ -44,9 +44,6 @@ from dplasso.training.lasso_plan import (
 )
 from dplasso.training.partitioned import partitioned_solver
 from dplasso.training.settings import LassoSettings
-
-# Bits of a record of a regression that are counted, and of one with a weight.
-_PART_BITS, _WEIGHT_BITS = 20, 28
 
 
 class LassoRun:
@@ -179,28 +176,13 @@ class LassoRun:
 
     def _exact_counts(self) -> tuple[list[int], int]:
         """Count the records of the classes in parts of a record; return them and the parts."""
-        part_bits, n_classes = 0, max(2, self._mechanism.n_outputs)
-        if isinstance(self._X, Partitions):
-            part_bits = 0 if self._settings.target_bounds is None else _PART_BITS
-            positive = sum(self._X.call("count", part_bits))
-            exact = [(self._X.shape[0] << part_bits) - positive, positive]
-        elif self._settings.carried:
-            part_bits = _WEIGHT_BITS
-            targets, weights = split_targets(lasso_loss(self._settings), self._labels)
-            parts = (weights * 2.0**part_bits).astype(np.int64)
-            if self._settings.target_bounds is not None:
-                targets = 0.5 + 0.5 * targets
-                positive = int((targets * weights * 2.0**part_bits).astype(np.int64).sum())
-                exact = [int(parts.sum()) - positive, positive]
-            else:
-                exact = [int(parts[targets == k].sum()) for k in range(n_classes)]
-        elif self._labels.dtype.kind == "f":
-            part_bits = _PART_BITS
-            positive = count_upper(self._labels, part_bits)
-            exact = [(self._labels.size << part_bits) - positive, positive]
-        else:
-            exact = np.bincount(self._labels, minlength=n_classes).tolist()
-        return exact, part_bits
+        loss, n_classes = lasso_loss(self._settings), max(2, self._mechanism.n_outputs)
+        regression = self._settings.target_bounds is not None
+        if not isinstance(self._X, Partitions):
+            return count_classes(loss, self._labels, n_classes, regression=regression)
+        found = self._X.call("count", loss, n_classes, regression)
+        counts = [counts for counts, _ in found]
+        return [sum(one) for one in zip(*counts, strict=True)], found[0][1]
 
     def _planned(self) -> LassoPlan:
         settings, mechanism = self._settings, self._mechanism

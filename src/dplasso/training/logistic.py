@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.gradients import PartitionedRecords
@@ -111,7 +112,12 @@ def logistic_solver(
     if settings.carried and mechanism.name == "none":
         # As rows repeated so often. With privacy the number of rows does, of which none counts for
         # more than 1: where one row replaces another that number is public, and the sum is not.
-        plan = replace(plan, n_records=float(split_targets(loss, labels)[1].sum()))
+        weights = (
+            np.concatenate(X.call("weights", loss))
+            if isinstance(X, Partitions)
+            else split_targets(loss, labels)[1]
+        )
+        plan = replace(plan, n_records=float(weights.sum()))
     return GradientRun(
         plan,
         mechanism,

@@ -2,7 +2,8 @@
 
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.base import BaseEstimator
 from dplasso.cluster import Engine
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, problem_of
 from dplasso.cluster.partitions import Partitions
+from dplasso.cluster.storage import is_address
 from dplasso.cluster.worker import Partition, VertexSteps
 from dplasso.data.labels import encode_labels
 from dplasso.encoding.origin import check_same_origin, origin_from_json
@@ -20,29 +22,41 @@ from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.randomness import RandomStream
+from dplasso.training.groups import rows_within_limit
 from dplasso.training.inputs import Inputs, check_inputs, store_of
 from dplasso.training.settings import LassoSettings, LogisticSettings
+from dplasso.training.weights import checked_weights
 
 
-def partitioned_inputs(estimator: BaseEstimator, X: Any, y: Any, engine: Engine) -> Inputs:
+def partitioned_inputs(
+    estimator: BaseEstimator,
+    X: Any,
+    y: Any,
+    engine: Engine,
+    settings: LassoSettings | LogisticSettings,
+    *,
+    groups: Any = None,
+    sample_weight: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Inputs:
     """Start a worker for every partition and see that they make one data set.
 
     `estimator`: for the messages; left as it is.
-    `X`: a list of stores, of their paths on the workers' machines, or of matrices; or one of them.
+    `X`: a list of stores, of their paths on the workers' machines, of addresses on object storage,
+    or of matrices; or one of them.
     `y`: with matrices, the labels of each.
     `engine`: what runs the workers.
+    `settings`: valid settings.
+    `groups`, `sample_weight`: of the rows of each partition, as `y`; the first with matrices alone.
+    `progress`: called with the bytes copied from object storage, and those to be copied.
 
     Returns: inputs whose X are the workers: `close` them.
 
     Raises DataError for partitions that do not go together; ClusterError if a worker cannot be
     had.
     """
-    given = list(X) if isinstance(X, list | tuple) else [X]
-    labels = [y] if y is not None and not isinstance(X, list | tuple) else y
-    if labels is None:
-        labels = [None] * len(given)
-    if len(labels) != len(given):
-        raise DataError(f"there are {len(given)} partitions, but labels of {len(labels)}")
+    given = _each(X, X, 1)
+    labels = [None] * len(given) if y is None else _each(y, X, len(given), "labels")
     parts, names = [], None
     for number, (some, targets) in enumerate(zip(given, labels, strict=True), 1):
         part, its_names = _partition(estimator, some, targets, number)
@@ -51,7 +65,15 @@ def partitioned_inputs(estimator: BaseEstimator, X: Any, y: Any, engine: Engine)
         if number > 1 and not _same_names(names, its_names):
             raise DataError(f"{part.name} has columns of other names than partition 1")
     _refuse_twice(parts, given)
-    workers = Partitions(engine, parts)
+    weights = None
+    if sample_weight is not None:
+        each = _checked(_each(sample_weight, X, len(given), "weights"), settings)
+        parts = [replace(part, weights=own) for part, own in zip(parts, each, strict=True)]
+        weights = np.concatenate(each)
+    if groups is not None:
+        people = _each(groups, X, len(given), "groups")
+        parts = _limited(parts, people, settings.rows_per_person)
+    workers = Partitions(engine, parts, progress)
     try:
         origins = [origin_from_json(one.origin) for one in workers.descriptions]
         for part, origin in zip(parts, origins, strict=True):
@@ -59,7 +81,62 @@ def partitioned_inputs(estimator: BaseEstimator, X: Any, y: Any, engine: Engine)
     except BaseException:
         workers.close()
         raise
-    return Inputs(workers, np.zeros(0), workers.shape[1], names, origins[0])
+    n_features = workers.shape[1]
+    return Inputs(workers, np.zeros(0), n_features, names, origins[0], weights=weights)
+
+
+def _each(some: Any, X: Any, n_partitions: int, kind: str = "") -> list[Any]:
+    """Return what is given of each partition.
+
+    Raises DataError if it is not given of each.
+    """
+    each = [some] if not isinstance(X, list | tuple) else list(some)
+    if kind and len(each) != n_partitions:
+        raise DataError(f"there are {n_partitions} partitions, but {kind} of {len(each)}")
+    return each
+
+
+def _checked(
+    given: Sequence[Any], settings: LassoSettings | LogisticSettings
+) -> list[NDArray[np.float64]]:
+    """Return the weights of every partition in [0, 1]; the largest of all may be their scale."""
+    try:
+        each = [np.asarray(some, dtype=np.float64) for some in given]
+    except (TypeError, ValueError):
+        each = []
+    if not each or any(some.ndim != 1 for some in each):
+        raise DataError("the weights of a partition are one number for each of its rows")
+    flat, private = np.concatenate(each), not math.isinf(settings.epsilon)
+    weights = checked_weights(flat, flat.size, settings.weight_bound, private=private)
+    return np.split(weights, np.cumsum([some.size for some in each])[:-1])
+
+
+def _limited(
+    parts: Sequence[Partition], people: Sequence[Any], rows_per_person: int
+) -> list[Partition]:
+    """Leave out all but the first rows of each person, wherever they lie.
+
+    Raises DataError for stores, and where there is not one group for each row.
+    """
+    found = []
+    for part, own in zip(parts, people, strict=True):
+        if part.y is None:
+            raise DataError(
+                f"{part.name} is a store, and groups are of rows in memory; fit it in one process"
+            )
+        rows_within_limit(own, part.y.size, rows_per_person)
+    named = [np.asarray(own) for own in people]
+    if len({own.dtype.kind in "SU" for own in named}) > 1:
+        raise DataError("groups are numbers in one partition and texts in another; name all alike")
+    every = np.concatenate(named)
+    within = rows_within_limit(every, every.size, rows_per_person)
+    kept = np.split(within, np.cumsum([own.size for own in named])[:-1])
+    for part, rows in zip(parts, kept, strict=True):
+        assert part.y is not None
+        weights = None if part.weights is None else part.weights[rows]
+        if rows.any():
+            found.append(replace(part, X=part.X[rows], y=part.y[rows], weights=weights))
+    return found
 
 
 def _partition(
@@ -68,7 +145,8 @@ def _partition(
     """Return a partition and the names of its columns, if it has any."""
     store = store_of(X)
     if store is not None or isinstance(X, str | os.PathLike):
-        path = os.path.realpath(store.path if store is not None else X)
+        path = os.fspath(store.path if store is not None else X)
+        path = path.rstrip("/") if is_address(path) else os.path.realpath(path)
         if y is not None:
             raise DataError(f"{path} has its own labels; leave y out")
         return Partition(path, path=path), None

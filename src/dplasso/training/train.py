@@ -177,9 +177,11 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     if inputs.weights is not None or inputs.within is not None:
         settings = replace(settings, weighted=inputs.weights is not None, carried=True)
         regression = settings.target_bounds is not None
-        labels = weighted_targets(
-            labels, inputs.weights, regression=regression, within=inputs.within
-        )
+        # Workers put the weights of their own records into their targets.
+        if not partitioned:
+            labels = weighted_targets(
+                labels, inputs.weights, regression=regression, within=inputs.within
+            )
     mechanism = mechanism_of(settings, inputs.X.shape[0], inputs.n_features, classes.size)
     if mechanism.name == "paper":
         warnings.warn(

@@ -1,0 +1,96 @@
+"""Stores on object storage: a worker copies its own, closed to others, and keeps no file of it."""
+
+import os
+import stat
+import sys
+import tempfile
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from cluster.cases import MODELS, cut, records, released
+from cluster.test_failures import Killer
+from dplasso.cluster import InProcessEngine, ThreadEngine, storage
+from dplasso.cluster.partitions import Partitions
+from dplasso.cluster.worker import Partition
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+from dplasso.errors import DataError, MissingExtraError
+
+
+@pytest.fixture
+def addresses(tmp_path, monkeypatch):
+    """Two stores in fsspec's memory, by their addresses; temporary files go to a folder."""
+    X, y = records(120, 60)
+    memory = fsspec.filesystem("memory")
+    for number, part in enumerate(zip(*cut(X, y, 2), strict=True)):
+        write_store(matrix_source(*part), tmp_path / f"{number}.store", memory=2**28)
+        memory.put(f"{tmp_path}/{number}.store", f"/bucket/{number}.store", recursive=True)
+    (tmp_path / "local").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "local"))
+    yield [f"memory://bucket/{number}.store" for number in range(2)]
+    memory.rm("/bucket", recursive=True)
+
+
+@pytest.mark.parametrize("name", ["vertices", "dense"])
+def test_they_give_the_bits_of_memory(name, addresses, tmp_path):
+    expected = released(MODELS[name].fit(*records(120, 60)))
+    for given in (addresses, [f"file://{tmp_path}/0.store/", addresses[1]]):
+        assert released(MODELS[name].fit(given, engine=ThreadEngine())) == expected
+    assert not list((tmp_path / "local").iterdir())
+
+
+def test_it_says_how_much_and_nobody_else_may_read_it(addresses, tmp_path, monkeypatch):
+    monkeypatch.setattr(storage, "PIECE", 1000)
+    told, modes, before = [], set(), os.umask(0)
+
+    def progress(done, total):
+        told.append((done, total))
+        for place in (tmp_path / "local").rglob("*"):
+            modes.add((place.is_dir(), stat.S_IMODE(place.stat().st_mode)))
+
+    try:
+        parts = [Partition(address, path=address) for address in addresses]
+        with Partitions(InProcessEngine(), parts, progress) as found:
+            assert found.shape == (120, 60)
+            # Mapped, and nothing of it is left to be found.
+            assert not list((tmp_path / "local").iterdir())
+    finally:
+        os.umask(before)
+    size = sum(place.stat().st_size for place in tmp_path.rglob("*.store/*"))
+    assert told[-1] == (size, size)
+    assert len(told) > 10
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    assert modes == {(True, 0o700), (False, 0o600)}
+
+
+def test_a_worker_lost_while_copying_or_later_copies_anew(addresses, monkeypatch):
+    monkeypatch.setattr(storage, "PIECE", 1000)
+    model, expected = MODELS["vertices"], released(MODELS["vertices"].fit(*records(120, 60)))
+    engine = Killer((9, 12, 130, 131))
+    assert released(model.fit(addresses, engine=engine)) == expected
+    methods = [method for method, *_ in engine.calls]
+    assert methods[9] == methods[12] == "copy"
+    assert ("copy", True) in engine.calls
+
+
+def test_what_cannot_be_read_is_refused(addresses, monkeypatch):
+    engine, model = InProcessEngine(), MODELS["dense"]
+    source = Path(tempfile.gettempdir()).parent / "0.store"
+    for wrong, sentence in (
+        ("memory://bucket/none.store", r"memory://bucket/none.store cannot be read: "),
+        ("nosuch://bucket/a.store", r"nosuch://bucket/a.store cannot be read: Protocol not known"),
+    ):
+        with pytest.raises(DataError, match=sentence):
+            model.fit([wrong], engine=engine)
+    with pytest.raises(DataError, match="is given twice"):
+        model.fit([addresses[0], addresses[0] + "/"], engine=engine)
+    with pytest.raises(DataError, match="holds the same rows as another partition"):
+        model.fit([addresses[0], f"file://{source}"], engine=engine)
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(
+        MissingExtraError,
+        match=r"object storage needs fsspec, which is not installed: pip install 'dplasso\[storage",
+    ):
+        model.fit(addresses, engine=engine)

@@ -1,0 +1,81 @@
+"""Weights and people of rows in partitions: the bits of one process, wherever a row lies."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from cluster.cases import cut, records, released
+from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression
+from dplasso.cluster import InProcessEngine, ThreadEngine
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+from dplasso.errors import DataError
+
+WEIGHTED = {
+    "staged": DPLassoClassifier(30.0, weight_bound=2.0, random_state=3),
+    "dense": DPLogisticRegression(2.0, n_iter=8, weight_bound=2.0, random_state=3),
+    "no privacy": DPLogisticRegression(np.inf, n_iter=8),
+    "vertices without privacy": DPLassoClassifier(np.inf, n_iter=20, l1_radius=8.0),
+    "regression": DPLasso(5.0, target_bounds=(-1, 1), weight_bound=2.0, random_state=3),
+}
+X, Y = records(160, 40)
+WEIGHTS = np.random.default_rng(1).uniform(0.0, 3.0, 160)
+# Some people have many rows, in several partitions.
+PEOPLE = np.random.default_rng(2).integers(0, 25, 160)
+
+
+def results(model):
+    arrays = model.model_.release.arrays()
+    return {name: one.tobytes() for name, one in arrays.items()}, model.privacy_.to_dict()
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights_give_the_bits_of_one_process(name, tmp_path):
+    model = WEIGHTED[name]
+    expected = results(model.fit(X, Y, sample_weight=WEIGHTS))
+    assert expected[0] != results(model.fit(X, Y, sample_weight=np.full(160, 2.0)))[0]
+    for n_parts in (1, 3):
+        Xs, ys = cut(X, Y, n_parts)
+        _, weights = cut(X, WEIGHTS, n_parts)
+        options = {"sample_weight": weights, "engine": ThreadEngine()}
+        assert results(model.fit(Xs, ys, **options)) == expected
+    stores = [tmp_path / f"{number}.store" for number in range(3)]
+    for place, some, labels in zip(stores, Xs, ys, strict=True):
+        write_store(matrix_source(some, labels), place, memory=2**28)
+    assert results(model.fit(stores, **options)) == expected
+
+
+@pytest.mark.parametrize("name", ["staged", "dense"])
+def test_a_person_is_limited_wherever_the_rows_lie(name):
+    model = clone(WEIGHTED[name]).set_params(classes=[0, 1])
+    Xs, ys = cut(X, Y, 4)
+    (_, people), (_, weights) = cut(X, PEOPLE, 4), cut(X, WEIGHTS, 4)
+    engine = InProcessEngine()
+    expected = released(model.fit(X, Y, groups=PEOPLE))
+    assert released(model.fit(Xs, ys, groups=people, engine=engine)) == expected
+    expected = released(model.fit(X, Y, groups=PEOPLE, sample_weight=WEIGHTS))
+    found = model.fit(Xs, ys, groups=people, sample_weight=weights, engine=engine)
+    assert released(found) == expected
+    # A partition of which no row enters is none.
+    again = [np.zeros_like(some) for some in people[1:]]
+    only = model.fit(Xs, ys, groups=[people[0] * 0, *again], engine=engine)
+    assert released(only) == released(model.fit(X, Y, groups=PEOPLE * 0))
+
+
+def test_what_does_not_go_together_is_refused(tmp_path):
+    model, engine = WEIGHTED["dense"], InProcessEngine()
+    (Xs, ys), (_, people), (_, weights) = cut(X, Y, 2), cut(X, PEOPLE, 2), cut(X, WEIGHTS, 2)
+    write_store(matrix_source(X, Y), tmp_path / "a.store", memory=2**28)
+    store = [str(tmp_path / "a.store")]
+    for given, options, sentence in (
+        ((Xs, ys), {"groups": PEOPLE}, "there are 2 partitions, but groups of 160"),
+        ((Xs, ys), {"sample_weight": weights[:1]}, "there are 2 partitions, but weights of 1"),
+        ((Xs, ys), {"sample_weight": weights[::-1]}, "partition 1 has 57 rows, but 103 weights"),
+        ((Xs, ys), {"sample_weight": [weights, weights]}, "one number for each of its rows"),
+        ((Xs, ys), {"sample_weight": [-weights[0], weights[1]]}, "negative"),
+        ((Xs, ys), {"groups": people[::-1]}, "one entry for each of 57 rows"),
+        ((Xs, ys), {"groups": [people[0], people[1].astype(str)]}, "name all alike"),
+        ((store,), {"groups": [PEOPLE]}, "a.store is a store, and groups are of rows in memory"),
+    ):
+        with pytest.raises(DataError, match=sentence):
+            model.fit(*given, engine=engine, **options)
