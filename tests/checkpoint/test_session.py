@@ -264,7 +264,7 @@ class TestRefused:
                 fit_with_checkpoints(model(), *data, path, seconds=seconds)
 
     def test_a_fit_without_its_directory(self, data, tmp_path):
-        with pytest.raises(FileNotFoundError, match="no directory"):
+        with pytest.raises(FileNotFoundError, match="no folder"):
             fit_with_checkpoints(model(), *data, tmp_path / "none" / "c")
 
 

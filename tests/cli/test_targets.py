@@ -61,7 +61,7 @@ def test_classes(run, rows, tmp_path, options):
     assert set(labels) <= {"1", "2", "3"}
     given = [line.split() for line in run("predict", path, test, "--proba").stdout.splitlines()]
     np.testing.assert_allclose(np.array(given, dtype=float).sum(axis=1), 1.0, atol=1e-6)
-    assert "The heaviest weights" in run("fit", train, "--epsilon", "5", *options).stdout
+    assert "The largest weights" in run("fit", train, "--epsilon", "5", *options).stdout
 
 
 @pytest.mark.parametrize("method", ["lasso", "linear"])

@@ -307,5 +307,5 @@ def test_writing_refuses_what_reading_would(tmp_path, X, y):
     with pytest.raises(DataError, match="entry 0 is nan"):
         write_npz(path, X * np.nan, y)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(DataError, match=r"cannot be written: .*there is no directory"):
+    with pytest.raises(DataError, match=r"cannot be written: .*there is no folder"):
         write_npz(tmp_path / "nowhere" / "data.npz", X, y)

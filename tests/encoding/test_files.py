@@ -72,7 +72,7 @@ def test_a_store_is_opened_in_place_of_files(tmp_path):
         ({"binarize": True}, "binarize does not go with a store"),
         ({"label_map": {"1": 1.0}}, "label_map does not go with a store"),
         ({"schema": SCHEMA}, "schema does not go with a store"),
-        ({"n_features": 3}, "has 2 columns, but 3 are wanted"),
+        ({"n_features": 3}, "has 2 columns, but 3 were asked for"),
     ):
         with pytest.raises(DataError, match=words):
             read_records(store, **options)
@@ -92,7 +92,7 @@ def test_a_table_is_read_by_its_schema(tmp_path, table):
         ({}, "is a table: say with a schema"),
         ({"schema": Schema(SCHEMA.parts)}, "which holds the labels"),
         ({"schema": SCHEMA, "zero_based": True}, "zero_based does not go with a table"),
-        ({"schema": SCHEMA, "n_features": 9}, "the schema makes 4 columns, but 9 are wanted"),
+        ({"schema": SCHEMA, "n_features": 9}, "the schema makes 4 columns, but 9 were asked for"),
     ):
         with pytest.raises(DataError, match=words):
             read_records(table, **options)

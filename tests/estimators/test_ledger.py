@@ -91,7 +91,7 @@ class TestOneFit:
         assert not entries(path)
 
     def test_a_purpose_without_a_ledger_is_refused(self):
-        with pytest.raises(LedgerError, match="purpose='none' is for a ledger"):
+        with pytest.raises(LedgerError, match="purpose='none' needs a ledger"):
             DPLassoClassifier(purpose="none").fit(X, Y)
 
     def test_a_path_object_will_do(self, path, model):
@@ -199,7 +199,7 @@ class TestRefused:
             ({"epsilon": float("inf"), "selector": "argmax"}, "infinite epsilon is not private"),
             ({"mechanism": "paper"}, "mechanism='paper' is not private"),
             ({"neighbors": "replace-one"}, "the two promises do not add up"),
-            ({"dataset": "vistis"}, "knows no data set 'vistis'"),
+            ({"dataset": "vistis"}, "has no data set 'vistis'"),
             ({"dataset": ""}, "dataset must be one line"),
             ({"ledger": None}, "no ledger is given"),
             ({"ledger": "missing.ledger"}, "there is no ledger missing.ledger"),

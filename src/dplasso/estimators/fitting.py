@@ -110,7 +110,8 @@ def fit_estimator(
         else:
             if groups is not None or sample_weight is not None:
                 raise DataError(
-                    "rows in partitions take no groups and no weights: leave rows out beforehand"
+                    "rows in partitions cannot have groups or weights: limit the rows of "
+                    "each person beforehand"
                 )
             inputs = partitioned_inputs(estimator, X, y, engine)
             shown.enter_context(inputs.X)
@@ -158,7 +159,7 @@ def check_columns_fit(estimator: Any, n_features: int) -> None:
         return
     if each * n_features > memory:
         raise MemoryError(
-            f"{each * n_features / 1e9:,.3g} GB at least are needed, and this machine has "
+            f"{each * n_features / 1e9:,.3g} GB of memory at least are needed and this machine has "
             f"{memory / 1e9:,.3g} GB; {_cure(n_features)}"
         )
 

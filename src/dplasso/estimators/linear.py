@@ -76,7 +76,7 @@ class DPLinearRegression(RegressorMixin, BaseEstimator):
     dataset : str, default=None
         Whose budget in the ledger; None where it keeps only one.
     purpose : str, default=None
-        What the model is for, to be read in the ledger; no part of the model.
+        What the model is for, for the ledger alone; not part of the model.
 
     Attributes
     ----------

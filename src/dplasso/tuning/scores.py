@@ -261,7 +261,7 @@ def check_scored(metric: Metric, model: Any, y: NDArray[Any]) -> None:
     strange = ~np.isin(y, model.classes_)
     if strange.any():
         raise DataError(
-            f"y holds the label {y[strange].tolist()[0]!r}, which is none of the model's classes"
+            f"y holds the label {y[strange].tolist()[0]!r}, which is not one of the model's classes"
         )
 
 

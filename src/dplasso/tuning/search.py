@@ -277,8 +277,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         """Set the fitted attributes, functions of the best try and of public values alone."""
         if best is None:
             warnings.warn(
-                "there was no try, which the law of their number allows: the model is a constant "
-                "one",
+                "the random number of tries came out as zero: the model is a constant",
                 UserWarning,
                 stacklevel=3,
             )
