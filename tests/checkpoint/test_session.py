@@ -260,7 +260,7 @@ class TestRefused:
 
     def test_seconds_that_are_none(self, data, path):
         for seconds in (-1.0, math.nan):
-            with pytest.raises(ValueError, match="0 or more seconds"):
+            with pytest.raises(ValueError, match="must be 0 or more"):
                 fit_with_checkpoints(model(), *data, path, seconds=seconds)
 
     def test_a_fit_without_its_directory(self, data, tmp_path):

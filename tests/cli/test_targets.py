@@ -99,7 +99,7 @@ def test_numbers(run, rows, tmp_path, method):
         (("--task", "classification", "--target-bounds", "0,9"), "is for a regression"),
         (("--target-bounds", "0,9", "--method", "logistic"), "by the method lasso or linear"),
         (("--target-bounds", "0,9", "--classes", "0,1"), "a regression has no classes"),
-        (("--target-bounds", "0;9"), "is no interval"),
+        (("--target-bounds", "0;9"), "is not an interval"),
         (("--target-bounds", "9,0"), "two finite numbers"),
     ],
 )

@@ -145,7 +145,9 @@ def test_paths_that_are_no_data_file(tmp_path):
         read_data(tmp_path)
     for name in ("x.csv", "x.csv.gz", "x.parquet", "x.zip", "x.svm.7z"):
         (tmp_path / name).write_bytes(TEXT)
-        with pytest.raises(DataError, match=r"files that end in \.\w+ are not read; give svmlight"):
+        with pytest.raises(
+            DataError, match=r"files that end in \.\w+ cannot be read; give svmlight"
+        ):
             read_data(tmp_path / name)
 
 

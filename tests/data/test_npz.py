@@ -168,7 +168,7 @@ INT = np.int32
 MISMATCHES = {
     "array 'format' is missing": wrong(format=None),
     "array 'indptr' is missing": wrong(indptr=None),
-    "sparse format 'bsr' is not read": wrong(format=np.array(b"bsr")),
+    "sparse format 'bsr' cannot be read": wrong(format=np.array(b"bsr")),
     "array 'shape': two numbers from 0": wrong(shape=np.array([4])),
     "array 'shape': two numbers from 0 ": wrong(shape=np.array([-4, 6])),
     "array 'indptr': 6 whole numbers are needed, not 5": wrong(

@@ -100,7 +100,7 @@ def test_a_table_is_read_by_its_schema(tmp_path, table):
     with pytest.raises(DataError, match="has no records"):
         read_records(tmp_path / "none.csv", schema=SCHEMA)
     (tmp_path / "a.svm").write_text("1 1:1\n")
-    with pytest.raises(DataError, match="is no table"):
+    with pytest.raises(DataError, match="is not a table"):
         read_records(tmp_path / "a.svm", schema=SCHEMA)
 
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_encoded(tmp_path, table):
     assert is_table("T.PARQUET")
     assert is_table("t.csv.gz")
     assert not is_table("t.svm")
-    with pytest.raises(DataError, match=r"end in \.parquet are not read"):
+    with pytest.raises(DataError, match=r"end in \.parquet cannot be read"):
         encode_files(table)
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(DataError, match="a JSON object of column names"):
