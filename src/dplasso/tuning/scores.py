@@ -43,13 +43,13 @@ class PrivateScore:
     metric : str
         Which.
     value : float
-        The score; of "calibration" the share of the second class.
+        The score; for "calibration" the share of the second class.
     low, high : float
         Ends of a confidence interval that covers both the noise and the chance of the rows.
     confidence : float
         Its probability.
     curve : tuple of CurvePoint
-        Of "calibration" only.
+        For "calibration" only.
     privacy : PrivacyStatement
         What the score guarantees about the rows that it was computed on.
     """
