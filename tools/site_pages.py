@@ -193,7 +193,7 @@ def _command_index() -> str:
             "# Command line",
             "",
             "Made from the commands themselves, as `--help` prints them. Where there is `--json`,",
-            "it prints for programs. Exit codes: 0 done, 1 an error told in one sentence, 2 wrong",
+            "it prints for programs. Exit codes: 0 done, 1 an error, said in one sentence, 2 wrong",
             "usage, 3 an audit that refutes the claim, 130 interrupted.",
             "",
             "| command | what it does |",

@@ -6,7 +6,7 @@ class DataError(ValueError):
 
 
 class StoreError(DataError):
-    """A directory that is not a complete, undamaged store of a known version."""
+    """A folder that is not a complete, undamaged store of a known version."""
 
 
 class ModelFileError(ValueError):
@@ -30,7 +30,7 @@ class MissingExtraError(ImportError):
 
 
 class LedgerWarning(RuntimeWarning):
-    """A fit was charged, but the ledger could not note that it ended."""
+    """A fit was charged, but the ledger could not record that it ended."""
 
 
 class PrivacyLeakWarning(RuntimeWarning):
@@ -38,4 +38,4 @@ class PrivacyLeakWarning(RuntimeWarning):
 
 
 class ClusterError(RuntimeError):
-    """Workers that cannot be had, or not any more; what was drawn is in the fit's checkpoint."""
+    """Workers that cannot be reached, or were lost; what was drawn is in the fit's checkpoint."""

@@ -50,7 +50,7 @@ def test_a_repeatable_fit_ends_as_the_very_same_model(
     # Complete: the same again, and no seed but this.
     same_model(resume_fit(model(**options), *data, path), whole)
     if "random_state" in options:
-        with pytest.raises(CheckpointError, match="other steps than this fit takes"):
+        with pytest.raises(CheckpointError, match="different steps from those of this fit"):
             resume_fit(model(**options | {"random_state": 8}), *data, path)
 
 

@@ -309,7 +309,7 @@ def test_too_many_columns_are_told_to_be_hashed(run, tmp_path, monkeypatch):
     # Where memory is promised freely, asking for it succeeds and using it ends the process.
     for method in ("lasso", "logistic"):
         told = run("fit", path, "--epsilon", "1", "--method", method)
-        check_refused(told, "not enough memory", "GB at least", "columns: hash them to fewer")
+        check_refused(told, "not enough memory", "GB are needed", "columns: hash them to fewer")
     monkeypatch.setattr("dplasso.estimators.fitting.check_columns_fit", lambda *_: None)
     monkeypatch.setattr("dplasso.estimators.fitting.train", full)
     words = (

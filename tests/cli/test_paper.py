@@ -96,7 +96,7 @@ def test_refusals(run, folder, rows_file):
     refused(run("paper", "table4", "--data", "rcv1@0"), "rcv1@0", "positive number")
     (folder / "file").write_text("")
     quick = ("--data", "rcv1@0.01")
-    refused(run("paper", "table4", *quick, "--out", "file"), "file", "no directory")
+    refused(run("paper", "table4", *quick, "--out", "file"), "file", "not a folder")
     one_class = folder / "one.svm"
     one_class.write_text("1 1:1\n1 2:1\n")
     failed = run("paper", "figure1", "--data", one_class, *QUICK)

@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(run, train, visits, schema
         (("predict", numbered, visits), "is a table: say with a schema"),
         (("predict", numbered, visits, "--schema", schema), "is not the schema that the model"),
         (("fit", visits, "--epsilon", "1"), "dplasso schema draft"),
-        (("fit", train, "--epsilon", "1", "--schema", schema), "is no table"),
+        (("fit", train, "--epsilon", "1", "--schema", schema), "is not a table"),
         (("fit", visits, "--epsilon", "1", "--schema", train), "not a JSON file"),
         (
             ("fit", visits, "--epsilon", "1", "--schema", schema, "--label-column", "age"),

@@ -61,7 +61,7 @@ def test_classes(run, rows, tmp_path, options):
     assert set(labels) <= {"1", "2", "3"}
     given = [line.split() for line in run("predict", path, test, "--proba").stdout.splitlines()]
     np.testing.assert_allclose(np.array(given, dtype=float).sum(axis=1), 1.0, atol=1e-6)
-    assert "The heaviest weights" in run("fit", train, "--epsilon", "5", *options).stdout
+    assert "The largest weights" in run("fit", train, "--epsilon", "5", *options).stdout
 
 
 @pytest.mark.parametrize("method", ["lasso", "linear"])
@@ -99,7 +99,7 @@ def test_numbers(run, rows, tmp_path, method):
         (("--task", "classification", "--target-bounds", "0,9"), "is for a regression"),
         (("--target-bounds", "0,9", "--method", "logistic"), "by the method lasso or linear"),
         (("--target-bounds", "0,9", "--classes", "0,1"), "a regression has no classes"),
-        (("--target-bounds", "0;9"), "is no interval"),
+        (("--target-bounds", "0;9"), "is not an interval"),
         (("--target-bounds", "9,0"), "two finite numbers"),
     ],
 )

@@ -170,7 +170,7 @@ def test_labels_of_npz_files(parts, tmp_path):
     for read in (read_data, lambda files, **how: list(block_source(files, **how).blocks(1 << 20))):
         with pytest.raises(DataError, match=r"text\.npz: the labels are strings, those of .* numb"):
             read([one, tmp_path / "text.npz"])
-        with pytest.raises(DataError, match="one file of labels does not go with several"):
+        with pytest.raises(DataError, match="one file of labels cannot serve several"):
             read([one, folder / "part-1.npz"], labels_path=tmp_path / "y.npy")
         with pytest.raises(DataError, match="svmlight text has its own labels"):
             read([folder / "part-1.svm"], labels_path=tmp_path / "y.npy")

@@ -141,11 +141,13 @@ def test_content_and_name_disagree(tmp_path, suffix):
 def test_paths_that_are_no_data_file(tmp_path):
     with pytest.raises(DataError, match=r"missing\.svm: no such file"):
         read_data(tmp_path / "missing.svm")
-    with pytest.raises(DataError, match="this is a directory"):
+    with pytest.raises(DataError, match="this is a folder"):
         read_data(tmp_path)
     for name in ("x.csv", "x.csv.gz", "x.parquet", "x.zip", "x.svm.7z"):
         (tmp_path / name).write_bytes(TEXT)
-        with pytest.raises(DataError, match=r"files that end in \.\w+ are not read; give svmlight"):
+        with pytest.raises(
+            DataError, match=r"files that end in \.\w+ cannot be read; give svmlight"
+        ):
             read_data(tmp_path / name)
 
 

@@ -34,7 +34,7 @@ def test_parsing(text, expected):
         ("neg=no", "'neg=no' is not LABEL=NUMBER"),
         ("neg=nan", "'neg=nan' is not LABEL=NUMBER"),
         ("neg=1e999", "'neg=1e999' is not LABEL=NUMBER"),
-        ("neg=0,neg=0", "label 'neg' is there twice"),
+        ("neg=0,neg=0", "label 'neg' appears twice"),
         ("1=0,+1.0=1", "mapped to two different numbers"),
     ],
 )

@@ -168,7 +168,7 @@ INT = np.int32
 MISMATCHES = {
     "array 'format' is missing": wrong(format=None),
     "array 'indptr' is missing": wrong(indptr=None),
-    "sparse format 'bsr' is not read": wrong(format=np.array(b"bsr")),
+    "sparse format 'bsr' cannot be read": wrong(format=np.array(b"bsr")),
     "array 'shape': two numbers from 0": wrong(shape=np.array([4])),
     "array 'shape': two numbers from 0 ": wrong(shape=np.array([-4, 6])),
     "array 'indptr': 6 whole numbers are needed, not 5": wrong(
@@ -307,5 +307,5 @@ def test_writing_refuses_what_reading_would(tmp_path, X, y):
     with pytest.raises(DataError, match="entry 0 is nan"):
         write_npz(path, X * np.nan, y)
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(DataError, match=r"cannot be written: .*there is no directory"):
+    with pytest.raises(DataError, match=r"cannot be written: .*there is no folder"):
         write_npz(tmp_path / "nowhere" / "data.npz", X, y)

@@ -72,7 +72,7 @@ def test_a_store_is_opened_in_place_of_files(tmp_path):
         ({"binarize": True}, "binarize does not go with a store"),
         ({"label_map": {"1": 1.0}}, "label_map does not go with a store"),
         ({"schema": SCHEMA}, "schema does not go with a store"),
-        ({"n_features": 3}, "has 2 columns, but 3 are wanted"),
+        ({"n_features": 3}, "has 2 columns, but 3 were asked for"),
     ):
         with pytest.raises(DataError, match=words):
             read_records(store, **options)
@@ -92,7 +92,7 @@ def test_a_table_is_read_by_its_schema(tmp_path, table):
         ({}, "is a table: say with a schema"),
         ({"schema": Schema(SCHEMA.parts)}, "which holds the labels"),
         ({"schema": SCHEMA, "zero_based": True}, "zero_based does not go with a table"),
-        ({"schema": SCHEMA, "n_features": 9}, "the schema makes 4 columns, but 9 are wanted"),
+        ({"schema": SCHEMA, "n_features": 9}, "the schema makes 4 columns, but 9 were asked for"),
     ):
         with pytest.raises(DataError, match=words):
             read_records(table, **options)
@@ -100,7 +100,7 @@ def test_a_table_is_read_by_its_schema(tmp_path, table):
     with pytest.raises(DataError, match="has no records"):
         read_records(tmp_path / "none.csv", schema=SCHEMA)
     (tmp_path / "a.svm").write_text("1 1:1\n")
-    with pytest.raises(DataError, match="is no table"):
+    with pytest.raises(DataError, match="is not a table"):
         read_records(tmp_path / "a.svm", schema=SCHEMA)
 
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_encoded(tmp_path, table):
     assert is_table("T.PARQUET")
     assert is_table("t.csv.gz")
     assert not is_table("t.svm")
-    with pytest.raises(DataError, match=r"end in \.parquet are not read"):
+    with pytest.raises(DataError, match=r"end in \.parquet cannot be read"):
         encode_files(table)
     (tmp_path / "list.json").write_text("[1]")
     with pytest.raises(DataError, match="a JSON object of column names"):

@@ -96,7 +96,7 @@ def test_edges_by_rule(spacing, make):
         (lambda: Categories("a", "xyz"), "column 'a' must be a list of at least one"),
         (lambda: Categories("a", [1, "x"]), "all strings, all numbers or all bools"),
         (lambda: Categories("a", [None]), "all strings, all numbers or all bools"),
-        (lambda: Categories("a", ["x", "x"]), "column 'a' hold one twice"),
+        (lambda: Categories("a", ["x", "x"]), "column 'a' repeat one"),
         (lambda: Categories("a", ["x", ""]), "an empty string, which is a missing value"),
         (lambda: Categories("a", ["x"], "drop"), "unknown must be one of column, ignore, error"),
         (lambda: Bins("a", []), "edges of column 'a' must be finite, ascending"),

@@ -91,7 +91,7 @@ class TestOneFit:
         assert not entries(path)
 
     def test_a_purpose_without_a_ledger_is_refused(self):
-        with pytest.raises(LedgerError, match="purpose='none' is for a ledger"):
+        with pytest.raises(LedgerError, match="purpose='none' needs a ledger"):
             DPLassoClassifier(purpose="none").fit(X, Y)
 
     def test_a_path_object_will_do(self, path, model):
@@ -183,7 +183,7 @@ class TestOneFit:
             real(*arguments, **options)
 
         monkeypatch.setattr(training, "run_in_chunks", run)
-        with pytest.warns(LedgerWarning, match="was charged, but its end could not be noted"):
+        with pytest.warns(LedgerWarning, match="was charged, but its end could not be recorded"):
             model.fit(X, Y)
         assert model.coef_.shape == (1, 20)
         Path(path + ".away").rename(path)
@@ -199,9 +199,9 @@ class TestRefused:
             ({"epsilon": float("inf"), "selector": "argmax"}, "infinite epsilon is not private"),
             ({"mechanism": "paper"}, "mechanism='paper' is not private"),
             ({"neighbors": "replace-one"}, "the two promises do not add up"),
-            ({"dataset": "vistis"}, "knows no data set 'vistis'"),
+            ({"dataset": "vistis"}, "has no data set 'vistis'"),
             ({"dataset": ""}, "dataset must be one line"),
-            ({"ledger": None}, "no ledger is given"),
+            ({"ledger": None}, "none is given"),
             ({"ledger": "missing.ledger"}, "there is no ledger missing.ledger"),
         ],
     )
@@ -303,7 +303,7 @@ class TestResumed:
     def test_one_charge_pays_for_one_model(self, path):
         again = self.interrupted(path)
         with (
-            pytest.raises(LedgerError, match="has paid for another model"),
+            pytest.raises(LedgerError, match="has meanwhile paid for another model"),
             charged(path, None, self.mechanism, payment=again),
             charged(path, None, self.mechanism, payment=replace(again, release=lambda: "other")),
         ):

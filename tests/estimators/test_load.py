@@ -66,5 +66,5 @@ def test_a_fit_that_is_not_complete_is_no_model(data, tmp_path):
     dplasso.DPLogisticRegression(n_iter=5).fit(*data).save(path)
     state = empty_state(6)
     rewritten(path, release=type(state)(**(vars(state) | {"done": 5})))
-    with pytest.raises(ModelFileError, match="gradient state is no complete fit"):
+    with pytest.raises(ModelFileError, match="gradient state is not a complete fit"):
         dplasso.load(path)

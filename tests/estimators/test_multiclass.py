@@ -142,7 +142,9 @@ def test_the_table_of_weights_names_the_classes(data):
         assert row["weight"] == fitted.coef_[k, row["column"]]
         assert row["z"] == row["weight"] / fitted.coef_standard_error_
     assert rows[0]["class"] in repr(fitted.top_features(1))
-    with pytest.raises(ValueError, match="there are 4 classes, and only models of two"):
+    with pytest.raises(
+        ValueError, match="only a model of two classes can become one of scikit-learn"
+    ):
         fitted.to_sklearn()
     assert "ant, bee, cat, dog" in fitted._repr_html_inner()
 

@@ -152,11 +152,11 @@ def write_nothing(path):
 def test_impossible_places_are_refused_at_once(tmp_path, act):
     (tmp_path / "file").touch()
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FileNotFoundError, match=r"^Cannot write .*there is no directory"):
+    with pytest.raises(FileNotFoundError, match=r"^Cannot write .*there is no folder"):
         act(tmp_path / "missing" / "out.bin")
-    with pytest.raises(OSError, match=r"^Cannot write .*there is no directory"):
+    with pytest.raises(OSError, match=r"^Cannot write .*there is no folder"):
         act(tmp_path / "file" / "out.bin")
-    with pytest.raises(IsADirectoryError, match=r"^Cannot write .*it is a directory"):
+    with pytest.raises(IsADirectoryError, match=r"^Cannot write .*it is a folder"):
         act(tmp_path)
     with pytest.raises(OSError, match=r"^Cannot write .*not a regular file"):
         act(tmp_path / "pipe")

@@ -94,5 +94,5 @@ def test_a_checkpoint_is_claimed_once(tmp_path):
         pytest.raises(CheckpointError, match="c is in use by another process"),
     ):
         second.__enter__()
-    with pytest.raises(FileNotFoundError, match="no directory"), claim(tmp_path / "none" / "c"):
+    with pytest.raises(FileNotFoundError, match="no folder"), claim(tmp_path / "none" / "c"):
         pass

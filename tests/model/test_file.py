@@ -216,9 +216,9 @@ def test_an_interrupted_save_keeps_what_was_there(path, monkeypatch, error, olde
 
 
 def test_an_unwritable_place_is_found_before_training(tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no directory"):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
         check_writable(tmp_path / "missing" / "model.npz")
-    with pytest.raises(FileNotFoundError, match="there is no directory"):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
         write_model(fitted(), tmp_path / "missing" / "model.npz")
 
 

@@ -14,7 +14,7 @@ def test_shares_are_narrower_where_there_may_be_more_records():
         most = 2 ** (63 - bits) - 1
         assert most * 2**bits < 2**63
         check_records(most, bits)
-        with pytest.raises(DataError, match=f"{most + 1:,} rows; {most:,} is the most"):
+        with pytest.raises(DataError, match=f"{most + 1:,} rows; at most {most:,} are possible"):
             check_records(most + 1, bits)
     with pytest.raises(DataError, match="declare it, n_records"):
         check_records(2**31, 32)

@@ -167,7 +167,7 @@ def test_a_person_s_rows_count_together(data):
         ({"l1_radius": "large"}, "l1_radius must be"),
         ({"class_weight": "balanced"}, "class_weight must be None, weights in"),
         ({"class_weight": {"no": 1.0}, "classes": ["no", "yes"]}, "a weight for each label"),
-        ({"mechanism": "paper", "refit": 0.3}, "knows neither refit nor class_weight"),
+        ({"mechanism": "paper", "refit": 0.3}, "has no refit and no class_weight"),
     ],
 )
 def test_bad_settings_are_named(data, options, named):

@@ -128,7 +128,7 @@ class TestPrivateFits:
         assert again == told
 
     def test_no_bound_no_weights(self, model, data):
-        with pytest.raises(ValueError, match="sample_weight needs weight_bound, the largest"):
+        with pytest.raises(ValueError, match="sample_weight needs weight_bound, a public bound"):
             self.fitted(model, data, data[2], None)
 
     def test_forms_and_files(self, model, data, tmp_path):

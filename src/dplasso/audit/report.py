@@ -110,7 +110,7 @@ def make_report(claim: Claim, findings: Sequence[Finding]) -> Report:
         Without findings: no audit must not read as a clean one.
     """
     if not findings:
-        raise ValueError("no audit was made, so there is nothing to report")
+        raise ValueError("no audit was run, so there is nothing to report")
     return Report(claim, tuple(findings))
 
 

@@ -51,7 +51,7 @@ def check_charge(
         if note is not None:
             entry = "a ledger" if note.number is None else f"entry {note.number} of a ledger"
             raise CheckpointError(
-                f"{shown} is of a fit charged to {entry}: resume with that ledger (ledger)."
+                f"{shown} belongs to a fit charged to {entry}: resume with that ledger (ledger)."
             )
         return None
     if stored is None:
@@ -59,7 +59,7 @@ def check_charge(
         return ChargeNote(new_token())
     if note is None:
         raise CheckpointError(
-            f"{shown} is of a fit that no ledger was charged for: resume without a ledger, or "
+            f"{shown} belongs to a fit that no ledger was charged for: resume without a ledger, or "
             "begin the fit again."
         )
     number = find(ledger, note.token) if note.number is None else note.number

@@ -115,7 +115,7 @@ def fit_with_checkpoints(
     with claim(path):
         if not overwrite and os.path.lexists(path):
             raise FileExistsError(
-                f"{os.fspath(path)} exists already: resume the fit, or start anew by overwriting it"
+                f"{os.fspath(path)} exists already: resume the fit, or overwrite it to start again"
             )
         hooks = Hooks(checkpoints=keep_checkpoints(path, None, seconds))
         fit_estimator(estimator, X, y, hooks, engine=engine)
@@ -231,8 +231,7 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
     """
     if not Path(path).exists():
         raise FileNotFoundError(
-            f"There is no checkpoint {os.fspath(path)}: nothing was begun there that could be "
-            "resumed."
+            f"There is no checkpoint {os.fspath(path)}: there is nothing that could be resumed."
         )
     stored = read_checkpoint(path)
     if stored.finished:
@@ -265,7 +264,7 @@ def keep_checkpoints(
     Raises ValueError if `seconds` is negative or not a number.
     """
     if not seconds >= 0:
-        raise ValueError(f"a checkpoint is written every 0 or more seconds, got {seconds}")
+        raise ValueError(f"the seconds between two checkpoints must be 0 or more, got {seconds}")
 
     def begin(begun: Begun) -> Session:
         settings = begun.settings
@@ -302,8 +301,8 @@ def keep_checkpoints(
             nonlocal written, last, taken
             if repeatable and not release().agrees_with(reached):
                 raise CheckpointError(
-                    f"{os.fspath(path)} holds other steps than this fit takes: the data or the "
-                    "seed are not those of the interrupted fit."
+                    f"{os.fspath(path)} holds different steps from those of this fit: the data or "
+                    "the seed are not those of the interrupted fit."
                 )
             now, taken = time.monotonic(), release
             begins = begun.every_step and done == 0 == len(reached)
@@ -337,17 +336,17 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
     _check_same_params(path, stored.params, current.params)
     if stored.n_features != current.n_features:
         raise CheckpointError(
-            f"{shown} is of a fit on {stored.n_features:,} columns and these data have "
+            f"{shown} belongs to a fit on {stored.n_features:,} columns and these data have "
             f"{current.n_features:,}: resume with the data of the interrupted fit."
         )
     if stored.classes.tolist() != current.classes.tolist():
         raise CheckpointError(
-            f"{shown} is of a fit with the labels {_listed(stored.classes)} and these data have "
-            f"{_listed(current.classes)}: resume with the data of the interrupted fit."
+            f"{shown} belongs to a fit with the labels {_listed(stored.classes)} and these data "
+            f"have {_listed(current.classes)}: resume with the data of the interrupted fit."
         )
     if _names(stored) != _names(current):
         raise CheckpointError(
-            f"{shown} is of a fit on columns of other names: resume with the data of the "
+            f"{shown} belongs to a fit on columns of other names: resume with the data of the "
             "interrupted fit."
         )
     promised = current.statement
@@ -373,7 +372,7 @@ def _check_same_params(
     for name in sorted((one.keys() | other.keys()) - set(besides)):
         if one.get(name, _MISSING) != other.get(name, _MISSING):
             raise CheckpointError(
-                f"{os.fspath(path)} is of a fit with {name}={stored.get(name)!r}, not "
+                f"{os.fspath(path)} belongs to a fit with {name}={stored.get(name)!r}, not "
                 f"{current.get(name)!r}: resume with the parameters of the interrupted fit."
             )
 

@@ -40,7 +40,7 @@ EXAMPLES = options.examples(
     "dplasso audit --method exact --selector big-little --json",
     "dplasso audit --method logistic --epsilon 1",
     note="Exit code: 0 if nothing refutes the claim, 3 if an audit refutes it, 1 if the audit could"
-    " not be made. An audit can refute a claim, never prove one.",
+    " not be run. An audit can refute a claim, never prove one.",
 )
 
 

@@ -220,7 +220,7 @@ def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str
 def _print_table(rows: list[dict[str, Any]], asked: int | None, features: int | None) -> None:
     from dplasso.privacy.wording import rounded_up
 
-    headings = [">iterations", ">eps0 per iteration", ">noise scale on a gradient"]
+    headings = [">steps", ">eps0 per step", ">noise scale on a gradient"]
     cells = [
         [f"{row['n_iter']:,}", rounded_up(row["eps0"], 5), f"{row['noise_scale']:,.1f}"]
         for row in rows

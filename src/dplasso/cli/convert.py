@@ -31,7 +31,7 @@ EXAMPLES = options.examples(
     "dplasso convert 'part-*.svm.gz' stores/ --features 1000000 --cluster auto",
     note="The store holds the records by rows and by columns, so that a fit starts at once and "
     "keeps in memory only what grows with the number of rows and of columns. It needs about 16 "
-    "bytes of disk per non-zero (8 where all values are 1), and 4 more while it is made.",
+    "bytes of disk per entry (8 where all values are 1), and 4 more while it is made.",
 )
 
 _ROWS_LOOKED_AT = 2_000
@@ -47,7 +47,7 @@ def convert(
             "Arrow).",
         ),
     ],
-    store: Annotated[Path, argument("STORE", "The directory to make.")],
+    store: Annotated[Path, argument("STORE", "The folder to make.")],
     *,
     features: Annotated[
         int | None,
@@ -97,8 +97,8 @@ def convert(
     public = records.public
     if public is None and features is None:
         public = (
-            f"The number of columns ({report['n_features']:,}) is treated as public; where the "
-            "data alone told it, declare it with --features."
+            f"The number of columns ({report['n_features']:,}) is treated as public; if it "
+            "came from the data alone, declare it with --features."
         )
     new.report(report | {"public": public})
     if not making.as_json:
@@ -122,8 +122,8 @@ def _warn_of_numbers(data: list[str], columns: str) -> None:
             print_note(
                 f"column {name!r} holds numbers: hashed, each becomes a category of its own, "
                 "and 34 has nothing in common with 35; bins of a schema put them in public "
-                "ranges (dplasso schema draft). This remark is from looking at the records: "
-                "for you, no part of the release.",
+                "ranges (dplasso schema draft). This remark comes from looking at the "
+                "records: it is for you, not for release.",
                 style="yellow",
             )
 

@@ -14,7 +14,7 @@ EXAMPLES = options.examples(
     "dplasso data fetch rcv1",
     "dplasso data fetch url --out url.store --downloads /big/disk",
     "dplasso data fetch news20 --base-url http://mirror.example.org/binary/",
-    note="A broken download is taken up where it stopped, by the next run too. The checksum is "
+    note="A broken download resumes where it stopped, in a later run too. The checksum is "
     "pinned beside the file at the first download and compared from then on.",
 )
 

@@ -46,7 +46,7 @@ def _facts(report: dict[str, Any]) -> dict[str, str]:
         "source": str(report["source"]),
         "rows": f"{report['n_samples']:,}",
         "columns": f"{report['n_features']:,} ({report['columns_used']:,} with entries)",
-        "non-zeros": f"{report['nnz']:,}, most in a column {report['longest_column']:,}",
+        "entries": f"{report['nnz']:,}, most in a column {report['longest_column']:,}",
         "values": values,
         "labels": ", ".join(f"{label!r}: {count:,}" for label, count in report["labels"]),
         "size": f"{report['bytes']:,} bytes",

@@ -49,7 +49,7 @@ def list_sets(base_url: BaseUrl = None, as_json: options.AsJson = False) -> None
         return
     plain: dict[str, Any] = {"box": None, "pad_edge": False}
     print_table(
-        ["name", ">rows", ">columns", ">non-zeros", ">store, about", ">downloaded"],
+        ["name", ">rows", ">columns", ">entries", ">store, about", ">downloaded"],
         (
             (
                 row["name"],

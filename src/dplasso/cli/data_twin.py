@@ -12,7 +12,7 @@ EXAMPLES = options.examples(
     "dplasso data twin rcv1 rcv1.store",
     "dplasso data twin url url-tenth.store --scale 0.1 --seed 7",
     "dplasso data twin web web.store --memory 4GB",
-    note="A twin has the rows, columns, non-zeros and popularity of columns of its original, and "
+    note="A twin has the rows, columns, entries and popularity of columns of its original, and "
     "labels that a sparse linear model explains; not its contents. The same seed gives the same "
     "twin on any machine, whatever the memory and the threads.",
 )

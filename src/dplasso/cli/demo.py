@@ -66,7 +66,7 @@ class Trained:
 def demo(
     output: Annotated[
         Path,
-        option("--out", "Directory for the models, statements and the picture.", "DIR", OUTPUT),
+        option("--out", "Folder for the models, statements and the picture.", "DIR", OUTPUT),
     ] = Path("dplasso-demo"),
     epsilon: options.Epsilon = 1.0,
     seed: options.Seed = None,
@@ -174,7 +174,7 @@ def _picture(
     for key, ones in heaviest.items():
         # A LASSO of too little budget for a refit has none.
         error = next((one["standard_error"] or 0.0 for one in ones), 0.0)
-        remark = "the heaviest, \u00b1 2 standard errors" if error else "the heaviest weights"
+        remark = "the largest, \u00b1 2 standard errors" if error else "the largest weights"
         lists.append(
             NamedWeights(
                 f"{METHODS[key]}, epsilon {epsilon:g}: {remark}",
@@ -260,7 +260,7 @@ def _print_report(report: Mapping[str, Any], epsilon: float) -> None:
         title="On the test rows",
     )
     for key, ones in report["heaviest"].items():
-        print_weights(ones, f"{METHODS[key]}: the heaviest weights")
+        print_weights(ones, f"{METHODS[key]}: the largest weights")
     from dplasso.model.weights import beyond_by_chance
 
     columns = report["n_features"]

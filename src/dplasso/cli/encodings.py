@@ -83,7 +83,7 @@ class EncodingOptions:
         str | None,
         option(
             "--hash-columns",
-            "One-hot by hashing: these columns, without any list.",
+            "One-hot by hashing: these columns, without a list of categories.",
             "NAME,NAME",
             TABLES,
         ),

@@ -50,7 +50,7 @@ def evaluate(
         str | None,
         option(
             "--metric",
-            "The private score: accuracy (default), auc, log_loss or calibration; of a "
+            "The private score: accuracy (default), auc, log_loss or calibration; for a "
             "regression mae (default) or r2.",
             "METRIC",
             PRIVACY,
@@ -74,7 +74,7 @@ def evaluate(
         of_private = {"metric": metric, "ledger": ledger, "dataset": dataset, "purpose": purpose}
         for name, given in of_private.items():
             if given is not None:
-                raise ValueError(f"--{name} is of a private score, which needs --epsilon")
+                raise ValueError(f"--{name} is for a private score, which needs --epsilon")
     files = expand(data) if cluster.cluster is None else []
     fitted: Any = dplasso.load(model)
     with progress_bars() as bars:

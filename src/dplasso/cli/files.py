@@ -26,7 +26,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force
 def check_directory(directory: Path, names: Iterable[str]) -> None:
     """Refuse a directory, which need not exist yet, in which the files could not be written."""
     if directory.exists() and not directory.is_dir():
-        raise NotADirectoryError(f"{directory} exists and is no directory; choose another --out")
+        raise NotADirectoryError(f"{directory} exists and is not a folder;  choose another --out")
     if directory.is_dir():
         for name in names:
             check_writable(directory / name)

@@ -60,7 +60,7 @@ EXAMPLES = options.examples(
     "dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso "
     "schema draft table.csv > schema.json, and editing it)",
     note="Row counts, seconds and test scores are for the curator. They are computed without "
-    "noise and are no part of the release: what may be released is the model and its "
+    "noise and are not part of the release: what may be released is the model and its "
     "statement.",
 )
 
@@ -222,13 +222,13 @@ def fit(
     print_facts(_facts(estimator, report, output, test_text))
     print_text()
     if "heaviest" in report:
-        print_weights(report["heaviest"], "The heaviest weights, of rows of length 1")
+        print_weights(report["heaviest"], "The largest weights, for rows of length 1")
     print_promise(estimator.privacy_, explain=explain)
     store = store_of(train.X)
     if person_column is not None or (store is not None and store.knows_people):
         print_text(
             f"Of each person at most {estimator.rows_per_person:,} rows entered "
-            "(--rows-per-person); the promise is to a person."
+            "(--rows-per-person); the promise covers a person."
         )
     note = None if privacy.features is not None else _columns_note(train)
     for sentence in (note, better_method(training, estimator)):
@@ -295,14 +295,14 @@ def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:
     """Word how many weights came of how many steps."""
     count = f"{report['n_nonzero']:,} non-zero weights after {estimator.n_iter_:,}"
     lasso = hasattr(estimator, "transcript_")
-    refitted = f"{count} iterations and a refit"
+    refitted = f"{count} steps and a refit"
     if lasso and not estimator.n_iter_:
         # So few columns that all are taken.
         refitted = f"{report['n_nonzero']:,} non-zero weights after a refit of all columns"
     if "heaviest" not in report:
         radius = estimator.l1_radius
         rest = "no refit: their sizes say little" if radius == "auto" else f"L1 radius {radius:g}"
-        return f"{count} iterations, {rest}"
+        return f"{count} steps, {rest}"
     if report["n_significant"] is None:
         return f"{refitted if lasso else f'{count} gradients'} without noise"
     if lasso:

@@ -271,7 +271,7 @@ def called(name: str | None, word: str = " of") -> str:
 
 def fit_words(delta: float, n_iter: int, between: str = ", ") -> str:
     """Word what a fit's epsilon depends on."""
-    return f"delta {up(delta)}{between}{n_iter:,} iterations"
+    return f"delta {up(delta)}{between}{n_iter:,} steps"
 
 
 def up(value: float) -> str:

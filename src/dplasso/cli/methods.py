@@ -48,7 +48,7 @@ class PrivacyOptions:
         str | None,
         option(
             "--residual-bound",
-            "Bound on a record's residual, from 0.5 (default) to 1; of a regression, from 0.01 "
+            "Bound on a record's residual, from 0.5 (default) to 1; for a regression, from 0.01 "
             "to 2, in halves of the targets' interval, 0.25 by default.",
             "C",
             PRIVACY,
@@ -189,7 +189,7 @@ def make_estimator(privacy: PrivacyOptions, training: ModelOptions) -> "Estimato
         raise ValueError(f"method must be {LASSO}, {LOGISTIC} or {LINEAR}, got {method!r}")
     if (method, regression) not in kinds:
         task, right = ("regression", LINEAR) if regression else ("classification", LOGISTIC)
-        raise ValueError(f"a {task} goes by the method {LASSO} or {right}, not {method}")
+        raise ValueError(f"a {task} takes the method {LASSO} or {right}, not {method}")
     if regression and privacy.classes is not None:
         raise ValueError("a regression has no classes; leave --classes out")
     chosen: dict[str, Any] = {"fit_intercept": not training.no_intercept}
@@ -237,7 +237,7 @@ def parse_target_bounds(text: str) -> tuple[float, float]:
         low, high = (float(end) for end in text.split(","))
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no interval; write --target-bounds LOW,HIGH, for example 0,100"
+            f"{text!r} is not an interval; write --target-bounds LOW,HIGH, for example 0,100"
         ) from None
     return low, high
 

@@ -97,7 +97,7 @@ TargetBounds = Annotated[
     str | None,
     option(
         "--target-bounds",
-        "Of a regression: the interval that the targets are publicly known to lie in; those "
+        "For a regression: the interval that the targets are publicly known to lie in; those "
         "outside are clipped to it.",
         "LOW,HIGH",
         PRIVACY,

@@ -35,7 +35,7 @@ EXAMPLES = options.examples(
     "dplasso paper figure1 --data rcv1 --data url@0.02 --twin",
     "dplasso paper table3 --data web@0.1 --data kdda@0.2 --limit 4",
     "dplasso paper all --data rcv1 --twin --out report",
-    note="A cell that is finished is not measured again: the same command goes on where it was "
+    note="A cell that is finished is not measured again: the same command continues where it "
     "stopped. The numbers depend on the data, and the paper's mechanism is not private: for public "
     "data sets only.",
 )
@@ -62,7 +62,7 @@ def paper(
             metavar="NAME|PATH",
             show_default=False,
             help="rcv1, news20, url, web or kdda, NAME@SCALE for a twin of that scale, or a file "
-            "or store; may be given again. Default: the five, or those that are here.",
+            "or store; may be given again. Default: the five, or those present.",
             rich_help_panel=options.DATA,
         ),
     ] = None,

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 EXAMPLES = options.examples(
     "dplasso plan --epsilon 2 --rows 30000",
     "dplasso plan --epsilon 2 --rows 30000 --method logistic --tries 3",
-    note="Shares are of what a ledger adds up; the epsilons of the parts come to more than the "
-    "whole.",
+    note="Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole.",
 )
 _COMMANDS = {"fit": "fit", "refit": "fit", "search": "tune", "score": "evaluate"}
 

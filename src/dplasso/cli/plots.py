@@ -21,7 +21,7 @@ GUESSING = 0.5
 
 @dataclass(frozen=True)
 class NamedWeights:
-    """The heaviest weights of one model, heaviest first; `error` is 0 where it is not known."""
+    """The largest weights of one model, heaviest first; `error` is 0 where it is not known."""
 
     title: str
     names: Sequence[str]

@@ -32,8 +32,8 @@ def predict(
         bool,
         flag(
             "--proba",
-            "The probability of the positive class instead of the label; of more than two "
-            "classes that of each.",
+            "The probability of the positive class instead of the label; with more than "
+            "two classes, that of each.",
         ),
     ] = False,
     output: Annotated[

@@ -19,7 +19,7 @@ EXAMPLES = options.examples(
     "dplasso report model.npz --out report.html",
     "dplasso report model.npz --out report.html --ledger team.ledger",
     note="With --ledger the page names the entry that paid for the model, its purpose and what is "
-    "spent: that part is the curator's to hand on or not.",
+    "spent: the curator decides whether that part is handed on.",
 )
 
 

@@ -13,7 +13,7 @@ EXAMPLES = options.examples(
     "dplasso show model.npz",
     "dplasso show model.npz --top 50 --explain",
     "dplasso show model.npz --json",
-    note="Nothing here is more than the model file says: whoever has the file may see it.",
+    note="All of this is in the model file: whoever has the file may see it.",
 )
 
 Top = Annotated[int, option("--top", "How many of the largest weights.", "K", min=0)]

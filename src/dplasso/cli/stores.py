@@ -41,7 +41,7 @@ def parse_memory(text: str) -> int:
         )
     amount = int(float(found.group(1)) * _UNITS[unit])
     if amount < SMALLEST:
-        raise typer.BadParameter(f"{text} is too little; {SMALLEST // 2**20}MiB is the least")
+        raise typer.BadParameter(f"{text} is too little; give at least {SMALLEST // 2**20}MiB")
     return amount
 
 
@@ -123,6 +123,5 @@ def new_store(place: Path, options: StoreOptions) -> NewStore:
 def data_text(report: Mapping[str, Any]) -> str:
     """Word the size of a data set."""
     return (
-        f"{report['n_samples']:,} rows, {report['n_features']:,} columns, "
-        f"{report['nnz']:,} non-zeros"
+        f"{report['n_samples']:,} rows, {report['n_features']:,} columns, {report['nnz']:,} entries"
     )

@@ -40,8 +40,8 @@ EXAMPLES = options.examples(
     "--model model.npz",
     "dplasso tune train.svm.gz --epsilon 3 --method logistic --grid max-weights=none,30,100 "
     "--tries 3 --metric accuracy",
-    note="Mostly one fit with the defaults and the whole epsilon is better than a search: "
-    "docs/tuning.md says when one pays. How many tries it made is random, and not released.",
+    note="One fit with the defaults and the whole epsilon is mostly better than a search: "
+    "docs/tuning.md says when a search pays. The number of tries is random, and not released.",
 )
 
 # Settings that are worth a try at most.
@@ -67,7 +67,7 @@ def tune(
         str,
         option(
             "--law",
-            "How their number is drawn: auto, poisson (a ledger's cheapest), geometric or "
+            "How their number is drawn: auto, poisson (costs a ledger least), geometric or "
             "logarithmic.",
             "LAW",
             MODEL,
@@ -77,7 +77,7 @@ def tune(
         str | None,
         option(
             "--metric",
-            "auc (default, for two classes), accuracy or log_loss; of a regression mae (default) "
+            "auc (default, for two classes), accuracy or log_loss; for a regression mae (default) "
             "or r2.",
             "METRIC",
             MODEL,
@@ -178,7 +178,7 @@ def _setting(text: str) -> tuple[str, list[Any]]:
 def _facts(report: dict[str, Any], output: OutputOptions) -> dict[str, str]:
     params, score = report["best_params"], report["best_score"]
     if params is None:
-        facts = {"best": "none: there was no try, which the law of their number allows"}
+        facts = {"best": "none: the random number of tries came out as zero"}
     else:
         settings = ", ".join(f"{name} {value}" for name, value in params.items())
         interval = f"{score['low']:.4f} to {score['high']:.4f}"
@@ -186,8 +186,8 @@ def _facts(report: dict[str, Any], output: OutputOptions) -> dict[str, str]:
             interval = "without interval"
         facts = {
             "best": settings,
-            "score": f"{report['metric']} {score['value']:.4f} ({interval}), noisy; that of the "
-            "best of several is too high",
+            "score": f"{report['metric']} {score['value']:.4f} ({interval}), noisy, and "
+            "too high, as the best of several",
         }
     if "ledger" in report:
         facts["ledger"] = left_sentence(report["ledger"])

@@ -1,4 +1,4 @@
-"""The heaviest weights of a model, with what is known of their error."""
+"""The largest weights of a model, with what is known of their error."""
 
 from typing import Any
 

@@ -131,7 +131,7 @@ def read_npz_files(
     map; if `labels_path` is given for several files.
     """
     if labels_path is not None and len(files.paths) > 1:
-        raise DataError(f"{labels_path}: one file of labels does not go with several .npz")
+        raise DataError(f"{labels_path}: one file of labels cannot serve several .npz files")
     meaning = None if label_map is None else check_label_map(label_map)
     parts: list[csr_array] = []
     labels: list[NDArray[Any]] = []

@@ -82,7 +82,7 @@ def parse_label_map(text: str) -> dict[str, float]:
                 "write for example neg=0,pos=1"
             )
         if label in label_map:
-            raise DataError(f"label map {text!r}: label {label!r} is there twice")
+            raise DataError(f"label map {text!r}: label {label!r} appears twice")
         label_map[label] = number
     check_label_map(label_map)
     return label_map

@@ -166,7 +166,7 @@ def _read_array(file: IO[bytes]) -> NDArray[Any]:
 def _shape(path: Path, arrays: dict[str, NDArray[Any]]) -> tuple[int, int]:
     layout = _text(_array(path, arrays, "format", 0))
     if layout not in ("csr", "csc", "coo"):
-        raise DataError(f"{path}: sparse format {layout!r} is not read; csr, csc and coo are")
+        raise DataError(f"{path}: sparse format {layout!r} cannot be read; use csr, csc or coo")
     shape = _array(path, arrays, "shape", 1)
     if shape.size != 2 or shape.dtype.kind not in "iu" or (shape < 0).any():
         raise DataError(f"{path}, array 'shape': two numbers from 0 are needed")

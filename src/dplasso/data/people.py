@@ -36,7 +36,7 @@ def hash_people(people: Sequence[Any], where: Callable[[int], str]) -> NDArray[n
         if not name:
             raise DataError(
                 f"{where(row)}: {person!r} names nobody; every row needs a person's name or "
-                "number, and whoever has none a new one"
+                "number: give those without one a new one each"
             )
         hashes.append(
             blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8 * WORDS).digest()

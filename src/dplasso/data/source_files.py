@@ -143,6 +143,6 @@ def _kind(path: Path) -> Literal["svmlight", "npz"]:
     if suffix in SVMLIGHT_SUFFIXES:
         return "svmlight"
     raise DataError(
-        f"{path}: files that end in {suffix} are not read; give svmlight text (.svm, .txt or "
+        f"{path}: files that end in {suffix} cannot be read; give svmlight text (.svm, .txt or "
         f"no suffix, perhaps followed by {', '.join(COMPRESSED_SUFFIXES)}) or scipy .npz"
     )

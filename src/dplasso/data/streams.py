@@ -142,7 +142,7 @@ def check_readable(path: Path) -> None:
     again.
     """
     if path.is_dir():
-        raise DataError(f"{path}: this is a directory; a data file is needed")
+        raise DataError(f"{path}: this is a folder; a data file is needed")
     if not path.exists():
         raise DataError(f"{path}: no such file")
     if not path.is_file():

@@ -142,7 +142,7 @@ class _Part:
             self.done = 0
         elif not response.headers.get("Content-Range", "").startswith(f"bytes {self.done}-"):
             raise ConnectionError(
-                f"{response.url}: the server sent another part than it was asked for"
+                f"{response.url}: the server sent a different part from the one asked for"
             )
         try:
             self._date = parsedate_to_datetime(response.headers["Last-Modified"]).timestamp()
@@ -154,7 +154,7 @@ class _Part:
         if missing > free:
             raise OSError(
                 errno.ENOSPC,
-                f"{missing / 1e6:,.1f} MB are to come and the disk has {free / 1e6:,.1f} MB left",
+                f"{missing / 1e6:,.1f} MB are to come and {free / 1e6:,.1f} MB are free",
                 str(self._path),
             )
 

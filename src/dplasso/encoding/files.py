@@ -152,7 +152,7 @@ def read_records(
     if stores:
         if len(files) > 1:
             raise DataError(
-                f"{stores[0]} is a directory: a store is a data set of its own and is given alone"
+                f"{stores[0]} is a folder: a store is a whole data set and is given alone"
             )
         for name, given in (
             ("zero_based", zero_based),
@@ -174,7 +174,7 @@ def read_records(
             )
         if n_features is not None and n_features != schema.n_features:
             raise DataError(
-                f"the schema makes {schema.n_features:,} columns, but {n_features:,} are wanted"
+                f"the schema makes {schema.n_features:,} columns, but {n_features:,} were asked for"
             )
         for name, given in (("zero_based", zero_based), ("labels_path", labels_path is not None)):
             if given:
@@ -184,7 +184,7 @@ def read_records(
         raise _no_people(files)
     if schema is not None:
         raise DataError(
-            f"{files[0]} is no table: a schema goes with CSV, JSON lines, Parquet, Arrow"
+            f"{files[0]} is not a table: a schema goes with CSV, JSON lines, Parquet, Arrow"
         )
     data = read_data(
         files,
@@ -238,7 +238,7 @@ def _opened(path: Path, n_features: int | None) -> Dataset:
     store = open_store(path)
     if n_features is not None and n_features != store.shape[1]:
         raise DataError(
-            f"{path} has {store.shape[1]:,} columns, but {n_features:,} are wanted; convert the "
-            "data with as many"
+            f"{path} has {store.shape[1]:,} columns, but {n_features:,} were asked for; convert "
+            "the data with as many"
         )
     return Dataset(store.X, store.y, str(path))

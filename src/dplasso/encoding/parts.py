@@ -45,7 +45,7 @@ class Categories:
         if kinds <= {int, float} and not np.isfinite([float(number) for number in given]).all():
             raise ValueError(f"{about} must be finite numbers")
         if len(set(given)) != len(given):
-            raise ValueError(f"{about} hold one twice")
+            raise ValueError(f"{about} repeat one")
         if "" in given:
             raise ValueError(f"{about} hold an empty string, which is a missing value")
         _check_word("unknown", self.unknown)
@@ -276,7 +276,7 @@ class Cross:
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         if not 2 <= len(self.columns) <= 3 or len(set(self.columns)) != len(self.columns):
-            raise ValueError(f"a cross is of two or three columns, got {list(self.columns)!r}")
+            raise ValueError(f"a cross takes two or three columns, got {list(self.columns)!r}")
         if self.bits is not None:
             check_hash_bits(self.bits)
 

@@ -61,7 +61,7 @@ class Schema:
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
         if not self.parts:
-            raise ValueError("a schema has at least one part: declare what at least one column is")
+            raise ValueError("a schema needs at least one part: declare what a column is")
         if self.label is not None and self.label in self.columns:
             raise ValueError(f"column {self.label!r} cannot be both label and feature")
         for part in self.parts:

@@ -46,8 +46,8 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     check_is_fitted(self, "coef_")
     if self.classes_.size > 2:
         raise ValueError(
-            f"there are {self.classes_.size} classes, and only models of two can be handed over; "
-            "weights(dense=True) and intercept_ are the linear part"
+            f"only a model of two classes can become one of scikit-learn, and this one has "
+            f"{self.classes_.size}; weights(dense=True) and intercept_ hold its linear part"
         )
     params, coefficients = self.model_.params, self.weights(dense=True)
     release, kept = self.model_.release, None

@@ -166,7 +166,7 @@ def check_columns_fit(estimator: Any, n_features: int) -> None:
         return
     if each * n_features > memory:
         raise MemoryError(
-            f"{each * n_features / 1e9:,.3g} GB at least are needed, and this machine has "
+            f"at least {each * n_features / 1e9:,.3g} GB are needed, and this machine has "
             f"{memory / 1e9:,.3g} GB; {_cure(n_features)}"
         )
 

@@ -45,13 +45,13 @@ def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = 
     told = (
         "is so much larger than the others that it drowns them in rows scaled to length 1"
         if bound is None
-        else f"lies beyond the bound {float(bound):g} in most rows, is clipped to it and says "
+        else f"is beyond the bound {float(bound):g} in most rows and clipped to it, so it says "
         "next to nothing"
     )
     return (
         f"{name} {told}. Raw numbers need public ranges: declare them in a schema "
-        "(docs/tables.md). This remark is from looking at the records: for you, no part of the "
-        "release."
+        "(docs/tables.md). This remark comes from looking at the records: it is for you, not "
+        "for release."
     )
 
 

@@ -31,7 +31,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
 
     Steps of Frank-Wolfe (arXiv 2310.19978, with the errors of its listings repaired) draw signed
     columns by the exponential mechanism, one after another, so the model has at most `n_iter`
-    non-zero weights. By default nothing is to be set but `epsilon`: the classes are counted
+    non-zero weights. By default only `epsilon` has to be set: the classes are counted
     privately, the number of steps and their size follow from the counts, epsilon, delta and D,
     every column is drawn at most once, and noisy gradient descent refits the weights of the columns
     drawn (docs/lasso.md). With both `n_iter` and `l1_radius` given, the fit is T steps over
@@ -59,12 +59,12 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         where both `n_iter` and `l1_radius` are given; None and 0 leave it out. Public.
     feature_bound : float, default=1.0
         Bound B on ``|x_ij|``, > 0. Public. Entries beyond it are clipped, in fitting and in
-        prediction, without a word. The noise is proportional to it: binary or rescaled features
+        prediction, silently. The noise is proportional to it: binary or rescaled features
         (whose typical entry is near the bound) do far better than tf-idf. The refit takes unit
         rows of whatever values instead.
     residual_bound : float or "auto", default="auto"
-        Bound C in [1/2, 1] on the size of a record's residual, of K > 2 classes on each of its K;
-        the noise is proportional to it. "auto" is 1/2 in private fits and 1 without privacy and
+        Bound C in [1/2, 1] on the size of a record's residual (with K > 2 classes, of each of the
+        K); the noise is proportional to it. "auto" is 1/2 in private fits and 1 without privacy and
         with ``mechanism="paper"``. Public.
     neighbors : {"add-remove", "replace-one"}, default="add-remove"
         Which data sets are neighbours: one record added or removed, or one replaced by another
@@ -82,8 +82,8 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         proportion. With `groups` in `fit`, further rows are left out.
     weight_bound : float, default=None
         Bound on the weight of a row where `fit` is given ``sample_weight``, > 0. Public. A row of
-        that weight counts 1, others in proportion; larger weights are clipped to it, without a
-        word. Choose it near a typical weight: the noise covers the bound. None for no weights; with
+        that weight counts 1, others in proportion; larger weights are clipped to it, silently.
+        Choose it near a typical weight: the noise covers the bound. None for no weights; with
         ``epsilon=inf``, for any.
     class_weight : mapping, sequence of floats or None, default=None
         A weight for each label of `classes`, or for all in their order, public: what the loss of a
@@ -96,7 +96,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         "paper" reproduces the published step (coordinate by magnitude, then the true sign). It is
         **not** differentially private, warns with `PrivacyLeakWarning`, and is for two classes.
     solver : {"sparse", "standard"}, default="sparse"
-        Algorithm 2 (iterations at sparse cost) or Algorithm 1 (everything recomputed).
+        Algorithm 2 (steps at sparse cost) or Algorithm 1 (everything recomputed).
     selector : {"bucket", "noisy-max", "big-little", "argmax", "heap"}, default="bucket"
         Structure that draws the vertex; every private one draws from the same distribution.
         "argmax" and "heap" are for ``epsilon=inf`` only, "big-little" for finite epsilon.
@@ -117,22 +117,22 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         A budget ledger (docs/ledger.md) that every fit of this estimator, of its clones and of
         their copies in other processes is charged to before it begins. Private fits only.
     dataset : str, default=None
-        Whose budget in the ledger; None where it keeps only one.
+        Whose budget in the ledger pays; None where it keeps only one.
     purpose : str, default=None
-        What the model is for, to be read in the ledger; no part of the model.
+        What the model is for, for the ledger alone; not part of the model.
 
     Attributes
     ----------
     coef_ : scipy.sparse.csr_array, shape (1, D), or (K, D) for K > 2 classes
-        Weights; of a refit, for rows scaled to unit length in the columns that have one.
+        Weights; after a refit, for rows scaled to unit length in the columns that have one.
         `weights()` is the table of them by name, ``weights(dense=True)`` a plain array.
     intercept_ : ndarray, shape (1,) or (K,)
         Intercept.
     classes_ : ndarray, shape (K,)
         The labels; of two, the negative first.
     coef_standard_error_ : float
-        Standard deviation of every refitted weight by the noise alone, known and public. Only with
-        a refit.
+        Standard deviation of every refitted weight due to the noise alone, known and public. Only
+        with a refit.
     n_iter_ : int
         Vertices drawn.
     n_records_ : float
@@ -144,12 +144,12 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
     privacy_ : PrivacyStatement
         What this fit guarantees, in words and as JSON.
     transcript_ : Transcript
-        The vertices drawn: private by composition; the weights are a function of them. Of K > 2
+        The vertices drawn: private by composition; the weights are a function of them. With K > 2
         classes, coordinate ``k D + j`` is column j of class k (``k (D + 1) + j`` where a radius is
         given and with it a constant column).
     history_ : History
-        Objective and gap per step; only with ``epsilon=inf``, `n_iter` and `l1_radius` given, of
-        two classes.
+        Objective and gap per step; only with ``epsilon=inf``, `n_iter` and `l1_radius` given,
+        for two classes.
     work_ : Work
         Work per step; likewise, or with ``mechanism="paper"``.
 
@@ -279,7 +279,7 @@ class DPLassoClassifier(ClassifierMixin, BaseEstimator):
         PrivacyLeakWarning
             With ``mechanism="paper"``.
         LedgerWarning
-            If the ledger could not note that the fit, already charged, has ended.
+            If the ledger could not record that the fit, already charged, has ended.
         """
         fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
         return self

@@ -46,7 +46,7 @@ class DPLasso(RegressorMixin, BaseEstimator):
         where both `n_iter` and `l1_radius` are given; None and 0 leave it out. Public.
     feature_bound : float, default=1.0
         Bound B on ``|x_ij|``, > 0. Public. Entries beyond it are clipped, in fitting and in
-        prediction, without a word. The noise is proportional to it: binary or rescaled features
+        prediction, silently. The noise is proportional to it: binary or rescaled features
         (whose typical entry is near the bound) do far better than tf-idf. The refit takes unit
         rows of whatever values instead.
     residual_bound : float or "auto", default="auto"
@@ -70,14 +70,14 @@ class DPLasso(RegressorMixin, BaseEstimator):
         proportion. With `groups` in `fit`, further rows are left out.
     weight_bound : float, default=None
         Bound on the weight of a row where `fit` is given ``sample_weight``, > 0. Public. A row of
-        that weight counts 1, others in proportion; larger weights are clipped to it, without a
-        word. Choose it near a typical weight: the noise covers the bound. None for no weights; with
+        that weight counts 1, others in proportion; larger weights are clipped to it, silently.
+        Choose it near a typical weight: the noise covers the bound. None for no weights; with
         ``epsilon=inf``, for any.
     mechanism : {"exponential", "paper"}, default="exponential"
         "paper" reproduces the published step (coordinate by magnitude, then the true sign). It is
         **not** differentially private and warns with `PrivacyLeakWarning`.
     solver : {"sparse", "standard"}, default="sparse"
-        Algorithm 2 (iterations at sparse cost) or Algorithm 1 (everything recomputed).
+        Algorithm 2 (steps at sparse cost) or Algorithm 1 (everything recomputed).
     selector : {"bucket", "noisy-max", "big-little", "argmax", "heap"}, default="bucket"
         Structure that draws the vertex; every private one draws from the same distribution.
         "argmax" and "heap" are for ``epsilon=inf`` only, "big-little" for finite epsilon.
@@ -98,19 +98,19 @@ class DPLasso(RegressorMixin, BaseEstimator):
         A budget ledger (docs/ledger.md) that every fit of this estimator, of its clones and of
         their copies in other processes is charged to before it begins. Private fits only.
     dataset : str, default=None
-        Whose budget in the ledger; None where it keeps only one.
+        Whose budget in the ledger pays; None where it keeps only one.
     purpose : str, default=None
-        What the model is for, to be read in the ledger; no part of the model.
+        What the model is for, for the ledger alone; not part of the model.
 
     Attributes
     ----------
     coef_ : scipy.sparse.csr_array, shape (1, D)
-        Weights; of a refit, for rows scaled to unit length in the columns that have one.
+        Weights; after a refit, for rows scaled to unit length in the columns that have one.
     intercept_ : ndarray, shape (1,)
         Intercept.
     coef_standard_error_ : float
-        Standard deviation of every refitted weight by the noise alone, known and public. Only with
-        a refit.
+        Standard deviation of every refitted weight due to the noise alone, known and public. Only
+        with a refit.
     n_iter_ : int
         Vertices drawn.
     n_records_ : float
@@ -247,7 +247,7 @@ class DPLasso(RegressorMixin, BaseEstimator):
         PrivacyLeakWarning
             With ``mechanism="paper"``.
         LedgerWarning
-            If the ledger could not note that the fit, already charged, has ended.
+            If the ledger could not record that the fit, already charged, has ended.
         """
         fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
         return self

@@ -52,7 +52,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     try:
         kind = model.release.kind, "target_bounds" in model.params
         if kind not in _ESTIMATORS:
-            raise ValueError(f"a {kind[0]} is no complete fit")
+            raise ValueError(f"a {kind[0]} is not a complete fit")
         if kind[1] == bool(model.classes.size):
             raise ValueError("it has labels and an interval of targets, or neither")
         estimator = _ESTIMATORS[kind](**with_former_params(model.params))

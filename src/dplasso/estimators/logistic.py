@@ -70,8 +70,8 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         proportion. With `groups` in `fit`, further rows are left out.
     weight_bound : float, default=None
         Bound on the weight of a row where `fit` is given ``sample_weight``, > 0. Public. A row of
-        that weight counts 1, others in proportion; larger weights are clipped to it, without a
-        word. Choose it near a typical weight: the noise covers the bound. None for no weights; with
+        that weight counts 1, others in proportion; larger weights are clipped to it, silently.
+        Choose it near a typical weight: the noise covers the bound. None for no weights; with
         ``epsilon=inf``, for any.
     random_state : None, int, Generator or RandomState, default=None
         None draws from the operating system. Anything else makes the run repeatable, for
@@ -84,9 +84,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         A budget ledger (docs/ledger.md) that every fit of this estimator, of its clones and of
         their copies in other processes is charged to before it begins. Private fits only.
     dataset : str, default=None
-        Whose budget in the ledger; None where it keeps only one.
+        Whose budget in the ledger pays; None where it keeps only one.
     purpose : str, default=None
-        What the model is for, to be read in the ledger; no part of the model.
+        What the model is for, for the ledger alone; not part of the model.
 
     Attributes
     ----------
@@ -96,9 +96,9 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     intercept_ : ndarray, shape (1,) or (K,)
         Intercept.
     coef_standard_error_ : float
-        Standard deviation of every weight by the noise alone, known and public; 0 without privacy.
-        It bounds the spread of a weight over repeated fits from above: strong signal bends the path
-        and narrows it. A weight over it is a z-score.
+        Standard deviation of every weight due to the noise alone, known and public; 0 without
+        privacy. It bounds the spread of a weight over repeated fits from above: strong signal bends
+        the path and narrows it. A weight divided by it is its z-score.
     classes_ : ndarray, shape (K,)
         The labels; of two, negative first.
     n_iter_ : int
@@ -221,7 +221,7 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         Warns
         -----
         LedgerWarning
-            If the ledger could not note that the fit, already charged, has ended.
+            If the ledger could not record that the fit, already charged, has ended.
         """
         fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
         return self

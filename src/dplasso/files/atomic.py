@@ -96,7 +96,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
         # The class of the error (permission, read-only, full) is kept, its wording is not.
         reason = error.strerror or str(error)
         raise type(error)(
-            f"Cannot write {os.fspath(path)}: the directory {target.parent} takes no new file "
+            f"Cannot write {os.fspath(path)}: the folder {target.parent} cannot take a new file "
             f"({reason})."
         ) from error
     finally:
@@ -109,7 +109,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
     target = Path(os.path.realpath(path))
     shown = os.fspath(path)
     if target.is_dir():
-        raise IsADirectoryError(f"Cannot write {shown}: it is a directory; name a file in it.")
+        raise IsADirectoryError(f"Cannot write {shown}: it is a folder; name a file in it.")
     if target.exists():
         if not target.is_file():
             raise OSError(f"Cannot write {shown}: it is not a regular file.")
@@ -117,7 +117,7 @@ def _target(path: str | os.PathLike[str]) -> Path:
             raise PermissionError(f"Cannot write {shown}: the file there is read-only.")
     elif not target.parent.is_dir():
         raise FileNotFoundError(
-            f"Cannot write {shown}: there is no directory {target.parent}; create it first."
+            f"Cannot write {shown}: there is no folder {target.parent}; create it first."
         )
     return target
 

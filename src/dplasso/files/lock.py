@@ -44,7 +44,7 @@ def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
     except OSError as error:
         raise OSError(
             error.errno,
-            f"Cannot write {os.fspath(path)}: the directory {file.parent} takes no new file "
+            f"Cannot write {os.fspath(path)}: the folder {file.parent} cannot take a new file "
             f"({error.strerror}).",
         ) from error
     try:

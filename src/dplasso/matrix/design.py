@@ -133,7 +133,7 @@ def adopt(
 def check_row_count(n_rows: int) -> None:
     """Refuse more records than 64-bit sums have room for."""
     if n_rows > MAX_ROWS:
-        raise DataError(f"the data have {n_rows:,} rows; {MAX_ROWS:,} is the most")
+        raise DataError(f"the data have {n_rows:,} rows; at most {MAX_ROWS:,} are possible")
 
 
 def refuse_damage() -> NoReturn:

@@ -1,4 +1,4 @@
-"""The contract of what a fit releases (DESIGN.md, section 13), and releases from files."""
+"""The contract of what a fit releases (docs/architecture.md), and releases from files."""
 
 from collections.abc import Mapping
 from hashlib import sha256

@@ -215,12 +215,12 @@ def _legend(every: Weights, shown: int) -> str:
     if every.clear is None:
         return text
     if every.standard_error:
-        text += " Lines: three standard errors by the noise, without the chance of who was sampled."
+        text += " Lines: three standard errors of the noise; sampling error is not in them."
         chance = beyond_by_chance(len(every))
-        return f"{text} By noise alone about {chance:,} pass that." if chance else text
+        return f"{text} Noise alone takes about {chance:,} beyond that." if chance else text
     return (
         f"{text} Steps: those that chose the column with this sign, less those with the other. "
-        "Marked is what uniform draws choose as often in more than one run of 20."
+        "Marked: what uniform draws choose as often in more than one run of 20."
     )
 
 

@@ -1,8 +1,8 @@
 """Integer Gaussian noise: floored real Gaussian variates, drawn without floating-point bias.
 
 ``floor(n + g) = n + floor(g)`` for an integer n, so adding ``floor(g)`` to an exact integer sum is
-a function of the real Gaussian mechanism's output and inherits its guarantee (DESIGN.md, section
-5).
+a function of the real Gaussian mechanism's output and inherits its guarantee
+(docs/threat-model.md).
 
 A variate is drawn by an integer ziggurat. Under the curve ``f(x) = exp(-(x + 1/2)^2 / (2 s^2))``
 lie 256 rectangles of exactly the same area: rectangle i is `widths[i]` integers wide and reaches

@@ -166,6 +166,6 @@ def check_records(n_records: int, bits: int) -> None:
     most = 2 ** (63 - bits) - 1
     if n_records > most:
         raise DataError(
-            f"the data have {n_records:,} rows; {most:,} is the most"
+            f"the data have {n_records:,} rows; at most {most:,} are possible"
             + ("" if bits < 32 else ", unless their number is public: declare it, n_records")
         )

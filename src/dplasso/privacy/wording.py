@@ -103,7 +103,7 @@ def cautions(statement: "PrivacyStatement", n_records: float | None) -> list[str
     elif n_records is not None and statement.delta * n_records >= 1.0:
         told.append(
             f"Caution: delta, {rounded_up(statement.delta)}, is not below one over the number of "
-            f"records, about {n_records:,.0f}: publishing a record at random would keep such a "
+            f"records, about {n_records:,.0f}: even publishing one random record would keep such a "
             "promise."
         )
     return told
@@ -130,7 +130,7 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
         f"large, plus delta = {delta}; and the same the other way round. This holds whatever else "
         f"is known about the other records. {_several_rows(statement)}"
         f"{_epsilon_by_rows(statement)}",
-        f"How: {_steps(statement)}. Added up by: "
+        f"How: {_steps(statement)}. Accounted by: "
         f"{statement.accountant}. Of delta, {statement.sampling_delta:.2g} covers the rounding of "
         "the random draws. Random numbers: a cryptographic generator keyed by the operating "
         "system.",
@@ -147,7 +147,7 @@ def _steps(statement: "PrivacyStatement") -> str:
         return (
             f"the best of a random number of tries ({statement.tries_law} law, "
             f"{statement.tries:g} expected), each fitted on a part of the records and scored with "
-            "noise on the others; how many there were and how the others came out is not "
+            "noise on the others; their number and the results of the others are not "
             f"released. The fit: {_fit_steps(statement)}"
         )
     if statement.release == "score":
@@ -185,7 +185,7 @@ def _fit_steps(statement: "PrivacyStatement") -> str:
 def _calibrated(statement: "PrivacyStatement") -> str:
     if statement.target_bounds is not None:
         return ""
-    return f", and {CALIBRATION_STEPS} such gradients that set the probabilities right"
+    return f", and {CALIBRATION_STEPS} such gradients that correct the probabilities"
 
 
 def assumptions(statement: "PrivacyStatement") -> str:
@@ -220,13 +220,13 @@ def assumptions(statement: "PrivacyStatement") -> str:
         bound += "the number of records, "
     counted = (
         "The choice among settings is counted here; other releases from the same records are not. "
-        "Covered is the model with the noisy score that it was chosen by and "
+        "Covered: the model with the noisy score that it was chosen by and "
         if statement.tries
         else "Settings tuned on the same records, and other releases from them, cost privacy that "
-        "is not counted here. Covered is the model with "
+        "is not counted here. Covered: the model with "
     )
     return (
         "Taken as public, and not protected: the number and meaning of the columns, "
-        f"{labels}, {bound}and all other settings. {counted}this statement, not logs, error "
+        f"{labels}, {bound}and all other settings. {counted}this statement; not logs, error "
         "messages, running times or test scores."
     )

@@ -10,7 +10,7 @@ Progress = Callable[[int, int], None]
 
 
 class Solver(Protocol):
-    """Anything that takes its steps when told to (DESIGN.md, section 13)."""
+    """Anything that takes its steps when told to (docs/architecture.md, "The contracts")."""
 
     n_steps: int
 

@@ -1,7 +1,7 @@
 """Coordinates drawn uniformly, then the true sign: a draw whose coordinate knows nothing of X.
 
 Not private, and no choice of the estimator. It shows how much of the utility of
-`mechanism="paper"` comes from the sign alone (docs/paper.md, table 4).
+`mechanism="paper"` comes from the sign alone (docs/paper-sign.md).
 """
 
 from typing import NamedTuple

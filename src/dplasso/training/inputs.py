@@ -214,5 +214,5 @@ def _check_columns(estimator: BaseEstimator, store: Store) -> None:
     if store.shape[1] != estimator.n_features_in_:
         raise DataError(
             f"{store.path} has {store.shape[1]:,} columns, but the model was trained on "
-            f"{estimator.n_features_in_:,}; convert the data with as many, --features"
+            f"{estimator.n_features_in_:,}; convert the data with as many (--features)"
         )

@@ -110,7 +110,7 @@ def offset_of(negative: float, positive: float, deviation: float, residual_bound
     """
     p = min(0.99, max(0.01, 0.5 + 0.5 * mean_target(negative, positive, deviation)))
     rarer = min(p, 1.0 - p)
-    # The link of the clipped loss (DESIGN.md, section 4): below 1 - C the residual of the rarer
+    # The link of the clipped loss (docs/logistic.md): below 1 - C the residual of the rarer
     # class is clipped.
     sigma = residual_bound * rarer / (1.0 - rarer)
     sigma = sigma if sigma < 1.0 - residual_bound else rarer

@@ -63,7 +63,7 @@ def partitioned_inputs(
         parts.append(part)
         names = its_names if number == 1 else names
         if number > 1 and not _same_names(names, its_names):
-            raise DataError(f"{part.name} has columns of other names than partition 1")
+            raise DataError(f"{part.name} does not have the column names of partition 1")
     _refuse_twice(parts, given)
     weights = None
     if sample_weight is not None:
@@ -166,8 +166,7 @@ def _refuse_twice(parts: list[Partition], given: list[Any]) -> None:
     if twice or len(set(objects)) < len(objects):
         name = min(twice) if twice else "a matrix"
         raise DataError(
-            f"{name} is given twice; each record may be in one partition only, since one that is "
-            "in two counts twice"
+            f"{name} is given twice; each record may be in one partition only, or it counts twice"
         )
 
 
@@ -183,7 +182,7 @@ def partitioned_targets(
         return np.zeros(0)
     declared, present = settings.classes, workers.labels
     if declared is None and not present.size:
-        raise DataError("the labels are no classes: declare them with the parameter classes")
+        raise DataError("the labels are not classes: declare them with the parameter classes")
     # Labels that were not declared are found where they are, so that the partition is named.
     classes, _ = encode_labels(present if declared is None else np.asarray(declared), declared)
     if isinstance(settings, LassoSettings) and classes.size > 2:

@@ -112,7 +112,7 @@ def lasso_settings(params: Mapping[str, Any]) -> LassoSettings:
         # Reproduction takes what version 0.1.0 took by default.
         n_iter, l1_radius = n_iter or _PAPER_STEPS, l1_radius or _PAPER_RADIUS
         if refit or class_weight is not None:
-            raise ValueError("mechanism='paper' knows neither refit nor class_weight")
+            raise ValueError("mechanism='paper' has no refit and no class_weight; leave them out")
     if n_iter is not None and l1_radius is not None and refit is None:
         refit = 0.0
     settings = LassoSettings(

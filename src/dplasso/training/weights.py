@@ -25,8 +25,8 @@ def checked_weights(
     """
     if bound is None and private:
         raise ValueError(
-            "sample_weight needs weight_bound, the largest weight that is to count, as public "
-            "knowledge: larger ones are clipped to it, and the noise covers it"
+            "sample_weight needs weight_bound, a public bound on the weights: larger ones are "
+            "clipped to it, and the noise covers it"
         )
     try:
         weights: NDArray[Any] = np.asarray(sample_weight, dtype=np.float64)

@@ -47,7 +47,7 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     base = clone(estimator)
     known = base.get_params(deep=False)
     if "epsilon" not in known:
-        raise TypeError(f"{type(base).__name__} has no parameter epsilon: it is no private fit")
+        raise TypeError(f"{type(base).__name__} has no parameter epsilon: it is not a private fit")
     if known.get("random_state") is not None:
         raise ValueError("give random_state to PrivateSearch, which sets that of every try")
     if known.get("ledger") is not None:

@@ -43,13 +43,13 @@ class PrivateScore:
     metric : str
         Which.
     value : float
-        The score; of "calibration" the share of the second class.
+        The score; for "calibration" the share of the second class.
     low, high : float
         Ends of a confidence interval that covers both the noise and the chance of the rows.
     confidence : float
         Its probability.
     curve : tuple of CurvePoint
-        Of "calibration" only.
+        For "calibration" only.
     privacy : PrivacyStatement
         What the score guarantees about the rows that it was computed on.
     """
@@ -261,7 +261,7 @@ def check_scored(metric: Metric, model: Any, y: NDArray[Any]) -> None:
     strange = ~np.isin(y, model.classes_)
     if strange.any():
         raise DataError(
-            f"y holds the label {y[strange].tolist()[0]!r}, which is none of the model's classes"
+            f"y holds the label {y[strange].tolist()[0]!r}, which is not one of the model's classes"
         )
 
 

@@ -97,7 +97,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         How it is drawn; "auto" takes what leaves a try the most. By Poisson's law there may be no
         try at all (with probability e^-tries): then the model is a constant one.
     metric : {"auc", "accuracy", "log_loss", "mae", "r2"}, default="auc"
-        What the best one is best at (see `private_score`).
+        The score by which the best try is chosen (see `private_score`).
     held_out : float, default=0.2
         Expected share of the rows that tries are scored on.
     target_bounds : (float, float), default=None
@@ -114,8 +114,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     best_params_ : dict or None
         Its settings; None if there was no try.
     best_score_ : Estimate or None
-        Its noisy score with an interval of 95 %, which does not know that it is that of the best of
-        several: it is too high by the luck of the best.
+        Its noisy score with an interval of 95 %, which takes no account of the choice: as the best
+        of several it is too high.
     privacy_ : PrivacyStatement
         What the search guarantees.
     classes_ : ndarray
@@ -277,8 +277,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         """Set the fitted attributes, functions of the best try and of public values alone."""
         if best is None:
             warnings.warn(
-                "there was no try, which the law of their number allows: the model is a constant "
-                "one",
+                "the random number of tries came out as zero: the model is a constant",
                 UserWarning,
                 stacklevel=3,
             )

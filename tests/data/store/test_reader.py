@@ -294,7 +294,7 @@ def source_of(indptr, indices, values, labels, n_features=None):
         (source_of([0, 0, 2], [0, 5], [1, np.inf], [0, 1]), "row 2 has the value inf"),
         (source_of([0, 1, 2], [0, 5], [1, 1], [0, np.nan]), "label of row 2"),
         (source_of([0], [], [], []), "holds no record"),
-        (source_of([0, 0], [], [], [1]), "holds no entry, and so no column"),
+        (source_of([0, 0], [], [], [1]), "holds no entries, so it has no columns"),
     ],
 )
 def test_a_source_that_breaks_its_promise(tmp_path, source, message):

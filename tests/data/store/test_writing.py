@@ -136,7 +136,7 @@ def test_a_read_only_directory(tmp_path, monkeypatch, code):
         raise OSError(code, os.strerror(code), path)
 
     monkeypatch.setattr(os, "open", refuse)
-    with pytest.raises(OSError, match="takes no new file") as caught:
+    with pytest.raises(OSError, match="cannot take a new file") as caught:
         convert(tmp_path / "s")
     assert caught.value.errno == code
 

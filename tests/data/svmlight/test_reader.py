@@ -233,7 +233,7 @@ BAD_LINES = {
     b"1 4:1 qid:3": "index 'qid' in 'qid:3' is not a whole number",
     b"1 -3:1": "index '-3' is negative",
     b"1 0:1": r"index 0, but columns are counted from 1; .* \(zero_based=True\)",
-    b"1 3:1 3:2": "index 3 is there twice",
+    b"1 3:1 3:2": "index 3 appears twice",
     b"1 5:1 3:2": "index 3 comes after index 5; indices must increase",
     b"1 130:1": "column 130, but 123 columns are declared",
     b"1 9223372036854775808:1": "index '9223372036854775808' is beyond the largest",

@@ -146,8 +146,8 @@ class TestBadLists:
     @pytest.mark.parametrize(
         ("rows", "values", "message"),
         [
-            ([[0], [1, 1]], None, "column 'x', row 2: index 1 is there twice"),
-            ([[0], [2, 3, 2]], None, "row 2: index 2 is there twice"),
+            ([[0], [1, 1]], None, "column 'x', row 2: index 1 appears twice"),
+            ([[0], [2, 3, 2]], None, "row 2: index 2 appears twice"),
             ([[0], [-4]], None, "row 2: index -4; they count from 0"),
             ([[0], None], None, "column 'x', row 2: the value is missing"),
             ([[0], [1, None]], None, "column 'x', row 2: an item of the list is missing"),
@@ -172,7 +172,7 @@ class TestBadLists:
     def test_rows_are_counted_over_the_file_not_the_block(self, tmp_path, suffix):
         table = pa.table({"y": [0] * 10, "x": [[1]] * 7 + [[1, 1]] + [[1]] * 2})
         path = write(tmp_path / f"t{suffix}", table, row_group_size=3)
-        with pytest.raises(DataError, match="row 8: index 1 is there twice"):
+        with pytest.raises(DataError, match="row 8: index 1 appears twice"):
             list(list_source(path, ListColumns("x"), label_column="y").blocks(1))
 
     def test_an_index_beyond_the_declared_columns(self, tmp_path):

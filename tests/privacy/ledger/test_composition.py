@@ -275,7 +275,7 @@ def test_the_refusal_says_what_is_left():
     with pytest.raises(BudgetError) as refusal:
         refuse_overspending(budget, charge(3.0), "team.ledger")
     text = str(refusal.value)
-    for word in ("'x'", "team.ledger", "epsilon 3 ", "delta 1e-06", "100 iterations"):
+    for word in ("'x'", "team.ledger", "epsilon 3 ", "delta 1e-06", "100 steps"):
         assert word in text
     left = float(text.split("at most epsilon ")[1].split()[0])
     assert affords(budget, charge(left))

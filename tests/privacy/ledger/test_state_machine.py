@@ -68,7 +68,7 @@ class LedgerMachine(RuleBasedStateMachine):
     )
     def spend(self, name, share, more, draws):
         if name not in self.budgets:
-            with pytest.raises(LedgerError, match="knows no data set"):
+            with pytest.raises(LedgerError, match="has no data set"):
                 reserve(self.path, name, raw_charge(1))
             return None
         rho, draw_delta = (sum(part) for part in zip((0, 0), *self.spent[name], strict=True))

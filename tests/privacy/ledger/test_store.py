@@ -254,7 +254,7 @@ class TestDatasets:
         assert only(path).entries == ()
 
     def test_an_unknown_name_is_refused_and_not_added(self, path):
-        with pytest.raises(LedgerError, match="knows no data set 'vistis'; it knows 'visits'"):
+        with pytest.raises(LedgerError, match="has no data set 'vistis'; it knows 'visits'"):
             reserve(path, "vistis", charge())
         assert only(path).entries == ()
 
@@ -275,7 +275,7 @@ class TestDatasets:
         assert only(path).name is None
         reserve(path, "visits", charge(0.5))
         assert (only(path).name, len(only(path).entries)) == ("visits", 2)
-        with pytest.raises(LedgerError, match="knows no data set"):
+        with pytest.raises(LedgerError, match="has no data set"):
             reserve(path, "vistis", charge(0.5))
         with pytest.raises(LedgerError, match="names do not change"):
             name_dataset(path, "vistis")
@@ -339,7 +339,7 @@ class TestCreation:
         assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "team.ledger"]
 
     def test_a_missing_directory_is_named(self, tmp_path):
-        with pytest.raises(LedgerError, match="nowhere is missing or takes no such file"):
+        with pytest.raises(LedgerError, match="nowhere is missing or cannot take such a file"):
             create_ledger(tmp_path / "nowhere" / "l", 1.0, 1e-5)
 
     def test_a_failure_leaves_nothing(self, tmp_path, monkeypatch):
@@ -398,7 +398,7 @@ class TestBadFiles:
             ("cut", "is damaged"),
             ("scribbled", "is damaged"),
             (None, "there is no ledger .*; create it with dplasso ledger init"),
-            ("directory", "is a directory, not a ledger"),
+            ("directory", "is a folder, not a ledger"),
         ],
     )
     def test_refused(self, tmp_path, use, content, words):

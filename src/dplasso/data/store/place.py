@@ -42,7 +42,7 @@ def check_place(path: Path, *, force: bool) -> None:
         )
     if not path.parent.is_dir():
         raise FileNotFoundError(
-            f"Cannot write {path}: there is no directory {path.parent}; create it first."
+            f"Cannot write {path}: there is no folder {path.parent}; create it first."
         )
     if path.exists() and not path.is_dir():
         raise StoreError(f"{path} exists and is not a store; it will not be replaced")
@@ -50,7 +50,7 @@ def check_place(path: Path, *, force: bool) -> None:
         return
     files = {entry.name for entry in path.iterdir()}
     if files and not (HEADER_FILE in files and files <= _STORE_FILES):
-        raise StoreError(f"{path} is a directory with other files; it will not be replaced")
+        raise StoreError(f"{path} is a folder with other files; it will not be replaced")
     if files and not force:
         raise StoreError(f"{path} exists already; replace it with --force")
 

@@ -177,8 +177,8 @@ class StoreMatrix:
 
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError(
-            "the matrix of a store is not copied into memory by itself; give it to fit, or copy "
-            "a small one with tocsr()"
+            "a store is not copied into memory unasked; give it to fit as it is, or copy a small "
+            "one with tocsr()"
         )
 
     def __repr__(self) -> str:

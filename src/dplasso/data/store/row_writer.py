@@ -106,7 +106,7 @@ class RowWriter:
     def _check_room(self, n_columns: int) -> None:
         if n_columns > self._most_columns:
             raise MemoryError(
-                f"{self._name}: to count {n_columns:,} columns takes more than the memory allowed, "
+                f"{self._name}: counting {n_columns:,} columns takes more than the memory allowed, "
                 f"which is enough for {self._most_columns:,}; allow more (--memory) or "
                 "hash the columns to fewer"
             )
@@ -172,7 +172,7 @@ class RowWriter:
         if (block.people is None) != (self.people is None) or (
             block.people is not None and block.people.size != WORDS * block.labels.size
         ):
-            raise DataError(f"{self._name}: it says of some rows, not of all, whose they are")
+            raise DataError(f"{self._name}: some of its rows say whose they are, others do not")
         if self.people is not None and block.people is not None:
             self.people.append(block.people)
 

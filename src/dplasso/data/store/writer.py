@@ -139,7 +139,7 @@ def _write_arrays(
     open_files.callback(spill.close)
     _spill_all(source, spill, place, budget, tell)
     if spill.n_rows == 0 or spill.n_columns == 0:
-        what = "record" if spill.n_rows == 0 else "entry, and so no column"
+        what = "records" if spill.n_rows == 0 else "entries, so it has no columns"
         raise DataError(f"{source.name}: it holds no {what}")
     with report_disk_full(place):
         entries = {"rows.indptr": spill.indptr.finish(), "labels": spill.labels.finish()}

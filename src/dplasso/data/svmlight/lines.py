@@ -255,7 +255,7 @@ def _entry_problem(entry: bytes, layout: Format, previous: int) -> tuple[str, in
         counted = "" if first_index else " counted from 0"
         return f"column {index}{counted}, but {n_columns} columns are declared", previous
     if column == previous:
-        return f"index {index} is there twice", previous
+        return f"index {index} appears twice", previous
     if column < previous:
         before = previous + first_index
         return f"index {index} comes after index {before}; indices must increase", previous

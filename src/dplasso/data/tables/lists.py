@@ -115,8 +115,8 @@ def _list_rows(encoding: ListColumns, path: Path, batch: Batch) -> _Rows:
         if twice.any():
             at = int(np.argmax(twice))
             raise DataError(
-                f"{_row(path, encoding.indices, batch, rows[at])}: index {indices[at]} is "
-                "there twice"
+                f"{_row(path, encoding.indices, batch, rows[at])}: index {indices[at]} appears "
+                "twice"
             )
     largest = encoding.n_features or (int(indices.max()) + 1 if indices.size else 1)
     return starts, indices.astype(_index_type(largest), copy=False), values

@@ -51,7 +51,7 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
             continue
         check_name(settings[name], name)
         if ledger is None:
-            raise LedgerError(f"{name}={settings[name]!r} is for a ledger, and no ledger is given")
+            raise LedgerError(f"{name}={settings[name]!r} needs a ledger, and none is given")
     if ledger is None:
         return
     if not isinstance(ledger, str | os.PathLike) or not os.fspath(ledger):
@@ -65,8 +65,8 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
     else:
         return
     raise LedgerError(
-        f"a fit with {cause} is not private, so no ledger can account for it; leave out the one or "
-        "the other"
+        f"a fit with {cause} is not private, so no ledger can account for it; leave out one "
+        "of the two"
     )
 
 
@@ -138,13 +138,13 @@ def charged(
             raise
         # The model exists and is paid for: losing it would spend the budget for nothing.
         warnings.warn(
-            f"the fit was charged, but its end could not be noted: {error}",
+            f"the fit was charged, but its end could not be recorded: {error}",
             LedgerWarning,
             stacklevel=4,
         )
         return
     if not noted:
         raise LedgerError(
-            f"entry {reservation.number} of {reservation.path} has paid for another model "
-            "meanwhile, or is gone; this one must not be used"
+            f"entry {reservation.number} of {reservation.path} has meanwhile paid for another "
+            "model, or is gone; this one must not be used"
         )

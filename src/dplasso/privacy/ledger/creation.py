@@ -79,8 +79,8 @@ def create_ledger(
         raise LedgerError(f"{target} exists already; a ledger is never overwritten") from None
     except OSError as error:
         raise LedgerError(
-            f"no ledger can be created at {target}: its directory {target.parent} is missing or "
-            f"takes no such file ({error.strerror})"
+            f"no ledger can be created at {target}: its folder {target.parent} is missing or "
+            f"cannot take such a file ({error.strerror})"
         ) from error
     finally:
         with suppress(OSError):

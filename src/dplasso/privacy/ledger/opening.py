@@ -127,7 +127,7 @@ def _sentence(error: Exception, shown: str) -> str:
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return (
             f"{shown} cannot be written; to bring a ledger of an older version up to date, the "
-            "file and its directory must be writable"
+            "file and its folder must be writable"
         )
     # SQLite quotes what it cannot read, which may be of several lines or no text at all.
     told = " ".join(str(error).split())
@@ -141,7 +141,7 @@ def _sentence_of_system(error: OSError, shown: str) -> str:
     if isinstance(error, FileNotFoundError):
         return f"there is no ledger {shown}; create it with dplasso ledger init"
     if isinstance(error, IsADirectoryError):
-        return f"{shown} is a directory, not a ledger"
+        return f"{shown} is a folder, not a ledger"
     if error.errno == errno.ENOSPC:
         return f"{shown} cannot be written: the disk is full"
     if os.access(shown, os.R_OK):

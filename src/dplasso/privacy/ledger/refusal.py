@@ -41,7 +41,7 @@ def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
         remains = f"at most epsilon {rounded_down(epsilon)} is left"
     raise BudgetError(
         f"{_named(budget, path)} cannot pay for this fit: it asks for epsilon {charge.epsilon:g} "
-        f"(delta {charge.delta:g}, {charge.n_iter} iterations) and {remains} for such a fit, of "
+        f"(delta {charge.delta:g}, {charge.n_iter} steps) and {remains} for such a fit, of "
         f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all"
     )
 

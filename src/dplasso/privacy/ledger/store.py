@@ -230,4 +230,4 @@ def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
     names = ", ".join(repr(budget.name) for budget in known)
     if dataset is None:
         raise LedgerError(f"{path} keeps several data sets; name one of {names} (dataset)")
-    raise LedgerError(f"{path} knows no data set {dataset!r}; it knows {names}")
+    raise LedgerError(f"{path} has no data set {dataset!r}; it knows {names}")

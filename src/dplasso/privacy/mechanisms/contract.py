@@ -1,4 +1,4 @@
-"""What every mechanism of Frank-Wolfe's steps has to say (DESIGN.md, section 13)."""
+"""What every mechanism of Frank-Wolfe's steps has to say (docs/architecture.md)."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
