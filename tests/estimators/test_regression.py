@@ -36,7 +36,7 @@ def model(kind, **options):
 def data():
     X, _ = records(300, 12, density=0.8, seed=1)
     unit = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9)
-    return X, 30.0 + 20.0 * unit[:, 0] - 10.0 * unit[:, 1]
+    return X.astype(np.float32), 30.0 + 20.0 * unit[:, 0] - 10.0 * unit[:, 1]
 
 
 @pytest.mark.parametrize("name", ["linear", "lasso_regression"])
