@@ -49,15 +49,6 @@ def plain(axis: "Axes", title: str = "", *, grid: bool = False, legend: Any = No
         axis.legend(frameon=False, fontsize=7, **legend)
 
 
-def bars(axis: "Axes", labels: Sequence[str], heights: Sequence[Any], what: str) -> None:
-    """Draw lying bars, one below the other."""
-    axis.barh(range(len(heights)), heights, tick_label=labels)
-    axis.set_xlabel(what)
-    axis.invert_yaxis()
-    axis.tick_params(axis="y", labelsize=6)
-    plain(axis)
-
-
 def seconds_text(value: float) -> str:
     """Return a time with three digits and a fitting unit."""
     if value == 0.0:

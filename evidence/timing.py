@@ -97,6 +97,14 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
+def clocks(work: Callable[[], object], times: int = 1) -> tuple[float, float]:
+    """Return wall and processor seconds, of all threads, of one call: the mean of some."""
+    wall, processor = time.perf_counter(), time.process_time()
+    for _ in range(times):
+        work()
+    return (time.perf_counter() - wall) / times, (time.process_time() - processor) / times
+
+
 def interleave(runs: Mapping[str, Callable[[], Result]], repeats: int) -> dict[str, list[Result]]:
     """Let the runs take turns, `repeats` times, so that none has a quieter machine."""
     found: dict[str, list[Result]] = {name: [] for name in runs}

@@ -7,7 +7,6 @@ other exception is a failure by itself.
 
 import bz2
 import gzip
-import importlib.util
 import json
 import lzma
 import math
@@ -391,8 +390,8 @@ def _check_checkpoint(data: bytes, folder: Path) -> str:
 def _store_seeds() -> list[bytes]:
     import tempfile
 
-    from dplasso.data.blocks import BlockSource, RowBlock  # type: ignore[import-not-found]
-    from dplasso.data.store import write_store  # type: ignore[import-not-found]
+    from dplasso.data.blocks import BlockSource, RowBlock
+    from dplasso.data.store import write_store
 
     rng = np.random.default_rng(0)
     seeds = []
@@ -529,6 +528,5 @@ _ALL = (
 
 
 def targets() -> dict[str, Target]:
-    """Return the targets that this build has, by name."""
-    has_store = importlib.util.find_spec("dplasso.data.store") is not None
-    return {target.name: target for target in _ALL if has_store or target.name != "store"}
+    """Return the targets by name."""
+    return {target.name: target for target in _ALL}

@@ -25,7 +25,7 @@ from dplasso.training.lasso import lasso_mechanism, lasso_problem, lasso_selecto
 from dplasso.training.settings import lasso_settings
 from evidence.datasets import Spec, describe, load_spec, sizes
 from evidence.items import Settings, Table
-from evidence.report import bars, seconds_text
+from evidence.report import seconds_text
 from evidence.timing import interleave, seconds
 
 TITLE = "Random accesses"
@@ -144,13 +144,3 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
         "One thread.",
         Table(head, rows),
     ]
-
-
-def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
-    """Draw nanoseconds per entry as bars."""
-    spent = {
-        f"{case}\n{name}": one / found["touched"] * 1e9
-        for case, found in results.items()
-        for name, one in found["seconds"].items()
-    }
-    bars(figure.subplots(), list(spent), list(spent.values()), "ns per entry of the touched rows")

@@ -20,7 +20,7 @@ import numpy as np
 
 from evidence.benchmarks.store import AnonymousPeak
 from evidence.cells import in_own_process
-from evidence.timing import interleave
+from evidence.timing import clocks, interleave
 
 TITLE = "Encoding a table by a schema"
 QUICK = {"rows": 2e5, "compared": 5e4, "memory": 3e8, "repeats": 1}
@@ -106,14 +106,8 @@ def compare(n_rows: int, repeats: int) -> dict[str, float]:
         "PublicEncoder": partial(ours.transform, frame),
         "ColumnTransformer": partial(theirs.transform, frame),
     }
-
-    def seconds(work: Any) -> float:
-        began = time.process_time()
-        work()
-        return time.process_time() - began
-
-    timed = interleave({name: partial(seconds, work) for name, work in runs.items()}, repeats)
-    return {name: n_rows / median(times) for name, times in timed.items()}
+    timed = interleave({name: partial(clocks, work) for name, work in runs.items()}, repeats)
+    return {name: n_rows / median(used for _, used in times) for name, times in timed.items()}
 
 
 def transformer() -> Any:

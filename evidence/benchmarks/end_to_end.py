@@ -11,7 +11,7 @@ from dplasso import DPLassoClassifier
 from evidence.benchmarks.competitors import Training, fit_seconds, own_parameters, product_seconds
 from evidence.datasets import Spec, UnavailableError, describe, load_spec, sizes
 from evidence.items import Settings, Table
-from evidence.report import plain, ratio, seconds_text
+from evidence.report import ratio, seconds_text
 from evidence.timing import interleave, seconds
 
 TITLE = "End to end"
@@ -99,17 +99,3 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
         Table(["data set", "what", "time", "over dplasso's"], rows),
         "\n".join(f"- {note}" for note in notes),
     ]
-
-
-def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
-    """Draw the times as bars."""
-    axis = figure.subplots()
-    names = list(dict.fromkeys(name for found in results.values() for name in found["seconds"]))
-    width = 0.8 / max(1, len(results))
-    for i, (case, found) in enumerate(results.items()):
-        heights = [found["seconds"].get(name, np.nan) for name in names]
-        axis.bar(np.arange(len(names)) + i * width, heights, width, label=case)
-    axis.set_yscale("log")
-    axis.set_ylabel("seconds")
-    axis.set_xticks(np.arange(len(names)) + width * (len(results) - 1) / 2, names)
-    plain(axis, legend={})

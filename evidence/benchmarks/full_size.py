@@ -9,6 +9,7 @@ before a plain sequential read of the files by rows, which the first pass is com
 """
 
 import contextlib
+import math
 import multiprocessing
 import os
 import tempfile
@@ -26,8 +27,6 @@ TITLE = "A data set at full size"
 QUICK = {"part": 0.001, "steps": 200}
 _INTERVAL = 0.1
 _READ_BYTES = 16 << 20
-# Of Algorithm 1, after the first.
-_STANDARD_STEPS = 3
 Given = dict[str, Any]
 # Called with the name of what is done, and more of it; the time is noted.
 Tell = Callable[..., None]
@@ -89,35 +88,19 @@ def loops(given: Given, tell: Tell) -> None:
     """Time training loops, ours and a few steps of Algorithm 1, files cached; a child's body."""
     from dplasso import DPLassoClassifier
     from dplasso.data.store import open_store
-    from dplasso.estimators.fitting import fit_estimator
-    from dplasso.training.train import Hooks
+    from evidence.timing import time_fit
 
-    options = common_options(given)
+    options = common_options(given) | {"n_iter": given["steps"]}
     standard = {"epsilon": 1.0, "solver": "standard", "selector": "noisy-max"}
     for more in ({"epsilon": 1.0}, standard):
         load_kernels(DPLassoClassifier(**options | more))
     store = open_store(given["store"])
     tell("begun")
     for epsilon in (1.0, 0.1, 1.0, 0.1, 1.0, 0.1):
-        told: list[float] = []
-        model = DPLassoClassifier(n_iter=given["steps"], epsilon=epsilon, **options)
-        fit_estimator(
-            model, store, hooks=Hooks(progress=lambda _done, _total, t=told: t.append(now()))
-        )
-        seconds = (told[-1] - told[0]) * given["steps"] / (given["steps"] - 1)
-        tell("loop", epsilon=epsilon, seconds=seconds)
-    steps: list[tuple[int, float]] = []
-
-    def stop(done: int, _total: int) -> None:
-        steps.append((done, now()))
-        if done > _STANDARD_STEPS:
-            raise KeyboardInterrupt
-
-    model = DPLassoClassifier(n_iter=given["steps"], **options | standard)
-    with contextlib.suppress(KeyboardInterrupt):
-        fit_estimator(model, store, hooks=Hooks(progress=stop))
-    (first, began), (last, ended) = steps[0], steps[-1]
-    tell("standard", seconds_per_step=(ended - began) / (last - first), steps=last - first)
+        found, _ = time_fit(store, None, math.inf, epsilon=epsilon, **options)
+        tell("loop", epsilon=epsilon, seconds=found.loop)
+    found, _ = time_fit(store, None, 0.0, **options | standard)
+    tell("standard", seconds_per_step=found.loop / found.n_steps, steps=found.timed_steps)
     tell("done")
 
 

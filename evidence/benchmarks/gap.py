@@ -27,10 +27,6 @@ def mean_gap(X: Any, y: Any, model: DPLassoClassifier, radius: float) -> float:
     return float(np.mean(true_gaps(X, y, taken, radius, marks + 1)))
 
 
-def _tolerance(value: float | str) -> float | str | None:
-    return None if value == "none" else value
-
-
 def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Run each tolerance on one data set."""
     data = load_spec(spec, settings.data, settings.n_jobs)
@@ -38,17 +34,18 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     X, y = data.X[~test], data.y[~test].astype(np.int64)
     X_test, y_test = data.X[test], data.y[test]
     default = DPLassoClassifier().drift_tol
-    tolerances = [default, *(_tolerance(value) for value in config.tolerances)]
+    given = (None if value == "none" else value for value in config.tolerances)
+    common = {"n_jobs": settings.n_jobs}
+    tolerances = {_name(t, default): {"drift_tol": t, **common} for t in (default, *given)}
     plain = {
         "epsilon": np.inf,
         "l1_radius": config.radius,
         "n_iter": config.n_iter,
         "fit_intercept": False,
-        "n_jobs": settings.n_jobs,
     }
-    variants = {_name(t, default): {"drift_tol": t} for t in tolerances}
+    variants: dict[str, Any] = dict(tolerances)
     if config.algorithm_1:
-        variants["algorithm-1"] = {"solver": "standard", "selector": "argmax"}
+        variants["algorithm-1"] = {"solver": "standard", "selector": "argmax", **common}
     runs = {}
     reference = None
     for name, parameters in variants.items():
@@ -73,14 +70,16 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
         if reference is not None:
             same = vertices == reference
             run["same_choices"] = int(same.size if same.all() else same.argmin())
-    private = {}
-    for epsilon in config.epsilons:
-        private[f"{epsilon:g}"] = {
-            _name(t, default): _private_auc(
-                X, y, X_test, y_test, epsilon, t, config, settings.n_jobs
-            )
-            for t in tolerances
+    private = {
+        f"{epsilon:g}": {
+            name: [
+                _private_auc(config, epsilon, seed, (X, y, X_test, y_test), **parameters)
+                for seed in range(config.seeds)
+            ]
+            for name, parameters in tolerances.items()
         }
+        for epsilon in config.epsilons
+    }
     return {
         "data": describe(data),
         "radius": config.radius,
@@ -98,31 +97,19 @@ def _name(tolerance: float | str | None, default: float | str | None) -> str:
     return f"{name} (default)" if tolerance == default else name
 
 
-def _private_auc(
-    X: Any,
-    y: Any,
-    X_test: Any,
-    y_test: Any,
-    epsilon: float,
-    tolerance: float | str | None,
-    config: Any,
-    n_jobs: int,
-) -> list[float]:
-    """Return the test AUC of each seed; the same seeds for every tolerance."""
-    found = []
-    for seed in range(config.seeds):
-        model = DPLassoClassifier(
-            epsilon,
-            config.delta,
-            l1_radius=config.private_radius,
-            n_iter=config.private_iter,
-            fit_intercept=False,
-            drift_tol=tolerance,
-            random_state=seed,
-            n_jobs=n_jobs,
-        ).fit(X, y)
-        found.append(float(roc_auc_score(y_test, X_test @ model.coef_.toarray().ravel())))
-    return found
+def _private_auc(config: Any, epsilon: float, seed: int, data: Any, **parameters: Any) -> float:
+    """Return the test AUC of a fit."""
+    X, y, X_test, y_test = data
+    model = DPLassoClassifier(
+        epsilon,
+        config.delta,
+        l1_radius=config.private_radius,
+        n_iter=config.private_iter,
+        fit_intercept=False,
+        random_state=seed,
+        **parameters,
+    ).fit(X, y)
+    return float(roc_auc_score(y_test, X_test @ model.coef_.toarray().ravel()))
 
 
 def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:

@@ -7,8 +7,6 @@ residuals, each the faster of CSR and CSC. Fits and products take turns. Process
 threads together, is what a machine with other work still tells.
 """
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -17,20 +15,11 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.base import clone
 
-from evidence.timing import interleave
+from evidence.timing import clocks, interleave
 
 TITLE = "A default fit of DPLogisticRegression against 2 T products by scipy"
 QUICK = {"pairs": 2}
 STEPS = 300
-
-
-def _clocked(work: Callable[[], object], times: int = 1) -> tuple[float, float]:
-    """Return wall and processor seconds of one run, as the mean of some."""
-    wall, processor = time.perf_counter(), time.process_time()
-    for _ in range(times):
-        work()
-    spent = time.perf_counter() - wall, time.process_time() - processor
-    return spent[0] / times, spent[1] / times
 
 
 def measure(
@@ -52,11 +41,11 @@ def measure(
     # Compiles what is needed.
     clone(model).set_params(n_iter=4).fit(X, y)
     runs = {
-        "fit": lambda: _clocked(lambda: model.fit(X, y)),
-        "rows, gathered": lambda: _clocked(lambda: X @ w, pairs),
-        "rows, scattered": lambda: _clocked(lambda: columns @ w, pairs),
-        "columns, gathered": lambda: _clocked(lambda: transposed @ r, pairs),
-        "columns, scattered": lambda: _clocked(lambda: X.T @ r, pairs),
+        "fit": lambda: clocks(lambda: model.fit(X, y)),
+        "rows, gathered": lambda: clocks(lambda: X @ w, pairs),
+        "rows, scattered": lambda: clocks(lambda: columns @ w, pairs),
+        "columns, gathered": lambda: clocks(lambda: transposed @ r, pairs),
+        "columns, scattered": lambda: clocks(lambda: X.T @ r, pairs),
     }
     timed = interleave(runs, repeats)
     found = {}

@@ -8,7 +8,6 @@ from dplasso import DPLassoClassifier
 from evidence.datasets import Spec, UnavailableError, describe, load_spec, sizes
 from evidence.items import Settings, Table
 from evidence.machine import status
-from evidence.report import bars
 
 TITLE = "Memory of a fit"
 _CLEAR = Path("/proc/self/clear_refs")
@@ -76,13 +75,3 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
 
 def _mb(size: float) -> str:
     return f"{size / 1e6:,.0f}"
-
-
-def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
-    """Draw peak and allowance as bars."""
-    sizes_ = {
-        f"{case}: {what}": found[f"{what}_bytes"] / 1e6
-        for case, found in results.items()
-        for what in ("peak", "allowed")
-    }
-    bars(figure.subplots(), list(sizes_), list(sizes_.values()), "MB on top of the caller's matrix")

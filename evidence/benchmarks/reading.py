@@ -7,7 +7,6 @@ given beside time on the clock, because our reader uses several threads and a bu
 none to spare.
 """
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -21,7 +20,7 @@ from dplasso.data.svmlight.reader import read_svmlight
 from evidence.items import Table
 from evidence.machine import usable_cores
 from evidence.report import ratio, seconds_text
-from evidence.timing import interleave
+from evidence.timing import clocks, interleave
 
 TARGET = 8.0
 PEER = "scikit-learn"
@@ -57,13 +56,13 @@ def measure(path: Path, threads: list[int], repeats: int) -> dict[str, Any]:
     }
     del theirs, ours
     runs: dict[str, Callable[[], tuple[float, float]]] = {
-        PEER: lambda: _clocks(
+        PEER: lambda: clocks(
             lambda: load_svmlight_file(str(path), dtype=np.float32, zero_based=False)
         )
     }
     for n in threads:
         name = f"dplasso, {n} thread{'s' if n > 1 else ''}"
-        runs[name] = lambda n=n: _clocks(lambda: read_svmlight(path, n_threads=n))
+        runs[name] = lambda n=n: clocks(lambda: read_svmlight(path, n_threads=n))
     timed = interleave(runs, repeats)
     return {
         "data": description,
@@ -74,13 +73,6 @@ def measure(path: Path, threads: list[int], repeats: int) -> dict[str, Any]:
         },
         "runs": timed,
     }
-
-
-def _clocks(work: Callable[[], object]) -> tuple[float, float]:
-    """Time one call: by the clock, and in processor time of all threads."""
-    wall, used = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - wall, time.process_time() - used
 
 
 def section(results: list[dict[str, Any]]) -> list[str | Table]:

@@ -6,10 +6,12 @@ was tuned on it. `diffprivlib` is compared where it is installed; it gets what i
 the bound on the rows' norm, and the ranges of columns and targets.
 """
 
+import contextlib
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -80,78 +82,81 @@ def _belongs(name: str, attributes: tuple[str, ...]) -> bool:
     )
 
 
-def macro_auc(y: NDArray[Any], probabilities: NDArray[np.float64]) -> float:
+def auc(fit: Any, split: Split) -> float:
     """Return the mean over the classes of the area under the curve of each against all others."""
+    y, probabilities = split[3], fit.predict_proba(_rows(fit, split[2]))
     present = [k for k in range(probabilities.shape[1]) if 0 < (y == k).sum() < y.size]
     return float(np.mean([roc_auc_score(y == k, probabilities[:, k]) for k in present]))
 
 
-def classifiers(epsilon: float, n_classes: int) -> Iterator[tuple[str, Callable[[int], Any]]]:
+def r2(fit: Any, split: Split) -> float:
+    return float(fit.score(_rows(fit, split[2]), split[3]))
+
+
+def _rows(model: Any, X: Any) -> Any:
+    """Return rows as a model takes them: diffprivlib's are dense."""
+    return X.toarray() if type(model).__module__.startswith("diffprivlib") else X
+
+
+def _theirs(name: str) -> Any:
+    """Return a class of diffprivlib, or None where it is not installed."""
+    with contextlib.suppress(ImportError):
+        return getattr(import_module("diffprivlib.models"), name)
+    return None
+
+
+def classifiers(epsilon: float, n_classes: int) -> dict[str, Callable[[int], Any]]:
     """Name what is compared on several classes, with what makes it from a seed."""
-    every = range(n_classes)
-    yield (
-        "joint multinomial",
-        lambda seed: DPLogisticRegression(epsilon, classes=every, random_state=seed),
-    )
-    yield (
-        "one-versus-rest, budget divided",
-        lambda seed: OneVsRestClassifier(
-            DPLogisticRegression(epsilon / n_classes, 1e-6 / n_classes, random_state=seed)
+    joint = {"epsilon": epsilon, "classes": range(n_classes)}
+    divided = {"epsilon": epsilon / n_classes, "delta": 1e-6 / n_classes}
+    logistic, lasso = DPLogisticRegression, DPLassoClassifier
+    makers: dict[str, Callable[[int], Any]] = {
+        "joint multinomial": lambda seed: logistic(**joint, random_state=seed),
+        "one-versus-rest, budget divided": lambda seed: OneVsRestClassifier(
+            logistic(**divided, random_state=seed)
         ),
-    )
-    yield (
-        "joint multinomial LASSO",
-        lambda seed: DPLassoClassifier(epsilon, classes=every, random_state=seed),
-    )
-    yield (
-        "one-versus-rest LASSO, budget divided",
-        lambda seed: OneVsRestClassifier(
-            DPLassoClassifier(epsilon / n_classes, 1e-6 / n_classes, random_state=seed)
+        "joint multinomial LASSO": lambda seed: lasso(**joint, random_state=seed),
+        "one-versus-rest LASSO, budget divided": lambda seed: OneVsRestClassifier(
+            lasso(**divided, random_state=seed)
         ),
-    )
-    try:
-        from diffprivlib.models import LogisticRegression as Theirs
-    except ImportError:
-        return
-    yield (
-        "diffprivlib LogisticRegression",
-        lambda seed: Theirs(
-            epsilon=epsilon, data_norm=math.sqrt(14.0), random_state=seed, max_iter=500
-        ),
-    )
+    }
+    if theirs := _theirs("LogisticRegression"):
+        norm = math.sqrt(14.0)
+        makers["diffprivlib LogisticRegression"] = lambda seed: theirs(
+            epsilon=epsilon, data_norm=norm, random_state=seed, max_iter=500
+        )
+    return makers
 
 
-def regressions(epsilon: float, attribute: str) -> Iterator[tuple[str, Callable[[int], Any]]]:
+def regressions(epsilon: float, attribute: str) -> dict[str, Callable[[int], Any]]:
     """Name what is compared on numbers, with what makes it from a seed."""
     bounds = BOUNDS[attribute]
-    yield (
-        "DPLinearRegression",
-        lambda seed: DPLinearRegression(epsilon, target_bounds=bounds, random_state=seed),
-    )
-    yield "DPLasso", lambda seed: DPLasso(epsilon, target_bounds=bounds, random_state=seed)
-    try:
-        from diffprivlib.models import LinearRegression as Theirs
-    except ImportError:
-        return
-    yield (
-        "diffprivlib LinearRegression",
-        lambda seed: Theirs(
+    given = {"epsilon": epsilon, "target_bounds": bounds}
+    makers: dict[str, Callable[[int], Any]] = {
+        "DPLinearRegression": lambda seed: DPLinearRegression(**given, random_state=seed),
+        "DPLasso": lambda seed: DPLasso(**given, random_state=seed),
+    }
+    if theirs := _theirs("LinearRegression"):
+        makers["diffprivlib LinearRegression"] = lambda seed: theirs(
             epsilon=epsilon, bounds_X=(0.0, 1.0), bounds_y=bounds, random_state=seed
-        ),
-    )
+        )
+    return makers
 
 
-def measure(makers: Any, split: Split, score: Callable[[Any], float]) -> list[tuple[str, float]]:
-    """Return the mean score of each competitor."""
-    X, y, _, _ = split
-    found = []
-    for name, make in makers:
-        dense = name.startswith("diffprivlib")
+def compare(
+    about: str,
+    makers: Mapping[str, Callable[[int], Any]],
+    split: Split,
+    score: Callable[[Any, Split], float],
+) -> None:
+    """Print the mean score of each competitor."""
+    for name, make in makers.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            fits = [make(seed).fit(X.toarray() if dense else X, y) for seed in SEEDS]
-            found.append((name, float(np.mean([score(fit) for fit in fits]))))
-    return found
+            models = [make(seed) for seed in SEEDS]
+            fits = [model.fit(_rows(model, split[0]), split[1]) for model in models]
+            found = float(np.mean([score(fit, split) for fit in fits]))
+        print(f"| {about} | {name} | {found:.3f} |", flush=True)
 
 
 def speed(n_classes: int = 10) -> list[str]:
@@ -203,49 +208,26 @@ def main() -> None:
     """Print all tables."""
     print("| target | epsilon | method | macro AUC |\n|---|---|---|---|")
     for attribute in ("occupation", "education"):
-        split = without(attribute)
-        n_classes = len(ATTRIBUTES[attribute])
-        plain = LogisticRegression(C=10.0, max_iter=2000).fit(split[0], split[1])
-        best = macro_auc(split[3], plain.predict_proba(split[2]))
-        print(f"| {attribute} ({n_classes}) | - | no privacy | {best:.3f} |", flush=True)
+        split, n_classes = without(attribute), len(ATTRIBUTES[attribute])
+        plain = {"no privacy": lambda _: LogisticRegression(C=10.0, max_iter=2000)}
+        compare(f"{attribute} ({n_classes}) | -", plain, split, auc)
         for epsilon in EPSILONS:
-
-            def auc(fit: Any, split: Split = split) -> float:
-                rows = (
-                    split[2] if not type(fit).__module__.startswith("diff") else split[2].toarray()
-                )
-                return macro_auc(split[3], fit.predict_proba(rows))
-
-            for name, value in measure(classifiers(epsilon, n_classes), split, auc):
-                print(f"| {attribute} | {epsilon:g} | {name} | {value:.3f} |", flush=True)
+            compare(f"{attribute} | {epsilon:g}", classifiers(epsilon, n_classes), split, auc)
         crossed = with_pairs(split)
         wanted = ("joint multinomial", "joint multinomial LASSO", "one-versus-rest LASSO")
-        makers = [one for one in classifiers(1.0, n_classes) if one[0].startswith(wanted)]
-        for name, value in measure(
-            makers,
-            crossed,
-            lambda fit, crossed=crossed: macro_auc(crossed[3], fit.predict_proba(crossed[2])),
-        ):
-            print(
-                f"| {attribute}, {crossed[0].shape[1]:,} pairs | 1 | {name} | {value:.3f} |",
-                flush=True,
-            )
+        makers = {
+            name: make
+            for name, make in classifiers(1.0, n_classes).items()
+            if name.startswith(wanted)
+        }
+        compare(f"{attribute}, {crossed[0].shape[1]:,} pairs | 1", makers, crossed, auc)
     print("\n| target | epsilon | method | R^2 |\n|---|---|---|---|")
     for attribute, middles in MIDDLES.items():
         X, y, X_test, y_test = without(attribute)
         split = X, np.array(middles)[y], X_test, np.array(middles)[y_test]
-        best = Ridge(1.0).fit(split[0], split[1]).score(X_test, split[3])
-        print(f"| {attribute} | - | no privacy | {best:.3f} |", flush=True)
+        compare(f"{attribute} | -", {"no privacy": lambda _: Ridge(1.0)}, split, r2)
         for epsilon in EPSILONS:
-
-            def r2(fit: Any, split: Split = split) -> float:
-                rows = (
-                    split[2] if not type(fit).__module__.startswith("diff") else split[2].toarray()
-                )
-                return float(fit.score(rows, split[3]))
-
-            for name, value in measure(regressions(epsilon, attribute), split, r2):
-                print(f"| {attribute} | {epsilon:g} | {name} | {value:.3f} |", flush=True)
+            compare(f"{attribute} | {epsilon:g}", regressions(epsilon, attribute), split, r2)
     print("\n| classes | ms a step |\n|---|---|")
     print("\n".join(speed()))
     print("\n| classes | ms a step of Frank-Wolfe | rows it touches |\n|---|---|---|")

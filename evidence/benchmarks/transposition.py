@@ -11,7 +11,7 @@ from dplasso.matrix.compressed import compress
 from dplasso.matrix.transpose import transpose
 from evidence.datasets import Spec, describe, load_spec, sizes
 from evidence.items import Settings, Table
-from evidence.report import bars, ratio, seconds_text
+from evidence.report import ratio, seconds_text
 from evidence.timing import interleave, seconds
 
 TITLE = "Transpose"
@@ -73,9 +73,3 @@ def section(results: dict[str, dict[str, Any]]) -> list[str | Table]:
         Table(["data set", "rows x columns, non-zeros", "what", "time", "faster than scipy"], rows),
         "\n".join(notes),
     ]
-
-
-def draw(results: dict[str, dict[str, Any]], figure: Any) -> None:
-    """Draw the times as bars."""
-    times = {f"{c}\n{name}": t for c, f in results.items() for name, t in f["seconds"].items()}
-    bars(figure.subplots(), list(times), list(times.values()), "seconds")

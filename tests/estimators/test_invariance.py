@@ -11,7 +11,7 @@ from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.replay import replay_state
-from dplasso.training.lasso import lasso_problem
+from dplasso.training.lasso import lasso_mechanism, lasso_problem, lasso_selector
 from dplasso.training.settings import lasso_settings
 from frank_wolfe.cases import dense_rows, some_labels, with_design
 
@@ -33,8 +33,9 @@ class TestSameResult:
         settings = settings_of(model)
         problem = lasso_problem(settings, X, labels)
         taken = transcript or model.transcript_
-        forced = replay_state(taken.vertex, taken.sign)
-        return solve(problem, forced, random_stream(0), drift_tol=settings.drift_tol).state
+        selector = lasso_selector(settings, lasso_mechanism(settings), problem)
+        options = {"drift_tol": settings.drift_tol, "prefix": taken}
+        return solve(problem, selector, random_stream(0), **options).state
 
     def variants(self, X):
         wide = sp.csr_array(X)

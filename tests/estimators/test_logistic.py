@@ -3,10 +3,7 @@
 import doctest
 import json
 import math
-import os
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pandas
@@ -46,27 +43,6 @@ def numbers(fitted):
 
 
 # --- scikit-learn --------------------------------------------------------------------------------
-
-
-def test_scikit_learn_s_checks_all_pass():
-    """In a process of its own: some of the checks want the array API switched on at import."""
-    script = """
-from sklearn.utils.estimator_checks import check_estimator
-from dplasso import DPLogisticRegression
-for options in ({}, {"epsilon": float("inf")}, {"max_weights": 2}, {"max_weights": "significant"}):
-    results = check_estimator(DPLogisticRegression(**options), on_fail="raise", on_skip=None)
-    assert all(result["status"] == "passed" for result in results)
-    assert not any(result["expected_to_fail"] for result in results)
-    assert len(results) > 40
-"""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        env=os.environ | {"SCIPY_ARRAY_API": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
 
 
 def test_the_example_of_the_docs():

@@ -76,8 +76,8 @@ class TestNothingElseLeaves:
     @pytest.mark.parametrize("selector", ["bucket", "noisy-max"])
     def test_a_private_fit_has_the_documented_attributes_only(self, neighbours, solver, selector):
         model = DPLassoClassifier(n_iter=5, l1_radius=10.0, solver=solver, selector=selector)
-        params = set(model.get_params())
-        assert set(vars(model.fit(*neighbours[0]))) == params | FITTED
+        params, (X, y) = set(model.get_params()), neighbours[0]
+        assert set(vars(model.fit(X.astype(np.float32), y))) == params | FITTED
 
     def test_so_has_a_fit_that_chooses_its_settings(self, neighbours):
         for data in neighbours:

@@ -82,7 +82,7 @@ def test_neighbours_differ_by_at_most_the_sensitivity(relation):
     for pair in pairs(relation):
         alphas = []
         for X, y in zip(pair.rows, pair.labels, strict=True):
-            clipped = np.clip(X, -1.0, 1.0).astype(np.float64)
+            clipped = np.clip(X, -1.0, 1.0).astype(np.float32)
             problem = build(clipped, np.zeros(len(y)), 6, radius=2.0)
             problem = problem._replace(
                 labels=2.0 * y - 1.0, loss=Squared(bound), unit=problem.unit / bound

@@ -33,7 +33,7 @@ MODELS = {
     "standard": DPLassoClassifier(20.0, n_iter=10, solver="standard"),
     "public number": DPLassoClassifier(20.0, n_iter=10, n_records=200, selector="noisy-max"),
     "no privacy": DPLassoClassifier(math.inf, n_iter=60, l1_radius=3.0),
-    "lasso of numbers": DPLasso(20.0, target_bounds=(0, 1), n_iter=10, selector="noisy-max"),
+    "lasso of numbers": DPLasso(20.0, target_bounds=(0, 1), n_iter=10, solver="standard"),
     "logistic": DPLogisticRegression(20.0),
     "short list": DPLogisticRegression(20.0, max_weights=3),
     "linear": DPLinearRegression(20.0, target_bounds=(0, 1)),

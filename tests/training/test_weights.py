@@ -69,10 +69,10 @@ def data():
     return X, (y == "yes").astype(int), np.random.default_rng(5).uniform(0.0, 3.0, 300)
 
 
-@pytest.mark.parametrize("model", EXACT.values(), ids=EXACT)
+@pytest.mark.parametrize("name", [name for name in EXACT if name != "lasso, standard"])
 @pytest.mark.parametrize("check", CHECKS)
-def test_scikit_learn_s_checks_of_weights(model, check):
-    getattr(estimator_checks, check)("it", model)
+def test_scikit_learn_s_checks_of_weights(name, check):
+    getattr(estimator_checks, check)("it", EXACT[name])
 
 
 @pytest.mark.parametrize("name", ["logistic", "lasso", "lasso, drawn"])
@@ -84,7 +84,7 @@ def test_scikit_learn_s_check_of_one_class_left(name):
 @pytest.mark.parametrize("bound", [None, 7.0])
 def test_weights_stand_for_repeated_rows(model, bound):
     rng = np.random.default_rng(42)
-    X, weights = rng.random((40, 12)), rng.integers(0, 5, 40)
+    X, weights = rng.random((40, 12), dtype=np.float32), rng.integers(0, 5, 40)
     y = (X[:, 0] + X[:, 1] + rng.random(40) > 1.5).astype(int)
     repeated = sklearn.clone(model).fit(X.repeat(weights, axis=0), y.repeat(weights))
     model = sklearn.clone(model).set_params(weight_bound=bound).fit(X, y, sample_weight=weights)

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from dplasso.data.blocks import RowBlock
+from dplasso.data.svmlight.lines import INT32_MAX
 from dplasso.encoding.columns import Rows, encode
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema, read_schema, schema_from_json
@@ -252,7 +253,10 @@ def joined(blocks: Sequence[Rows | RowBlock], n_features: int) -> csr_array:
     indptr = np.concatenate([np.zeros(1, np.int64), *starts])
     indices = np.concatenate([np.zeros(0, np.int32), *(block.indices for block in blocks)])
     values = np.concatenate([np.zeros(0, np.float32), *(block.values for block in blocks)])
-    X = csr_array((values, indices, indptr), shape=(indptr.size - 1, n_features))
+    # scipy holds both index arrays in one type.
+    index = indices.dtype if ends[-1] <= INT32_MAX else np.int64
+    parts = values, indices.astype(index, copy=False), indptr.astype(index)
+    X = csr_array(parts, shape=(indptr.size - 1, n_features))
     X.has_canonical_format = True
     return X
 

@@ -165,13 +165,10 @@ class LassoRun:
             return np.full(n_classes, total / n_classes)
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
         noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
-        if public is not None and n_classes > 2 and not self._settings.weighted:
+        if public is not None and not self._settings.weighted:
+            # The sum is known: what the counts are beyond it, they are in equal parts.
             excess = (sum(noisy) - public) / n_classes
             noisy = [max(1.0, count - excess) for count in noisy]
-        elif public is not None and not self._settings.weighted:
-            # The sum is known, so half the difference is better known than either.
-            half = (noisy[1] - noisy[0]) / 2.0
-            noisy = [max(1.0, public / 2.0 - half), max(1.0, public / 2.0 + half)]
         return np.array(noisy)
 
     def _exact_counts(self) -> tuple[list[int], int]:
