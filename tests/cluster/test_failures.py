@@ -73,6 +73,20 @@ def test_a_worker_may_be_lost_at_any_call(name):
             assert len(engine.calls) > len(methods)
 
 
+@pytest.mark.parametrize("name", ["vertices", "dense"])
+def test_fifty_losses_at_random_moments_change_nothing(name):
+    """Those of one fit may meet while a worker is being replaced, or replays."""
+    X, y = records(120, 60)
+    model, parts, rng = MODELS[name], cut(X, y, 2), np.random.default_rng(11)
+    expected, calm = released(model.fit(X, y)), Killer(())
+    model.fit(*parts, engine=calm)
+    for before in (True, False) * 5:
+        at = rng.choice(len(calm.calls), 5, replace=False)
+        engine = Killer(tuple(at), before, restarts=5)
+        assert released(model.fit(*parts, engine=engine)) == expected, at
+        assert len(engine.calls) > len(calm.calls)
+
+
 def test_a_partition_that_cannot_be_had_back_ends_the_fit(tmp_path):
     X, y = records(120, 60)
     ledger, path = tmp_path / "l.ledger", tmp_path / "c.npz"

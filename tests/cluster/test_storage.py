@@ -8,6 +8,7 @@ from pathlib import Path
 
 import fsspec
 import pytest
+from sklearn.base import clone
 
 from cluster.cases import MODELS, cut, records, released
 from cluster.test_failures import Killer
@@ -31,6 +32,11 @@ def addresses(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "local"))
     yield [f"memory://bucket/{number}.store" for number in range(2)]
     memory.rm("/bucket", recursive=True)
+
+
+def test_a_fit_says_how_much_it_copies(addresses, capfd):
+    clone(MODELS["dense"]).set_params(verbose=1).fit(addresses, engine=InProcessEngine())
+    assert " MB from object storage" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["vertices", "dense"])

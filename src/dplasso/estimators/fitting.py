@@ -107,9 +107,6 @@ def fit_estimator(
         if engine is None:
             inputs = check_inputs(estimator, X, y)
         else:
-            copied = None
-            if estimator.verbose:
-                copied = shown.enter_context(progress_bar("bytes copied"))
             inputs = partitioned_inputs(
                 estimator,
                 X,
@@ -118,7 +115,7 @@ def fit_estimator(
                 settings,
                 groups=groups,
                 sample_weight=sample_weight,
-                progress=copied,
+                progress=_say_copied if estimator.verbose else None,
             )
             groups = sample_weight = None
             shown.enter_context(inputs.X)
@@ -146,6 +143,10 @@ def fit_estimator(
     if work is not None:
         estimator.work_ = work
     return estimator
+
+
+def _say_copied(done: int, total: int) -> None:
+    say(f"copied {done / 1e6:,.1f} of {total / 1e6:,.1f} MB from object storage")
 
 
 def check_columns_fit(estimator: Any, n_features: int) -> None:
