@@ -52,8 +52,7 @@ class RayWorker(Worker):
         """Add up answers of several workers, all of them dense."""
         if not isinstance(answers[0], Changes):
             return sum_of(list(answers))
-        amounts, counts = ([one[k] for one in answers] for k in (1, 2))
-        return Changes(None, sum_of(amounts), sum_of(counts))
+        return Changes(None, sum_of([one.amounts for one in answers]))
 
 
 @dataclass(frozen=True)
