@@ -134,7 +134,7 @@ class TestMutants:
         finding = audit_repeats(mutants.byte_as_seed(settings(n_iter=12)), 400, ALARM)
         assert finding.violated
         assert 150 < finding.figures["distinct"] <= 256
-        whole, _ = audit_canary(mutants.byte_as_seed(settings()), 2000, ALARM)
+        whole, _ = audit_canary(mutants.byte_as_seed(settings()), 1000, ALARM)
         assert whole.violated
         assert whole.figures["score"] == "seen"
 

@@ -196,7 +196,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
         model.fit([X, X], [y, y], engine=engine)
     with pytest.raises(DataError, match="partition 2 has 11 columns and partition 1 has 12"):
         model.fit([X, X[:, :11]], [y, y], engine=engine)
-    with pytest.raises(DataError, match="there are 2 partitions but labels for 1"):
+    with pytest.raises(DataError, match="there are 2 partitions, but labels of 1"):
         model.fit([X[:30], X[30:]], [y], engine=engine)
     foreign, declared = np.where(np.arange(60) == 45, 2, y), clone_of("vertices", classes=[0, 1])
     with pytest.raises(DataError, match=r"partition 2: y holds the label 2, .* not one of"):

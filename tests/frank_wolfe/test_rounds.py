@@ -116,4 +116,5 @@ def test_partitions_change_no_bit(way):
         # Those drawn before this step stand at zero in one process.
         kept = np.setdiff1d(np.arange(alpha.size), left_out)
         np.testing.assert_array_equal(alpha[kept], state.alpha[kept])
+        assert sum(c.counts for c in found).tolist() == state.step_counts.tolist()
         left_out.append(j)

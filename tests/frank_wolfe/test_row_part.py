@@ -35,6 +35,8 @@ def test_any_partition_agrees_with_one_process(seed, n_columns, drift_tol):
                     assert (np.diff(changes.coordinates) > 0).all()
                     assert changes.amounts.all()
             np.testing.assert_array_equal(alpha, state.alpha)
+            # What is decided by sums is decided alike.
+            assert sum(c.counts for c in found).tolist() == state.step_counts.tolist()
     assert dense
     assert sparse
 

@@ -16,7 +16,13 @@ from dplasso.cluster.worker import VertexSteps
 from dplasso.frank_wolfe.distinct import draw
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.frank_wolfe.reports import index, prepare_draw, take_changes
+from dplasso.frank_wolfe.reports import (
+    WIDE,
+    expected_entries,
+    index,
+    prepare_draw,
+    take_changes,
+)
 from dplasso.frank_wolfe.row_part import Changes
 from dplasso.frank_wolfe.solve import release_of
 from dplasso.frank_wolfe.transcript import Transcript
@@ -89,7 +95,7 @@ class PartitionedFrankWolfe:
             self._sign[: self._n_prefix] = prefix.sign
         self._alpha = np.zeros(0, dtype=np.int64)
         self._moved = 0
-        self._untold = np.zeros(1, dtype=np.bool_)
+        self._untold, self._refreshed_part = np.zeros(1, dtype=np.bool_), 1.0
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
@@ -127,12 +133,23 @@ class PartitionedFrankWolfe:
         vertex = int(self._vertex[step - 1]), int(self._sign[step - 1])
         found: list[Changes] = self._partitions.call("move", step, *vertex)
         self._moved = step
+        n_looked_at, n_refreshed, n_touched = sum_of([one.counts for one in found]).tolist()
+        # As `dplasso.frank_wolfe.reports` decides it for rows that are in one process.
+        size, most = (
+            (self._partitions.n_entries, self._partitions.shape[0]),
+            WIDE * self._alpha.size,
+        )
+        few = n_touched <= most
+        few &= expected_entries(n_looked_at, self._refreshed_part, *size) <= most
+        if expected_entries(n_looked_at, 1.0, *size) > most:
+            self._refreshed_part = n_refreshed / n_looked_at
         take_changes(
             self._problem,
             self._alpha,
             self._selector,
             self._vertex,
             step - 1,
+            few,
             *added_up(found),
             self._untold,
         )

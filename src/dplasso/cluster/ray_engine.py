@@ -52,7 +52,8 @@ class RayWorker(Worker):
         """Add up answers of several workers, all of them dense."""
         if not isinstance(answers[0], Changes):
             return sum_of(list(answers))
-        return Changes(None, sum_of([one.amounts for one in answers]))
+        amounts, counts = ([one[k] for one in answers] for k in (1, 2))
+        return Changes(None, sum_of(amounts), sum_of(counts))
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,6 @@ import math
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.linear_model import LogisticRegression, SGDClassifier
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, Normalizer
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.gradient_descent.run import CONSTANT
@@ -43,6 +39,12 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
         If there are more than two classes or 10^8 columns; or with `scaling`, if `row_norm` is a
         number: no transformer of scikit-learn scales only the longer rows.
     """
+    # Nothing else needs these, and importing them takes longer than a small fit.
+    from sklearn.compose import ColumnTransformer
+    from sklearn.linear_model import LogisticRegression, SGDClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Normalizer
+
     check_is_fitted(self, "coef_")
     if self.classes_.size > 2:
         raise ValueError(
@@ -78,12 +80,13 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
         step = ColumnTransformer([("kept", step, kept.tolist())])
         step.fit(np.zeros((1, self.n_features_in_)))
     _set_columns(step, self.n_features_in_, names)
-    pipeline: Pipeline = make_pipeline(step, linear)
-    return pipeline
+    return make_pipeline(step, linear)
 
 
-def _clip(n_features: int, params: dict[str, Any]) -> MinMaxScaler:
+def _clip(n_features: int, params: dict[str, Any]) -> Any:
     """Return a scaler that changes nothing within the bound and clips what lies beyond."""
+    from sklearn.preprocessing import MinMaxScaler
+
     bound = float(params["feature_bound"])
     corners = np.repeat([[-bound], [bound]], n_features, axis=1)
     scaler = MinMaxScaler(feature_range=(-bound, bound), clip=True).fit(corners)

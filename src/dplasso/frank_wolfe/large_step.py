@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.column_gradients import alpha_of
 from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.reports import WIDE, report
+from dplasso.frank_wolfe.reports import WIDE, begin_step, report
 from dplasso.frank_wolfe.sparse import DEFERRED, step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.design import column_of, refuse_damage
@@ -111,7 +111,7 @@ def take_large_step(
         ):
             refuse_damage()
         return
-    state.step_counts[:] = 0
+    noting = bool(begin_step(problem, state, vertex, 0 if deferred else n_looked_at))
     blocks = cut(0, len(state.calendar.head), threads.count)
     rows = np.minimum(blocks << state.calendar.shift, problem.labels.size)
     edges = np.minimum(rows, end)
@@ -137,14 +137,14 @@ def take_large_step(
         state.step_counts[1:] += own.step_counts[1:]
     if deferred:
         return
-    state.step_counts[0] = n_looked_at
     if recompute:
         gradient = np.ascontiguousarray(state.rows["gradient"])
         sums = [alpha_of(problem, gradient, threads)]
     else:
         sums = [own.alpha for own in parts]
-    notes = _take_sums(state.alpha, sums, recompute, int(granularity(selector)), threads)
-    report(problem, state, selector, vertex, min(vertex.size, step - 1), notes)
+    shift = int(granularity(selector)) if noting else NOTHING_REPORTED
+    notes = _take_sums(state.alpha, sums, recompute, shift, threads)
+    report(problem, state, selector, vertex, min(vertex.size, step - 1), noting, notes)
 
 
 def _parts(state: SparseState, large_steps: LargeSteps, *, summing: bool) -> list[SparseState]:

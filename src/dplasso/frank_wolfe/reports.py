@@ -9,8 +9,9 @@ gradient before them. The first note of a gradient has it as it was before the s
 granularity: smaller changes before it crossed nothing.
 
 A step that changes very many gradients reports none, and the selector indexes all of them afresh
-before the next draw. Which steps do is decided by the changes of the whole step: by all partitions
-alike.
+before the next draw. Which steps do is decided by sums over all rows, so by all partitions alike:
+by the changes where every column is drawn at most once, and otherwise, as seeds of earlier versions
+have it, by the entries touched.
 """
 
 import numpy as np
@@ -24,8 +25,29 @@ from dplasso.selection.contract import granularity, rebuild, update_many
 _FEW, _MANY = 48, 16
 # From this part of all gradients on, the selector is not told of changes, but indexes all.
 REPORTED_PART = 1 / 16
-# Steps that look at more entries than this for each gradient say what part of them changes.
+# Steps that look at more entries than this for each gradient are wide: they say what part changes.
 WIDE = 2
+
+
+@njit(cache=True, nogil=True)
+def expected_entries(n_looked_at, refreshed_part, n_entries, n_rows):
+    """Return how many entries a step touches if so large a part of its rows changes."""
+    return n_looked_at * refreshed_part * (n_entries / max(1, n_rows))
+
+
+@njit(cache=True, nogil=True)
+def begin_step(problem, state, vertex, n_looked_at):
+    """Return whether changes are to be noted in a step that looks at so many rows.
+
+    `vertex`: the transcript; empty for rows in partitions, which tell of every change.
+    """
+    state.step_counts[:] = 0
+    state.step_counts[0] = n_looked_at
+    n_entries = problem.design.rows.indices.size
+    expected = expected_entries(
+        n_looked_at, state.refreshed_part[0], n_entries, problem.labels.size
+    )
+    return problem.distinct or vertex.size == 0 or expected <= WIDE * state.alpha.size
 
 
 @njit(cache=True, nogil=True)
@@ -78,17 +100,23 @@ def index(selector, alpha):
 
 
 @njit(cache=True, nogil=True)
-def report(problem, state, selector, vertex, done, notes):
+def report(problem, state, selector, vertex, done, noting, notes):
     """Tell the selector what a step has changed, or note that it was not told.
 
-    `vertex`, `done`: the transcript and how many of it were drawn before this step; none of rows
-    in partitions.
+    `vertex`: as in `begin_step`.
+    `done`: how many vertices were drawn before this step.
+    `noting`: what `begin_step` returned.
     `notes`: what was noted.
     """
-    n_looked_at, n_refreshed = state.step_counts[0], state.step_counts[1]
+    n_looked_at, n_refreshed, n_touched = state.step_counts
     n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
-    if n_looked_at * (n_entries / max(1, n_rows)) > WIDE * state.alpha.size:
+    most = WIDE * state.alpha.size
+    if expected_entries(n_looked_at, 1.0, n_entries, n_rows) > most:
         state.refreshed_part[0] = n_refreshed / n_looked_at
+    by_changes = problem.distinct or vertex.size == 0
+    if not by_changes and (not noting or n_touched > most):
+        state.untold[0] = True
+        return
     if problem.distinct:
         # Those left out stay so: how their gradients were computed must not show.
         leave_out(problem, state.alpha, selector, vertex, done, False)
@@ -106,13 +134,13 @@ def report(problem, state, selector, vertex, done, notes):
             changed[kept], before[kept] = k, before[m]
             kept += 1
         previous = k
-    tell(state.alpha, selector, changed, before, kept, state.untold)
+    tell(by_changes, state.alpha, selector, changed, before, kept, state.untold)
 
 
 @njit(cache=True, nogil=True)
-def tell(alpha, selector, changed, before, count, untold):
+def tell(by_changes, alpha, selector, changed, before, count, untold):
     """Tell the selector of some changes, or set `untold` where indexing all of them is cheaper."""
-    if count > REPORTED_PART * alpha.size:
+    if by_changes and count > REPORTED_PART * alpha.size:
         untold[0] = True
     else:
         update_many(selector, alpha, changed, before, count)
@@ -133,10 +161,12 @@ def prepare_draw(problem, alpha, selector, vertex, done, untold):
 
 
 @njit(cache=True, nogil=True)
-def take_changes(problem, alpha, selector, vertex, done, coordinates, amounts, untold):
+def take_changes(problem, alpha, selector, vertex, done, few, coordinates, amounts, untold):
     """Change some gradients, and tell the selector as `report` does.
 
-    `vertex`, `done`, `untold`: as in `report`.
+    `vertex`, `done`: as in `report`.
+    `few`: whether so few entries were touched that changes are told, if that decides.
+    `untold`: as in `dplasso.frank_wolfe.state.SparseState`.
     `coordinates`: ascending, in the original numbers.
     `amounts`: by how much each changes, over all rows.
     """
@@ -146,6 +176,9 @@ def take_changes(problem, alpha, selector, vertex, done, coordinates, amounts, u
         k = np.int64(coordinates[m])
         places[m], old[m] = k, alpha[k]
         alpha[k] += amounts[m]
+    if not (problem.distinct or few):
+        untold[0] = True
+        return
     if problem.distinct:
         leave_out(problem, alpha, selector, vertex, done, False)
     kept = np.int64(0)
@@ -153,4 +186,4 @@ def take_changes(problem, alpha, selector, vertex, done, coordinates, amounts, u
         if (old[m] ^ alpha[places[m]]) >> shift:
             places[kept], old[kept] = places[m], old[m]
             kept += 1
-    tell(alpha, selector, places, old, kept, untold)
+    tell(problem.distinct, alpha, selector, places, old, kept, untold)

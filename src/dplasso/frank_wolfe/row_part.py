@@ -31,10 +31,12 @@ class Changes(NamedTuple):
 
     `coordinates`: coordinates that change, ascending; None for all of them.
     `amounts`: by how much.
+    `counts`, shape (3,): rows looked at, rows whose gradient changed, and their entries.
     """
 
     coordinates: NDArray[np.integer] | None
     amounts: NDArray[np.int64]
+    counts: NDArray[np.int64]
 
 
 class RowPart:
@@ -74,18 +76,19 @@ class RowPart:
         """
         self._take(step, coordinate, sign, replaying=False)
         alpha, untold = self._state.alpha, self._state.untold
+        counts = self._state.step_counts.copy()
         if untold[0]:
             untold[0] = False
             amounts = self._in_original_order(alpha)
             alpha[:] = 0
-            return Changes(None, amounts)
+            return Changes(None, amounts, counts)
         places = self._log.changed[: self._log.length[0]]
         self._log.length[0] = 0
         original = self._problem.design.numbering.original
         coordinates = original[places] if original.size else places.copy()
         amounts = alpha[places]
         alpha[places] = 0
-        return Changes(coordinates, amounts)
+        return Changes(coordinates, amounts, counts)
 
     def catch_up(self, step: int, coordinate: int, sign: int) -> None:
         """Take a step that the other parts have taken already: its changes are in their sum."""

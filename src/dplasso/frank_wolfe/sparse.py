@@ -18,7 +18,7 @@ from dplasso.frank_wolfe.gradient import (
     margin_term,
     replace_contributions,
 )
-from dplasso.frank_wolfe.reports import make_room, prepare_draw, report
+from dplasso.frank_wolfe.reports import begin_step, make_room, prepare_draw, report
 from dplasso.frank_wolfe.rounds import round_end
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
@@ -284,17 +284,20 @@ def step_rows(problem, state, selector, vertex, column, span, step, tolerance, r
     public = step_numbers(problem, state.calendar, step, tolerance)
     blocks = 0, state.calendar.head.shape[0]
     deferred = public[8] == DEFERRED
-    state.step_counts[:] = 0
-    if not deferred:
-        state.step_counts[0] = span[1] - span[0] + count_due(state.calendar, step)
-    notes = state.scratch.changed, state.scratch.before, np.int64(0)
+    n_due = np.int64(0) if deferred else count_due(state.calendar, step)
+    n_looked_at = np.int64(0) if deferred else span[1] - span[0] + n_due
+    noting = begin_step(problem, state, vertex, n_looked_at)
+    changed, before = state.scratch.changed, state.scratch.before
+    if not noting:
+        changed, before = changed[:0], before[:0]
+    notes = changed, before, np.int64(0)
     notes = work_through(
         problem, state, selector, column, span, blocks, public, record, replaying, notes
     )
     if notes[2] < 0:
         return False
     if not (replaying or deferred):
-        report(problem, state, selector, vertex, min(vertex.size, step - 1), notes)
+        report(problem, state, selector, vertex, min(vertex.size, step - 1), noting, notes)
     return True
 
 

@@ -63,8 +63,7 @@ def epsilon_spent(eps0: float, n_iter: int, delta: float) -> float:
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
-    eps0, n_iter = check_positive("eps0", eps0), check_n_iter(n_iter)
-    return epsilon_of(_steps(eps0, n_iter), delta)
+    return _epsilon_of_steps(check_positive("eps0", eps0), check_n_iter(n_iter), check_delta(delta))
 
 
 def epsilon_of_steps(eps0: float, n_iter: int, delta: float) -> float:
@@ -104,6 +103,12 @@ def _epsilon_of(event: Any, delta: float) -> float:
     return float(accountant.get_epsilon(delta))
 
 
+# An accountant takes milliseconds, and every fit asks for several epsilons of the same settings.
+@lru_cache(maxsize=1024)
+def _epsilon_of_steps(eps0: float, n_iter: int, delta: float) -> float:
+    return _epsilon_of(_steps(eps0, n_iter), delta)
+
+
 def zcdp_event(rho: float) -> Any:
     """Return rho-zCDP as an event of ``dp-accounting``."""
     from dp_accounting import ZCDpEvent
@@ -111,6 +116,7 @@ def zcdp_event(rho: float) -> Any:
     return ZCDpEvent(rho=rho)
 
 
+@lru_cache(maxsize=1024)
 def epsilon_of_rho(rho: float, delta: float) -> float:
     """Return the epsilon of rho-zCDP at a delta in (0, 1), which is not checked again."""
     return _epsilon_of(zcdp_event(rho), delta)

@@ -173,7 +173,8 @@ class LassoRun:
 
     def _exact_counts(self) -> tuple[list[int], int]:
         """Count the records of the classes in parts of a record; return them and the parts."""
-        loss, n_classes = lasso_loss(self._settings), max(2, self._mechanism.n_outputs)
+        n_outputs, n_classes = self._mechanism.n_outputs, max(2, self._mechanism.n_outputs)
+        loss = lasso_loss(self._settings, 0.0 if n_outputs == 1 else np.zeros(n_outputs))
         regression = self._settings.target_bounds is not None
         if not isinstance(self._X, Partitions):
             return count_classes(loss, self._labels, n_classes, regression=regression)
