@@ -18,6 +18,7 @@ def on_ray():
         capture_output=True,
         text=True,
         timeout=1800,
-        check=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

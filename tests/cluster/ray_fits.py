@@ -168,9 +168,11 @@ def listening():
     """Return the addresses that processes of the cluster listen at."""
     found = set()
     for one in psutil.Process().children(recursive=True):
-        for connection in one.net_connections("inet"):
-            if connection.status == psutil.CONN_LISTEN:
-                found.add(connection.laddr.ip)
+        # Some have just ended.
+        with suppress(psutil.Error):
+            for connection in one.net_connections("inet"):
+                if connection.status == psutil.CONN_LISTEN:
+                    found.add(connection.laddr.ip)
     return sorted(found)
 
 
