@@ -97,7 +97,7 @@ def test_numbers(run, rows, tmp_path, method):
         (("--method", "linear"), "--target-bounds is missing"),
         (("--task", "ranking"), "task must be classification or regression"),
         (("--task", "classification", "--target-bounds", "0,9"), "is for a regression"),
-        (("--target-bounds", "0,9", "--method", "logistic"), "by the method lasso or linear"),
+        (("--target-bounds", "0,9", "--method", "logistic"), "takes the method lasso or linear"),
         (("--target-bounds", "0,9", "--classes", "0,1"), "a regression has no classes"),
         (("--target-bounds", "0;9"), "is not an interval"),
         (("--target-bounds", "9,0"), "two finite numbers"),
