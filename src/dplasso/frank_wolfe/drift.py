@@ -44,7 +44,7 @@ def row_type(label: Any) -> np.dtype[np.void]:
 
 ROW = row_type(np.int8)
 
-# `drift_tol="auto"`, chosen by measurement (docs/algorithm.md).
+# `drift_tol="auto"`, chosen by measurement (docs/drift.md).
 PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
 
 
