@@ -276,7 +276,7 @@ def test_without_a_try_the_model_is_made_of_public_facts(monkeypatch, tmp_path):
     searches = []
     for labels in (Y, 1 - Y):
         search = toy(law="poisson")
-        with pytest.warns(UserWarning, match="there was no try"):
+        with pytest.warns(UserWarning, match="the random number of tries came out as zero"):
             search.fit(X, labels)
         assert NoisyShare.seen == []
         assert (search.best_params_, search.best_score_) == (None, None)
@@ -285,7 +285,7 @@ def test_without_a_try_the_model_is_made_of_public_facts(monkeypatch, tmp_path):
         assert search.privacy_.epsilon > 0.99
         searches.append(pickle.dumps(search))
     assert searches[0] == searches[1]
-    with pytest.warns(UserWarning, match="there was no try"):
+    with pytest.warns(UserWarning, match="the random number of tries came out as zero"):
         toy(law="poisson", ledger=ledger).fit(X, Y)
     # It is the outcome of a private draw like any other, and paid for.
     (entry,) = read_budgets(ledger)[0].entries
@@ -353,7 +353,7 @@ def test_other_targets(monkeypatch):
     assert search.fit(X, target).best_params_ in ({"bias": 0.0}, {"bias": 1.9})
     assert not hasattr(search, "classes_")
     with_tries(monkeypatch, 0)
-    with pytest.warns(UserWarning, match="there was no try"):
+    with pytest.warns(UserWarning, match="the random number of tries came out as zero"):
         search.fit(X, target)
     assert search.privacy_.target_bounds == (-2, 2)
     with_tries(monkeypatch, 2)

@@ -45,7 +45,7 @@ def row_type(label: Any) -> np.dtype[np.void]:
 
 ROW = row_type(np.int8)
 
-# `drift_tol="auto"`, chosen by measurement (docs/algorithm.md).
+# `drift_tol="auto"`, chosen by measurement (docs/drift.md).
 PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
 # No more blocks of rows than this, and none of fewer than 2^this rows but the last.
 _MOST_BLOCKS, _BLOCK_BITS = 16, 12

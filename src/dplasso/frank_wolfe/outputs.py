@@ -3,7 +3,7 @@
 P is the number of coordinates of one output, D and the constant column. A step moves one margin of
 the rows that hold its column, and with it, in principle, all K residuals of those rows. Each is
 kept as long as it is within `drift_tol` of the true one: a record's residual for output k depends
-on its own row and on what was released alone, as DESIGN.md, section 5, asks.
+on its own row and on what was released alone, as docs/threat-model.md asks.
 
 Between touches all margins shrink by the same public factor. No residual moves by more than
 `STEEPEST` times the largest change of a margin, so the step after which some residual could be too

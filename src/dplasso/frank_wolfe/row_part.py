@@ -2,7 +2,7 @@
 
 A part owns the margins, gradients and calendar of its rows and knows nothing of the others. It
 answers each step with the integer changes of the column gradients that its rows bring about; the
-sum over the parts is what one process computes, whatever the partition (DESIGN.md, section 11).
+sum over the parts is what one process computes, whatever the partition (docs/cluster.md).
 Coordinates go by their original numbers, since each part may store its columns in an order of its
 own.
 """

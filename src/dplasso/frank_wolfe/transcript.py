@@ -5,7 +5,7 @@ vertices. Write ``w = radius * scale(T) * K`` with ``scale(t) = 2 / ((t + 1)(t +
 adds ``sign * (t + 1)`` to one entry of the integer vector K and leaves the others alone. (This is
 the paper's ``w_m`` in closed form: ``eta_t / w_m = t + 1``.) Integers make the weights exact and
 keep them free of any rescaling however long the run. A late start t0 takes the steps as if t0 had
-been taken already: t + t0 stands for t throughout (DESIGN.md, section 7).
+been taken already: t + t0 stands for t throughout (docs/model-file.md).
 """
 
 from dataclasses import dataclass

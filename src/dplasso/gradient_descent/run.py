@@ -1,6 +1,6 @@
 """A whole fit of the gradient family: a count, a dense run, and perhaps cuts to a short list.
 
-The budget is divided by shares of ``mu^2``, which add up exactly (DESIGN.md, sections 5 and 8).
+The budget is divided by shares of ``mu^2``, which add up exactly (docs/logistic.md).
 """
 
 import math

@@ -1,7 +1,7 @@
 """The public schedule of noisy gradient descent, and the standard error that follows from it.
 
 Nothing here looks at data. Training stops when its own noise has moved the margin of a unit row by
-a standard deviation of `KAPPA` (DESIGN.md, section 8).
+a standard deviation of `KAPPA` (docs/logistic.md).
 """
 
 import math

@@ -7,7 +7,7 @@ and falling in m, which is concave in v, so convex. With p the softmax of v, its
     min(1 - p_y, C)  times  -1 at y, and at k != y the softmax of the other classes,
 
 which no entry exceeds in size. At K = 2 it is that loss itself. So the draw of a vertex costs the
-same for every K (DESIGN.md, section 4).
+same for every K (docs/multiclass.md).
 """
 
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""The contract every loss fulfils (DESIGN.md, sections 4 and 13).
+"""The contract every loss fulfils (docs/architecture.md).
 
 A loss is a NamedTuple of public numbers with a field `residual_bound` (C), tied to five kernels by
 `register`. What the mechanisms take for the sensitivity of a record is that same field, so a kernel

@@ -2,7 +2,7 @@
 
 ``q = clip(sigma(margin) - target, -C, C)`` is the gradient of a convex loss. With C = 1 nothing is
 clipped; with C = 1/2 nothing is lost at zero weights, where every residual is exactly 1/2 in size,
-while the sensitivity of every step is halved (DESIGN.md, section 4).
+while the sensitivity of every step is halved (docs/logistic.md).
 """
 
 from typing import NamedTuple
@@ -149,7 +149,7 @@ register(
 
 
 def class_probabilities(margins: NDArray[np.float64], residual_bound: float) -> NDArray[np.float64]:
-    """Compute the probabilities of both classes by the inverse link of DESIGN.md, section 4.
+    """Compute the probabilities of both classes by the inverse link of docs/logistic.md.
 
     With ``s = sigma(margin)`` and C the bound: ``s / (s + C)`` below 1 - C, ``C / (C + 1 - s)``
     above C, s between.

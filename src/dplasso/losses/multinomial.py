@@ -2,9 +2,9 @@
 
 The residual of a record of class y with class probabilities p (the softmax of its K margins) is the
 vector ``p - e_y``, shortened to length C where it is longer. At zero weights its length is
-``sqrt(1 - 1/K)``, so with that bound nothing is lost where a private run starts (DESIGN.md,
-section 4). Shortened vectors are no gradient of a loss; they are a bounded pull in the gradient's
-direction, and the link below is the exact inverse of where they balance.
+``sqrt(1 - 1/K)``, so with that bound nothing is lost where a private run starts
+(docs/multiclass.md). Shortened vectors are no gradient of a loss; they are a bounded pull in the
+gradient's direction, and the link below is the exact inverse of where they balance.
 """
 
 import math
