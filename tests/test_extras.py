@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from dplasso.cli.app import app
 from dplasso.runtime.extras import EXTRAS, missing, user_cache
 
-NOT_NEEDED = "filelock matplotlib pandas pooch pyarrow ray requests rich typer zstandard"
+NOT_NEEDED = "filelock fsspec matplotlib pandas pooch pyarrow ray requests rich typer zstandard"
 FITS = """
 import sys
 for name in sys.argv[1].split():
