@@ -41,8 +41,9 @@ def same_bits(one, other):
 
 
 def same_history(one, other):
-    # Objectives and gaps are sums of logarithms, which differ in the last place between processors.
-    return one.shape == other.shape and np.allclose(one, other, rtol=1e-12, atol=0)
+    # Sums of logarithms, which differ in the last place between processors, in parts by blocks of
+    # rows.
+    return one.shape == other.shape and np.allclose(one, other, rtol=1e-11, atol=0)
 
 
 KINDS = {"steps": same_bits, "weights": same_bits, "history": same_history}
