@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.column_gradients import alpha_of
 from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.reports import WIDE, begin_step, report
+from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.sparse import DEFERRED, step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.design import column_of, refuse_damage
@@ -30,9 +30,9 @@ from dplasso.selection.contract import NOTHING_REPORTED, granularity
 # Steps whose rows have more entries than this between them are large.
 LARGE_STEP_ENTRIES = 2**20
 # From this part of all contributions on, computing alpha anew is cheaper than replacing them.
-RECOMPUTED_PART = 0.15
-# Threads sum changes in arrays of D numbers each, and so does one where its notes would take as
-# much: with fewer entries to look at for each coordinate, one thread replaces them in place.
+RECOMPUTED_PART = 0.3
+# Threads sum changes in arrays of D numbers each: with fewer entries to look at for each
+# coordinate, one thread replaces them in place.
 SHARED_PART = 0.5
 
 
@@ -41,8 +41,8 @@ class LargeSteps:
     """What large steps are taken with.
 
     `threads`: all of the run's.
-    `entries_large`, `part_recomputed`, `part_shared`: `LARGE_STEP_ENTRIES`, `RECOMPUTED_PART` and
-    `SHARED_PART`, or what a test forces.
+    `entries_large`, `part_recomputed`, `part_shared`: `LARGE_STEP_ENTRIES`, `RECOMPUTED_PART` and,
+    with several threads, `SHARED_PART`, or what a test forces.
     `changes`: arrays of zeros, shape (D,), for the changes that each thread sums; made when needed.
     """
 
@@ -61,7 +61,7 @@ def large_steps_of(
 ) -> LargeSteps:
     """Return the means for large steps with these threads."""
     if part_shared is None:
-        part_shared = SHARED_PART if threads.count > 1 else WIDE
+        part_shared = SHARED_PART if threads.count > 1 else np.inf
     return LargeSteps(threads, entries_large, part_recomputed, part_shared)
 
 
@@ -174,6 +174,9 @@ def _take_sums(
 
     Returns: notes of the gradients of which ``alpha >> shift`` changes.
     """
+    if afresh and shift == NOTHING_REPORTED:
+        alpha[:] = sums[0]
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0
     edges = cut(0, alpha.size, threads.count)
 
     def some(t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
