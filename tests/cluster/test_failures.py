@@ -135,6 +135,7 @@ def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, m
                 assert args[0].loss.offset == kept.offset
             if method == "move":
                 vertices = getattr(kept, "vertices", kept).transcript
+                assert len(vertices) >= args[0]
                 assert (vertices.vertex[args[0] - 1], vertices.sign[args[0] - 1]) == tuple(args[1:])
         if told and told[-1][0] == "gradient":
             state = getattr(kept, "weights", kept)

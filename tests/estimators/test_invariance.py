@@ -16,7 +16,7 @@ from dplasso.training.settings import lasso_settings
 from frank_wolfe.cases import dense_rows, some_labels, with_design
 
 INF = float("inf")
-EXACT = {"epsilon": INF, "n_iter": 30, "drift_tol": 0.0}
+EXACT = {"epsilon": INF, "n_iter": 30, "l1_radius": 10.0, "drift_tol": 0.0}
 
 
 def settings_of(model):
