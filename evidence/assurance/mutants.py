@@ -88,7 +88,9 @@ class _Watch:
     def pytest_exception_interact(self, node: Any, call: Any, report: Any) -> None:
         import pytest
 
-        words = f"{node.name}: {call.excinfo.exconly()}"[:400]
+        # What follows the first line may name folders of this machine.
+        first = call.excinfo.exconly().partition("\n")[0]
+        words = f"{node.name}: {first}"[:400]
         by_assertion = call.excinfo.errisinstance((AssertionError, pytest.fail.Exception))
         if getattr(report, "when", "collect") == "call" and by_assertion:
             self.asserted.append(words)

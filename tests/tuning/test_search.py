@@ -170,7 +170,7 @@ def test_a_store_is_divided_row_by_row(monkeypatch, tmp_path):
         monkeypatch.setattr(division, "_cut", partial(_small_pieces, division._cut))
         with divided(check_inputs(DPLogisticRegression(), store, None), rows, held) as parts:
             for part, chosen in zip(parts, (rows[~held], rows[held]), strict=True):
-                assert (part.X.X.tocsr().toarray() == values[chosen]).all()
+                assert np.array_equal(part.X.X.tocsr().toarray(), values[chosen])
                 assert part.y.tolist() == part.X.y.tolist() == store.y[chosen].tolist()
             assert len(list(tmp_path.glob("*search*"))) == 1
         monkeypatch.undo()
