@@ -101,11 +101,12 @@ def test_threads_and_layouts_change_no_bit(n_threads, way, seed, layout, distinc
         np.testing.assert_array_equal(other.step_counts, one.step_counts)
 
 
-@pytest.mark.parametrize("way", ["small", "large"])
+@pytest.mark.parametrize("way", [WAYS["small"], WAYS["large"], {"entries_large": 0}])
 def test_partitions_change_no_bit(way):
+    """However many entries a part has: what it answers are changes, never sums."""
     problem = problem_of(5)
     chosen = distinct_transcript(problem, 5)
-    parts = row_parts(problem, 3, drift_tol=0.01, **WAYS[way])
+    parts = row_parts(problem, 3, drift_tol=0.01, **way)
     alpha = sum(part.start() for part in parts)
     left_out = []
     for step, state in watch(problem, forced(chosen), 0.01):
