@@ -135,10 +135,8 @@ class PartitionedFrankWolfe:
         self._moved = step
         n_looked_at, n_refreshed, n_touched = sum_of([one.counts for one in found]).tolist()
         # As `dplasso.frank_wolfe.reports` decides it for rows that are in one process.
-        size, most = (
-            (self._partitions.n_entries, self._partitions.shape[0]),
-            WIDE * self._alpha.size,
-        )
+        size = self._partitions.n_entries, self._partitions.shape[0]
+        most = WIDE * self._alpha.size
         few = n_touched <= most
         few &= expected_entries(n_looked_at, self._refreshed_part, *size) <= most
         if expected_entries(n_looked_at, 1.0, *size) > most:

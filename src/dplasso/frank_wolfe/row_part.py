@@ -1,4 +1,4 @@
-"""A part of the rows on its own: a thread's slab, or the rows of another machine.
+"""A part of the rows on its own: those of a worker.
 
 A part owns the margins, gradients and calendar of its rows and knows nothing of the others. It
 answers each step with the integer changes of the column gradients that its rows bring about; the

@@ -120,16 +120,15 @@ def records_of(
     `kept`: the columns that the records are to have, ascending; by default all.
     `columns`: X by columns, where there is a matrix in memory in that layout already.
     """
-    if columns is not None and kept is not None:
-        rows, columns = select_columns(columns, kept, labels.size, threads.count)
-        return Records(rows, columns, AS_GIVEN, loss, labels, threads)
-    if not isinstance(X, Store):
-        whole = kept is None or kept.size == X.shape[1]
-        rows, columns = both_orientations(X if whole else X[:, kept], threads.count)
-        return Records(rows, columns, AS_GIVEN, loss, labels, threads)
-    if kept is None:
+    if isinstance(X, Store) and kept is None:
         numbering = Numbering(X.internal_column, X.original_column)
         return Records(X.rows, X.columns, numbering, loss, labels, threads)
-    chosen = X.internal_column[kept]
-    rows, columns = select_columns(X.columns, chosen, labels.size, threads.count)
+    chosen = kept
+    if isinstance(X, Store):
+        columns, chosen = X.columns, X.internal_column[kept]
+    if columns is None or chosen is None:
+        whole = kept is None or kept.size == X.shape[1]
+        rows, columns = both_orientations(X if whole else X[:, kept], threads.count)
+    else:
+        rows, columns = select_columns(columns, chosen, labels.size, threads.count)
     return Records(rows, columns, AS_GIVEN, loss, labels, threads)

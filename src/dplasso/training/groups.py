@@ -39,6 +39,18 @@ def rows_within_limit(groups: ArrayLike, n_rows: int, rows_per_person: int) -> N
 
     Raises DataError if there is not one entry for each row, or one is missing.
     """
+    _, number = np.unique(checked_groups(groups, n_rows), return_inverse=True)
+    order = np.argsort(number, kind="stable")
+    ordered = number[order]
+    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    place = np.arange(n_rows) - np.repeat(first, np.diff(np.append(first, n_rows)))
+    within = np.zeros(n_rows, dtype=bool)
+    within[order] = place < rows_per_person
+    return within
+
+
+def checked_groups(groups: ArrayLike, n_rows: int) -> NDArray[Any]:
+    """Return groups as an array; the parameters and what is raised as of `rows_within_limit`."""
     people: NDArray[Any] = np.asarray(groups)
     if people.shape != (n_rows,):
         raise DataError(
@@ -49,11 +61,4 @@ def rows_within_limit(groups: ArrayLike, n_rows: int, rows_per_person: int) -> N
     kinds = set(map(type, groups)) if isinstance(groups, list | tuple) else set()
     if (people != people).any() or (people.dtype.kind in "SU" and len(kinds) > 1):
         raise DataError("groups has missing entries or both numbers and texts; name every person")
-    _, number = np.unique(people, return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    ordered = number[order]
-    first = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
-    place = np.arange(n_rows) - np.repeat(first, np.diff(np.append(first, n_rows)))
-    within = np.zeros(n_rows, dtype=bool)
-    within[order] = place < rows_per_person
-    return within
+    return people

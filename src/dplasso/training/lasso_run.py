@@ -335,6 +335,7 @@ class LassoRun:
             whole = kept.size == self._X.shape[1]
             return PartitionedRecords(self._X, loss, None if whole else kept)
         design, self._design = self._design, None
-        there = design is not None and design.has_columns and not design.columns_internal
-        columns = design.columns if design is not None and there else None
+        columns = None
+        if design is not None and design.has_columns and not design.columns_internal:
+            columns = design.columns
         return records_of(self._X, loss, self._labels, self._threads, kept, columns)

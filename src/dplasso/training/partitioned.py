@@ -22,7 +22,7 @@ from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.randomness import RandomStream
-from dplasso.training.groups import rows_within_limit
+from dplasso.training.groups import checked_groups, rows_within_limit
 from dplasso.training.inputs import Inputs, check_inputs, store_of
 from dplasso.training.settings import LassoSettings, LogisticSettings
 from dplasso.training.weights import checked_weights
@@ -118,14 +118,13 @@ def _limited(
 
     Raises DataError for stores, and where there is not one group for each row.
     """
-    found = []
+    found, named = [], []
     for part, own in zip(parts, people, strict=True):
         if part.y is None:
             raise DataError(
                 f"{part.name} is a store, and groups are of rows in memory; fit it in one process"
             )
-        rows_within_limit(own, part.y.size, rows_per_person)
-    named = [np.asarray(own) for own in people]
+        named.append(checked_groups(own, part.y.size))
     if len({own.dtype.kind in "SU" for own in named}) > 1:
         raise DataError("groups are numbers in one partition and texts in another; name all alike")
     every = np.concatenate(named)
