@@ -104,13 +104,16 @@ def test_replacing_contributions_keeps_the_sum_and_reports_changes(
     gradient = rng.uniform(-1, 1, 15)
     alpha = np.zeros(40 + intercept, dtype=np.int64)
     add_contributions(problem, 0, 15, gradient, alpha)
-    changed, before = np.zeros(41, dtype=np.int64), np.zeros(41, dtype=np.int64)
+    # Room for fewer entries than the longest row has.
+    amounts = np.zeros(7, dtype=np.int64)
+    changed, before = np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)
     reported = signs = 0
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
-        count = replace_contributions(
-            problem, alpha, i, gradient[i], new, report_shift, changed, before, 0
+        row, was, now = np.array([i, -1]), np.array([gradient[i], 0.0]), np.array([new, 0.0])
+        changed, before, count = replace_contributions(
+            problem, alpha, row, was, now, 1, report_shift, amounts, (changed, before, 0)
         )
         gradient[i] = new
         crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))

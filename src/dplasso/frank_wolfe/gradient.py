@@ -80,51 +80,72 @@ def add_margins(problem, integer_weights, margin):
 
 
 @njit(cache=True, nogil=True)
-def replace_contributions(problem, alpha, i, old, new, report_shift, changed, before, noted):
-    """Replace row i's contributions at record gradient `old` by those at `new`.
+def make_room(changed, before, count, more):
+    """Return copies of the first `count` notes with room for some more."""
+    size = 2 * (count + more)
+    longer_changed, longer_before = np.empty(size, np.int64), np.empty(size, np.int64)
+    longer_changed[:count] = changed[:count]
+    longer_before[:count] = before[:count]
+    return longer_changed, longer_before
+
+
+@njit(cache=True, nogil=True)
+def replace_contributions(problem, alpha, refreshed, old, new, n_rows, report_shift, amounts, notes):
+    """Replace the contributions of rows at their record gradients `old` by those at `new`.
 
     `alpha`: column gradients, changed in place.
-    `i`: row.
-    `old`, `new`: record gradients.
-    `report_shift`: changes of ``alpha_k >> report_shift`` are reported; at `NOTHING_REPORTED` none
-    is.
-    `changed`, `before`: filled, behind the first `noted`, with the coordinates to report and what
-    they were.
+    `refreshed`, `old`, `new`: rows and their gradients, of which the first `n_rows` are taken.
+    `report_shift`: changes of ``alpha_k >> report_shift`` are noted; at `NOTHING_REPORTED` none is.
+    `amounts`: room for the changes of some entries, of any size but 0.
+    `notes`: coordinates, what they were, and how many are noted already; made longer if need be.
 
-    Returns: how many are noted then.
+    Returns: the notes, with these behind them.
     """
+    changed, before, noted = notes
     design = problem.design
     rows = design.rows
-    indices, values = rows.indices, rows.values
+    indptr, indices, values = rows.indptr, rows.indices, rows.values
     bound = design.bound
-    scaled_old = old * problem.unit
-    scaled_new = new * problem.unit
+    reporting = report_shift != NOTHING_REPORTED
+    reported = ~((np.int64(1) << report_shift) - 1) if reporting else np.int64(0)
+    room = np.uint64(amounts.size)
     count = np.uint64(noted)
-    reported = (
-        np.int64(0) if report_shift == NOTHING_REPORTED else ~((np.int64(1) << report_shift) - 1)
-    )
-    value = clip(rows.constant, bound)
-    change = contribution_change(scaled_old, scaled_new, value)
-    # Unsigned, an index needs no test for counting from the end: half the time of the loop.
-    for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-        if values.size:
-            value = clip(values[p], bound)
-            change = contribution_change(scaled_old, scaled_new, value)
-        k = np.uint64(indices[p])
-        was = alpha[k]
-        now = was + change
-        alpha[k] = now
-        if (was ^ now) & reported:
-            changed[count] = k
-            before[count] = was
-            count += np.uint64(1)
-    if design.intercept:
-        k = np.uint64(design.n_columns)
-        was = alpha[k]
-        now = was + contribution_change(scaled_old, scaled_new, bound)
-        alpha[k] = now
-        if (was ^ now) & reported:
-            changed[count] = k
-            before[count] = was
-            count += np.uint64(1)
-    return np.int64(count)
+    for m in range(n_rows):
+        i = refreshed[m]
+        scaled_old = old[m] * problem.unit
+        scaled_new = new[m] * problem.unit
+        first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+        if reporting and count + (last - first) + np.uint64(1) > np.uint64(changed.size):
+            more = np.int64(last - first) + 1
+            changed, before = make_room(changed, before, np.int64(count), more)
+        if not values.size:
+            change = contribution_change(scaled_old, scaled_new, clip(rows.constant, bound))
+            amounts[: min(last - first, room)] = change
+        while first < last:
+            size = min(last - first, room)
+            # Apart from the scattered additions, changes are computed several at a time.
+            if values.size:
+                for p in range(size):
+                    value = clip(values[first + p], bound)
+                    amounts[p] = contribution_change(scaled_old, scaled_new, value)
+            # Unsigned, an index needs no test for counting from the end: half the time of the loop.
+            for p in range(size):
+                k = np.uint64(indices[first + p])
+                was = alpha[k]
+                now = was + amounts[p]
+                alpha[k] = now
+                if (was ^ now) & reported:
+                    changed[count] = k
+                    before[count] = was
+                    count += np.uint64(1)
+            first += size
+        if design.intercept:
+            k = np.uint64(design.n_columns)
+            was = alpha[k]
+            now = was + contribution_change(scaled_old, scaled_new, bound)
+            alpha[k] = now
+            if (was ^ now) & reported:
+                changed[count] = k
+                before[count] = was
+                count += np.uint64(1)
+    return changed, before, np.int64(count)

@@ -30,7 +30,7 @@ from dplasso.selection.contract import NOTHING_REPORTED, granularity
 # Steps whose rows have more entries than this between them are large.
 LARGE_STEP_ENTRIES = 2**20
 # From this part of all contributions on, computing alpha anew is cheaper than replacing them.
-RECOMPUTED_PART = 0.3
+RECOMPUTED_PART = 0.15
 # Threads sum changes in arrays of D numbers each: with fewer entries to look at for each
 # coordinate, one thread replaces them in place.
 SHARED_PART = 0.5
@@ -118,6 +118,7 @@ def take_large_step(
     if column[0].size:
         edges = begin + np.searchsorted(column[0][begin:end], rows.astype(column[0].dtype))
     parts = _parts(state, large_steps, summing=not (recompute or deferred))
+    gradient = np.empty(problem.labels.size if recompute else 0)
 
     def some(t: int) -> bool:
         own, span = parts[t], (int(edges[t]), int(edges[t + 1]), weight)
@@ -128,6 +129,8 @@ def take_large_step(
         found = work_through(
             problem, own, selector, column, span, owned, public, record, recompute, nothing
         )
+        if recompute:
+            gradient[rows[t] : rows[t + 1]] = state.gradient[rows[t] : rows[t + 1]]
         return bool(found[2] >= 0)
 
     if not all(threads.run(some)):
@@ -138,7 +141,6 @@ def take_large_step(
     if deferred:
         return
     if recompute:
-        gradient = np.ascontiguousarray(state.rows["gradient"])
         sums = [alpha_of(problem, gradient, threads)]
     else:
         sums = [own.alpha for own in parts]

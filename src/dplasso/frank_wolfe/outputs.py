@@ -55,7 +55,9 @@ class OutputState(NamedTuple):
     `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
     `values`, `residuals`, shape (K,): room for one row's margins and residuals.
     `taken`: room for rows taken off the calendar.
-    `changed`, `before`: room for what the selector must hear of a row.
+    `refreshed`, `old`, `new`, shape (1,): a row, and a residual of it before and after.
+    `amounts`, `changed`, `before`: room for the changes of a row, and for what the selector must
+    hear of them.
     """
 
     alpha: NDArray[np.int64]
@@ -66,6 +68,10 @@ class OutputState(NamedTuple):
     values: NDArray[np.float64]
     residuals: NDArray[np.float64]
     taken: NDArray[np.int32]
+    refreshed: NDArray[np.int64]
+    old: NDArray[np.float64]
+    new: NDArray[np.float64]
+    amounts: NDArray[np.int64]
     changed: NDArray[np.int64]
     before: NDArray[np.int64]
 
@@ -108,8 +114,10 @@ def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -
         np.zeros(n_outputs),
         np.zeros(n_outputs),
         np.empty(BLOCK_ROWS, dtype=np.int32),
-        np.empty(longest_row, dtype=np.int64),
-        np.empty(longest_row, dtype=np.int64),
+        np.empty(1, dtype=np.int64),
+        np.empty(1, dtype=np.float64),
+        np.empty(1, dtype=np.float64),
+        *(np.empty(longest_row + 1, dtype=np.int64) for _ in range(3)),
     )
 
 
@@ -294,6 +302,7 @@ def refresh_row(problem, state, selector, i, step, tolerance, touched):
     entries = np.int64(indptr[i + 1]) - np.int64(indptr[i])
     size = state.alpha.size // values.size
     off = 0.0
+    state.refreshed[0] = i
     for k in range(residuals.size):
         old = state.gradient[i, k]
         error = abs(residuals[k] - old)
@@ -305,21 +314,22 @@ def refresh_row(problem, state, selector, i, step, tolerance, touched):
         shift = np.int64(NOTHING_REPORTED)
         if touched <= TOUCHES_PER_COORDINATE * state.alpha.size:
             shift = np.int64(granularity(selector))
-        count = replace_contributions(
+        state.old[0], state.new[0] = old, residuals[k]
+        changed, before, count = replace_contributions(
             problem,
             state.alpha[k * size : (k + 1) * size],
-            i,
-            old,
-            residuals[k],
+            state.refreshed,
+            state.old,
+            state.new,
+            1,
             shift,
-            state.changed,
-            state.before,
-            np.int64(0),
+            state.amounts,
+            (state.changed, state.before, np.int64(0)),
         )
         if count:
             for m in range(count):
-                state.changed[m] += k * size
-            update_many(selector, state.alpha, state.changed, state.before, count)
+                changed[m] += k * size
+            update_many(selector, state.alpha, changed, before, count)
     if calendar.head.shape[1]:
         lowest = largest - (tolerance - off) / STEEPEST if tolerance > 0.0 else np.inf
         full = largest / weight_scale(step + problem.late_start)

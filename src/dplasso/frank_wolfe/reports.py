@@ -51,16 +51,6 @@ def begin_step(problem, state, vertex, n_looked_at):
 
 
 @njit(cache=True, nogil=True)
-def make_room(changed, before, count, more):
-    """Return copies of the first `count` notes with room for some more."""
-    size = 2 * (count + more)
-    longer_changed, longer_before = np.empty(size, np.int64), np.empty(size, np.int64)
-    longer_changed[:count] = changed[:count]
-    longer_before[:count] = before[:count]
-    return longer_changed, longer_before
-
-
-@njit(cache=True, nogil=True)
 def sort_notes(original, size, changed, before, count):
     """Sort notes by the original numbers of their gradients, in place.
 

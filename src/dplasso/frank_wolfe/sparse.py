@@ -18,7 +18,7 @@ from dplasso.frank_wolfe.gradient import (
     margin_term,
     replace_contributions,
 )
-from dplasso.frank_wolfe.reports import begin_step, make_room, prepare_draw, report
+from dplasso.frank_wolfe.reports import begin_step, prepare_draw, report
 from dplasso.frank_wolfe.rounds import round_end
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
@@ -44,14 +44,14 @@ def touch_rows(loss, column, public, rows, first, last, weight, scratch):
     `rows`: changed in place, but for the links of the calendar.
     `first`, `last`: the part of the column to work through, at most as long as the scratch.
     `weight`: what is added to K_j; 0 for rows that are looked at because they are due.
-    `scratch`: `refreshed`, `old`, `moved` and `moved_to` are filled from the start.
+    `scratch`: `refreshed`, `old`, `new`, `moved` and `moved_to` are filled from the start.
 
     Returns: rows refreshed and rows moved; (-1, 0) at a row number outside the matrix.
     """
     indices, values, constant = column
     bound, margin_unit, scale, tolerance, n_steps, late_start, distinct, step, way = public
     scheduled, deferred = way != UNSCHEDULED, way == DEFERRED
-    refreshed, old = scratch.refreshed, scratch.old
+    refreshed, before, after = scratch.refreshed, scratch.old, scratch.new
     moved, moved_to = scratch.moved, scratch.moved_to
     everyone = indices.size == 0
     term = margin_term(clip(constant, bound), margin_unit)
@@ -92,7 +92,8 @@ def touch_rows(loss, column, public, rows, first, last, weight, scratch):
             new = gradient(loss, value, label)
             if new != row.gradient:
                 refreshed[n_refreshed] = i
-                old[n_refreshed] = row.gradient
+                before[n_refreshed] = row.gradient
+                after[n_refreshed] = new
                 n_refreshed += 1
                 row.gradient = new
             if not scheduled:
@@ -130,9 +131,9 @@ def record_refreshed(problem, state, scratch, count):
     """Bring the sums of the history up to date."""
     rows, sums, shift = state.rows, state.sums, state.calendar.shift
     for m in range(count):
-        i, old = scratch.refreshed[m], scratch.old[m]
+        i, old, new = scratch.refreshed[m], scratch.old[m], scratch.new[m]
         row = rows[i]
-        new, label = row.gradient, np.float64(row.label)
+        label = np.float64(row.label)
         sums[i >> shift, 0] += (new - old) * np.float64(row.margin) / problem.margin_unit
         offset = tangent_offset(problem.loss, new, label)
         sums[i >> shift, 1] += offset - tangent_offset(problem.loss, old, label)
@@ -182,29 +183,20 @@ def refresh_block(problem, state, found, selector, counts, record, notes):
     """
     n_refreshed = counts[0]
     enter_block(problem, state, found, counts, record)
-    changed, before, count = notes
     if n_refreshed == 0:
-        return changed, before, count
-    report_shift = np.int64(granularity(selector)) if changed.size else np.int64(NOTHING_REPORTED)
-    indptr = problem.design.rows.indptr
-    for m in range(n_refreshed):
-        i = found.refreshed[m]
-        if report_shift != NOTHING_REPORTED:
-            more = np.int64(indptr[i + 1]) - np.int64(indptr[i]) + 1
-            if count + more > changed.size:
-                changed, before = make_room(changed, before, count, more)
-        count = replace_contributions(
-            problem,
-            state.alpha,
-            i,
-            found.old[m],
-            state.rows[i].gradient,
-            report_shift,
-            changed,
-            before,
-            count,
-        )
-    return changed, before, count
+        return notes
+    report_shift = np.int64(granularity(selector)) if notes[0].size else np.int64(NOTHING_REPORTED)
+    return replace_contributions(
+        problem,
+        state.alpha,
+        found.refreshed,
+        found.old,
+        found.new,
+        n_refreshed,
+        report_shift,
+        found.amounts,
+        notes,
+    )
 
 
 @njit(cache=True, nogil=True)

@@ -12,6 +12,8 @@ from dplasso.losses.contract import gradient, tangent_offset
 
 # Rows worked through together.
 BLOCK_ROWS = 2048
+# Entries of a row whose changes are computed together.
+_ENTRIES = 256
 # Room for the reports of a step that most steps do with.
 _REPORTS = 4096
 
@@ -21,16 +23,19 @@ class Scratch(NamedTuple):
 
     `taken`, shape (B,): rows taken off the calendar.
     `refreshed`, shape (B,): rows whose gradient changed.
-    `old`, shape (B,): their gradients before.
+    `old`, `new`, shape (B,): their gradients before and after.
     `moved`, `moved_to`, shape (B,): rows to be scheduled, and for which step.
+    `amounts`: changes of some entries of a row.
     `changed`, `before`: column gradients that the selector may have to hear of, and what they were.
     """
 
     taken: NDArray[np.int32]
     refreshed: NDArray[np.int32]
     old: NDArray[np.float64]
+    new: NDArray[np.float64]
     moved: NDArray[np.int32]
     moved_to: NDArray[np.int32]
+    amounts: NDArray[np.int64]
     changed: NDArray[np.int64]
     before: NDArray[np.int64]
 
@@ -81,8 +86,10 @@ def new_scratch(n_rows: int, n_reports: int) -> Scratch:
         np.empty(n_rows, dtype=np.int32),
         np.empty(n_rows, dtype=np.int32),
         np.empty(n_rows, dtype=np.float64),
+        np.empty(n_rows, dtype=np.float64),
         np.empty(n_rows, dtype=np.int32),
         np.empty(n_rows, dtype=np.int32),
+        np.empty(_ENTRIES, dtype=np.int64),
         np.empty(n_reports, dtype=np.int64),
         np.empty(n_reports, dtype=np.int64),
     )
