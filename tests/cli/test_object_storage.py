@@ -205,9 +205,11 @@ def test_a_store_by_two_addresses_counts_once(run, stores, bucket):
 SECRET = "memory://AKIAEXAMPLE:wJalr/XUtn@bucket/stores"
 
 
-@pytest.mark.parametrize("address", [SECRET, "memory://bucket/stores?sig=wJalr&t=XUtn"])
+@pytest.mark.parametrize(
+    "address", [SECRET, "memory://bucket/stores?sig=wJalr&t=XUtn"], ids=["password", "signature"]
+)
 @pytest.mark.parametrize("command", ["fit", "evaluate", "predict", "convert"])
-@pytest.mark.parametrize("cluster", [CLUSTER, ()])
+@pytest.mark.parametrize("cluster", [CLUSTER, ()], ids=["cluster", "alone"])
 def test_a_password_in_an_address_is_refused_and_not_shown(
     run, model, bucket, command, address, cluster
 ):
