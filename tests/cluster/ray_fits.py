@@ -156,19 +156,25 @@ def losing_a_machine():
 
 
 def tree():
-    """Fit on so many workers that their large answers are added up in a tree."""
+    """Fit where large answers are added up in a tree, and weights sent once for all workers."""
     added, held = [], RayHandle._held
+    sent, shared = [], RayEngine.shared
     data = records(300, 13_000)
 
     def holding(self, reference):
         added.append(reference)
         return held(self, reference)
 
-    RayHandle._held = holding
+    def sharing(self, args):
+        found = shared(self, args)
+        sent.extend(one for one in found if isinstance(one, ray.ObjectRef))
+        return found
+
+    RayHandle._held, RayEngine.shared = holding, sharing
     try:
-        return {"same": same("dense", 6, data), "held": len(added)}
+        return {"same": same("dense", 6, data), "held": len(added), "shared": len(sent)}
     finally:
-        RayHandle._held = held
+        RayHandle._held, RayEngine.shared = held, shared
 
 
 def listening():

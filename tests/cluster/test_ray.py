@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cluster.cases import MODELS
 from dplasso.cluster import RayEngine
 from dplasso.cluster import ray_engine as module
 from dplasso.errors import ClusterError
@@ -16,6 +17,8 @@ def test_fits_end_in_the_bits_of_one_process(on_ray):
     # Six workers, whose answers are added up where they are.
     assert on_ray["tree"]["same"]
     assert on_ray["tree"]["held"] > 6
+    # The weights of each of its gradients.
+    assert on_ray["tree"]["shared"] == MODELS["dense"].n_iter
 
 
 @pytest.mark.ray

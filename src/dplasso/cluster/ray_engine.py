@@ -92,6 +92,15 @@ class RayEngine:
         actor = ray.remote(RayWorker).options(**options).remote(partition, self.threads)
         return RayHandle(actor, self.patience)
 
+    def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Put large arrays into the object store, once for all workers."""
+        import ray
+
+        return tuple(
+            ray.put(one) if isinstance(one, np.ndarray) and one.nbytes > _SMALL else one
+            for one in args
+        )
+
 
 @dataclass(frozen=True)
 class RayHandle:
