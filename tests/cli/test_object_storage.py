@@ -4,6 +4,7 @@ import json
 import stat
 import sys
 import tempfile
+from contextlib import contextmanager
 
 import fsspec
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import dplasso
 from dplasso.checkpoint import read_checkpoint
 from dplasso.cli.clusters import open_stores
+from dplasso.cli.output import Bars
 from dplasso.cluster.partitions import Partitions
 from dplasso.privacy.ledger import create_ledger, read_budgets
 
@@ -98,6 +100,22 @@ def test_the_coordinator_copies_headers_and_labels_alone(stores, bucket, tmp_pat
     assert found.places == [f"{bucket}/part-{number}.store" for number in (9, 10, 11)]
     np.testing.assert_array_equal(labels, open_stores([str(stores)])[1])
     assert not left_behind(tmp_path)
+
+
+def test_a_bar_shows_what_is_copied(run, stores, bucket, monkeypatch):
+    moved, task = [], Bars.task
+
+    @contextmanager
+    def telling(self, label):
+        with task(self, label) as update:
+            yield lambda done, total: moved.append((label, done, total)) or update(done, total)
+
+    monkeypatch.setattr(Bars, "task", telling)
+    run("fit", stores, *FIT, *CLUSTER)
+    assert "copying stores" not in {label for label, *_ in moved}
+    run("fit", bucket, *FIT, *CLUSTER)
+    size = sum(place.stat().st_size for place in stores.rglob("*.*") if place.is_file())
+    assert [(done, total) for label, done, total in moved if "copying" in label][-1] == (size, size)
 
 
 def test_an_interrupted_fit_is_resumed_and_charged_once(run, bucket, ledger, tmp_path, monkeypatch):
