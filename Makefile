@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-slow docs notebooks matrix bench evidence assurance assurance-quick lint types format clean
+.PHONY: help demo test test-ray test-slow docs notebooks matrix bench evidence assurance assurance-quick lint types format clean
 help:
 	@echo "make demo    train a private model on UCI Adult and look at it (under 2 minutes)"
-	@echo "make test    run the tests (under 15 minutes)    make test-slow  the slow ones, on Ray too"
+	@echo "make test    run the tests (under 15 minutes)"
+	@echo "make test-ray  those on a Ray cluster of this machine (1 minute)    make test-slow  the slow ones"
 	@echo "make docs    build the site in build/site, warnings as errors (under 1 minute)"
 	@echo "make notebooks  run the notebooks and keep their outputs (under 10 minutes)"
 	@echo "make matrix  install and try it with Python 3.11 to 3.14, lowest and newest dependencies"
@@ -48,11 +49,18 @@ matrix: | $(BIN)/python
 
 # Each worker begins with folders of its own, so that no two compile the same kernel.
 test: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not ray"
 
-# What `make assurance-quick` does too, and rows in partitions on a Ray cluster of this machine.
-test-slow: $(VENV)/.dev-installed
+$(VENV)/.ray-installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,ray]'
+	@touch $@ $(VENV)/.dev-installed $(VENV)/.run-installed
+
+# Rows in partitions on a cluster of this machine, with no other test beside.
+test-ray: $(VENV)/.ray-installed
+	$(BIN)/python -m pytest -m "ray and not slow" tests
+
+# What `make assurance-quick` does too, and many killed workers.
+test-slow: $(VENV)/.ray-installed
 	$(BIN)/python -m pytest -m slow
 
 $(VENV)/.bench-installed: pyproject.toml | $(BIN)/python

@@ -8,29 +8,6 @@ import pytest
 import dplasso
 from dplasso.checkpoint import read_checkpoint
 
-
-@pytest.fixture(scope="module")
-def stores(train, tmp_path_factory):
-    """Give a folder with the rows of `train` in three stores, made with the command line."""
-    from typer.testing import CliRunner
-
-    from dplasso.cli.app import app
-
-    folder = tmp_path_factory.mktemp("cluster")
-    lines = train.read_text().splitlines(keepends=True)
-    for number, (first, last) in enumerate(((0, 100), (100, 350), (350, 800)), 9):
-        (folder / f"part-{number}.svm").write_text("".join(lines[first:last]))
-    arguments = ["convert", str(folder / "part-*"), str(folder / "stores"), "--json"]
-    arguments += ["--features", "30", "--cluster", "threads"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
-    assert (report["n_samples"], report["n_features"]) == (800, 30)
-    names = [path.split("/")[-1] for path in report["stores"]]
-    assert names == ["part-9.store", "part-10.store", "part-11.store"]
-    return folder / "stores"
-
-
 CLUSTER = ("--cluster", "threads")
 
 

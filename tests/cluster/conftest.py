@@ -1,4 +1,4 @@
-"""One Ray cluster of this machine for all tests that need one."""
+"""Ray clusters of this machine, each for all tests that need it."""
 
 import json
 import os
@@ -8,13 +8,13 @@ import sys
 import pytest
 
 
-@pytest.fixture(scope="session")
-def on_ray():
-    """What fits on a cluster came to; they run in a process of their own, as users' do."""
+def fits(kills):
+    """Return what fits on a cluster came to; they run in a process of their own, as users' do."""
     paths = os.pathsep.join(filter(None, ["tests", os.environ.get("PYTHONPATH")]))
+    unset = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     done = subprocess.run(
-        [sys.executable, "-m", "tests.cluster.ray_fits"],
-        env=os.environ | {"PYTHONPATH": paths},
+        [sys.executable, "-W", "error", "-m", "tests.cluster.ray_fits", str(kills)],
+        env=unset | {"PYTHONPATH": paths},
         capture_output=True,
         text=True,
         timeout=1800,
@@ -22,3 +22,15 @@ def on_ray():
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="session")
+def on_ray():
+    """Fits of which few workers are killed."""
+    return fits(5)
+
+
+@pytest.fixture(scope="session")
+def many_kills():
+    """Fits of which many workers are killed."""
+    return fits(50)

@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -31,6 +32,12 @@ from dplasso.losses.logistic import Logistic
 # Ray brings it along.
 psutil = import_module("psutil")
 LOCAL = RayEngine("local", restarts=200)
+STRANGER = """
+import sys
+from ray._raylet import GcsClient
+if GcsClient(address=sys.argv[1]).internal_kv_keys(b"", b"session", 20):
+    print("let in")
+"""
 # Two of them do not fit on the first machine.
 TWO_MACHINES = RayEngine("local", threads=5)
 
@@ -149,19 +156,25 @@ def losing_a_machine():
 
 
 def tree():
-    """Fit on so many workers that their large answers are added up in a tree."""
+    """Fit where large answers are added up in a tree, and weights sent once for all workers."""
     added, held = [], RayHandle._held
+    sent, shared = [], RayEngine.shared
     data = records(300, 13_000)
 
     def holding(self, reference):
         added.append(reference)
         return held(self, reference)
 
-    RayHandle._held = holding
+    def sharing(self, args):
+        found = shared(self, args)
+        sent.extend(one for one in found if isinstance(one, ray.ObjectRef))
+        return found
+
+    RayHandle._held, RayEngine.shared = holding, sharing
     try:
-        return {"same": same("dense", 6, data), "held": len(added)}
+        return {"same": same("dense", 6, data), "held": len(added), "shared": len(sent)}
     finally:
-        RayHandle._held = held
+        RayHandle._held, RayEngine.shared = held, shared
 
 
 def listening():
@@ -176,6 +189,24 @@ def listening():
     return sorted(found)
 
 
+def token():
+    """Return whether a token is asked for, its file's mode, and what one with another is told."""
+    place = Path(os.environ["RAY_AUTH_TOKEN_PATH"])
+    stranger = subprocess.run(
+        [sys.executable, "-c", STRANGER, ray.get_runtime_context().gcs_address],
+        env={**os.environ, "RAY_AUTH_TOKEN": "0" * 64},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return {
+        "mode": os.environ["RAY_AUTH_MODE"],
+        "file": stat.S_IMODE(place.stat().st_mode),
+        "stranger": stranger.stdout or stranger.stderr,
+    }
+
+
 def report(kills, seed):
     # Ray starts workers as processes that wait for all others.
     os.environ.setdefault("RAY_worker_niceness", "0")
@@ -186,6 +217,7 @@ def report(kills, seed):
     found["listening"] = listening()
     session = Path(ray._private.worker._global_node.get_session_dir_path())
     found["folder"] = stat.S_IMODE(session.parent.parent.stat().st_mode)
+    found["version"], found["token"] = ray.__version__, token()
     found["usage"] = os.environ["RAY_USAGE_STATS_ENABLED"]
     for name, part in (
         ("costs", costs),

@@ -31,6 +31,9 @@ class Killer:
     def start(self, partition):
         return Killed(self, LocalHandle(Worker(partition)))
 
+    def shared(self, args):
+        return args
+
 
 @dataclass
 class Killed:

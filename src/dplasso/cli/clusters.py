@@ -24,8 +24,9 @@ Cluster = Annotated[
     str | None,
     option(
         "--cluster",
-        "DATA are stores, or folders of stores, each worked on by itself: on a Ray cluster at this "
-        "address (auto; local for the cores of this machine), or in threads of this process.",
+        "DATA are stores, or folders of stores, or addresses of either on object storage "
+        "(s3://bucket/stores/), each store worked on by itself: on a Ray cluster at this address "
+        "(auto; local for the cores of this machine), or in threads of this process.",
         "ADDRESS|threads",
         DATA,
     ),
@@ -57,12 +58,14 @@ class ClusterOptions:
 class Stores:
     """Stores that are one data set.
 
-    `stores`: opened, in the order of the rows.
+    `stores`: opened, in the order of the rows; of those on object storage header and labels alone.
+    `places`: their paths, or addresses.
     `shape`, `nnz`: of all together.
     `store`: the first, for what all have in common.
     """
 
     stores: "list[Store]"
+    places: list[str]
     shape: tuple[int, int] = field(init=False)
     nnz: int = field(init=False)
     store: "Store" = field(init=False)
@@ -77,38 +80,46 @@ class Stores:
 
 
 def open_stores(data: Sequence[str]) -> tuple[Stores, NDArray[Any]]:
-    """Open the stores that names, patterns and folders mean; return them and all labels.
+    """Open the stores that names, patterns, folders and addresses mean; return all with all labels.
 
     Raises DataError if there are none, or they are not of as many columns; StoreError for a
-    damaged one.
+    damaged one; MissingExtraError for an address without fsspec.
     """
+    from dplasso.cluster.storage import header_and_labels, is_address, stores_at
     from dplasso.data.source_files import natural_order
     from dplasso.data.store import open_store
     from dplasso.data.store.reader import is_store
 
-    found: list[Path] = []
+    stores: list[Store] = []
+    places: list[str] = []
     for name in data:
+        if is_address(name):
+            away = stores_at(name)
+            stores += map(header_and_labels, away)
+            places += away
+            continue
         path = Path(name)
-        places = [path] if path.exists() else sorted(Path().glob(name), key=natural_order)
-        for place in places:
+        named = [path] if path.exists() else sorted(Path().glob(name), key=natural_order)
+        for place in named:
             inside = [] if is_store(place) or not place.is_dir() else list(place.iterdir())
             inside = sorted(filter(is_store, inside), key=natural_order)
-            found += inside or [place]
-        if not places:
+            here = [open_store(path) for path in inside or [place]]
+            stores += here
+            places += [str(store.path) for store in here]
+        if not named:
             raise DataError(f"{name}: there is no such store, and no folder of stores")
-    stores = [open_store(path) for path in found]
-    for store in stores:
+    for at, store in zip(places, stores, strict=True):
         if store.shape[1] != stores[0].shape[1]:
             raise DataError(
-                f"{store.path} has {store.shape[1]:,} columns and {stores[0].path} has "
+                f"{at} has {store.shape[1]:,} columns and {places[0]} has "
                 f"{stores[0].shape[1]:,}; convert all files with the same --features"
             )
-    return Stores(stores), np.concatenate([store.y for store in stores])
+    return Stores(stores, places), np.concatenate([store.y for store in stores])
 
 
 def read_partitions(
     data: Sequence[str], reading: "ReadingOptions", n_features: int | None
-) -> "tuple[Dataset, list[Path]]":
+) -> "tuple[Dataset, list[str]]":
     """Return stores as one data set, for what a command says of it, and where they lie.
 
     Raises DataError as `open_stores`, and where more columns were declared than they have.
@@ -127,8 +138,7 @@ def read_partitions(
         raise DataError(
             f"the stores have {found.shape[1]:,} columns, not {n_features:,}; leave --features out"
         )
-    places = [store.path for store in found.stores]
-    return Dataset(found, labels, f"{len(places)} stores"), places
+    return Dataset(found, labels, f"{len(found.places)} stores"), found.places
 
 
 @dataclass(frozen=True)
@@ -166,17 +176,19 @@ class OverStores:
     def _apply(self, method: str, X: Stores) -> NDArray[Any]:
         from dplasso.cluster.tasks import run_tasks
 
-        pieces = [(self.path.resolve(), method, store.path) for store in X.stores]
+        pieces = [(self.path.resolve(), method, place) for place in X.places]
         with self.bars.task("predicting") as progress:
             found = run_tasks(self.address, apply_model, pieces, progress, threads=self.threads)
         return np.concatenate(found)
 
 
-def apply_model(model: Path, method: str, store: Path) -> NDArray[Any]:
-    """Apply a model file to a store, where it lies."""
+def apply_model(model: Path, method: str, place: str) -> NDArray[Any]:
+    """Apply a model file to a store, where it lies, or to a copy of one on object storage."""
     import dplasso
+    from dplasso.cluster.storage import opened_store
 
-    found: NDArray[Any] = getattr(dplasso.load(model), method)(dplasso.open_store(store))
+    with opened_store(place) as store:
+        found: NDArray[Any] = getattr(dplasso.load(model), method)(store)
     return found
 
 
@@ -191,8 +203,8 @@ def over_stores(
 
     assert options.cluster is not None
     rows, labels = open_stores(data)
-    for store in rows.stores:
-        check_same_origin(fitted.model_.origin, origin_of(store), str(store.path))
+    for place, store in zip(rows.places, rows.stores, strict=True):
+        check_same_origin(fitted.model_.origin, origin_of(store), place)
     model = OverStores(fitted, path, options.cluster, options.worker_threads, bars)
     return model, rows, labels
 

@@ -37,6 +37,17 @@ EXAMPLES = options.examples(
 _ROWS_LOOKED_AT = 2_000
 
 
+def _folder(name: str) -> Path:
+    """Return the folder to make; one on object storage is wrong usage."""
+    from dplasso.cluster.storage import is_address
+
+    if is_address(name):
+        raise typer.BadParameter(
+            "stores are made in folders; make this one in a folder, and copy that to object storage"
+        )
+    return Path(name)
+
+
 def convert(
     data: Annotated[
         list[str],
@@ -47,7 +58,7 @@ def convert(
             "Arrow).",
         ),
     ],
-    store: Annotated[Path, argument("STORE", "The folder to make.")],
+    store: Annotated[Path, argument("STORE", "The folder to make.", parser=_folder)],
     *,
     features: Annotated[
         int | None,

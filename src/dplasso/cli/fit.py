@@ -57,6 +57,7 @@ EXAMPLES = options.examples(
     "dplasso fit train.svm.gz --epsilon 1 --method logistic --max-weights 30 --model model.npz",
     "dplasso fit stores/ --cluster auto --epsilon 1 --classes 0,1 --checkpoint c.npz --model m.npz "
     "   (after: dplasso convert 'part-*' stores/ --features 1000000 --cluster auto)",
+    "dplasso fit s3://bucket/stores/ --cluster auto --epsilon 1 --classes 0,1 --model m.npz",
     "dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso "
     "schema draft table.csv > schema.json, and editing it)",
     note="Row counts, seconds and test scores are for the curator. They are computed without "

@@ -25,9 +25,9 @@ def flag(name: str, help: str, panel: str | None = None) -> Any:
     return option(name, help, "", panel)
 
 
-def argument(metavar: str, help: str) -> Any:
+def argument(metavar: str, help: str, **more: Any) -> Any:
     """Return a required argument for `Annotated`."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False)
+    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
 
 
 def examples(*commands: str, note: str = "") -> str:

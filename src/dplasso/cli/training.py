@@ -1,6 +1,7 @@
 """What the command line does with an estimator: check it, then train it under a progress bar."""
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from dplasso.cli.output import Bars
@@ -47,8 +48,9 @@ def train_with_bar(
 
     seconds: dict[str, float] = {}
     before = bars.compiled.seconds
-    with bars.task(label) as progress, warnings.catch_warnings():
+    with bars.task(label) as progress, bars.stages() as stage, warnings.catch_warnings():
         warnings.filterwarnings("always", category=PrivacyLeakWarning)
-        hooks = Hooks(progress, seconds, checkpoints=checkpoints)
+        copied = partial(stage, "copying stores")
+        hooks = Hooks(progress, seconds, checkpoints=checkpoints, copied=copied)
         fit_estimator(estimator, X, y, hooks, groups, engine=engine)
     return seconds | {"compile": bars.compiled.seconds - before}

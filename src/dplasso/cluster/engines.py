@@ -57,6 +57,9 @@ class Engine(Protocol):
         Raises WorkerLost if it cannot be had.
         """
 
+    def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return the arguments of a call of all workers as each is given them."""
+
 
 @dataclass(frozen=True)
 class InProcessEngine:
@@ -71,6 +74,10 @@ class InProcessEngine:
     def start(self, partition: Partition) -> "LocalHandle":
         """Make a worker."""
         return LocalHandle(Worker(partition, self.threads))
+
+    def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return them: workers share the memory of this process."""
+        return args
 
 
 @dataclass(frozen=True)
@@ -102,6 +109,10 @@ class ThreadEngine:
     def start(self, partition: Partition) -> "ThreadHandle":
         """Make a worker and its thread."""
         return ThreadHandle(Worker(partition, self.threads), ThreadPoolExecutor(1))
+
+    def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return them: workers share the memory of this process."""
+        return args
 
 
 @dataclass(frozen=True)

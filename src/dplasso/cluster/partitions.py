@@ -103,7 +103,8 @@ class Partitions:
 
         Raises ClusterError if a partition is lost for good, and what a worker raises.
         """
-        pending = [self._begin(worker, method, args) for worker in self._workers]
+        shared = self._engine.shared(args)
+        pending = [self._begin(worker, method, shared) for worker in self._workers]
         found = [self._result(number, one, method, args) for number, one in enumerate(pending)]
         held = [number for number, one in enumerate(found) if isinstance(one, Held)]
         if not held:

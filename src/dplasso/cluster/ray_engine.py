@@ -3,10 +3,13 @@
 import atexit
 import logging
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +92,15 @@ class RayEngine:
         actor = ray.remote(RayWorker).options(**options).remote(partition, self.threads)
         return RayHandle(actor, self.patience)
 
+    def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Put large arrays into the object store, once for all workers."""
+        import ray
+
+        return tuple(
+            ray.put(one) if isinstance(one, np.ndarray) and one.nbytes > _SMALL else one
+            for one in args
+        )
+
 
 @dataclass(frozen=True)
 class RayHandle:
@@ -151,8 +163,9 @@ def connect(address: str, cores: int | None = None) -> Any:
     """Return the module ray, connected to a cluster.
 
     `address`: as of `RayEngine`. A cluster of this machine alone is made for the process: it
-    listens to this machine only, has no dashboard, tells nobody of its use, spills nothing to the
-    disk, and its folder is closed to other users.
+    listens to this machine only and to nobody without its token (Ray 2.52 and later), has no
+    dashboard, tells nobody of its use, spills nothing to the disk, and its folder is closed to
+    other users.
     `cores`: of such a cluster; by default those of the machine.
 
     Raises ClusterError if Ray is not installed, or there is no such cluster.
@@ -166,25 +179,52 @@ def connect(address: str, cores: int | None = None) -> Any:
         ) from None
     if ray.is_initialized():
         return ray
-    closed: dict[str, Any] = {}
-    if address == "local":
-        # Ray opens its folders to everybody, so that the one around them has to be closed.
-        folder = tempfile.mkdtemp(prefix="dplasso-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        closed = {
-            "num_cpus": cores,
-            "include_dashboard": False,
-            "_node_ip_address": "127.0.0.1",
-            "_temp_dir": str(Path(folder) / "ray"),
-            "_system_config": {"automatic_object_spilling_enabled": False},
-        }
-    before = os.umask(_PRIVATE)
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **closed)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ClusterError(
-            f"there is no Ray cluster at {address!r}: {str(error).splitlines()[0]}"
-        ) from None
-    finally:
-        os.umask(before)
+    with ExitStack() as meanwhile:
+        meanwhile.callback(os.umask, os.umask(_PRIVATE))
+        closed = _closed(ray, cores, meanwhile) if address == "local" else {}
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **closed)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            raise ClusterError(
+                f"there is no Ray cluster at {address!r}: {str(error).splitlines()[0]}"
+            ) from None
+    if closed:
+        _refuse_open(ray)
     return ray
+
+
+def _refuse_open(ray: Any) -> None:
+    """End a cluster that other machines reach; raises ClusterError."""
+    here = ray.util.get_node_ip_address()
+    if not ip_address(here).is_loopback:
+        ray.shutdown()
+        raise ClusterError(
+            f"Ray {ray.__version__} would listen at {here}, where other machines reach it; start a "
+            "cluster by hand (docs/cluster.md), or use another version of Ray"
+        )
+
+
+def _closed(ray: Any, cores: int | None, meanwhile: ExitStack) -> dict[str, Any]:
+    """Return how Ray is started for this process alone; `meanwhile` lasts until it has."""
+    # Ray opens its folders to everybody, so that the one around them has to be closed.
+    folder = Path(tempfile.mkdtemp(prefix="dplasso-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if "RAY_AUTH_MODE" not in os.environ:
+        os.environ["RAY_AUTH_MODE"] = "token"
+        if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
+            token = folder / "token"
+            token.write_text(secrets.token_hex(32))
+            os.environ["RAY_AUTH_TOKEN_PATH"] = str(token)
+        # Ray read its settings when it was imported.
+        ray._raylet.Config.initialize("")
+    # Otherwise it takes the machine's address on the network for the one of this machine.
+    constants = ray._private.ray_constants
+    meanwhile.callback(setattr, constants, "ENABLE_RAY_CLUSTER", constants.ENABLE_RAY_CLUSTER)
+    constants.ENABLE_RAY_CLUSTER = False
+    return {
+        "num_cpus": cores,
+        "include_dashboard": False,
+        "_node_ip_address": "127.0.0.1",
+        "_temp_dir": str(folder / "ray"),
+        "_system_config": {"automatic_object_spilling_enabled": False},
+    }

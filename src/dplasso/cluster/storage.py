@@ -1,19 +1,99 @@
-"""Stores on object storage: a worker copies its own to its machine, and keeps no file of it."""
+"""Stores on object storage: whoever works on one copies it to its machine, and keeps no file of it.
+
+A coordinator, which knows no rows, copies headers and labels alone.
+"""
 
 import os
+import re
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from dplasso.errors import DataError
+from dplasso.data.source_files import natural_order
+from dplasso.data.store import Store, open_store
+from dplasso.data.store.format import (
+    HEADER_FILE,
+    LABELS,
+    array_file,
+    check_array_file,
+    map_array,
+    read_header,
+)
+from dplasso.errors import DataError, StoreError
 from dplasso.runtime.extras import need
 
 # Bytes between two answers to the coordinator.
 PIECE = 1 << 26
+# name:password@ in front of a place, or what a signed address ends in.
+_CREDENTIALS = re.compile(r"://[^:@]*:[^:].*@|\?")
 
 
 def is_address(path: str) -> bool:
     """Return whether a store is not a folder of a machine, but at a place like s3://bucket/a."""
     return "://" in path
+
+
+def checked_address(address: str) -> str:
+    """Return an address without slashes at its end.
+
+    Raises DataError for one that holds a password or a signature: messages, logs and the system's
+    list of commands show addresses.
+    """
+    if _CREDENTIALS.search(address):
+        scheme = address.partition("://")[0]
+        raise DataError(
+            f"an address {scheme}://... holds a password or a signature, which logs and messages "
+            "would show; leave it out and give it as fsspec finds it: in the environment or in its "
+            "configuration files"
+        )
+    return address.rstrip("/")
+
+
+def stores_at(address: str) -> list[str]:
+    """Return the addresses of a store or of those in a folder, part-2 before part-10.
+
+    `address`: as fsspec takes it.
+
+    Raises MissingExtraError without fsspec; DataError if there are none, or for an address that
+    holds a password.
+    """
+    address = checked_address(address)
+    inside: list[str] = []
+    with _reading(address) as (system, root), suppress(FileNotFoundError):
+        if system.isfile(_within(root, HEADER_FILE)):
+            return [address]
+        folders = [one["name"] for one in system.ls(root, detail=True) if one["type"] != "file"]
+        stores = [one for one in folders if system.isfile(_within(one, HEADER_FILE))]
+        inside = [_within(address, PurePosixPath(one).name) for one in stores]
+    if not inside:
+        raise DataError(f"{address}: there is no such store, and no folder of stores")
+    return sorted(inside, key=lambda one: natural_order(Path(one)))
+
+
+def header_and_labels(address: str) -> Store:
+    """Return a store of which nothing but the header and the labels was copied.
+
+    Raises MissingExtraError without fsspec; DataError if it cannot be read; StoreError if one of
+    them is damaged.
+    """
+    with TemporaryDirectory(prefix="dplasso-") as made:
+        folder = Path(made).resolve()
+        with _reading(address) as (system, root), showing(address, folder):
+            for _ in _copied(system, _within(root, HEADER_FILE), folder):
+                pass
+            header = read_header(folder)
+            place, entry = array_file(folder, LABELS), header.arrays[LABELS]
+            for _ in _copied(system, _within(root, place.name), folder):
+                pass
+            check_array_file(folder, LABELS, entry)
+            store = Store(
+                folder, header, {LABELS: map_array(place, entry.dtype, entry.size).copy()}
+            )
+            # Labels that are words are looked up, while an error can name the address.
+            assert store.y is not None
+            return store
 
 
 def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
@@ -26,22 +106,68 @@ def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
 
     Raises MissingExtraError without fsspec; DataError if there is nothing, or it cannot be read.
     """
-    need("fsspec", "Reading object storage")
-    import fsspec
-
-    try:
-        system, root = fsspec.core.url_to_fs(address)
+    with _reading(address) as (system, root):
         files = [one for one in system.ls(root, detail=True) if one["type"] == "file"]
         if not files:
             raise FileNotFoundError("there is no store")
         done, total = 0, sum(one["size"] for one in files)
         for one in files:
-            place = folder / Path(one["name"]).name
-            own = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(own, "wb") as target, system.open(one["name"], "rb") as source:
-                while piece := source.read(PIECE):
-                    target.write(piece)
-                    done += len(piece)
-                    yield done, total
-    except (OSError, ValueError, ImportError) as error:
-        raise DataError(f"{address} cannot be read: {error}") from None
+            for size in _copied(system, one["name"], folder):
+                done += size
+                yield done, total
+
+
+@contextmanager
+def opened_store(path: str) -> Iterator[Store]:
+    """Open a store, wherever it is; of one on object storage a copy, which is then removed.
+
+    Raises as `copy_store` and `open_store`.
+    """
+    if not is_address(path):
+        yield open_store(path)
+        return
+    with TemporaryDirectory(prefix="dplasso-", ignore_cleanup_errors=True) as made:
+        folder = Path(made).resolve()
+        for _ in copy_store(path, folder):
+            pass
+        with showing(path, folder):
+            yield open_store(folder)
+
+
+@contextmanager
+def showing(address: str | None, folder: Path | None) -> Iterator[None]:
+    """Name a store's address in messages, not the folder of its copy, if there is one."""
+    try:
+        yield
+    except StoreError as error:
+        if address is None or folder is None:
+            raise
+        raise StoreError(str(error).replace(str(folder), address)) from None
+
+
+def _within(root: str, name: str) -> str:
+    return f"{root.rstrip('/')}/{name}"
+
+
+def _copied(system: Any, name: str, folder: Path) -> Iterator[int]:
+    """Copy a file, so that nobody else may read it; yield the bytes of every piece."""
+    own = os.open(folder / PurePosixPath(name).name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(own, "wb") as target, system.open(name, "rb") as source:
+        while piece := source.read(PIECE):
+            target.write(piece)
+            yield len(piece)
+
+
+@contextmanager
+def _reading(address: str) -> Iterator[tuple[Any, str]]:
+    """Give the file system of an address and the place in it; what it raises becomes DataError."""
+    need("fsspec", "Reading object storage")
+    import fsspec
+
+    try:
+        yield fsspec.core.url_to_fs(address)
+    except DataError:
+        raise
+    except Exception as error:
+        # Each system has errors of its own.
+        raise DataError(f"{address} cannot be read: {error or type(error).__name__}") from None

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.cluster.storage import copy_store, is_address
+from dplasso.cluster.storage import copy_store, is_address, showing
 from dplasso.data.labels import encode_targets, numbers_of
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
@@ -175,7 +175,7 @@ class Worker:
         path = self._partition.path
         if self._folder is None and path is not None and is_address(path):
             made = TemporaryDirectory(prefix="dplasso-", ignore_cleanup_errors=True)
-            self._folder = Path(self._away.enter_context(made))
+            self._folder = Path(self._away.enter_context(made)).resolve()
             self._copying = copy_store(path, self._folder)
         for copied in self._copying:
             self._copied = copied
@@ -192,9 +192,10 @@ class Worker:
         partition = self._partition
         content, origin = None, None
         if partition.path is not None:
-            self._X = open_store(self._folder or partition.path)
-            self._y = self._X.y
-            check_entries(self._X, n_threads=self._threads.count)
+            with showing(partition.path, self._folder):
+                self._X = open_store(self._folder or partition.path)
+                self._y = self._X.y
+                check_entries(self._X, n_threads=self._threads.count)
             content, origin = _content_of(self._X), self._X.header.origin
             # What is mapped stays readable, and a killed worker leaves no files behind.
             self._away.close()

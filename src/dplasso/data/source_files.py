@@ -99,7 +99,14 @@ def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
         paths = [paths]
     found: list[Path] = []
     for name in map(str, paths):
-        if not Path(name).exists() and glob.has_magic(name):
+        there = Path(name).exists()
+        if "://" in name and not there:
+            # The rest of it may hold a password.
+            raise DataError(
+                f"{name.partition('://')[0]}://...: of what is on object storage only stores are "
+                "read, and with a cluster: --cluster threads is one in this process"
+            )
+        if not there and glob.has_magic(name):
             # Path.glob would want the folder apart from the pattern.
             names = glob.glob(name, recursive=True)  # noqa: PTH207
             matches = sorted((Path(match) for match in names), key=natural_order)

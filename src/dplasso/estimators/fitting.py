@@ -115,7 +115,7 @@ def fit_estimator(
                 settings,
                 groups=groups,
                 sample_weight=sample_weight,
-                progress=_say_copied if estimator.verbose else None,
+                progress=hooks.copied or (_say_copied if estimator.verbose else None),
             )
             groups = sample_weight = None
             shown.enter_context(inputs.X)

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from dplasso.cluster import Engine
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, problem_of
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.storage import is_address
+from dplasso.cluster.storage import checked_address, is_address
 from dplasso.cluster.worker import Partition, VertexSteps
 from dplasso.data.labels import encode_labels
 from dplasso.encoding.origin import check_same_origin, origin_from_json
@@ -145,7 +145,7 @@ def _partition(
     store = store_of(X)
     if store is not None or isinstance(X, str | os.PathLike):
         path = os.fspath(store.path if store is not None else X)
-        path = path.rstrip("/") if is_address(path) else os.path.realpath(path)
+        path = checked_address(path) if is_address(path) else os.path.realpath(path)
         if y is not None:
             raise DataError(f"{path} has its own labels; leave y out")
         return Partition(path, path=path), None

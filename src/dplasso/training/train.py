@@ -125,12 +125,15 @@ class Hooks:
         Steps to take instead of drawing them.
     checkpoints : callable, optional
         Takes a `Begun` fit, returns its `Session`.
+    copied : callable, optional
+        Called with the bytes that workers have copied from object storage, and those to be copied.
     """
 
     progress: Progress | None = None
     seconds: dict[str, float] | None = None
     replay: Transcript | None = None
     checkpoints: Callable[[Begun], Session] | None = None
+    copied: Callable[[int, int], None] | None = None
 
 
 def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work | None]:
