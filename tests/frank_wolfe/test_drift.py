@@ -13,6 +13,7 @@ from dplasso.frank_wolfe.drift import (
     schedule,
     take_due,
     tolerance_of,
+    tolerance_within_noise,
     unschedule,
 )
 from dplasso.losses.logistic import Logistic, logistic_margins_within
@@ -128,3 +129,16 @@ def test_rows_start_at_zero_weights():
 def test_what_a_setting_stands_for(drift_tol, private, expected):
     assert tolerance_of(drift_tol, private=private) == expected
     assert tolerance_of(None, private=private) is None
+
+
+def test_a_tolerance_within_the_noise_moves_no_score_by_more_than_a_third_of_it():
+    # The best of 1,000 scores of noise alone is log(1,000) / 0.01 above the typical one.
+    assert tolerance_within_noise(0.01, 10_000.0, 1_000) == pytest.approx(
+        np.log(1_000) / 0.01 / 3e4
+    )
+    assert tolerance_within_noise(0.01, 20_000.0, 1_000) == pytest.approx(
+        np.log(1_000) / 0.01 / 6e4
+    )
+    # Never below the default, and never a large part of a residual.
+    assert tolerance_within_noise(10.0, 10_000.0, 1_000) == 2.5e-3
+    assert tolerance_within_noise(1e-6, 10_000.0, 1_000) == 0.1

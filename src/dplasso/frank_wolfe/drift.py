@@ -11,6 +11,7 @@ wait at an earlier step than it must: it is looked at again then. Blocks of rows
 own, so that threads which work on different blocks share none.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,9 @@ ROW = row_type(np.int8)
 
 # `drift_tol="auto"`, chosen by measurement (docs/drift.md).
 PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
+# What stale gradients may change a score by, as a part of the best of as many scores of noise
+# alone; and never more than this of a residual.
+_PART_OF_NOISE, _MOST = 1 / 3, 0.1
 # No more blocks of rows than this, and none of fewer than 2^this rows but the last.
 _MOST_BLOCKS, _BLOCK_BITS = 16, 12
 
@@ -74,6 +78,20 @@ def tolerance_of(drift_tol: float | str | None, *, private: bool) -> float | Non
     if drift_tol == "auto":
         return PRIVATE_TOLERANCE if private else PLAIN_TOLERANCE
     return None if drift_tol is None else float(drift_tol)
+
+
+def tolerance_within_noise(exponent_scale: float, largest: float, n_scores: int) -> float:
+    """Return a tolerance that the noise of the draws hides.
+
+    `exponent_scale`: log-weight of a draw for each unit of a column gradient.
+    `largest`: what a column gradient is at most for residuals of 1: N times the entries' bound.
+    `n_scores`: 2D, of which the best of noise alone is ``log(2D)`` above the typical one.
+
+    Returns: at least `PRIVATE_TOLERANCE`. Were all residuals of all rows off by it in one
+    direction, a score would be off by a third of that.
+    """
+    hidden = _PART_OF_NOISE * math.log(n_scores) / (exponent_scale * largest)
+    return max(PRIVATE_TOLERANCE, min(hidden, _MOST))
 
 
 def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:

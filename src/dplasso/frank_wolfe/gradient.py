@@ -90,7 +90,9 @@ def make_room(changed, before, count, more):
 
 
 @njit(cache=True, nogil=True)
-def replace_contributions(problem, alpha, refreshed, old, new, n_rows, report_shift, amounts, notes):
+def replace_contributions(
+    problem, alpha, refreshed, old, new, n_rows, report_shift, amounts, notes
+):
     """Replace the contributions of rows at their record gradients `old` by those at `new`.
 
     `alpha`: column gradients, changed in place.

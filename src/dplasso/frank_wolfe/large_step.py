@@ -140,10 +140,7 @@ def take_large_step(
         state.step_counts[1:] += own.step_counts[1:]
     if deferred:
         return
-    if recompute:
-        sums = [alpha_of(problem, gradient, threads)]
-    else:
-        sums = [own.alpha for own in parts]
+    sums = [alpha_of(problem, gradient, threads)] if recompute else [own.alpha for own in parts]
     shift = int(granularity(selector)) if noting else NOTHING_REPORTED
     notes = _take_sums(state.alpha, sums, recompute, shift, threads)
     report(problem, state, selector, vertex, min(vertex.size, step - 1), noting, notes)

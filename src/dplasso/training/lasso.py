@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
 from dplasso.cluster.partitions import Partitions
+from dplasso.frank_wolfe.drift import tolerance_within_noise
 from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
@@ -127,6 +128,21 @@ def lasso_selector(settings: LassoSettings, mechanism: Mechanism, problem: Probl
     return make_selector(settings.selector, problem.n_coordinates, rule, numbering)
 
 
+def drift_tolerance(
+    settings: LassoSettings, step: Mechanism, n_records: float | None, n_features: int
+) -> float | None:
+    """Return what `drift_tol` stands for where a column may be drawn again and again.
+
+    `step`: the mechanism of the draws.
+    `n_records`: N, where it is public or was counted.
+    """
+    automatic = settings.params.get("drift_tol") == "auto"
+    if not automatic or n_records is None or step.name != "exponential":
+        return settings.drift_tol
+    largest = max(1.0, n_records) * settings.feature_bound
+    return tolerance_within_noise(step.rule(1.0).exponent, largest, 2 * max(1, n_features))
+
+
 def lasso_solver(
     settings: LassoSettings,
     mechanism: Mechanism,
@@ -145,6 +161,13 @@ def lasso_solver(
     `prefix`: steps already drawn, to be taken again.
     `replay`: all steps, to be taken instead of drawing any.
     """
+    n_rows, n_features = (
+        problem.shape
+        if isinstance(problem, Partitions)
+        else (problem.labels.size, problem.design.n_columns)
+    )
+    public = n_rows if settings.neighbors == "replace-one" else settings.n_records
+    drift_tol = drift_tolerance(settings, mechanism, public, n_features)
     if isinstance(problem, Partitions):
         assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
         if replay is not None:
@@ -158,6 +181,7 @@ def lasso_solver(
             radius=settings.l1_radius,
             n_steps=settings.n_iter,
             intercept=settings.fit_intercept,
+            drift_tol=drift_tol,
             n_records=settings.n_records,
             prefix=prefix,
         )
@@ -170,7 +194,7 @@ def lasso_solver(
         selector,
         stream,
         solver=settings.solver,
-        drift_tol=settings.drift_tol,
+        drift_tol=drift_tol,
         record_history=mechanism.name == "none",
         record_work=mechanism.name != "exponential",
         threads=threads,

@@ -30,7 +30,13 @@ from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
-from dplasso.training.lasso import lasso_design, lasso_loss, lasso_selector, weights_of_classes
+from dplasso.training.lasso import (
+    drift_tolerance,
+    lasso_design,
+    lasso_loss,
+    lasso_selector,
+    weights_of_classes,
+)
 from dplasso.training.lasso_plan import (
     REFIT_KAPPA,
     REGRESSION_REFIT_KAPPA,
@@ -229,6 +235,10 @@ class LassoRun:
             plan.n_vertices, 1.0 - plan.refit_share - plan.calibration_share
         )
         prefix = None if self._prefix is None else self._prefix.vertices.transcript
+        n_records, n_features = float(self._counts.sum()), int(self._X.shape[1])
+        distinct, drift_tol = settings.l1_radius is None, settings.drift_tol
+        if not distinct:
+            drift_tol = drift_tolerance(settings, step, n_records, n_features)
 
         def selector(problem: Problem) -> Any:
             return lasso_selector(settings, step, problem)
@@ -244,8 +254,9 @@ class LassoRun:
                 n_steps=plan.n_vertices,
                 intercept=self._has_constant_vertex,
                 late_start=plan.late_start,
-                distinct=settings.l1_radius is None,
-                n_records=float(self._counts.sum()),
+                distinct=distinct,
+                drift_tol=drift_tol,
+                n_records=n_records,
                 prefix=prefix,
             )
         assert self._design is not None
@@ -256,15 +267,15 @@ class LassoRun:
             n_steps=plan.n_vertices,
             loss=self._loss,
             late_start=plan.late_start,
-            distinct=settings.l1_radius is None,
-            share_bits=share_bits(float(self._counts.sum())),
+            distinct=distinct,
+            share_bits=share_bits(n_records),
         )
         return FrankWolfe(
             problem,
             selector(problem),
             self._stream,
             solver=settings.solver,
-            drift_tol=settings.drift_tol,
+            drift_tol=drift_tol,
             threads=self._threads,
             prefix=prefix,
         )

@@ -208,6 +208,7 @@ def partitioned_solver(
     radius: float,
     n_steps: int,
     intercept: bool,
+    drift_tol: float | None,
     late_start: int = 0,
     distinct: bool = False,
     n_records: float | None = None,
@@ -221,6 +222,7 @@ def partitioned_solver(
     `make_selector`: makes the selection structure, empty, for a problem without rows.
     `stream`: random words for the draws.
     `intercept`: whether a constant column is drawn like the others.
+    `drift_tol`: tolerance; with None no row is refreshed but by a touch.
     `n_records`: N, where it is public or was counted.
     `prefix`: steps already drawn, to be taken again.
 
@@ -243,7 +245,7 @@ def partitioned_solver(
         n_steps=n_steps,
         late_start=late_start,
         distinct=distinct,
-        drift_tol=settings.drift_tol,
+        drift_tol=drift_tol,
         share_bits=bits,
     )
     problem = problem_of(workers, steps)
