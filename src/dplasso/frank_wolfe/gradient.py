@@ -120,11 +120,9 @@ def replace_contributions(
         if reporting and count + (last - first) + np.uint64(1) > np.uint64(changed.size):
             more = np.int64(last - first) + 1
             changed, before = make_room(changed, before, np.int64(count), more)
-        if not values.size:
-            change = contribution_change(scaled_old, scaled_new, clip(rows.constant, bound))
-            amounts[: min(last - first, room)] = change
+        change = contribution_change(scaled_old, scaled_new, clip(rows.constant, bound))
         while first < last:
-            size = min(last - first, room)
+            size = min(last - first, room) if values.size else last - first
             # Apart from the scattered additions, changes are computed several at a time.
             if values.size:
                 for p in range(size):
@@ -133,8 +131,10 @@ def replace_contributions(
             # Unsigned, an index needs no test for counting from the end: half the time of the loop.
             for p in range(size):
                 k = np.uint64(indices[first + p])
+                if values.size:
+                    change = amounts[p]
                 was = alpha[k]
-                now = was + amounts[p]
+                now = was + change
                 alpha[k] = now
                 if (was ^ now) & reported:
                     changed[count] = k

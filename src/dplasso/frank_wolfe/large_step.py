@@ -29,8 +29,9 @@ from dplasso.selection.contract import NOTHING_REPORTED, granularity
 
 # Steps whose rows have more entries than this between them are large.
 LARGE_STEP_ENTRIES = 2**20
-# From this part of all contributions on, computing alpha anew is cheaper than replacing them.
-RECOMPUTED_PART = 0.15
+# From this part of all contributions on, computing alpha anew is cheaper than replacing them: where
+# entries differ, and where all are equal, so that a row has one change.
+RECOMPUTED_PART, RECOMPUTED_PART_EQUAL = 0.15, 0.6
 # Threads sum changes in arrays of D numbers each: with fewer entries to look at for each
 # coordinate, one thread replaces them in place.
 SHARED_PART = 0.5
@@ -41,14 +42,15 @@ class LargeSteps:
     """What large steps are taken with.
 
     `threads`: all of the run's.
-    `entries_large`, `part_recomputed`, `part_shared`: `LARGE_STEP_ENTRIES`, `RECOMPUTED_PART` and,
-    with several threads, `SHARED_PART`, or what a test forces.
+    `entries_large`, `part_shared`: `LARGE_STEP_ENTRIES` and, with several threads, `SHARED_PART`,
+    or what a test forces.
+    `part_recomputed`: None for `RECOMPUTED_PART` or, of equal entries, `RECOMPUTED_PART_EQUAL`.
     `changes`: arrays of zeros, shape (D,), for the changes that each thread sums; made when needed.
     """
 
     threads: Threads
     entries_large: float
-    part_recomputed: float
+    part_recomputed: float | None
     part_shared: float
     changes: list[NDArray[np.int64]] = field(default_factory=list)
 
@@ -56,7 +58,7 @@ class LargeSteps:
 def large_steps_of(
     threads: Threads,
     entries_large: float = LARGE_STEP_ENTRIES,
-    part_recomputed: float = RECOMPUTED_PART,
+    part_recomputed: float | None = None,
     part_shared: float | None = None,
 ) -> LargeSteps:
     """Return the means for large steps with these threads."""
@@ -99,7 +101,11 @@ def take_large_step(
     n_looked_at = end - begin + int(count_due(state.calendar, step))
     # As many contributions are about to change as the last such step lets expect.
     part = n_looked_at / max(1, problem.labels.size)
-    recompute = part * float(state.refreshed_part[0]) > large_steps.part_recomputed
+    enough = large_steps.part_recomputed
+    if enough is None:
+        equal = not problem.design.rows.values.size
+        enough = RECOMPUTED_PART_EQUAL if equal else RECOMPUTED_PART
+    recompute = part * float(state.refreshed_part[0]) > enough
     n_entries = problem.design.rows.indices.size
     shared = part * n_entries > large_steps.part_shared * state.alpha.size
     public = step_numbers(problem, state.calendar, step, tolerance)
