@@ -12,7 +12,7 @@ MODELS = {
     "strong": DPLassoClassifier(50.0, random_state=3),
     "vertices": DPLassoClassifier(30.0, n_iter=60, l1_radius=8.0, random_state=3),
     "rows are public": DPLassoClassifier(
-        2.0, n_iter=60, l1_radius=8.0, neighbors="replace-one", random_state=3
+        2.0, n_iter=60, l1_radius=8.0, n_records=400, random_state=3
     ),
     "rows are counted": DPLassoClassifier(2.0, n_iter=40, l1_radius=8.0, refit=0.3, random_state=3),
     "no privacy": DPLassoClassifier(np.inf, n_iter=40, l1_radius=8.0),

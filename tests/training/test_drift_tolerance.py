@@ -17,10 +17,9 @@ def fit(**given):
     return released(DPLassoClassifier(2.0, **plain | given).fit(*records()))[0]
 
 
-@pytest.mark.parametrize(
-    "known", [{"neighbors": "replace-one"}, {"n_records": 400}], ids=["fixed", "public"]
-)
-def test_a_fit_that_knows_n_takes_what_its_noise_hides(known):
+@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
+def test_a_fit_that_is_told_n_takes_what_its_noise_hides(neighbors):
+    known = {"neighbors": neighbors, "n_records": 400}
     settings = lasso_settings(
         DPLassoClassifier(2.0, n_iter=60, l1_radius=8.0, **known).get_params()
     )
@@ -34,7 +33,7 @@ def test_a_fit_that_knows_n_takes_what_its_noise_hides(known):
     assert fit(**known) != fit(**known, drift_tol=PRIVATE_TOLERANCE)
 
 
-def test_a_fit_that_must_not_know_n_takes_the_least():
+def test_a_fit_that_is_not_told_n_takes_the_least():
     assert fit() == fit(drift_tol=PRIVATE_TOLERANCE)
 
 

@@ -85,7 +85,7 @@ class DPLasso(RegressorMixin, BaseEstimator):
     drift_tol : float, None or "auto", default="auto"
         `solver="sparse"` only: largest error allowed in a record's gradient before that record is
         refreshed. "auto" is 0.0025 in a private fit, or more, up to 0.1, where `l1_radius` is
-        given and N is public or counted: as much as the noise of the draws hides
+        given and N is too (`n_records`), or is counted: as much as the noise of the draws hides
         (docs/drift.md). It is 0.0001 with ``epsilon=inf``. 0 gives Algorithm 1's iterates; None
         the paper's stale ones. It does not affect privacy.
     random_state : None, int, Generator or RandomState, default=None

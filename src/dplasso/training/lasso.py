@@ -161,13 +161,8 @@ def lasso_solver(
     `prefix`: steps already drawn, to be taken again.
     `replay`: all steps, to be taken instead of drawing any.
     """
-    n_rows, n_features = (
-        problem.shape
-        if isinstance(problem, Partitions)
-        else (problem.labels.size, problem.design.n_columns)
-    )
-    public = n_rows if settings.neighbors == "replace-one" else settings.n_records
-    drift_tol = drift_tolerance(settings, mechanism, public, n_features)
+    n_features = problem.shape[1] if isinstance(problem, Partitions) else problem.design.n_columns
+    drift_tol = drift_tolerance(settings, mechanism, settings.n_records, n_features)
     if isinstance(problem, Partitions):
         assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
         if replay is not None:
