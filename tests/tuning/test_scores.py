@@ -74,10 +74,13 @@ def test_only_calibration_has_a_curve():
 
 
 def test_regressors_are_scored_within_public_bounds():
-    target = np.clip(X[:, 0] + RNG.normal(0.0, 0.1, 2000), 0.0, 1.0)
-    score = private_score(Given(None), X, target, 2.0, metric="r2", target_bounds=(0, 1))
+    # An interval holds the exact score 19 times of 20: the seeds are fixed.
+    noise = np.random.default_rng(1).normal(0.0, 0.1, 2000)
+    target = np.clip(X[:, 0] + noise, 0.0, 1.0)
+    given = {"target_bounds": (0, 1), "random_state": 1}
+    score = private_score(Given(None), X, target, 2.0, metric="r2", **given)
     assert 0.7 < score.low < score.value < score.high <= 1.0
-    error = private_score(Given(None), X, target, 2.0, metric="mae", target_bounds=(0, 1))
+    error = private_score(Given(None), X, target, 2.0, metric="mae", **given)
     assert error.low < np.abs(target - X[:, 0]).mean() < error.high
 
 
