@@ -85,8 +85,8 @@ def open_stores(data: Sequence[str]) -> tuple[Stores, NDArray[Any]]:
     Raises DataError if there are none, or they are not of as many columns; StoreError for a
     damaged one; MissingExtraError for an address without fsspec.
     """
-    from dplasso.cluster.storage import header_and_labels, is_address, stores_at
-    from dplasso.data.source_files import natural_order
+    from dplasso.cluster.storage import header_and_labels, stores_at
+    from dplasso.data.source_files import is_address, natural_order
     from dplasso.data.store import open_store
     from dplasso.data.store.reader import is_store
 

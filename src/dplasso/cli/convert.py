@@ -39,7 +39,7 @@ _ROWS_LOOKED_AT = 2_000
 
 def _folder(name: str) -> Path:
     """Return the folder to make; one on object storage is wrong usage."""
-    from dplasso.cluster.storage import is_address
+    from dplasso.data.source_files import is_address
 
     if is_address(name):
         raise typer.BadParameter(

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.engines import Engine, Handle, Held, Pending, WorkerLost
-from dplasso.cluster.storage import is_address
 from dplasso.cluster.sums import tree_of
 from dplasso.cluster.worker import Description, Partition
+from dplasso.data.source_files import is_address
 from dplasso.errors import ClusterError, DataError
 
 # What a fresh worker has to be told: a method, and a function that gives its arguments.

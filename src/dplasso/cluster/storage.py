@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from dplasso.data.source_files import natural_order
+from dplasso.data.source_files import is_address, natural_order
 from dplasso.data.store import Store, open_store
 from dplasso.data.store.format import (
     HEADER_FILE,
@@ -28,11 +28,6 @@ from dplasso.runtime.extras import need
 PIECE = 1 << 26
 # name:password@ in front of a place, or what a signed address ends in.
 _CREDENTIALS = re.compile(r"://[^:@]*:[^:].*@|\?")
-
-
-def is_address(path: str) -> bool:
-    """Return whether a store is not a folder of a machine, but at a place like s3://bucket/a."""
-    return "://" in path
 
 
 def checked_address(address: str) -> str:

@@ -84,6 +84,11 @@ def source_files(paths: Paths) -> SourceFiles:
     return SourceFiles(files, tuple(FileMark.of(path) for path in files))
 
 
+def is_address(path: str) -> bool:
+    """Return whether a store is not a folder of a machine, but at a place like s3://bucket/a."""
+    return "://" in path
+
+
 def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     """Turn names and patterns into the files they mean.
 
@@ -100,7 +105,7 @@ def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
     found: list[Path] = []
     for name in map(str, paths):
         there = Path(name).exists()
-        if "://" in name and not there:
+        if is_address(name) and not there:
             # The rest of it may hold a password.
             raise DataError(
                 f"{name.partition('://')[0]}://...: of what is on object storage only stores are "

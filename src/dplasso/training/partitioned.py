@@ -13,9 +13,10 @@ from sklearn.base import BaseEstimator
 from dplasso.cluster import Engine
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, problem_of
 from dplasso.cluster.partitions import Partitions
-from dplasso.cluster.storage import checked_address, is_address
+from dplasso.cluster.storage import checked_address
 from dplasso.cluster.worker import Partition, VertexSteps
 from dplasso.data.labels import encode_labels
+from dplasso.data.source_files import is_address
 from dplasso.encoding.origin import check_same_origin, origin_from_json
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.problem import Problem
