@@ -64,7 +64,7 @@ def test_an_unrepeatable_fit_keeps_what_was_released(
     assert isinstance(before, GradientState)
     assert len(before) == count - 1
     # The count is not drawn again, and the next state is one noisy gradient further.
-    monkeypatch.setattr(run, "noisy_count", None)
+    monkeypatch.setattr(run, "noisy_counts", None)
     if count < STEPS - 1:
         killed_after(1, model(**options), data, path, resume=True)
         after = read_checkpoint(path).release

@@ -39,9 +39,11 @@ def gradients(X, y, weights, *, bound=BOUND, constant=0.0, dtype=None):
     """Return the exact gradient of one step, shape (D, K) or (D + 1, K), as Python integers."""
     data = unit_rows(X, constant)
     scaled, totals = np.empty((len(y), K)), np.zeros(K, dtype=np.int64)
-    row_gradient_vectors(data, loss(bound), y, weights, UNIT, 0, len(y), scaled, totals)
+    row_gradient_vectors(
+        data, loss(bound), y, weights, UNIT, bound * UNIT, 0, len(y), scaled, totals
+    )
     columns = np.empty((data.n_columns, K), dtype=np.int64)
-    column_gradient_vectors(data.columns, scaled, 0, data.n_columns, columns)
+    column_gradient_vectors(data.columns, scaled, bound * UNIT, 0, data.n_columns, columns)
     return [*columns.ravel().tolist(), *(totals.tolist() if constant else [])]
 
 
@@ -105,7 +107,7 @@ def test_neighbours_differ_by_at_most_the_sensitivity(relation, weights):
         assert farthest > 0.99 * sensitivity
 
 
-SCHEDULE = Schedule(5, 0.02, 0.8, 4, 3.0)
+SCHEDULE = Schedule(5, 0.02, 0.8, 4, 3.0, 0.5)
 
 
 def solver(X, y, schedule=SCHEDULE, *, threads=ONE_THREAD, n_classes=K, **options):
@@ -132,9 +134,11 @@ def test_steps_are_gradients_noise_and_momentum():
     for step in range(1, 6):
         scaled, totals = np.empty((40, K)), np.zeros(K, dtype=np.int64)
         data = unit_rows(X, 0.1)
-        row_gradient_vectors(data, loss(), y, weights, run._unit, 0, 40, scaled, totals)
+        row_gradient_vectors(
+            data, loss(), y, weights, run._unit, BOUND * run._unit, 0, 40, scaled, totals
+        )
         columns = np.empty((12, K), dtype=np.int64)
-        column_gradient_vectors(data.columns, scaled, 0, 12, columns)
+        column_gradient_vectors(data.columns, scaled, BOUND * run._unit, 0, 12, columns)
         gradient = np.concatenate([columns.ravel(), totals])
         noisy(table, buffer, gradient)
         velocity = 0.8 * velocity + gradient.reshape(-1, K) * (1.0 / run._unit)
@@ -151,7 +155,7 @@ def test_threads_blocks_and_numbers_do_not_show():
     rng = np.random.default_rng(2)
     X = sp.random_array((30, n_columns), density=0.01, format="csr", rng=rng)
     y = rng.integers(0, 7, 30).astype(np.int32)
-    options = {"schedule": Schedule(2, 0.1, 0.8, 1, 3.0), "n_classes": 7}
+    options = {"schedule": Schedule(2, 0.1, 0.8, 1, 3.0, 0.5), "n_classes": 7}
     plain = solver(X, y, **options)
     assert len(plain._blocks) == 2
     with thread_pool(3) as threads:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
-from dplasso.gradient_descent import calibration
 from dplasso.gradient_descent import run as module
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from
@@ -16,7 +15,7 @@ from dplasso.gradient_descent.run import (
     GradientRun,
     RunPlan,
     largest,
-    noisy_count,
+    noisy_counts,
     plan_stages,
 )
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
@@ -25,8 +24,14 @@ from dplasso.losses.logistic import Logistic
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS, build_gaussian
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records, stream
+from recorder import recording
 
 ALARM = 1e-6
+
+
+def counted(count, *rest):
+    """Return one noisy count."""
+    return float(noisy_counts([count], *rest)[0])
 
 
 def budget(**options):
@@ -87,77 +92,59 @@ def test_stages_divide_the_steps_the_budget_and_the_columns(n_steps, max_weights
 @pytest.mark.parametrize("max_weights", [None, 3, "significant"])
 @pytest.mark.parametrize("n_records", [None, 40])
 @pytest.mark.parametrize("share", [0.0, 0.05])
-def test_what_is_drawn_costs_no_more_than_the_budget(
-    monkeypatch, relation, rows, max_weights, n_records, share
-):
+def test_what_is_drawn_costs_no_more_than_the_budget(relation, rows, max_weights, n_records, share):
     """Added up from the standard deviations that were really drawn with."""
-    spent, tables = [], {}
-    original = module.NoisyGradientDescent
-    table_of = module.noise_table
-
-    def descent(*arguments, **options):
-        made = original(*arguments, **options)
-        bound = 0.5 * rows * (1 if relation == "add-remove" else 2)
-        spent.append(made.n_steps * (bound * made._unit / made._table.scale) ** 2)
-        return made
-
-    def table(scale):
-        tables["count"] = scale
-        return table_of(scale)
-
-    monkeypatch.setattr(module, "NoisyGradientDescent", descent)
-
-    def right(scale):
-        bound = 0.5 * rows * (1 if relation == "add-remove" else 2)
-        unit = gradient_unit(0.5, scale / 2.0**33)
-        spent.append(CALIBRATION_STEPS * (bound * unit / scale) ** 2)
-        return table_of(scale)
-
-    monkeypatch.setattr(module, "noise_table", table)
-    monkeypatch.setattr(calibration, "noise_table", right)
     mechanism = budget(neighbors=relation, rows_per_person=rows)
     X, y = records()
     kept = max_weights if isinstance(max_weights, int) else None
     a_plan = plan(20, kept, significant=max_weights == "significant", n_records=n_records)
     a_plan = replace(a_plan, calibration=share)
-    fit = finished(a_plan, X, y, mechanism=mechanism)
-    moved = rows - (relation == "replace-one")
-    if n_records is None and moved:
-        # A record is 2^32 units of the count.
-        spent.append((moved * 2.0**32 / tables["count"]) ** 2)
-    else:
-        assert not tables
+    with recording() as recorder:
+        fit = finished(a_plan, X, y, mechanism=mechanism)
+    gradient = 0.5 * rows * (1 if relation == "add-remove" else 2) * gradient_unit(0.5, 0.0)
+    spent, counts = [], 0
+    for one in recorder.releases:
+        if one.statistic.size == 1:
+            # A record is 2^32 units of the count, and public where one replaces another.
+            moved = (rows - (relation == "replace-one")) * 2.0**32
+            assert (one.sensitivity, bool(one.scale)) == (moved, moved > 0.0)
+            counts += 1
+        else:
+            moved = gradient
+            assert one.sensitivity == gradient
+        spent.append((moved / one.scale) ** 2 if moved else 0.0)
+    if n_records is not None or rows - (relation == "replace-one") == 0:
         assert fit.release(1).numbers[0] == 40
-    assert len(spent) == len(a_plan.stages) + len(tables) + (share > 0.0)
+    assert counts == (n_records is None)
+    assert len(spent) == a_plan.ends[-1] + counts + CALIBRATION_STEPS * (share > 0.0)
     assert sum(spent) <= mechanism.mu**2 * (1 + 1e-12)
     assert sum(spent) >= mechanism.mu**2 * (1 - 1e-9)
 
 
 def test_the_count_is_normal_around_the_number_of_records():
     """Kolmogorov-Smirnov on 500 counts; with a false alarm once in a million."""
-    counts = [noisy_count(10**6, 3, 0.2, stream(seed)) for seed in range(500)]
+    counts = [counted(10**6, 3, 0.2, stream(seed)) for seed in range(500)]
     p = kstest((np.array(counts) - 10**6) / 15.0, "norm").pvalue
     assert p > ALARM
     # Noise of half, or of none.
     assert kstest((np.array(counts) - 10**6) / 30.0, "norm").pvalue < ALARM
-    assert noisy_count(17, 0, 0.2, stream()) == 17.0
-    assert noisy_count(17, 3, math.inf, stream()) == 17.0
+    assert counted(17, 0, 0.2, stream()) == 17.0
+    assert counted(17, 3, math.inf, stream()) == 17.0
 
 
 @pytest.mark.parametrize("sensitivity", [1, 10**6, 10**9])
 @pytest.mark.parametrize("mu", [1e-12, 1e-7, 1e-3])
-def test_a_count_under_huge_noise_moves_by_no_more_than_is_paid_for(monkeypatch, sensitivity, mu):
+def test_a_count_under_huge_noise_moves_by_no_more_than_is_paid_for(sensitivity, mu):
     """The value that noise is added to, in units of its standard deviation."""
-    seen = []
-    monkeypatch.setattr(module, "noisy", lambda table, _, v: seen.append((int(v[0]), table.scale)))
-    for count in (1000, 1000 + sensitivity):
-        noisy_count(count, sensitivity, mu, stream())
-    (one, scale), (other, _) = seen
-    assert (other - one) / scale <= mu * (1 + 1e-12)
+    with recording() as recorder:
+        for count in (1000, 1000 + sensitivity):
+            counted(count, sensitivity, mu, stream())
+    one, other = recorder.releases
+    assert (other.statistic[0] - one.statistic[0]) / one.scale <= mu * (1 + 1e-12)
 
 
 def test_a_count_is_at_least_one():
-    assert min(noisy_count(1, 1, 0.01, stream(seed)) for seed in range(20)) == 1.0
+    assert min(counted(1, 1, 0.01, stream(seed)) for seed in range(20)) == 1.0
 
 
 # --- Short lists ---------------------------------------------------------------------------------
@@ -230,7 +217,7 @@ def test_a_fit_that_goes_on_keeps_what_was_released(monkeypatch, at):
     fit.advance(1, at)
     state = fit.release(at)
     if at:
-        monkeypatch.setattr(module, "noisy_count", lambda *_: pytest.fail("counted once more"))
+        monkeypatch.setattr(module, "noisy_counts", lambda *_: pytest.fail("counted once more"))
     again = make(a_plan, X, y, seed=1, prefix=through_a_file(state, 30))
     for step in range(1, at + 1):
         again.advance(step, step)
@@ -315,10 +302,10 @@ def test_states_and_models_agree_where_both_have_come():
 
 def test_parts_of_records_are_counted_like_records():
     for mu in (math.inf, 0.5, 1e-7):
-        whole = noisy_count(1000, 1.0, mu, stream())
-        assert noisy_count(1000 << 20, 1.0, mu, stream(), 20) == whole
-    half = noisy_count((1000 << 20) + (1 << 19), 1.0, 0.5, stream(), 20)
-    assert half - noisy_count(1000, 1.0, 0.5, stream()) == pytest.approx(0.5)
+        whole = counted(1000, 1.0, mu, stream())
+        assert counted(1000 << 20, 1.0, mu, stream(), 20) == whole
+    half = counted((1000 << 20) + (1 << 19), 1.0, 0.5, stream(), 20)
+    assert half - counted(1000, 1.0, 0.5, stream()) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("max_weights", [None, 3])

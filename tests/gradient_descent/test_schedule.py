@@ -30,8 +30,8 @@ def simulated(schedule, n, seed=0):
         schedule_for(1e4, 3.0, 2.0, n_steps=7, momentum=0.5),
         schedule_for(1e9, 0.24, 0.5, n_steps=40, momentum=0.0),
         schedule_for(10, 1.0, 0.5, n_steps=1),
-        Schedule(30, 0.01, 0.95, 30, 2.0),
-        Schedule(30, 0.01, 0.95, 1, 2.0),
+        Schedule(30, 0.01, 0.95, 30, 2.0, 0.5),
+        Schedule(30, 0.01, 0.95, 1, 2.0, 0.5),
     ],
 )
 def test_the_standard_error_is_that_of_noise_alone(schedule):

@@ -23,8 +23,8 @@ from gradient_descent.cases import descent, records, solver, stream, unit_rows
 from gradient_descent.reference import descend, noise
 
 ALARM = 1e-6
-NOISY = Schedule(12, 0.05, 0.8, 9, 3.0)
-EXACT = Schedule(12, 0.05, 0.8, 9, 0.0)
+NOISY = Schedule(12, 0.05, 0.8, 9, 3.0, 0.5)
+EXACT = Schedule(12, 0.05, 0.8, 9, 0.0, 0.5)
 
 
 def state(run):
@@ -123,7 +123,7 @@ def test_how_columns_are_cut_into_blocks_shows_only_in_the_noise(monkeypatch):
 def test_steps_can_be_taken_in_any_chunks():
     X, y = records()
     expected = state(solver(X, y, NOISY))
-    run = solver(X, y, Schedule(0, 0.05, 0.8, 9, 3.0))
+    run = solver(X, y, Schedule(0, 0.05, 0.8, 9, 3.0, 0.5))
     run.schedule = NOISY
     for first, last in ((1, 1), (2, 7), (8, 7), (8, 12)):
         run.advance(first, last)

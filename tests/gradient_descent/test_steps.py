@@ -25,9 +25,10 @@ def gradients(X, y, weights, *, bound=BOUND, unit=UNIT, constant=0.0, norm_bound
     scaled = np.empty(len(y))
     labels = np.asarray(y) if loss else np.asarray(y).astype(np.int8)
     loss = loss or Logistic(bound)
-    last = row_gradients(data, loss, labels, weights, unit, 0, len(y), scaled)
+    limit = loss.residual_bound * unit
+    last = row_gradients(data, loss, labels, weights, unit, limit, 0, len(y), scaled)
     totals = np.empty(data.n_columns, dtype=np.int64)
-    column_gradients(data.columns, scaled, 0, data.n_columns, totals)
+    column_gradients(data.columns, scaled, limit, 0, data.n_columns, totals)
     return [int(t) for t in totals] + ([int(last)] if constant else [])
 
 
@@ -65,7 +66,7 @@ def test_parts_of_the_work_add_up():
     X, y = records()
     weights = np.random.default_rng(4).normal(size=13)
     data, whole = unit_rows(X, 0.1), np.empty(40)
-    arguments = data, Logistic(BOUND), y, weights, UNIT
+    arguments = data, Logistic(BOUND), y, weights, UNIT, BOUND * UNIT
     total = row_gradients(*arguments, 0, 40, whole)
     parts = np.full(40, np.nan)
     split = sum(row_gradients(*arguments, a, b, parts) for a, b in ((17, 40), (0, 0), (0, 17)))
@@ -173,7 +174,7 @@ def test_several_rows_of_one_person():
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 def test_what_is_released_of_neighbours_with_the_noise_frozen(relation):
     """The first noisy gradient of two whole runs, noise and all, in integers."""
-    schedule = Schedule(1, 1.0, 0.0, 1, 5.0)
+    schedule = Schedule(1, 1.0, 0.0, 1, 5.0, 0.5)
     for pair in pairs(relation):
         released = []
         for X, y in zip(pair.rows, pair.labels, strict=True):

@@ -24,7 +24,7 @@ def no_training(monkeypatch):
         pytest.fail("training has started")
 
     monkeypatch.setattr(training, "lasso_solver", trained)
-    monkeypatch.setattr(lasso_run, "noisy_count", trained)
+    monkeypatch.setattr(lasso_run, "noisy_counts", trained)
 
 
 def refusal(parameters=None, X=X, y=Y):

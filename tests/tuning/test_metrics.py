@@ -110,7 +110,8 @@ def columns(name, drawn):
 
 
 def estimate(name, X, y, sigma, stream):
-    noisy = sums(name, X, y) / UNIT if sigma == 0 else noisy_sums(sums(name, X, y), sigma, stream)
+    exact = sums(name, X, y)
+    noisy = exact / UNIT if sigma == 0 else noisy_sums(exact, 1.0, sigma, stream)
     bounds = (0.0, 1.0) if METRICS[name].classifies else BOUNDS
     return METRICS[name].estimate(noisy, sigma, Z95, bounds)
 
@@ -166,7 +167,7 @@ def test_the_curve_covers_as_well():
     for _ in range(200):
         chosen = rng.integers(0, 1_000_000, 3000)
         counts = sums("calibration", p[chosen], y[chosen])
-        curve = calibration_curve(noisy_sums(counts, 5.0, stream), 5.0, Z95)
+        curve = calibration_curve(noisy_sums(counts, 1.0, 5.0, stream), 5.0, Z95)
         covered += sum(
             point.low <= true <= point.high for point, true in zip(curve, truth, strict=True)
         )

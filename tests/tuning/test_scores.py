@@ -39,7 +39,7 @@ def test_the_noise_is_gaussian_of_that_deviation():
     """Kolmogorov and Smirnov at a false alarm of 1e-6; a tenth less noise would be noticed."""
     sums = np.arange(20_000, dtype=np.int64) << 32
     before = sums.copy()
-    noise = noisy_sums(sums, 7.0, random_stream(3)) - np.arange(20_000)
+    noise = noisy_sums(sums, 1.0, 7.0, random_stream(3)) - np.arange(20_000)
     assert (sums == before).all()
     assert stats.kstest(noise / 7.0, "norm").pvalue > 1e-6
     assert stats.kstest(noise / 6.3, "norm").pvalue < 1e-6

@@ -18,6 +18,7 @@ from dplasso.data.streams import BLOCK_BYTES, Progress
 from dplasso.data.svmlight.lines import Format
 from dplasso.data.svmlight.reader import check_format, parsed_blocks, usable_threads
 from dplasso.errors import DataError
+from dplasso.matrix.compressed import add_duplicates
 
 # A block of text makes arrays of up to about this many times its size, itself included: short
 # entries make 12 bytes of 4, and the kernel's columns are wider while it works.
@@ -202,7 +203,7 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
         rows = rows.astype(np.float64)
     if not rows.has_canonical_format:
         rows = rows.copy()
-        rows.sum_duplicates()
+        add_duplicates(rows)
     labels = np.asarray(y)
     if labels.shape != (rows.shape[0],):
         raise DataError(

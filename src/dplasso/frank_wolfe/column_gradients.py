@@ -100,15 +100,15 @@ def _contributions(
     value = clip(columns.constant, problem.design.bound)
     edges = cut(0, found.size, threads.count)
     threads.run(
-        lambda t: _fill_contributions(problem.unit, residuals, value, edges[t], edges[t + 1], found)
+        lambda t: _fill_contributions(problem, residuals, value, edges[t], edges[t + 1], found)
     )
     return found
 
 
 @njit(cache=True, nogil=True)
-def _fill_contributions(unit, residuals, value, first, last, found):
+def _fill_contributions(problem, residuals, value, first, last, found):
     for i in range(first, last):
-        found[i] = contribution(residuals[i] * unit, value)
+        found[i] = contribution(residuals[i] * problem.unit, value, problem.share_limit)
 
 
 @njit(cache=True, nogil=True)
@@ -120,18 +120,18 @@ def gather_contributions(problem, residuals, contributions, first, last, alpha):
     design = problem.design
     columns = design.columns
     indices, values = columns.indices, columns.values
-    unit = problem.unit
+    unit, limit = problem.unit, problem.share_limit
     for c in range(first, last):
         total = np.int64(0)
         if c == design.n_columns:
             for i in range(residuals.size):
-                total += contribution(residuals[i] * unit, design.bound)
+                total += contribution(residuals[i] * unit, design.bound, limit)
         elif contributions.size:
             for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
                 total += contributions[np.uint64(indices[p])]
         else:
             for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
                 value = clip(values[p], design.bound)
-                total += contribution(residuals[np.uint64(indices[p])] * unit, value)
+                total += contribution(residuals[np.uint64(indices[p])] * unit, value, limit)
         place = c if design.columns_internal else look_up(design.numbering.internal, c)
         alpha[place] = total

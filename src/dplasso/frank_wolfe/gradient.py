@@ -13,26 +13,31 @@ from numba import njit
 
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.matrix.compressed import clip
+from dplasso.privacy.share import share
 from dplasso.selection.contract import NOTHING_REPORTED
 
-
-@njit(cache=True, nogil=True)
-def contribution(scaled_gradient, value):
-    """Return a record's contribution to one column gradient: rint(q S x)."""
-    return np.int64(np.rint(scaled_gradient * value))
+# Of the entry that is its bound, with some room for rounding (`frank_wolfe.problem.margin_unit`).
+LARGEST_MARGIN_TERM = 2.0**41
 
 
 @njit(cache=True, nogil=True)
-def contribution_change(scaled_old, scaled_new, value):
+def contribution(scaled_gradient, value, limit):
+    """Return a record's contribution to one column gradient: rint(q S x), within `limit`."""
+    return share(np.rint(scaled_gradient * value), limit)
+
+
+@njit(cache=True, nogil=True)
+def contribution_change(scaled_old, scaled_new, value, limit):
     """Return the contribution at the new residual less that at the old, with one conversion."""
     # Whole numbers below 2^34: their difference is exact in doubles.
-    return np.int64(np.rint(scaled_new * value) - np.rint(scaled_old * value))
+    new = clip(np.rint(scaled_new * value), limit)
+    return share(new - clip(np.rint(scaled_old * value), limit), 2.0 * limit)
 
 
 @njit(cache=True, nogil=True)
 def margin_term(value, margin_unit):
-    """Return an entry in margin units: rint(x 2^b / bound)."""
-    return np.int64(np.rint(value * margin_unit))
+    """Return an entry, clipped to its bound, in margin units: rint(x 2^b / bound)."""
+    return share(np.rint(value * margin_unit), LARGEST_MARGIN_TERM)
 
 
 @njit(cache=True, nogil=True)
@@ -46,16 +51,16 @@ def add_contributions(problem, first, last, gradient, alpha):
     """Add the contributions of rows `first` to `last` (exclusive) to alpha."""
     design = problem.design
     rows = design.rows
-    constant = clip(rows.constant, design.bound)
+    constant, limit = clip(rows.constant, design.bound), problem.share_limit
     for i in range(first, last):
         scaled = gradient[i] * problem.unit
-        added = contribution(scaled, constant)
+        added = contribution(scaled, constant, limit)
         for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
             if rows.values.size:
-                added = contribution(scaled, clip(rows.values[p], design.bound))
+                added = contribution(scaled, clip(rows.values[p], design.bound), limit)
             alpha[np.uint64(rows.indices[p])] += added
         if design.intercept:
-            alpha[design.n_columns] += contribution(scaled, design.bound)
+            alpha[design.n_columns] += contribution(scaled, design.bound, limit)
 
 
 @njit(cache=True, nogil=True)
@@ -107,7 +112,7 @@ def replace_contributions(
     design = problem.design
     rows = design.rows
     indptr, indices, values = rows.indptr, rows.indices, rows.values
-    bound = design.bound
+    bound, limit = design.bound, problem.share_limit
     reporting = report_shift != NOTHING_REPORTED
     reported = ~((np.int64(1) << report_shift) - 1) if reporting else np.int64(0)
     room = np.uint64(amounts.size)
@@ -120,14 +125,14 @@ def replace_contributions(
         if reporting and count + (last - first) + np.uint64(1) > np.uint64(changed.size):
             more = np.int64(last - first) + 1
             changed, before = make_room(changed, before, np.int64(count), more)
-        change = contribution_change(scaled_old, scaled_new, clip(rows.constant, bound))
+        change = contribution_change(scaled_old, scaled_new, clip(rows.constant, bound), limit)
         while first < last:
             size = min(last - first, room) if values.size else last - first
             # Apart from the scattered additions, changes are computed several at a time.
             if values.size:
                 for p in range(size):
                     value = clip(values[first + p], bound)
-                    amounts[p] = contribution_change(scaled_old, scaled_new, value)
+                    amounts[p] = contribution_change(scaled_old, scaled_new, value, limit)
             # Unsigned, an index needs no test for counting from the end: half the time of the loop.
             for p in range(size):
                 k = np.uint64(indices[first + p])
@@ -144,7 +149,7 @@ def replace_contributions(
         if design.intercept:
             k = np.uint64(design.n_columns)
             was = alpha[k]
-            now = was + contribution_change(scaled_old, scaled_new, bound)
+            now = was + contribution_change(scaled_old, scaled_new, bound, limit)
             alpha[k] = now
             if (was ^ now) & reported:
                 changed[count] = k

@@ -32,6 +32,8 @@ class Problem(NamedTuple):
         Radius of the L1 ball.
     unit : float
         Fixed-point units per unit of alpha, S = 2^32 / (B C).
+    share_limit : float
+        The most that a record adds to a column gradient, in these units: 2^32.
     margin_unit : float
         Fixed-point units of a margin per unit of x, 2^b / B.
     n_steps : int
@@ -47,6 +49,7 @@ class Problem(NamedTuple):
     labels: NDArray[Any]
     radius: float
     unit: float
+    share_limit: float
     margin_unit: float
     n_steps: int
     late_start: int
@@ -131,6 +134,7 @@ def build_problem(
         labels=labels,
         radius=radius,
         unit=gradient_unit(design.bound, loss.residual_bound, share_bits),
+        share_limit=2.0**share_bits,
         margin_unit=margin_unit(design.bound, n_steps, late_start),
         n_steps=n_steps,
         late_start=late_start,

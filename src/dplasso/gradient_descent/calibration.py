@@ -16,10 +16,10 @@ from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.schedule import MOMENTUM, Schedule, schedule_for
 from dplasso.gradient_descent.slopes import CONSTANT
 from dplasso.gradient_descent.solve import gradient_unit
-from dplasso.privacy.gaussian_noise import noise_table, noisy
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
+from dplasso.privacy.release import Gaussian, release
 
 # How far noise may move the slope.
 _KAPPA = 1.0
@@ -66,12 +66,10 @@ def calibrate_margins(
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale, share_bits(n_records))
     start = np.zeros(1 + n_outputs)
     start[0] = 1.0
-    table = noise_table(schedule.noise_scale * unit)
-    buffer = word_buffers(stream, 1)[0]
+    noise = Gaussian(schedule.noise_scale * unit, word_buffers(stream, 1)[0])
     parameters, velocity, total = start.copy(), np.zeros_like(start), np.zeros_like(start)
     for step in range(1, schedule.n_steps + 1):
-        sums = margins.sums(parameters, unit)
-        noisy(table, buffer, sums)
+        sums = release(margins.sums(parameters, unit), sensitivity * unit, noise)
         if not fit_intercept:
             sums[1:] = 0
         velocity = schedule.momentum * velocity + sums / unit

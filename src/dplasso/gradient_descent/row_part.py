@@ -52,7 +52,7 @@ class GradientPart:
     ) -> None:
         self.n_outputs = loss.n_outputs
         self._data, self._loss, self._labels = data, loss, labels
-        self._unit, self._threads = unit, threads
+        self._unit, self._limit, self._threads = unit, loss.residual_bound * unit, threads
         self._scaled = self.by_columns(np.empty(labels.size * self.n_outputs))
         self._original = numbering.original[: data.n_columns]
         # With numbers of its own, `data` wants the weights in that order, and then gives gradients.
@@ -71,12 +71,12 @@ class GradientPart:
             weights = self._reordered
 
         def residuals(t: int) -> Any:
-            rows = self._row_edges[t], self._row_edges[t + 1]
-            given = self._data, self._loss, self._labels, self.by_columns(weights), self._unit
+            rows, units = (self._row_edges[t], self._row_edges[t + 1]), (self._unit, self._limit)
+            given = self._data, self._loss, self._labels, self.by_columns(weights)
             if self.n_outputs == 1:
-                return int(row_gradients(*given, *rows, self._scaled))
+                return int(row_gradients(*given, *units, *rows, self._scaled))
             totals = np.zeros(self.n_outputs, dtype=np.int64)
-            row_gradient_vectors(*given, *rows, self._scaled, totals)
+            row_gradient_vectors(*given, *units, *rows, self._scaled, totals)
             return totals
 
         self._constant_total = sum(self._threads.run(residuals))
@@ -119,7 +119,7 @@ class GradientPart:
         totals = np.empty((end - begin) * self.n_outputs, dtype=np.int64)
         add_up = column_gradients if self.n_outputs == 1 else column_gradient_vectors
         last = min(end, self._data.n_columns)
-        add_up(self._data.columns, self._scaled, begin, last, self.by_columns(totals))
+        add_up(self._data.columns, self._scaled, self._limit, begin, last, self.by_columns(totals))
         return totals
 
     def _reordered_sums(self, begin: int, end: int) -> None:

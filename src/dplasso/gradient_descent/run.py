@@ -4,6 +4,7 @@ The budget is divided by shares of ``mu^2``, which add up exactly (docs/logistic
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -18,10 +19,11 @@ from dplasso.gradient_descent.slopes import LinearModel, offset_of
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState
 from dplasso.matrix.unit_rows import constant_entry
-from dplasso.privacy.gaussian_noise import LARGEST_SCALE, noise_table, noisy
+from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.randomness import RandomStream, word_buffers
+from dplasso.privacy.release import Gaussian, release
 from dplasso.runtime.threads import Threads
 
 # The constant entry of every row; larger ones cost accuracy.
@@ -109,29 +111,31 @@ def plan_stages(
     )
 
 
-def noisy_count(
-    count: int, sensitivity: float, mu: float, stream: RandomStream, part_bits: int = 0
-) -> float:
+def noisy_counts(
+    counts: Sequence[int], sensitivity: float, mu: float, stream: RandomStream, part_bits: int = 0
+) -> NDArray[np.float64]:
     """Count records privately.
 
-    `count`: the exact count.
-    `sensitivity`: how far it can move between neighbours; 0 releases it as it is.
+    `counts`: the exact counts.
+    `sensitivity`: how far they can move between neighbours, in L2; 0 releases them as they are.
     `mu`: Gaussian differential privacy to spend; infinity for no noise.
     `stream`: keys the noise.
-    `part_bits`: `count` is in parts of a record, so many bits of it.
+    `part_bits`: `counts` are in parts of a record, so many bits of it.
 
-    Returns: records, at least 1 if there is noise.
+    Returns: records, at least 1 each if there is noise.
     """
+    exact = np.array(counts, dtype=np.int64)
     if sensitivity == 0 or math.isinf(mu):
-        return count / 2.0**part_bits
+        public = release(exact, sensitivity * 2.0**part_bits, None)
+        return public / 2.0**part_bits
     # In units of 2^-32, coarser where the noise is so large that its words would not reach.
     scale, bits = sensitivity / mu * 2.0**32, 32
     while scale > LARGEST_SCALE:
         scale, bits = scale / 2.0, bits - 1
     # Beyond, no part makes up a unit, and a count that were rounded could still move by one.
-    value = np.array([count << bits - part_bits if bits >= part_bits else 0], dtype=np.int64)
-    noisy(noise_table(scale), word_buffers(stream, 1)[0], value)
-    return max(1.0, float(value[0]) / 2.0**bits)
+    exact = exact << bits - part_bits if bits >= part_bits else np.zeros_like(exact)
+    noise = Gaussian(scale, word_buffers(stream, 1)[0])
+    return np.maximum(1.0, release(exact, sensitivity * 2.0**bits, noise) / 2.0**bits)
 
 
 class GradientRun:
@@ -228,8 +232,9 @@ class GradientRun:
         if self._plan.n_records is not None:
             return float(self._plan.n_records)
         mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
-        count = self._records.counted
-        return noisy_count(count, mechanism.count_sensitivity, mu, self._stream)
+        counts = [self._records.counted]
+        found = noisy_counts(counts, mechanism.count_sensitivity, mu, self._stream)
+        return float(found[0])
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""

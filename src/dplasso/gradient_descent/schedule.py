@@ -27,6 +27,7 @@ class Schedule:
     `first_averaged`: the first step, from 1, whose iterate is averaged.
     `noise_scale`: standard deviation of the noise in every coordinate of every gradient; 0 without
     privacy.
+    `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
 
     n_steps: int
@@ -34,6 +35,7 @@ class Schedule:
     momentum: float
     first_averaged: int
     noise_scale: float
+    sensitivity: float
 
     @property
     def standard_error(self) -> float:
@@ -83,4 +85,4 @@ def schedule_for(
     if math.isfinite(mu):
         step_size = min(largest, (1.0 - momentum) * kappa * mu / (sensitivity * n_steps))
     first = n_steps - max(1, round(AVERAGED * n_steps)) + 1
-    return Schedule(n_steps, step_size, momentum, first, noise_scale)
+    return Schedule(n_steps, step_size, momentum, first, noise_scale, sensitivity)

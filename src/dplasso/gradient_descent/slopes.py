@@ -11,12 +11,17 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import gradient, residual_vector
+from dplasso.matrix.compressed import clip
+from dplasso.privacy.share import share
 from dplasso.runtime.threads import Threads, cut
 
 # Weight of the constants beside the slope, c.
 CONSTANT = 0.5
 # Of the weights, so that rounding makes no share longer than the residual.
 _SLACK = 1.0 - 2.0**-40
+# Margins are clipped to it, far beyond any that means something: their squares are finite, and one
+# that is no number, of a row of huge entries, counts as 0.
+_LARGEST_MARGIN = 2.0**400
 
 
 @dataclass(frozen=True)
@@ -60,8 +65,8 @@ class Margins:
         def part(t: int) -> NDArray[np.int64]:
             totals = np.zeros(parameters.size, dtype=np.int64)
             rows = edges[t], edges[t + 1]
-            given = self.loss, self.labels, self.margins, parameters, offset_of(self.loss), unit
-            add_up(*given, *rows, totals)
+            given = self.loss, self.labels, self.margins, parameters, offset_of(self.loss)
+            add_up(*given, unit, self.loss.residual_bound * unit, *rows, totals)
             return totals
 
         totals: NDArray[np.int64] = np.sum(self.threads.run(part), axis=0)
@@ -74,7 +79,7 @@ def offset_of(loss: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def slope_gradient(loss, labels, margins, parameters, offset, unit, first, last, totals):
+def slope_gradient(loss, labels, margins, parameters, offset, unit, limit, first, last, totals):
     """Add up the rows' shares of the gradient in slope and constant, in units, exactly.
 
     `loss`: the loss.
@@ -83,36 +88,41 @@ def slope_gradient(loss, labels, margins, parameters, offset, unit, first, last,
     `parameters`, shape (2,): a and b / c.
     `offset`: what the loss adds to a margin, and `margins` hold already.
     `unit`: fixed-point units per unit of gradient.
+    `limit`: bound on a share, in units.
     `first`, `last`: rows.
     `totals`, shape (2,): added to.
     """
     for i in range(first, last):
-        s = margins[i, 0]
+        s = clip(margins[i, 0], _LARGEST_MARGIN)
         margin = parameters[0] * s + CONSTANT * parameters[1]
         q = gradient(loss, margin - offset, np.float64(labels[i]))
-        share = q * (_SLACK / np.sqrt(s * s + CONSTANT * CONSTANT)) * unit
-        totals[0] += np.int64(share * s)
-        totals[1] += np.int64(share * CONSTANT)
+        pull = q * (_SLACK / np.sqrt(s * s + CONSTANT * CONSTANT)) * unit
+        totals[0] += share(pull * s, limit)
+        totals[1] += share(pull * CONSTANT, limit)
 
 
 @njit(cache=True, nogil=True)
-def slope_gradient_vectors(loss, labels, margins, parameters, offset, unit, first, last, totals):
+def slope_gradient_vectors(
+    loss, labels, margins, parameters, offset, unit, limit, first, last, totals
+):
     """Add up shares as in `slope_gradient`, of K margins with one slope.
 
     By Cauchy's inequality ``(q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
     """
     n_outputs = margins.shape[1]
     stretched, residuals = np.empty(n_outputs), np.empty(n_outputs)
+    own = np.empty(n_outputs)
     for i in range(first, last):
         squares = CONSTANT * CONSTANT
         for k in range(n_outputs):
-            s = margins[i, k]
+            s = clip(margins[i, k], _LARGEST_MARGIN)
+            own[k] = s
             squares += s * s
             stretched[k] = parameters[0] * s + CONSTANT * parameters[1 + k] - offset
         residual_vector(loss, stretched, labels[i], residuals)
         weight = _SLACK / np.sqrt(squares) * unit
         along = 0.0
         for k in range(n_outputs):
-            along += residuals[k] * margins[i, k]
-            totals[1 + k] += np.int64(residuals[k] * CONSTANT * weight)
-        totals[0] += np.int64(along * weight)
+            along += residuals[k] * own[k]
+            totals[1 + k] += share(residuals[k] * CONSTANT * weight, limit)
+        totals[0] += share(along * weight, limit)

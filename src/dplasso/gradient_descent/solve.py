@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.schedule import Schedule
 from dplasso.gradient_descent.steps import update
-from dplasso.privacy.gaussian_noise import LARGEST_SCALE, NoiseTable, noise_table, noisy
-from dplasso.privacy.randomness import RandomStream, WordBuffer, word_buffers
+from dplasso.privacy.gaussian_noise import LARGEST_SCALE
+from dplasso.privacy.randomness import RandomStream, word_buffers
+from dplasso.privacy.release import Gaussian, release
 from dplasso.runtime.threads import ONE_THREAD, Threads
 
 # Coordinates that share a stream of noise, all K of a column together. A stream belongs to its
@@ -92,11 +93,10 @@ class NoisyGradientDescent:
         self._blocks = [
             (begin, min(begin + width, n_coordinates)) for begin in range(0, n_coordinates, width)
         ]
-        self._table: NoiseTable | None = None
-        self._buffers: list[WordBuffer] = []
+        self._noise: list[Gaussian | None] = [None] * len(self._blocks)
         if schedule.noise_scale:
-            self._table = noise_table(schedule.noise_scale * self._unit)
-            self._buffers = word_buffers(stream, len(self._blocks))
+            scale, buffers = schedule.noise_scale * unit, word_buffers(stream, len(self._blocks))
+            self._noise = [Gaussian(scale, words) for words in buffers]
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
@@ -113,8 +113,7 @@ class NoisyGradientDescent:
             for number in range(t, len(self._blocks), self._threads.count):
                 begin, end = self._blocks[number]
                 totals = self._part.sums(begin, end)
-                if self._table is not None:
-                    noisy(self._table, self._buffers[number], totals)
+                release(totals, schedule.sensitivity * self._unit, self._noise[number])
                 span = slice(begin * self.n_outputs, end * self.n_outputs)
                 update(
                     totals,

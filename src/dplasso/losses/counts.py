@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.losses.weighted import Weighted, split_targets
+from dplasso.privacy.share import shares
 
 # Bits of a record of a regression that are counted, and of one with a weight.
 _PART_BITS, _WEIGHT_BITS = 20, 28
@@ -26,13 +27,13 @@ def count_classes(
     """
     if isinstance(loss, Weighted):
         given, weights = split_targets(loss, targets)
-        parts = (weights * 2.0**_WEIGHT_BITS).astype(np.int64)
+        whole = 2.0**_WEIGHT_BITS
+        parts = shares(weights * whole, whole)
         if regression:
-            given = 0.5 + 0.5 * given
-            upper = int((given * weights * 2.0**_WEIGHT_BITS).astype(np.int64).sum())
-            return [int(parts.sum()) - upper, upper], _WEIGHT_BITS
-        return [int(parts[given == k].sum()) for k in range(n_classes)], _WEIGHT_BITS
+            upper = shares((0.5 + 0.5 * given) * weights * whole, whole).sum()
+            return [(parts.sum() - upper).item(), upper.item()], _WEIGHT_BITS
+        return [parts[given == k].sum().item() for k in range(n_classes)], _WEIGHT_BITS
     if regression:
-        upper = int(((0.5 + 0.5 * targets) * 2.0**_PART_BITS).astype(np.int64).sum())
+        upper = shares((0.5 + 0.5 * targets) * 2.0**_PART_BITS, 2.0**_PART_BITS).sum().item()
         return [(targets.size << _PART_BITS) - upper, upper], _PART_BITS
     return np.bincount(targets, minlength=n_classes).tolist(), 0

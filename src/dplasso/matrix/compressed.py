@@ -27,8 +27,10 @@ class Compressed(NamedTuple):
 
 @njit(cache=True, nogil=True)
 def clip(value, bound):
-    """Return an entry clipped to [-bound, bound], as a double."""
-    return min(max(np.float64(value), -bound), bound)
+    """Return a number clipped to [-bound, bound], as a double; 0 for NaN."""
+    number = np.float64(value)
+    within = min(max(number, -bound), bound)
+    return within if number == number else 0.0
 
 
 def working_dtype(X: Any) -> np.dtype:
@@ -75,7 +77,7 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     if canonical == 0:
         # Duplicate entries add up before they are clipped, else one record could exceed the bound.
         X = X.copy()
-        X.sum_duplicates()
+        add_duplicates(X)
         indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
     n_entries = int(indptr[-1])
     indices, values = indices[:n_entries], values[:n_entries]
@@ -83,6 +85,17 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     if n_entries and _all_equal(values):
         constant, values = float(values[0]), values[:0]
     return Compressed(indptr, indices, values, constant), by_rows
+
+
+def add_duplicates(X: Any) -> None:
+    """Add up entries stored twice, in place; what overflows becomes the largest number.
+
+    `X`: in a compressed format, of finite entries. Sums that are no number (infinities of both
+    signs) become 0: each by the entries of its own row.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        X.sum_duplicates()
+    np.nan_to_num(X.data, copy=False, nan=0.0)
 
 
 @njit(cache=True, nogil=True)

@@ -22,21 +22,25 @@ class ReplayState(NamedTuple):
     `sign`, shape (T,): their signs.
     `position`, shape (1,): vertices already replayed.
     `counters`, shape (4,): see `dplasso.selection.counters`.
+    `seen`, shape (T, D) or (0, 0): the gradients at each draw, for whoever audits a fit.
     """
 
     vertex: NDArray[np.int64]
     sign: NDArray[np.int8]
     position: NDArray[np.int64]
     counters: NDArray[np.int64]
+    seen: NDArray[np.int64]
 
 
-def replay_state(vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> ReplayState:
+def replay_state(vertex: NDArray[np.int64], sign: NDArray[np.int8], n_seen: int = 0) -> ReplayState:
     """Return the state that replays these vertices from the first.
 
     `vertex`, shape (T,): coordinates.
     `sign`, shape (T,): their signs.
+    `n_seen`: coordinates whose gradients are to be kept at each draw; 0 keeps none.
     """
-    return ReplayState(vertex, sign, np.zeros(1, dtype=np.int64), new_counters())
+    seen = np.zeros((vertex.size if n_seen else 0, n_seen), dtype=np.int64)
+    return ReplayState(vertex, sign, np.zeros(1, dtype=np.int64), new_counters(), seen)
 
 
 @njit(cache=True, nogil=True)
@@ -44,6 +48,8 @@ def select_replay(selector, alpha, stream):
     """Return the transcript's next vertex."""
     position = selector.position[0]
     selector.position[0] = position + 1
+    if selector.seen.size:
+        selector.seen[position] = alpha
     return selector.vertex[position], np.int64(selector.sign[position])
 
 

@@ -21,6 +21,7 @@ from dplasso.model.release import n_outputs_of
 from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream
+from dplasso.privacy.release import drawing_from
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.registry import make_selector
 from dplasso.selection.replay import replay_state
@@ -125,7 +126,8 @@ def lasso_selector(settings: LassoSettings, mechanism: Mechanism, problem: Probl
     """Build the selection structure for this mechanism and problem, empty."""
     rule = mechanism.rule(problem.unit)
     numbering = problem.design.numbering
-    return make_selector(settings.selector, problem.n_coordinates, rule, numbering)
+    selector = make_selector(settings.selector, problem.n_coordinates, rule, numbering)
+    return drawing_from(selector, mechanism.sensitivity * problem.unit, numbering)
 
 
 def drift_tolerance(

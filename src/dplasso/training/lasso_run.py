@@ -16,7 +16,7 @@ from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.records import Records, records_of
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
-from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_count
+from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_counts
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import GradientState
@@ -170,12 +170,11 @@ class LassoRun:
             total = float(self._X.shape[0] if public is None else public)
             return np.full(n_classes, total / n_classes)
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
-        noisy = [noisy_count(n, sensitivity, mu, self._stream, part_bits) for n in exact]
+        noisy = noisy_counts(exact, sensitivity, mu, self._stream, part_bits)
         if public is not None and not self._settings.weighted:
             # The sum is known: what the counts are beyond it, they are in equal parts.
-            excess = (sum(noisy) - public) / n_classes
-            noisy = [max(1.0, count - excess) for count in noisy]
-        return np.array(noisy)
+            noisy = np.maximum(1.0, noisy - (noisy.sum() - public) / n_classes)
+        return noisy
 
     def _exact_counts(self) -> tuple[list[int], int]:
         """Count the records of the classes in parts of a record; return them and the parts."""

@@ -20,7 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from dplasso.privacy.share import shares
+
 UNIT = 2.0**32
+# Of what a row gives to one sum: no metric has entries beyond 1 in size.
+_LARGEST = UNIT
 # A probability is taken no nearer to 0, so a row loses at most ln 100.
 SMALLEST_PROBABILITY = 0.01
 LARGEST_LOSS = -math.log(SMALLEST_PROBABILITY)
@@ -88,11 +92,11 @@ def _loss_sums(losses: NDArray[np.float64]) -> NDArray[np.int64]:
     """Sum what each row, of a loss in [0, 1], gives to a mean."""
     # What is not a number counts as the worst.
     loss = np.clip(np.nan_to_num(losses, nan=1.0), 0.0, 1.0)
-    whole = np.rint(loss * UNIT).astype(np.int64)
+    whole = shares(np.rint(loss * UNIT), _LARGEST)
     # Of the rounded loss: what rounds to 0 or 1 leaves no room for it.
     loss = whole / UNIT
-    spread = np.floor(_SPREAD * loss * (1.0 - loss) * UNIT).astype(np.int64)
-    total = int(whole.sum())
+    spread = shares(_SPREAD * loss * (1.0 - loss) * UNIT, _LARGEST)
+    total = whole.sum()
     return np.array([total, (losses.size << 32) - total, spread.sum()], dtype=np.int64)
 
 
@@ -173,7 +177,7 @@ def _square_sums(model: Any, X: Any, y: NDArray[Any], bounds: Bounds) -> NDArray
     target = 2.0 * _in_unit(y, bounds) - 1.0
     error = (_in_unit(y, bounds) - _in_unit(model.predict(X), bounds)) ** 2
     parts = error - 0.5, target, target * target - 0.5, np.ones(y.size)
-    return np.array([np.rint(part * UNIT).astype(np.int64).sum() for part in parts])
+    return np.array([shares(np.rint(part * UNIT), _LARGEST).sum() for part in parts])
 
 
 def _r2(noisy: NDArray[np.float64], sigma: float, z: float, _: Bounds) -> Estimate:
@@ -216,7 +220,7 @@ def _counts(
     """Count rows by class (negative first) and by where the predicted probability lies."""
     place = np.searchsorted(inner_edges, _probabilities(model, X)[:, 1], side="right")
     cells = place + _class_numbers(model, y) * (inner_edges.size + 1)
-    return np.bincount(cells, minlength=2 * (inner_edges.size + 1)).astype(np.int64) << 32
+    return np.bincount(cells, minlength=2 * (inner_edges.size + 1)) << 32
 
 
 _AUC_EDGES: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-_LOG_ODDS))

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dplasso.errors import DataError
-from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE, noise_table, noisy
+from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
 from dplasso.privacy.ledger import charged, check_affordable, check_ledger_settings
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_choice, check_epsilon, check_neighbors, check_positive
 from dplasso.privacy.randomness import RandomStream, random_stream, word_buffers
+from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.statement import PrivacyStatement, make_statement
 from dplasso.training.groups import limit_rows
 from dplasso.training.inputs import Inputs, check_inputs
@@ -164,7 +165,8 @@ def private_score(
     with charged(ledger, dataset, mechanism, notes={"purpose": purpose}):
         sigma = mechanism.sensitivity / mechanism.mu
         z = standard_errors(confidence)
-        sums = noisy_sums(chosen.sums(model, inputs.X, inputs.y, bounds), sigma, stream)
+        exact = chosen.sums(model, inputs.X, inputs.y, bounds)
+        sums = noisy_sums(exact, mechanism.sensitivity, sigma, stream)
         estimate = chosen.estimate(sums, sigma, z, bounds)
     curve = calibration_curve(sums, sigma, z) if metric == "calibration" else ()
     return PrivateScore(
@@ -265,13 +267,17 @@ def check_scored(metric: Metric, model: Any, y: NDArray[Any]) -> None:
         )
 
 
-def noisy_sums(sums: NDArray[np.int64], sigma: float, stream: RandomStream) -> NDArray[np.float64]:
-    """Add integer Gaussian noise to sums, and return them in units of 1.
+def noisy_sums(
+    sums: NDArray[np.int64], sensitivity: float, sigma: float, stream: RandomStream
+) -> NDArray[np.float64]:
+    """Release sums with integer Gaussian noise, and return them in units of 1.
 
     Parameters
     ----------
     sums : ndarray of int64
         In units of 2^-32; left as it is.
+    sensitivity : float
+        How far they can move between neighbours in L2, in units of 1.
     sigma : float
         Standard deviation of the noise, in units of 1.
     stream : RandomStream
@@ -281,9 +287,8 @@ def noisy_sums(sums: NDArray[np.int64], sigma: float, stream: RandomStream) -> N
     -------
     ndarray of float64
     """
-    total = sums.copy()
-    noisy(noise_table(sigma * UNIT), word_buffers(stream, 1)[0], total)
-    found: NDArray[np.float64] = total / UNIT
+    noise = Gaussian(sigma * UNIT, word_buffers(stream, 1)[0])
+    found: NDArray[np.float64] = release(sums.copy(), sensitivity * UNIT, noise) / UNIT
     return found
 
 
@@ -292,10 +297,11 @@ def noisy_estimate(
     model: Any,
     inputs: Inputs,
     bounds: Bounds,
+    sensitivity: float,
     sigma: float,
     stream: RandomStream,
     z: float,
 ) -> Estimate:
     """Score a model on rows with noise of a given standard deviation (see `private_score`)."""
-    sums = metric.sums(model, inputs.X, inputs.y, bounds)
-    return metric.estimate(noisy_sums(sums, sigma, stream), sigma, z, bounds)
+    sums = noisy_sums(metric.sums(model, inputs.X, inputs.y, bounds), sensitivity, sigma, stream)
+    return metric.estimate(sums, sigma, z, bounds)

@@ -68,6 +68,7 @@ class _Scoring:
 
     metric: Metric
     bounds: Bounds
+    sensitivity: float
     sigma: float
     rows: Inputs
 
@@ -235,7 +236,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         rows, unit = entering_rows(inputs, groups, m)
         classes = _declare_classes(candidates, inputs.y[rows], metric)
         cost = _plan(self, candidates, inputs.n_features, known.get("neighbors", "add-remove"))
-        sigma = _score_noise(cost, metric, m)
+        sensitivity, sigma = _score_noise(cost, metric, m)
         cost = _whole_budget(cost, self.ledger, self.dataset)
         check_affordable(self.ledger, self.dataset, cost)
         held = draw_held_out(unit, self.held_out, stream)
@@ -251,7 +252,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
                 candidates,
                 draw_tries(cost.tries, stream),
                 fitted_on,
-                _Scoring(metric, bounds, sigma, scored_on),
+                _Scoring(metric, bounds, sensitivity, sigma, scored_on),
                 stream,
                 seeded=self.random_state is not None,
             )
@@ -370,13 +371,16 @@ def _plan(
     return cost
 
 
-def _score_noise(cost: SearchCost, metric: Metric, rows_per_person: int) -> float:
-    """Return the standard deviation of a score's noise, in rows; it costs as much as a fit may."""
+def _score_noise(cost: SearchCost, metric: Metric, rows_per_person: int) -> tuple[float, float]:
+    """Return a score's sensitivity and the standard deviation of its noise, in rows.
+
+    It costs as much as a fit may.
+    """
     mu = math.sqrt(2.0 * cost.try_rho * (1.0 - _SCORE_MARGIN))
     share = share_bound(metric, cost.neighbors)
-    sigma = l2_sensitivity(share, cost.neighbors, rows_per_person) / mu
-    check_noise(sigma)
-    return sigma
+    sensitivity = l2_sensitivity(share, cost.neighbors, rows_per_person)
+    check_noise(sensitivity / mu)
+    return sensitivity, sensitivity / mu
 
 
 def _whole_budget(
@@ -413,9 +417,17 @@ def _best_of(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             fitted.fit(fitted_on.X, fitted_on.y)
-        metric, rows = scoring.metric, scoring.rows
-        estimate = noisy_estimate(metric, fitted, rows, scoring.bounds, scoring.sigma, stream, z)
-        height = estimate.value if metric.larger_is_better else -estimate.value
+        estimate = noisy_estimate(
+            scoring.metric,
+            fitted,
+            scoring.rows,
+            scoring.bounds,
+            scoring.sensitivity,
+            scoring.sigma,
+            stream,
+            z,
+        )
+        height = estimate.value if scoring.metric.larger_is_better else -estimate.value
         if best is None or height > highest:
             best, highest = (estimate, candidate, fitted), height
     return best

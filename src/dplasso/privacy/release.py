@@ -1,0 +1,86 @@
+"""The one door: every statistic of private records leaves through `release` or `drawing_from`.
+
+What comes out is all that a fit, a score or a search may use besides public parameters. Tests put a
+recorder in the door's place: it sees each statistic before its noise, with the sensitivity that the
+noise was made for, and answers a neighbouring data set with what was released before
+(docs/assurance.md).
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.privacy.gaussian_noise import noise_table, noisy
+from dplasso.privacy.randomness import WordBuffer
+
+
+class Noise(Protocol):
+    """What hides a record in a statistic."""
+
+    def add(self, statistic: NDArray[np.int64]) -> None:
+        """Add noise to integers, in place."""
+
+
+class Gaussian:
+    """Integer Gaussian noise of one standard deviation; see `dplasso.privacy.gaussian_noise`.
+
+    `scale`: standard deviation, in the units of the statistic.
+    `words`: keys the noise; a buffer serves one statistic after another.
+    """
+
+    def __init__(self, scale: float, words: WordBuffer) -> None:
+        self.scale, self._table, self._words = scale, noise_table(scale), words
+
+    def add(self, statistic: NDArray[np.int64]) -> None:
+        """Add a variate to each integer, in place."""
+        noisy(self._table, self._words, statistic)
+
+
+class Door:
+    """What `release` and `drawing_from` do; a recorder overrides both."""
+
+    def release(
+        self,
+        statistic: NDArray[np.int64],
+        sensitivity: float,  # noqa: ARG002
+        noise: Noise | None,
+    ) -> NDArray[np.int64]:
+        """Add the noise; see the function `release`."""
+        if noise is not None:
+            noise.add(statistic)
+        return statistic
+
+    def drawing_from(self, selector: Any, sensitivity: float, numbering: Any) -> Any:  # noqa: ARG002
+        """Return the structure; see the function `drawing_from`."""
+        return selector
+
+
+_door = Door()
+
+
+def release(
+    statistic: NDArray[np.int64], sensitivity: float, noise: Noise | None
+) -> NDArray[np.int64]:
+    """Release an exact statistic of private records with noise.
+
+    `statistic`: a sum of `dplasso.privacy.share.share` over records, or a part of it. Changed in
+    place.
+    `sensitivity`: how far one record (or person, by the fit's neighbour relation) can move the
+    statistic in L2, in its units.
+    `noise`: made for that sensitivity; None where neighbours agree in the statistic (a number of
+    records that is public) and in fits without privacy.
+
+    Returns: the statistic with its noise.
+    """
+    return _door.release(statistic, sensitivity, noise)
+
+
+def drawing_from(selector: Any, sensitivity: float, numbering: Any) -> Any:
+    """Return a selection structure that compiled loops may draw coordinates with.
+
+    `selector`: draws by the exponential mechanism from column gradients.
+    `sensitivity`: how far one record can move each column gradient, in fixed-point units.
+    `numbering`: where the columns stand in the gradients.
+    """
+    return _door.drawing_from(selector, sensitivity, numbering)

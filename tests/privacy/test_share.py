@@ -1,0 +1,117 @@
+"""The one conversion from floats to integers, and that there is no other."""
+
+import ast
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dplasso
+from dplasso.privacy.share import share, shares
+
+LIMIT = 2.0**32
+
+
+@given(st.floats(), st.sampled_from([LIMIT, 2.0**33 * 0.7, 1.0]))
+def test_a_share_stays_within_its_limit_and_does_not_grow(value, limit):
+    found = share(value, limit)
+    assert abs(found) <= limit
+    if value != value:
+        assert found == 0
+    elif abs(value) <= limit:
+        assert found == int(value)
+    else:
+        assert found == int(limit) * np.sign(value)
+    assert shares(np.array([value]), limit).tolist() == [found]
+
+
+# Where statistics are computed. There a number becomes an integer by `share`, or was one before:
+# the names below are of indices, pointers, counts and steps.
+ROOMS = ("gradient_descent", "frank_wolfe", "losses", "cluster")
+MODULES = ("tuning/metrics.py", "tuning/scores.py", "privacy/release.py")
+INTEGERS = {
+    *("NOTHING_REPORTED", "_X", "_constant", "_labels", "_plan", "_scaled", "_sign", "_vertex"),
+    *("amounts", "arange", "arrays", "begin", "blocks", "c", "calendar", "changed", "column"),
+    *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero", "count_records"),
+    *("design", "diff", "done", "dtype", "due", "edges", "ends", "first", "fit_intercept"),
+    *("given", "granularity", "i", "indices", "indptr", "initial", "inside", "int32", "int64"),
+    *("intercept", "kind", "labels", "last", "loss", "m", "max", "n_columns", "n_coordinates"),
+    *("n_features", "n_outputs", "noted", "np", "numbers", "order", "p", "row", "row_gradients"),
+    *("rows", "searchsorted", "selector", "self", "shape", "sign", "size", "sort", "state"),
+    *("step", "t", "taken", "targets", "transcript", "units", "vertex"),
+}
+# What is computed from floats and is no part of a statistic: public numbers, the bits of a double,
+# what a file holds, and the step at which a row is looked at again, which depends on its own
+# margin (a NaN is none, as the line before compares it).
+OTHERS = {
+    "AVERAGED * n_steps",
+    "_POWER[i] + (k >> 8 << 52)",
+    "bits - (exponent << 52)",
+    "math.log2(noise_scale * unit / LARGEST_SCALE)",
+    "min(guess, np.float64(n_steps))",
+    "min(large_steps.entries_large / mean, 2.0 ** 62)",
+    "numbers[0]",
+    "n_steps",
+    "step * 2 ** 42",
+    "target_of(loss, carried)",
+}
+CONVERSIONS = {
+    *("int", "round", "math.trunc", "math.ceil", "math.floor", "astype"),
+    *("np.intp", "np.int8", "np.int16", "np.int32", "np.int64"),
+    *("np.uint8", "np.uint16", "np.uint32", "np.uint64"),
+}
+
+
+def conversions(source):
+    """List what is converted to an integer, as text, with the names in it."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        called = "astype" if called.endswith(".astype") else called
+        if called not in CONVERSIONS:
+            continue
+        what = node.func.value if called == "astype" else node.args[0]
+        if called == "astype" and re.search("float|<f", ast.unparse(node.args[0])):
+            continue
+        names = {part.id for part in ast.walk(what) if isinstance(part, ast.Name)}
+        names |= {part.attr for part in ast.walk(what) if isinstance(part, ast.Attribute)}
+        yield ast.unparse(what), names
+
+
+def stray(source):
+    """Return the conversions of numbers that are not known to be integers."""
+    return [
+        text for text, names in conversions(source) if not names <= INTEGERS and text not in OTHERS
+    ]
+
+
+def sources():
+    root = Path(dplasso.__file__).parent
+    rooms = [path for room in ROOMS for path in sorted((root / room).rglob("*.py"))]
+    assert len(rooms) > 30
+    return {str(path.relative_to(root)): path.read_text() for path in rooms} | {
+        name: (root / name).read_text() for name in MODULES
+    }
+
+
+@pytest.mark.parametrize("name", sources())
+def test_statistics_are_made_of_shares_alone(name):
+    assert not stray(sources()[name])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "total += np.int64(scaled[i] * np.float64(values[p]))",
+        "totals[0] += int(np.rint(q))",
+        "whole = np.floor(loss * UNIT).astype(np.int64)",
+        "n = (weights * 2.0**28).astype('i8')",
+        "total += np.int64(pull)",
+    ],
+)
+def test_a_conversion_beside_the_door_is_found(line):
+    assert stray(line)
