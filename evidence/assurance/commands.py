@@ -129,6 +129,15 @@ def conversion_words(figures: Figures) -> str:
     )
 
 
+def recorder_words(figures: Figures) -> str:
+    """Return how much was compared, and how near to its sensitivity a statistic moved."""
+    return (
+        f"{figures['cases']} cases, {figures['pairs']:,} pairs, {figures['fits']:,} fits, "
+        f"{figures['statistics']:,} statistics compared: {figures['violations']} moved further "
+        f"than their sensitivity; the largest part of it: {figures['largest']:.4f}"
+    )
+
+
 def tests_words(figures: Figures) -> str:
     return f"{figures['tests']} tests" + ("" if figures["passed"] else ", not all passed")
 

@@ -19,6 +19,7 @@ _STEPS = "tests/evidence/assurance/test_replay.py"
 _REFUSALS = ("tests/evidence/assurance/test_refusals.py", "tests/training/test_neighbours.py")
 _PROCESSES = (*PYTEST, "tests/privacy/ledger/test_processes.py")
 _ROUND_TRIPS = ("tests/encoding/round_trips.py",)
+_RECORDED = ("tests/recorded_fits.py",)
 _KILLED = ("tests/data/store/killed_conversions.py", "{folder}")
 
 
@@ -68,6 +69,17 @@ PARTS = dict(
                 (*PYTEST, _STEPS, *_REFUSALS),
                 (*PYTEST, _STEPS, "-k", "all_neighbours or exact_sum"),
                 4.0,
+            ),
+            "Replay on neighbours",
+        ),
+        _of(
+            Command(
+                "recorder",
+                "fits, searches and scores: every statistic before its noise",
+                (*_RECORDED, "60"),
+                (*_RECORDED, "2", "gradients"),
+                commands.recorder_words,
+                weight=4.0,
             ),
             "Replay on neighbours",
         ),

@@ -183,7 +183,7 @@ def test_where_rows_are_replaced_the_weight_of_one_does_not_count(name):
 @pytest.mark.parametrize("bounds", [None, (-1.0, 1.0)])
 def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bounds, monkeypatch):
     monkeypatch.setattr(
-        lasso_run, "noisy_counts", lambda count, _s, _mu, _stream, part_bits: count / 2**part_bits
+        lasso_run, "noisy_counts", lambda counts, _s, _mu, _stream, bits: np.array(counts) / 2**bits
     )
     kind = DPLassoClassifier if bounds is None else DPLasso
     options = {} if bounds is None else {"target_bounds": bounds}

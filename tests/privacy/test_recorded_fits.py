@@ -1,0 +1,76 @@
+"""Nothing that leaves a fit, a search or a score moves by more than its noise was made for."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import recorded_fits
+from dplasso.gradient_descent import calibration, solve
+from dplasso.gradient_descent import run as run_module
+from dplasso.privacy.release import release
+from recorded_fits import CASES, RELATIONS, compare_pair, draw_pair
+
+GRADIENTS = {name: case for name, case in CASES.items() if not case.draws}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_neighbours_differ_by_no_more_than_the_sensitivity(name):
+    found = recorded_fits.run(2, {name: GRADIENTS[name]}, seed=1)
+    assert found.violations == 0
+    assert found.statistics > 0
+
+
+def test_vertices_are_drawn_from_gradients_that_move_no_further():
+    """Without the compiler, which would take longer than these fits."""
+    paths = os.pathsep.join(filter(None, [".", "tests", os.environ.get("PYTHONPATH")]))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", recorded_fits.__file__, "2", "draws"],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["violations"] == 0
+    # Records that fill their share are among the pairs.
+    assert 0.9 < found["largest"] <= 1.0
+
+
+FEW = ("logistic", "three classes", "linear", "logistic, short list", "lasso")
+
+
+@settings(max_examples=30)
+@given(
+    st.sampled_from(FEW),
+    st.sampled_from(RELATIONS),
+    st.sampled_from(("csr", "dense", "partitions")),
+    st.booleans(),
+    st.integers(0, 2**32),
+)
+def test_pairs_that_nobody_thought_of(name, relation, form, single, seed):
+    pair = draw_pair(np.random.default_rng(seed), CASES[name], relation, single=single)
+    assert not compare_pair(CASES[name], relation, form, pair, single=single).violations
+
+
+@pytest.mark.parametrize("module", [solve, calibration, run_module])
+def test_noise_for_half_the_sensitivity_is_caught(module, monkeypatch):
+    def half(statistic, sensitivity, noise):
+        return release(statistic, sensitivity / 2.0, noise)
+
+    monkeypatch.setattr(module, "release", half)
+    assert recorded_fits.run(8, {"logistic": CASES["logistic"]}, seed=1).violations
+
+
+def test_a_statistic_that_depends_on_the_number_of_rows_is_caught(monkeypatch):
+    def by_rows(statistic, sensitivity, noise):
+        return release(statistic // max(1, int(abs(statistic).sum() % 3)), sensitivity, noise)
+
+    monkeypatch.setattr(solve, "release", by_rows)
+    assert recorded_fits.run(2, {"logistic": CASES["logistic"]}, seed=1).violations

@@ -1,0 +1,352 @@
+"""Whole fits, searches and scores of neighbours: `python tests/recorded_fits.py N`.
+
+Every case is an estimator with its options, a kind of target, and what is fitted: rows in memory,
+in a store or in partitions. Its pairs are drawn at random from records that an adversary might add,
+remove or exchange. Printed is how much was compared, as JSON; the exit code is 1 if anything moved
+by more than its sensitivity.
+"""
+
+import json
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from evidence.assurance.hostile import FLOATS, SINGLES
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from dplasso import (
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    PrivateSearch,
+    private_score,
+)
+from dplasso.cluster import InProcessEngine
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+from dplasso.matrix.compressed import add_duplicates
+from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records
+from recorder import Comparison, compare
+
+RELATIONS = ("add-remove", "replace-one")
+BOUNDS = (-1.0, 3.0)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Rows as they are stored, entry by entry, and what goes with them.
+
+    `rows`: pairs of columns and entries, a column perhaps twice.
+    `people`, `weights`: whose each row is, and what it counts.
+    """
+
+    rows: tuple[tuple[NDArray[np.int32], NDArray[np.float64]], ...]
+    y: NDArray[Any]
+    people: NDArray[np.int64]
+    weights: NDArray[np.float64]
+
+    def matrix(self, dtype: Any = np.float64) -> sp.csr_array:
+        """Return the rows with every entry that is stored."""
+        ends = np.cumsum([0, *(len(columns) for columns, _ in self.rows)]).astype(np.int32)
+        columns = np.concatenate([columns for columns, _ in self.rows])
+        values = np.concatenate([values for _, values in self.rows]).astype(dtype)
+        return sp.csr_array((values, columns, ends), shape=(len(self.rows), N_COLUMNS))
+
+
+def _in_store(X: sp.csr_array, y: NDArray[Any]) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        store = write_store(matrix_source(X, y), Path(folder) / "records", memory=2**27)
+    # What is mapped stays readable.
+    return store.X
+
+
+def _dense(X: sp.csr_array) -> NDArray[Any]:
+    add_duplicates(X)
+    return X.toarray()
+
+
+def _halves(X: Any) -> list[Any]:
+    return [X[: N_ROWS // 2], X[N_ROWS // 2 :]]
+
+
+# What a fit is given, from a matrix and labels: X, y, and whether other arguments come in halves.
+FORMS: dict[str, Callable[[sp.csr_array, NDArray[Any]], tuple[Any, Any]]] = {
+    "csr": lambda X, y: (X, y),
+    "csc": lambda X, y: (X.tocsc(), y),
+    "dense": lambda X, y: (_dense(X), y),
+    "store": lambda X, y: (_in_store(X, y), y),
+    "partitions": lambda X, y: (_halves(X), _halves(y)),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is run on both of two neighbours.
+
+    `work`: called with a relation, the arguments of `fit` and its options.
+    `n_classes`: 0 for numbers within `BOUNDS`.
+    `uses`: "weights", "people" or both.
+    `draws`: whether vertices are drawn; their loop takes long to compile.
+    `forms`: of the records.
+    """
+
+    work: Callable[[str, Any, Any, dict[str, Any]], Any]
+    n_classes: int = 2
+    uses: tuple[str, ...] = ()
+    draws: bool = False
+    forms: tuple[str, ...] = tuple(FORMS)
+
+
+def _fit(kind: type, n_classes: int = 2, **options: Any) -> Callable[..., Any]:
+    target = {"target_bounds": BOUNDS} if not n_classes else {"classes": list(range(n_classes))}
+
+    def work(relation: str, X: Any, y: Any, given: dict[str, Any]) -> Any:
+        return kind(neighbors=relation, **(target | options)).fit(X, y, **given)
+
+    return work
+
+
+def _score(metric: str) -> Callable[..., Any]:
+    def work(relation: str, X: Any, y: Any, _: dict[str, Any]) -> Any:
+        numbers = {"target_bounds": BOUNDS} if metric in ("mae", "r2") else {}
+        model = _public_model(bool(numbers))
+        return private_score(model, X, y, 1.0, metric=metric, neighbors=relation, **numbers)
+
+    return work
+
+
+@cache
+def _public_model(regression: bool) -> Any:
+    return (Ridge() if regression else LogisticRegression()).fit(*common_records(seed=9))
+
+
+def _search(kind: type, grid: dict[str, Any], **options: Any) -> Callable[..., Any]:
+    def work(relation: str, X: Any, y: Any, _: dict[str, Any]) -> Any:
+        estimator = kind(neighbors=relation, classes=[0, 1], **options)
+        search = PrivateSearch(estimator, grid, 5.0, tries=3, law="geometric", random_state=4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return search.fit(X, y)
+
+    return work
+
+
+def _cases() -> Iterator[tuple[str, Case]]:
+    in_memory, weighted, grouped = ("csr", "csc", "dense"), ("weights",), ("people",)
+    many: dict[str, Any] = {"n_iter": 12}
+    for kind, classes in (
+        (DPLogisticRegression, 2),
+        (DPLogisticRegression, 3),
+        (DPLinearRegression, 0),
+    ):
+        name = {2: "logistic", 3: "three classes", 0: "linear"}[classes]
+
+        def fit(kind: Any = kind, classes: int = classes, **options: Any) -> Any:
+            return _fit(kind, classes, **options)
+
+        yield name, Case(fit(), classes)
+        yield f"{name}, short list", Case(fit(max_weights=3, **many), classes)
+        yield f"{name}, significant", Case(fit(max_weights="significant", **many), classes)
+        yield f"{name}, rows as they are", Case(fit(row_norm=2.0, **many), classes)
+        yield f"{name}, no intercept", Case(fit(fit_intercept=False, **many), classes)
+        yield f"{name}, N public", Case(fit(n_records=19, **many), classes)
+        some = "csr", "dense", "partitions"
+        yield (
+            f"{name}, weights",
+            Case(fit(weight_bound=2.0, **many), classes, weighted, forms=some),
+        )
+        yield f"{name}, people", Case(fit(rows_per_person=2, **many), classes, grouped, forms=some)
+    for kind, classes in ((DPLassoClassifier, 2), (DPLassoClassifier, 3), (DPLasso, 0)):
+        name = {2: "lasso", 3: "lasso, three classes", 0: "lasso, numbers"}[classes]
+        whole = tuple(FORMS) if classes != 3 else tuple(FORMS)[:-1]
+        some = tuple(form for form in ("csr", "dense", "partitions") if form in whole)
+
+        def fit(kind: Any = kind, classes: int = classes, **options: Any) -> Any:
+            return _fit(kind, classes, **options)
+
+        yield name, Case(fit(), classes, forms=whole)
+        yield f"{name}, weights", Case(fit(weight_bound=2.0), classes, weighted, forms=some)
+        yield f"{name}, people", Case(fit(rows_per_person=2), classes, grouped, forms=some)
+        drawn: dict[str, Any] = {"n_iter": 5, "feature_bound": 1.5, "epsilon": 5.0}
+        yield f"{name}, drawn", Case(fit(**drawn), classes, draws=True, forms=whole)
+        yield (
+            f"{name}, not refitted",
+            Case(fit(refit=0.0, **drawn), classes, draws=True, forms=whole),
+        )
+        radius = drawn | {"n_iter": 8, "l1_radius": 20.0}
+        yield f"{name}, radius", Case(fit(**radius), classes, draws=True, forms=whole)
+        yield (
+            f"{name}, radius and refit",
+            Case(fit(refit=0.3, **radius), classes, draws=True, forms=whole),
+        )
+        yield (
+            f"{name}, drawn with weights",
+            Case(fit(weight_bound=2.0, **drawn), classes, weighted, draws=True, forms=some),
+        )
+        yield (
+            f"{name}, drawn of people",
+            Case(fit(rows_per_person=2, **drawn), classes, grouped, draws=True, forms=some),
+        )
+    of_classes = _fit(DPLassoClassifier, 2, class_weight=[1.0, 0.3], n_iter=5, epsilon=5.0)
+    yield "lasso, class weights", Case(of_classes, draws=True)
+    standard = _fit(DPLassoClassifier, 2, solver="standard", n_iter=6, l1_radius=9.0)
+    yield "lasso, Algorithm 1", Case(standard, draws=True, forms=in_memory)
+    for metric in ("accuracy", "auc", "log_loss", "calibration"):
+        yield f"score, {metric}", Case(_score(metric), forms=in_memory)
+    for metric in ("mae", "r2"):
+        yield f"score, {metric}", Case(_score(metric), 0, forms=in_memory)
+    grid = {"max_weights": [None, 4]}
+    yield "search", Case(_search(DPLogisticRegression, grid, n_iter=8), forms=in_memory)
+    grid = {"refit": [0.2, 0.5]}
+    yield "search of a lasso", Case(_search(DPLassoClassifier, grid), forms=in_memory)
+
+
+CASES = dict(_cases())
+
+
+def _hostile_row(rng: np.random.Generator, dtype: Any) -> tuple[Any, Any]:
+    """Return the columns and entries of a record that somebody might choose."""
+    numbers = FLOATS if dtype == np.float64 else SINGLES
+    known = list(hostile_records(dtype).values())
+    kind = rng.integers(4)
+    if kind == 0:
+        entries = known[rng.integers(len(known))]
+        columns = np.flatnonzero(entries)
+        return columns.astype(np.int32), entries[columns]
+    size = int(rng.integers(0, 2 * N_COLUMNS)) if kind > 1 else int(rng.integers(1, 3))
+    # Columns more than once: their entries are added up, whatever they come to.
+    columns = np.sort(rng.integers(0, N_COLUMNS, size)).astype(np.int32)
+    if kind == 3:
+        return columns, np.full(size, rng.choice(numbers))
+    return columns, rng.choice(numbers, size)
+
+
+def _targets(rng: np.random.Generator, n_classes: int, size: int) -> NDArray[Any]:
+    if n_classes:
+        return rng.integers(0, n_classes, size)
+    return np.where(rng.random(size) < 0.5, rng.uniform(-2.0, 4.0, size), rng.choice(FLOATS, size))
+
+
+def draw_pair(
+    rng: np.random.Generator, case: Case, relation: str, *, single: bool = False
+) -> tuple[Records, Records]:
+    """Draw two neighbouring data sets: one record, or all of one person, more or exchanged.
+
+    `single`: whether all entries are of single precision.
+    """
+    dtype = np.float32 if single else np.float64
+    X, _ = common_records(seed=int(rng.integers(5)), dtype=np.float64)
+    base = [(np.flatnonzero(row).astype(np.int32), row[row != 0.0]) for row in X]
+    y = _targets(rng, case.n_classes, N_ROWS)
+    if case.n_classes:
+        y[: case.n_classes] = np.arange(case.n_classes)
+    shared = Records(
+        tuple(base),
+        y,
+        rng.integers(0, 8, N_ROWS),
+        np.where(rng.random(N_ROWS) < 0.2, 0.0, rng.uniform(0.0, 4.0, N_ROWS)),
+    )
+
+    def own() -> Records:
+        size = int(rng.integers(1, 5)) if "people" in case.uses else 1
+        return Records(
+            tuple(_hostile_row(rng, dtype) for _ in range(size)),
+            _targets(rng, case.n_classes, size),
+            np.full(size, 99),
+            rng.choice([0.0, 1.0, 2.0, 1e308, 5e-324, 1e-9], size),
+        )
+
+    # At the end: what is drawn for every row, in a search, is then the same for all others.
+    more = _joined(shared, own())
+    return (shared, more) if relation == "add-remove" else (_joined(shared, own()), more)
+
+
+def _joined(one: Records, other: Records) -> Records:
+    return Records(
+        (*one.rows, *other.rows),
+        np.concatenate([one.y, other.y]),
+        np.concatenate([one.people, other.people]),
+        np.concatenate([one.weights, other.weights]),
+    )
+
+
+def compare_pair(
+    case: Case, relation: str, form: str, pair: tuple[Records, Records], *, single: bool = False
+) -> Comparison:
+    """Run a case on a pair by the recorder."""
+
+    def work(records: Records) -> Any:
+        X, y = FORMS[form](records.matrix(np.float32 if single else np.float64), records.y)
+        given: dict[str, Any] = {}
+        if "weights" in case.uses:
+            given["sample_weight"] = records.weights
+        if "people" in case.uses:
+            given["groups"] = records.people
+        if form == "partitions":
+            given = {name: _halves(some) for name, some in given.items()}
+            given["engine"] = InProcessEngine()
+        return case.work(relation, X, y, given)
+
+    return compare(work, *pair)
+
+
+@dataclass
+class Found:
+    """What came of many pairs."""
+
+    fits: int = 0
+    pairs: int = 0
+    statistics: int = 0
+    largest: float = 0.0
+    violations: int = 0
+
+    def add(self, comparison: Comparison) -> None:
+        """Count a pair."""
+        self.pairs, self.fits = self.pairs + 1, self.fits + 3
+        self.statistics += comparison.statistics
+        self.largest = max(self.largest, comparison.largest)
+        self.violations += len(comparison.violations)
+
+
+def run(number: int, cases: dict[str, Case], seed: int = 0) -> Found:
+    """Compare so many pairs of every case, both relations in turn and all forms."""
+    found = Found()
+    for place, (name, case) in enumerate(cases.items()):
+        rng = np.random.default_rng([seed, place])
+        for k in range(number):
+            relation, form = RELATIONS[k % 2], case.forms[(k // 2) % len(case.forms)]
+            single = bool(rng.integers(2))
+            pair = draw_pair(rng, case, relation, single=single)
+            comparison = compare_pair(case, relation, form, pair, single=single)
+            found.add(comparison)
+            for violation in comparison.violations[:3]:
+                print(f"{name}, {relation}, {form}, pair {k}: {violation}", file=sys.stderr)
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Run as a script: how many pairs a case, and perhaps "draws" or "gradients" alone."""
+    number, kinds = int(arguments[0]), arguments[1:]
+    chosen = {
+        name: case
+        for name, case in CASES.items()
+        if not kinds or case.draws == (kinds[0] == "draws")
+    }
+    # Interpreted, the generator's 32-bit words wrap around as they shall, and numpy says so.
+    with np.errstate(over="ignore"):
+        found = run(number, chosen)
+    print(json.dumps({"cases": len(chosen), **vars(found)}))
+    return int(found.violations > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
