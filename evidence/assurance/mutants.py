@@ -4,26 +4,33 @@
     python -m evidence assurance/mutants --fast          # those that take seconds together
     python -m evidence assurance/mutants --only WORDS    # those whose name contains WORDS
 
-Each mutant is a piece of source text and what replaces it (``planted.toml``). The package is
-copied to a temporary folder, the text is replaced there (it must occur exactly once), and the named
-test runs against the copy in a process of its own. The mutant is *caught* if the test fails by an
-assertion, *missed* if it passes, and *broken* if anything else happens: a mutant that merely stops
-the program proves nothing about the test. The same tests must pass on an unchanged copy.
+Each mutant is a piece of a function and what replaces it (``planted.toml``). The function is found
+by its name in whatever file it stands, and the piece in it whatever its layout; together they must
+fit exactly one place of the package. The package is copied to a temporary folder, the piece is
+replaced there, and the named test runs against the copy in a process of its own. The mutant is
+*caught* if the test fails by an assertion, *missed* if it passes, and *broken* if anything else
+happens: a mutant that merely stops the program proves nothing about the test. The same tests must
+pass on an unchanged copy.
 
 The broken implementations of ``tests/audit/mutants.py`` are in the same count: each is audited, and
 caught if its test sees the audit refute the claim.
 """
 
+import ast
 import contextlib
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
+import textwrap
 import time
 import tomllib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -49,7 +56,7 @@ class Mutant:
     name: str
     area: str
     planted: str
-    file: str
+    within: str
     find: str
     replace: str
     test: str
@@ -105,14 +112,75 @@ class _Watch:
         return ("missed", "") if self.passed else ("broken", "no test ran")
 
 
-def mutate(text: str, mutant: Mutant) -> str:
-    """Return the source text with the bug in it; ValueError if it does not fit exactly once."""
-    found = text.count(mutant.find)
-    if found != 1:
-        raise ValueError(
-            f"mutant {mutant.name!r}: its text occurs {found} times in {mutant.file}, not once"
+def named_parts(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the names of a module with their first and last lines: a constant, f, C and C.f."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name, *_lines(node)
+        if isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef):
+                    yield f"{node.name}.{inner.name}", *_lines(inner)
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, *_lines(node)
+
+
+def _lines(node: Any) -> tuple[int, int]:
+    decorators = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(one.lineno for one in decorators)]), node.end_lineno
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
+
+
+@cache
+def _package() -> dict[str, list[tuple[Path, int, int]]]:
+    """Return where each name of the package stands: in which files, from offset to offset."""
+    places = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        text = path.read_text()
+        starts = [0]
+        for line in text.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+        for name, first, last in named_parts(text):
+            places[name].append((path, starts[first - 1], starts[last]))
+    return dict(places)
+
+
+def mutated(mutant: Mutant) -> tuple[str, str]:
+    """Return a file of the package and its text with the bug in it.
+
+    Raises ValueError if the bug does not fit exactly one place.
+    """
+    # Whole words and signs, whatever white space there is between them.
+    pieces = re.findall(r"\w+|[^\w\s]", mutant.find)
+    pattern = re.compile(
+        r"\s*".join(
+            rf"\b{one}\b" if one[0].isalnum() or one[0] == "_" else re.escape(one) for one in pieces
         )
-    return text.replace(mutant.find, mutant.replace)
+    )
+    found = [
+        (path, match)
+        for path, first, last in _package().get(mutant.within, [])
+        for match in pattern.finditer(path.read_text(), first, last)
+    ]
+    if len(found) != 1:
+        raise ValueError(
+            f"mutant {mutant.name!r}: its text occurs {len(found)} times in {mutant.within} "
+            "of the package, not once"
+        )
+    ((path, match),) = found
+    text = path.read_text()
+    line = text[text.rfind("\n", 0, match.start()) + 1 :]
+    put_in = textwrap.dedent(mutant.replace.strip("\n"))
+    indent = _indent(line) - _indent(put_in)
+    changed = text[: match.start()] + put_in.lstrip().replace("\n", "\n" + " " * indent)
+    changed += text[match.end() :]
+    return str(path.relative_to(SOURCE)), changed
 
 
 @contextlib.contextmanager
@@ -122,8 +190,8 @@ def copied_package(mutant: Mutant | None) -> Iterator[Path]:
         target = Path(folder) / "dplasso"
         shutil.copytree(SOURCE, target, ignore=shutil.ignore_patterns("__pycache__"))
         if mutant is not None:
-            path = target / mutant.file
-            path.write_text(mutate(path.read_text(), mutant))
+            path, text = mutated(mutant)
+            (target / path).write_text(text)
         yield Path(folder)
 
 

@@ -1,11 +1,14 @@
-"""The fits whose results are kept: every way to train, on data that need no file.
+"""The fits whose results are kept, on data that need no file.
 
 Data come from the raw words of a bit generator, whose stream numpy promises never to change, and
 from whole multiples of 1/64, which every summation adds up exactly.
+
+Kept are the fits whose random draws are to stay as they are: noisy gradient descent, and the LASSO
+with `n_iter` and `l1_radius`. Of default LASSO fits only the files are.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import inf
@@ -14,43 +17,40 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from dplasso import DPLassoClassifier, PrivacyLeakWarning
+from dplasso import (
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    PrivacyLeakWarning,
+)
 from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
 
-SMALL = {"n_iter": 50, "l1_radius": 7.5, "feature_bound": 1.25, "random_state": 20240}
-SELECTORS = {
-    "exponential": ("bucket", "noisy-max", "big-little"),
-    "paper": ("bucket", "noisy-max", "big-little"),
-    "none": ("bucket", "noisy-max", "argmax", "heap"),
-}
-NEIGHBORS = ("add-remove", "replace-one")
-SOLVERS = ("sparse", "standard")
-TOLERANCES = ("auto", 0.0, None, 0.01)
-LAYOUTS = ("csr", "binary", "csc", "dense", "store")
-# Each pair of selector and solver costs the compiler seconds, on a store once more. Every selector
-# runs Algorithm 2 on one layout; the one that serves every mechanism runs the rest.
-BUCKET = tuple(("bucket", solver) for solver in SOLVERS)
+N_ROWS = 120
+N_COLUMNS = 40
 
 
 @dataclass(frozen=True)
 class Data:
-    """Rows and their labels."""
+    """Rows, what is known of them, and what else `fit` takes."""
 
     X: Any
     y: Any
+    weights: Any = None
+    groups: Any = None
 
 
 @dataclass(frozen=True)
-class Fitted:
-    """What is kept of a fit, as flat arrays whose bits are compared."""
+class Case:
+    """A fit: of which estimator, with which parameters, on which data (`make_data`)."""
 
-    steps: np.ndarray
-    weights: np.ndarray
-    history: np.ndarray
+    estimator: type
+    options: dict[str, Any]
+    data: str = "csr"
 
 
-def make_data(seed: int, n_rows: int, n_columns: int, per_row: int) -> Data:
+def random_rows(seed: int, n_rows: int, n_columns: int, per_row: int) -> Data:
     """Make rows of at most `per_row` entries, most of them in the first columns."""
     words = np.random.PCG64(seed).random_raw((4, n_rows * per_row))
     columns = (words[0] % n_columns) * (words[1] % n_columns) // n_columns
@@ -60,155 +60,195 @@ def make_data(seed: int, n_rows: int, n_columns: int, per_row: int) -> Data:
         (values.astype(np.float32), (rows, columns.astype(np.int32))), shape=(n_rows, n_columns)
     ).tocsr()
     X.eliminate_zeros()
-    noise = (words[3, :n_rows] % 256 - 128.0) / 64.0
-    return Data(X, np.where(X @ (np.arange(n_columns) % 3 - 1.0) + noise > 0, 1, -1))
-
-
-def narrow(data: Data) -> Data:
-    """Index with 32 bits, the types that most layouts share: the bits of a fit do not change."""
-    X = data.X.copy()
+    # Types that most layouts share; the bits of a fit do not depend on them.
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return Data(X, data.y)
-
-
-def binary(data: Data) -> Data:
-    """Put 1 in the place of every value."""
-    X = data.X.copy()
-    X.data[:] = 1.0
-    return Data(X, data.y)
+    noise = (words[3, :n_rows] % 256 - 128.0) / 64.0
+    return Data(X, X @ (np.arange(n_columns) % 3 - 1.0) + noise)
 
 
 def small() -> Data:
-    """Make the data of most fits."""
-    return make_data(1, 120, 40, 8)
+    """Make the rows of most fits; their targets are numbers."""
+    return random_rows(1, N_ROWS, N_COLUMNS, 8)
 
 
-def layout(name: str, open_small_store: Callable[[], Any]) -> Data:
-    """Lay the small data out in one of the ways `fit` takes."""
-    data = narrow(small())
+def signs(scores: Any) -> Any:
+    """Return two labels."""
+    return np.where(scores > 0, 1, -1)
+
+
+def words(scores: Any) -> Any:
+    """Return four labels."""
+    return np.array(["north", "east", "south", "west"])[np.digitize(scores, [-2.0, 0.0, 2.0])]
+
+
+def make_data(name: str, open_small_store: Callable[[], Any]) -> Data:
+    """Make the data of a case."""
+    if name == "store":
+        return Data(open_small_store(), None)
+    if name == "wide":
+        # More columns than the solver leaves in the order given.
+        data = random_rows(2, 50, 140_000, 10_000)
+        return Data(data.X, signs(data.y))
+    if name == "large":
+        # A step along the intercept looks at rows of more than 2^20 entries: all threads take it.
+        data = random_rows(3, 20_000, 300, 70)
+        data.X.data[:] = 1.0
+        return Data(data.X, signs(data.y))
+    data = small()
+    X, y = data.X, signs(data.y)
     match name:
-        case "csr":
-            return data
         case "binary":
-            return binary(data)
+            X.data[:] = 1.0
         case "csc":
-            return Data(data.X.tocsc(), data.y)
+            X = X.tocsc()
         case "dense":
-            return Data(data.X.toarray(), data.y)
-    return Data(open_small_store(), None)
+            X = X.toarray()
+        case "numbers":
+            y = data.y
+        case "four classes":
+            y = words(data.y)
+        case "weights":
+            return Data(X, y, weights=1.0 + np.arange(N_ROWS) % 3)
+        case "people":
+            return Data(X, y, groups=np.arange(N_ROWS) // 3)
+    return Data(X, y)
 
 
-def mechanism_options(mechanism: str) -> dict[str, Any]:
-    """Return the parameters that choose a mechanism; "none" is a fit without privacy."""
-    if mechanism == "none":
-        return {"epsilon": inf}
-    return {"epsilon": 20.0, "mechanism": mechanism}
+LASSO = {
+    "n_iter": 50,
+    "l1_radius": 7.5,
+    "feature_bound": 1.25,
+    "residual_bound": 1.0,
+    "epsilon": 20.0,
+    "random_state": 20240,
+}
+WIDE = {"n_iter": 200, "random_state": 20241}
+LARGE = {"l1_radius": 1.0, "random_state": 20242}
+DESCENT = {"epsilon": 2.0, "random_state": 20244}
+BOUNDS = {"target_bounds": (-4.0, 4.0)}
 
 
-def small_cases(mechanism: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield name and parameters of every fit on a layout of the small data."""
-    pairs = BUCKET[:1] if name == "store" else BUCKET
-    if name == "csr":
-        pairs += tuple((selector, "sparse") for selector in SELECTORS[mechanism][1:])
-    for (selector, solver), neighbors, tolerance, intercept in product(
-        pairs, NEIGHBORS, TOLERANCES, (True, False)
-    ):
-        name = f"{selector} {solver} {neighbors} drift_tol={tolerance} intercept={intercept}"
-        yield (
-            name,
-            SMALL
-            | mechanism_options(mechanism)
-            | {
-                "selector": selector,
-                "solver": solver,
-                "neighbors": neighbors,
-                "drift_tol": tolerance,
-                "fit_intercept": intercept,
-            },
+def lasso(data: str = "csr", /, *, estimator: type = DPLassoClassifier, **options: Any) -> Case:
+    """Return a LASSO fit with a radius."""
+    return Case(estimator, LASSO | options, data)
+
+
+def descent(
+    data: str = "csr", /, *, estimator: type = DPLogisticRegression, **options: Any
+) -> Case:
+    """Return a fit by noisy gradient descent."""
+    return Case(estimator, DESCENT | options, data)
+
+
+CASES: dict[str, dict[str, Case]] = {
+    # The selector that serves every mechanism runs all the rest; any other costs a compilation.
+    "LASSO": {
+        f"{neighbors} drift_tol={tolerance} intercept={intercept}": lasso(
+            neighbors=neighbors, drift_tol=tolerance, fit_intercept=intercept
         )
-
-
-# More columns than the solver leaves in the order given, and steps enough for renumbering to pay.
-WIDE = {"n_iter": 200, "l1_radius": 7.5, "feature_bound": 1.25, "random_state": 20241}
-WIDE_CASES = {
-    "private": {"epsilon": 500.0},
-    "private, without intercept": {"epsilon": 500.0, "fit_intercept": False, "drift_tol": None},
-    "private, big-little": {"epsilon": 500.0, "selector": "big-little"},
-    "paper": {"epsilon": 4e3, "mechanism": "paper"},
-    "exact": {"epsilon": inf, "drift_tol": 0.0},
-    "noisy-max": {"epsilon": inf, "selector": "noisy-max"},
+        for neighbors, tolerance, intercept in product(
+            ("add-remove", "replace-one"), ("auto", 0.0, None, 0.01), (True, False)
+        )
+    }
+    | {
+        "half residuals": lasso(residual_bound=0.5),
+        "number of records given": lasso(n_records=N_ROWS),
+        "class weights": lasso(class_weight={-1: 1.0, 1: 2.0}),
+        "weights": lasso("weights", weight_bound=2.0),
+        "people": lasso("people", rows_per_person=2),
+        "two threads": lasso(n_jobs=2),
+        "binary": lasso("binary"),
+        "csc": lasso("csc"),
+        "dense": lasso("dense"),
+        "store": lasso("store"),
+        "standard": lasso(solver="standard"),
+        "paper": lasso(mechanism="paper"),
+        "not private": lasso(epsilon=inf),
+        "not private, exact": lasso(epsilon=inf, drift_tol=0.0),
+        "wide": lasso("wide", epsilon=500.0, **WIDE),
+        "wide, paper": lasso("wide", epsilon=4e3, mechanism="paper", **WIDE),
+        "wide, exact": lasso("wide", epsilon=inf, drift_tol=0.0, **WIDE),
+        "large": lasso("large", epsilon=0.2, drift_tol=0.02, n_jobs=2, **LARGE),
+        "large, paper": lasso("large", epsilon=0.5, mechanism="paper", **LARGE),
+    },
+    "LASSO, other selectors": {
+        "noisy-max": lasso(selector="noisy-max"),
+        "noisy-max, paper": lasso(selector="noisy-max", mechanism="paper"),
+        "big-little": lasso(selector="big-little"),
+        "big-little, paper": lasso(selector="big-little", mechanism="paper"),
+        "argmax": lasso(selector="argmax", epsilon=inf),
+        "heap": lasso(selector="heap", epsilon=inf),
+    },
+    "LASSO, other targets": {
+        "four classes": lasso("four classes", residual_bound=0.5),
+        "four classes, not private": lasso("four classes", epsilon=inf),
+        "regression": lasso("numbers", estimator=DPLasso, **BOUNDS),
+        "regression, not private": lasso("numbers", estimator=DPLasso, epsilon=inf, **BOUNDS),
+    },
+    "gradient descent": {
+        "default": descent(),
+        "replace-one": descent(neighbors="replace-one"),
+        "no intercept": descent(fit_intercept=False),
+        "number of records given": descent(n_records=N_ROWS),
+        "60 steps": descent(n_iter=60),
+        "rows of at most 2": descent(row_norm=2.0),
+        "8 weights": descent(max_weights=8),
+        "significant weights": descent(max_weights="significant", epsilon=20.0),
+        "weights": descent("weights", weight_bound=2.0),
+        "people": descent("people", rows_per_person=2),
+        "two threads": descent(n_jobs=2),
+        "binary": descent("binary"),
+        "csc": descent("csc"),
+        "dense": descent("dense"),
+        "store": descent("store"),
+        "not private": descent(epsilon=inf),
+    },
+    "gradient descent, other targets": {
+        "four classes": descent("four classes"),
+        "four classes, 8 weights": descent("four classes", max_weights=8),
+        "regression": descent("numbers", estimator=DPLinearRegression, **BOUNDS),
+        "regression, 8 weights": descent(
+            "numbers", estimator=DPLinearRegression, max_weights=8, **BOUNDS
+        ),
+    },
 }
-# A step along the intercept looks at rows of more than 2^20 entries: it is taken by all threads.
-LARGE = {"n_iter": 50, "l1_radius": 1.0, "random_state": 20242}
-LARGE_CASES = {
-    "private": {"epsilon": 0.2},
-    "private, exact": {"epsilon": 0.2, "drift_tol": 0.0},
-    "private, tolerant": {"epsilon": 0.2, "drift_tol": 0.02, "n_jobs": 2},
-    "private, stale": {"epsilon": 0.2, "drift_tol": None},
-    "paper": {"epsilon": 0.5, "mechanism": "paper", "drift_tol": 0.01},
-    "not private": {"epsilon": inf, "n_jobs": 2},
-    "tolerant": {"epsilon": inf, "drift_tol": 0.05},
-    "exact": {"epsilon": inf, "drift_tol": 0.0, "selector": "heap"},
-}
 
 
-def wide() -> Data:
-    """Make 140,000 columns."""
-    return narrow(make_data(2, 50, 140_000, 10_000))
-
-
-def large() -> Data:
-    """Make rows of 1.1 million entries."""
-    return binary(narrow(make_data(3, 20_000, 300, 70)))
-
-
-def fit(options: dict[str, Any], data: Data) -> DPLassoClassifier:
+def fit(case: Case, data: Data, **changes: Any) -> Any:
     """Fit, where it does not matter that the paper's mechanism leaks."""
+    model = case.estimator(**case.options | changes)
+    besides = {} if data.weights is None else {"sample_weight": data.weights}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
-        return DPLassoClassifier(**{"residual_bound": 1.0, "l1_radius": 10.0, **options}).fit(
-            data.X, data.y
-        )
+        return model.fit(data.X, data.y, groups=data.groups, **besides)
 
 
-def kept_of(model: DPLassoClassifier) -> Fitted:
-    """Take what is compared: signed coordinates (from 1), the model's weights, the history."""
-    transcript, coefficients = model.transcript_, model.coef_
-    room = np.zeros(len(transcript) - coefficients.nnz)
-    history = np.zeros(0)
+def kept_of(model: Any) -> dict[str, np.ndarray]:
+    """Take what is compared, as flat arrays: the vertices (from 1, with their sign), the numbers.
+
+    `numbers` are the places and values of the weights that are not 0, and the intercepts; a fit by
+    gradient descent also tells the standard error. Without privacy the LASSO has a history.
+    """
+    coefficients = model.coef_
+    if isinstance(coefficients, np.ndarray):
+        numbers = [coefficients.ravel()]
+    else:
+        numbers = [coefficients.indptr, coefficients.indices, coefficients.data]
+    numbers.append(np.atleast_1d(model.intercept_))
+    kept = {}
+    if hasattr(model, "transcript_"):
+        transcript = model.transcript_
+        kept["steps"] = ((transcript.vertex + 1) * transcript.sign).astype("<i4")
+    else:
+        numbers.append(np.array([model.coef_standard_error_]))
+    kept["numbers"] = np.concatenate(numbers, dtype="<f8")
     if hasattr(model, "history_"):
-        history = np.concatenate([model.history_.objective, model.history_.gap])
-    return Fitted(
-        ((transcript.vertex + 1) * transcript.sign).astype("<i4"),
-        np.concatenate(
-            [coefficients.indices, room, coefficients.data, room, model.intercept_], dtype="<f8"
-        ),
-        history,
-    )
+        kept["history"] = np.concatenate([model.history_.objective, model.history_.gap])
+    return kept
 
 
-def groups(open_small_store: Callable[[], Any]) -> dict[str, Callable[[], dict[str, Fitted]]]:
-    """Return functions by name; each makes some of the fits and returns what is kept of them."""
-
-    def on_small(mechanism: str, name: str) -> dict[str, Fitted]:
-        data = layout(name, open_small_store)
-        cases = small_cases(mechanism, name)
-        return {case: kept_of(fit(options, data)) for case, options in cases}
-
-    def on(data: Data, common: dict[str, Any], cases: dict[str, Any]) -> dict[str, Fitted]:
-        return {case: kept_of(fit(common | options, data)) for case, options in cases.items()}
-
-    made: dict[str, Callable[[], dict[str, Fitted]]] = {
-        f"{mechanism} {name}": lambda mechanism=mechanism, name=name: on_small(mechanism, name)
-        for mechanism, name in product(SELECTORS, LAYOUTS)
-    }
-    made["wide"] = lambda: on(wide(), WIDE, WIDE_CASES)
-    made["large"] = lambda: on(large(), LARGE, LARGE_CASES)
-    return made
-
-
-# Entries of a statement of version 0.1.0, but for its accountant, which names the version of
-# dp-accounting.
+# Entries of a statement that a fit of the same settings goes on having: neither wordings nor the
+# version of the accountant.
 NUMBERS = (
     "is_private",
     "epsilon",
@@ -220,42 +260,44 @@ NUMBERS = (
     "eps0",
     "sensitivity",
     "feature_bound",
-    "draw_error",
+    "sampling_delta",
     "randomness",
     "classes",
-    "reasons",
+    "residual_bound",
+    "mu",
+    "rho",
+    "rows_per_person",
+    "records",
+    "n_classes",
+    "weight_bound",
+    "epsilon_by_rows",
 )
 
 
-def statements() -> dict[str, dict[str, Any]]:
-    """Return privacy statements as JSON holds them, without the accountant's version."""
-    data, found = narrow(small()), {}
-    for mechanism, neighbors, seed, classes in product(
-        SELECTORS, NEIGHBORS, (None, 3), (None, [-1, 1])
-    ):
-        options = mechanism_options(mechanism) | {"random_state": seed, "classes": classes}
-        model = fit(SMALL | options | {"neighbors": neighbors}, data)
-        found[f"{mechanism} {neighbors} seed={seed} classes={classes}"] = model.privacy_
-    for epsilon, delta, n_iter in product((0.1, 1.0, 8.0, 200.0), (1e-6, 1e-8), (1, 100, 4000)):
-        for neighbors in NEIGHBORS:
-            cost = make_statement(
-                build_mechanism(
-                    epsilon=epsilon,
-                    delta=delta,
-                    n_iter=n_iter,
-                    neighbors=neighbors,
-                    feature_bound=0.5,
-                    plain_sum=False,
-                ),
-                seeded=False,
-                classes_declared=True,
-            )
-            found[f"{epsilon} {delta} {n_iter} {neighbors}"] = cost
-    return {name: numbers_of(statement) for name, statement in found.items()}
-
-
 def numbers_of(statement: Any) -> dict[str, Any]:
-    """Return the entries that version 0.1.0 had, by its names."""
+    """Return those entries, the epsilons of more rows one by one."""
     values: dict[str, Any] = statement.to_dict()
-    values["draw_error"] = values.pop("sampling_delta")  # its name since 0.2
-    return {name: value for name, value in values.items() if name in NUMBERS}
+    numbers = {name: values[name] for name in NUMBERS}
+    by_rows = numbers.pop("epsilon_by_rows")
+    return numbers | {f"epsilon of {rows} rows": epsilon for rows, epsilon in by_rows.items()}
+
+
+def costs() -> list[list[Any]]:
+    """Return what the steps of a LASSO cost: settings, eps0, epsilon and error of the draws."""
+    found = []
+    for epsilon, delta, n_iter, neighbors in product(
+        (0.1, 1.0, 8.0, 200.0), (1e-6, 1e-8), (1, 100, 4000), ("add-remove", "replace-one")
+    ):
+        mechanism = build_mechanism(
+            epsilon=epsilon,
+            delta=delta,
+            n_iter=n_iter,
+            neighbors=neighbors,
+            feature_bound=0.5,
+            plain_sum=False,
+        )
+        told = make_statement(mechanism, seeded=False, classes_declared=True)
+        found.append(
+            [epsilon, delta, n_iter, neighbors, told.eps0, told.epsilon, told.sampling_delta]
+        )
+    return found

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from evidence.assurance.mutants import AUDITED, MUTANTS, SOUND, SOURCE, mutate, run_tests
+from evidence.assurance.mutants import AUDITED, MUTANTS, SOUND, SOURCE, mutated, run_tests
 from evidence.items import ROOT
 
 EXAMPLE = next(mutant for mutant in MUTANTS if mutant.name == "half of zCDP's rho")
@@ -35,10 +35,9 @@ def test_the_list_is_long_enough_and_covers_every_area():
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
 def test_a_mutant_fits_the_source_and_names_a_test(mutant):
-    source = (SOURCE / mutant.file).read_text()
-    changed = mutate(source, mutant)
-    assert changed != source
-    compile(changed, mutant.file, "exec")
+    path, changed = mutated(mutant)
+    assert changed != (SOURCE / path).read_text()
+    compile(changed, path, "exec")
     assert_there(mutant.test)
 
 
@@ -88,7 +87,17 @@ def test_only_a_failed_assertion_of_the_named_test_counts():
     assert run.stdout.split() == [verdict for _, verdict in VERDICTS]
 
 
-@pytest.mark.parametrize("text", ["no such text", "eps0"])
-def test_a_text_that_does_not_occur_exactly_once_is_refused(text):
-    with pytest.raises(ValueError, match=r"times in .*, not once"):
-        run_tests(replace(EXAMPLE, find=text), [EXAMPLE.test], False)
+@pytest.mark.parametrize(
+    "change", [{"find": "no such text"}, {"find": "eps0"}, {"within": "no_such_function"}]
+)
+def test_an_anchor_that_does_not_fit_exactly_once_is_refused_by_name(change):
+    with pytest.raises(ValueError, match=r"half of zCDP's rho.* \d times in .*, not once"):
+        run_tests(replace(EXAMPLE, **change), [EXAMPLE.test], False)
+
+
+def test_an_anchor_holds_whatever_the_layout():
+    laid_out = "return  eps0\n  *eps0\n  / 8.0"
+    assert mutated(replace(EXAMPLE, find=laid_out)) == mutated(EXAMPLE)
+    path, text = mutated(replace(EXAMPLE, replace="if eps0:\n    return 0.0\nreturn 1.0"))
+    assert path == "privacy/accounting.py"
+    assert "\n    if eps0:\n        return 0.0\n    return 1.0\n" in text
