@@ -27,6 +27,7 @@ from dplasso import (
     DPLassoClassifier,
     DPLinearRegression,
     DPLogisticRegression,
+    PrivateScore,
     PrivateSearch,
     private_score,
 )
@@ -34,6 +35,7 @@ from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.matrix.compressed import add_duplicates
+from dplasso.model.release import digest_of
 from neighbours import N_COLUMNS, N_ROWS, common_records, hostile_records
 from recorder import Comparison, compare
 
@@ -262,7 +264,7 @@ def draw_pair(
             tuple(_hostile_row(rng, dtype) for _ in range(size)),
             _targets(rng, case.n_classes, size),
             np.full(size, 99),
-            rng.choice([0.0, 1.0, 2.0, 1e308, 5e-324, 1e-9], size),
+            rng.choice([0.0, 5.0, 1e3, 1e308, 5e-324, 1.9], size),
         )
 
     # At the end: what is drawn for every row, in a search, is then the same for all others.
@@ -299,6 +301,14 @@ def compare_pair(
     return compare(work, *pair)
 
 
+def _outcome(result: Any) -> Any:
+    """Return what a fit, a search or a score released, to be compared."""
+    model = getattr(getattr(result, "best_estimator_", result), "model_", None)
+    if model is None:
+        return result.to_dict()["value"] if isinstance(result, PrivateScore) else "a constant"
+    return digest_of(model.release)
+
+
 @dataclass
 class Found:
     """What came of many pairs."""
@@ -309,12 +319,16 @@ class Found:
     largest: float = 0.0
     violations: int = 0
 
-    def add(self, comparison: Comparison) -> None:
-        """Count a pair."""
+    def add(self, comparison: Comparison) -> tuple[str, ...]:
+        """Count a pair, and return what is wrong with it."""
+        wrong = comparison.violations
+        if len(set(map(_outcome, comparison.results))) > 1:
+            wrong += ("the same releases gave another result",)
         self.pairs, self.fits = self.pairs + 1, self.fits + 3
         self.statistics += comparison.statistics
         self.largest = max(self.largest, comparison.largest)
-        self.violations += len(comparison.violations)
+        self.violations += len(wrong)
+        return wrong
 
 
 def run(number: int, cases: dict[str, Case], seed: int = 0) -> Found:
@@ -327,8 +341,7 @@ def run(number: int, cases: dict[str, Case], seed: int = 0) -> Found:
             single = bool(rng.integers(2))
             pair = draw_pair(rng, case, relation, single=single)
             comparison = compare_pair(case, relation, form, pair, single=single)
-            found.add(comparison)
-            for violation in comparison.violations[:3]:
+            for violation in found.add(comparison)[:3]:
                 print(f"{name}, {relation}, {form}, pair {k}: {violation}", file=sys.stderr)
     return found
 

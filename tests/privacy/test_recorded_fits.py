@@ -21,7 +21,7 @@ GRADIENTS = {name: case for name, case in CASES.items() if not case.draws}
 
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_neighbours_differ_by_no_more_than_the_sensitivity(name):
-    found = recorded_fits.run(2, {name: GRADIENTS[name]}, seed=1)
+    found = recorded_fits.run(4, {name: GRADIENTS[name]}, seed=1)
     assert found.violations == 0
     assert found.statistics > 0
 
