@@ -292,8 +292,7 @@ def differences(
         yield "the model is another one" if not same else "fresh draws repeated a model"
     left = {path.name for path in folder.iterdir()} - {"checkpoint", "model.npz"}
     if "ledger" in options:
-        # Beside a killed process's ledger SQLite's own files may stay; the next use takes them up.
-        left -= {"ledger", "ledger-wal", "ledger-shm"}
+        left -= {"ledger", "ledger.key"}
         budgets = read_budgets(folder / "ledger")
         if [[entry.state for entry in budget.entries] for budget in budgets] != [["finished"]]:
             yield "the ledger does not hold one finished entry"

@@ -30,6 +30,7 @@ from dplasso.privacy.ledger import (
     reserve,
     store,
 )
+from dplasso.privacy.ledger.provenance import keyed
 from dplasso.training import train as training
 from privacy.ledger.workers import charge, small_problem
 
@@ -109,7 +110,9 @@ def test_a_fit_that_nothing_interrupts_is_charged_once(ledger, kept):
     (entry,) = entries(ledger)
     assert entry.state == "finished"
     assert replace(entry.charge, fingerprint=None) == charge(2.0, 1e-6, STEPS)
-    assert entry.charge.fingerprint == data_fingerprint(np.array(DATA[1] == np.max(DATA[1])))
+    assert entry.charge.fingerprint == keyed(
+        ledger, data_fingerprint(np.array(DATA[1] == np.max(DATA[1])))
+    )
     assert entry.release == digest_of(made.model_.release)
     stored = read_checkpoint(kept)
     assert stored.charge.number == entry.number

@@ -1,5 +1,6 @@
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,13 +42,12 @@ def test_the_commands_of_the_documentation(run, train, tmp_path):
     report = json.loads(fit(run, train, path, "--json", epsilon=0.5).stdout)["ledger"]
     assert set(report) == {
         *("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left"),
-        *("share_spent", "fits_left", "other_rows"),
+        *("share_spent", "fits_left", "rows_per_person"),
     }
-    assert report["other_rows"] == []
     assert (report["dataset"], report["epsilon"], report["delta"]) == ("visits", 3.0, 1e-5)
     shown = run("ledger", "show", path, "--epsilon", "0.25", *FAST)
     assert shown.exit_code == 0
-    assert "visits: epsilon 3 at delta 1e-05, add-remove" in shown.stdout
+    assert "visits: epsilon 3 at delta 1e-05, add-remove, for each row" in shown.stdout
     assert shown.stdout.count("finished") == 2
     assert "by 2 fits" in shown.stdout
     assert "After a fit of epsilon 0.25:" in shown.stdout
@@ -62,12 +62,13 @@ def test_show_json_has_the_documented_keys(run, train, ledger):
     assert set(report) == {
         *("dataset", "epsilon", "delta", "neighbors", "epsilon_spent", "rho_spent", "rho_left"),
         *("draw_delta_spent", "epsilon_left", "another_fit", "entries", "share_spent"),
+        *("rows_per_person", "totals"),
     }
     (entry,) = report["entries"]
     assert set(entry) == {
         *("number", "state", "epsilon", "delta", "n_iter", "eps0", "rho", "draw_delta", "share"),
         *("user", "host", "process", "program", "reserved_at", "ended_at"),
-        *("purpose", "release", "fingerprint"),
+        *("purpose", "release", "rows_as_in", "neighbors", "rows_per_person"),
     }
     assert report["rho_spent"] == entry["rho"]
     assert entry["share"] == pytest.approx(entry["rho"] / (entry["rho"] + report["rho_left"]))
@@ -89,7 +90,7 @@ def test_what_is_left_adds_up(run, train, held_out, ledger, tmp_path):
     words = first.stdout.split("charged to 'visits': ")[1].splitlines()[0]
     spent, left = (float(word) for word in re.findall(r"([\d.]+) % (?:of|is left)", words))
     assert spent + left == 100
-    assert "(epsilon 3 at delta 1e-05)" in words
+    assert "(epsilon 3 at delta 1e-05, for each row)" in words
     count = int(words.split("enough for ")[1].split()[0])
     assert count >= 1
     for _ in range(count):
@@ -97,12 +98,16 @@ def test_what_is_left_adds_up(run, train, held_out, ledger, tmp_path):
         assert last.exit_code == 0
     check_refused(fit(run, train, ledger, epsilon=1.5), "cannot pay")
     assert "but no other such fit" in last.stdout or "nothing is left" in last.stdout
-    assert "entry 1 had other rows" in last.stdout
+    # What a fit prints may be handed on: which rows others had is not in it.
+    assert "rows of fit" not in last.stdout.lower()
     shown = run("ledger", "show", ledger).stdout
     assert "readmission" in shown
     assert digest_of(load(model).model_.release)[:12] in shown
-    assert "Fits on different rows" in shown
-    assert "Fits on different rows" not in run("ledger", "show", two_of(ledger, run, train)).stdout
+    numbers = [f"{number} as {min(number, 2)}" for number in range(1, count + 2)]
+    assert "Not for release: fits on different rows" in shown
+    assert f"Rows of fit {', '.join(numbers)}." in " ".join(shown.split())
+    same = run("ledger", "show", two_of(ledger, run, train)).stdout
+    assert "Not for release" not in same
 
 
 def two_of(ledger, run, train):
@@ -145,6 +150,69 @@ def test_spent_and_delta_are_never_shown_as_less(run, tmp_path):
     create_ledger(path, 3.0000001, 1.00000001e-5, dataset="visits")
     shown = run("ledger", "show", path).stdout
     assert "epsilon 3.00001 at delta 1.00001e-05" in shown
+
+
+def test_a_budget_for_persons(run, train, tmp_path):
+    path = tmp_path / "l"
+    given = ("--epsilon", "3", "--delta", "1e-5", "--dataset", "visits", "--rows-per-person", "5")
+    assert run("ledger", "init", path, *given).exit_code == 0
+    planned = run("ledger", "plan", path, "--fits", "2", *FAST).stdout
+    assert "with --rows-per-person 5." in planned
+    epsilon = planned.split("can have epsilon ")[1].split()[0]
+    made = fit(run, train, path, "--rows-per-person", 5, epsilon=epsilon)
+    assert "(epsilon 3 at delta 1e-05, for each person with up to 5 rows) is spent" in made.stdout
+    check_refused(
+        fit(run, train, path, epsilon=epsilon),
+        *("in all for each person with up to 5 rows", "counts 25 times", "--rows-per-person 5"),
+    )
+    spent = run("ledger", "spend", path, "--epsilon", "0.05", *FAST)
+    assert spent.exit_code == 0
+    (report,) = json.loads(run("ledger", "show", path, *FAST, "--json").stdout)["datasets"]
+    assert report["rows_per_person"] == 5
+    assert [entry["rows_per_person"] for entry in report["entries"]] == [5, 1]
+    row, person = report["totals"]
+    assert (row["rows_per_person"], person["rows_per_person"]) == (1, 5)
+    assert row["epsilon"] < person["epsilon"] == report["epsilon_spent"]
+    fifth = report["entries"][1]
+    assert fifth["share"] == pytest.approx(
+        25 * fifth["rho"] / (report["rho_spent"] + report["rho_left"])
+    )
+    shown = " ".join(run("ledger", "show", path, *FAST).stdout.split())
+    assert (
+        "visits: epsilon 3 at delta 1e-05, add-remove, for each person with up to 5 rows" in shown
+    )
+    assert "for each row, " in shown.split("At delta 1e-05 that is epsilon ")[1]
+    assert run("ledger", "add", path, "rows", "--epsilon", "1", "--delta", "1e-6").exit_code == 0
+    assert [one.rows_per_person for one in read_budgets(path)] == [5, 1]
+    none = ("--rows-per-person", "0")
+    for words in (
+        ("init", tmp_path / "m", *given[:-2], *none),
+        ("spend", path, "--dataset", "rows", "--epsilon", "0.1", *none),
+        ("plan", path, "--dataset", "rows", *none),
+    ):
+        check_refused(run("ledger", *words), "--rows-per-person must be at least 1, got 0")
+    assert read_budgets(path)[1].entries == ()
+
+
+def test_no_fingerprint_is_printed(run, train, tmp_path):
+    """Those of 0.2.0 had no key: who knows all labels but one could read that one from them."""
+    path = tmp_path / "version_0.2.0.ledger"
+    held = Path(__file__).parents[1] / "privacy" / "ledger" / "version_0.2.0.ledger"
+    path.write_bytes(held.read_bytes())
+    model = tmp_path / "m.npz"
+    assert fit(run, train, path, "--dataset", "visits", "--model", model).exit_code == 0
+    known = [e.charge.fingerprint for budget in read_budgets(path) for e in budget.entries]
+    known = [one.split(":")[-1][:8] for one in known if one]
+    assert len(known) == 4
+    page = tmp_path / "page.html"
+    assert run("report", model, "--out", page, "--ledger", path).exit_code == 0
+    assert "readmission" not in page.read_text()
+    told = [run("ledger", "show", path, *more).stdout for more in ((), ("--json",))]
+    told += [page.read_text(), model.read_bytes().decode("latin-1")]
+    for text in told:
+        assert len(text) > 500
+        assert not any(one in text for one in known)
+        assert not re.search('fingerprint( of|")', text)
 
 
 def test_two_data_sets(run, train, ledger):

@@ -72,8 +72,9 @@ class TestOneFit:
     def test_it_knows_the_model_its_purpose_and_whose_rows(self, path, model):
         model.set_params(purpose="readmission, spring").fit(X, Y)
         clone(model).set_params(feature_bound=0.5).fit(X, np.array(["a", "b"])[1 * (Y.max() == Y)])
-        model.set_params(purpose=None).fit(X[:-1], Y[:-1])
+        model.set_params(purpose=None, rows_per_person=3).fit(X[:-1], Y[:-1])
         first, recoded, other = entries(path)
+        assert [entry.charge.rows_per_person for entry in entries(path)] == [1, 1, 3]
         assert other.release == digest_of(model.model_.release)
         assert len({entry.release for entry in entries(path)}) == 3
         assert [entry.charge.purpose for entry in entries(path)] == [

@@ -39,6 +39,7 @@ MODELS = {
     "linear": DPLinearRegression(20.0, target_bounds=(0, 1)),
     "replace-one": DPLogisticRegression(20.0, neighbors="replace-one"),
 }
+PATIENT = {"person_column": "patient"}
 
 
 def write(path, seed=0):
@@ -157,8 +158,24 @@ def test_a_missing_name_is_told_with_its_place(tmp_path, suffix):
         given = {"city": ["c1", "c2"], "age": [3, 4], "y": [0, 1], "patient": ["a", None]}
         pq.write_table(pa.table(given), path)
     row = "row 2" if suffix == ".parquet" else "line 3" if suffix == ".csv" else "line 2"
-    with pytest.raises(DataError, match=f"column 'patient', {row}: (None|'') names nobody"):
+    with pytest.raises(DataError, match=f"column 'patient', {row}: a missing entry names nobody"):
         read_records(path, schema=SCHEMA, person_column="patient")
+
+
+def test_names_are_of_one_kind_in_all_files(tmp_path):
+    row = '{"city": "c1", "age": 3, "y": 0, "patient": %s}\n'
+    (tmp_path / "a.jsonl").write_text(row % '"7"' + row % '"8"')
+    (tmp_path / "b.jsonl").write_text(row % "7")
+    with pytest.raises(DataError, match=r"b.jsonl, column 'patient', line 1: whole numbers where"):
+        read_records([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], schema=SCHEMA, **PATIENT)
+    large = {"city": ["c1"] * 2, "age": [3, 4], "y": [0, 1], "patient": [2.0**53, 1.0]}
+    pq.write_table(pa.table(large), tmp_path / "large.parquet")
+    with pytest.raises(DataError, match=r"column 'patient', row 1: a floating-point number"):
+        read_records(tmp_path / "large.parquet", schema=SCHEMA, **PATIENT)
+    exact = large | {"patient": [2**60, 2**60 + 1]}
+    pq.write_table(pa.table(exact), tmp_path / "exact.parquet")
+    people = read_records(tmp_path / "exact.parquet", schema=SCHEMA, **PATIENT).people
+    assert np.unique(people).size == 2
 
 
 def test_groups_are_routed(table):

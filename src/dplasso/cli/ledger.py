@@ -28,6 +28,14 @@ BudgetDelta = Annotated[
     float,
     option("--delta", "Probability with which the promise about all fits together may fail.", "D"),
 ]
+BudgetRows = Annotated[
+    int,
+    option(
+        "--rows-per-person",
+        "Whom the budget is for: 1 for each row, M for each person with up to M rows.",
+        "M",
+    ),
+]
 
 app = command_group(
     "ledger",
@@ -55,11 +63,19 @@ def init(
     delta: BudgetDelta,
     dataset: options.DatasetName = None,
     neighbors: options.Neighbors = "add-remove",
+    rows_per_person: BudgetRows = 1,
 ) -> None:
     """Create a ledger with the budget of one data set."""
     from dplasso.privacy.ledger import create_ledger
 
-    create_ledger(ledger, epsilon, delta, dataset=dataset, neighbors=neighbors)
+    create_ledger(
+        ledger,
+        epsilon,
+        delta,
+        dataset=dataset,
+        neighbors=neighbors,
+        rows_per_person=rows_per_person,
+    )
 
 
 @app.command(
@@ -76,11 +92,12 @@ def add(
     epsilon: BudgetEpsilon,
     delta: BudgetDelta,
     neighbors: options.Neighbors = "add-remove",
+    rows_per_person: BudgetRows = 1,
 ) -> None:
     """Add the budget of one more data set."""
     from dplasso.privacy.ledger import add_dataset
 
-    add_dataset(ledger, name, epsilon, delta, neighbors=neighbors)
+    add_dataset(ledger, name, epsilon, delta, neighbors=neighbors, rows_per_person=rows_per_person)
 
 
 @app.command("name", cls=Command, epilog=options.examples("dplasso ledger name team.ledger visits"))
@@ -108,6 +125,7 @@ def spend(
     method: options.Method = "lasso",
     dataset: options.DatasetName = None,
     purpose: options.Purpose = None,
+    rows_per_person: options.RowsPerPerson = None,
 ) -> None:
     """Charge a fit that was made elsewhere."""
     from dataclasses import replace
@@ -118,7 +136,8 @@ def spend(
     if purpose is not None:
         check_name(purpose, "purpose")
     budget = pick(read_budgets(ledger), dataset, ledger)
-    fit = Planned(method, delta, n_iter)
+    # Unless told otherwise it covered a row.
+    fit = Planned(method, delta, n_iter, 1 if rows_per_person is None else rows_per_person)
     charge = replace(charge_for(budget, epsilon, fit), purpose=purpose)
     finish(reserve(ledger, dataset, charge))
     print_text(left_sentence(left_of(ledger, dataset, fit)), wrap=False)
@@ -176,17 +195,20 @@ def plan(
     delta: options.Delta = 1e-6,
     n_iter: options.Steps = None,
     method: options.Method = "lasso",
+    rows_per_person: options.RowsPerPerson = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Say which epsilon to give each of K fits so that they use up what is left."""
     from dplasso.privacy.ledger import largest_epsilon, pick, read_budgets
 
     budget = pick(read_budgets(ledger), dataset, ledger)
-    fit = Planned(method, delta, n_iter)
+    covered = budget.rows_per_person if rows_per_person is None else rows_per_person
+    fit = Planned(method, delta, n_iter, covered)
     left = largest_epsilon(budget, **fit.settings, fits=fits)
     if as_json:
         steps = fit.settings["n_iter"]
         settings = {"epsilon": left, "delta": delta, "n_iter": steps, "method": method}
+        settings["rows_per_person"] = fit.rows_per_person
         print_json({"dataset": budget.name, "fits": fits, **settings})
     elif left == 0:
         print_text(f"Nothing is left of the budget{called(budget.name)}.", wrap=False)
@@ -194,6 +216,11 @@ def plan(
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
         print_text(
             f"{each} with {fit_words(delta, fit.settings['n_iter'], ' and ')} can have epsilon "
-            f"{down(left)}{called(budget.name, ' on')}.",
+            f"{down(left)}{called(budget.name, ' on')}{_covering(fit)}.",
             wrap=False,
         )
+
+
+def _covering(fit: Planned) -> str:
+    rows = fit.rows_per_person or 1
+    return "" if rows == 1 else f", with --rows-per-person {rows}"

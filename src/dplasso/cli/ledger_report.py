@@ -17,25 +17,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Planned:
-    """A fit that is yet to be made; without a number of steps it takes its method's own."""
+    """A fit that is yet to be made.
+
+    Without a number of steps it takes its method's own, and covers whom the budget does unless told
+    otherwise.
+    """
 
     method: str
     delta: float
     n_iter: int | None = None
+    rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
+        from dplasso.privacy.parameters import check_rows_per_person
         from dplasso.training.cost import METHODS
 
+        if self.rows_per_person is not None:
+            check_rows_per_person(self.rows_per_person)
         if self.method not in METHODS:
             raise ValueError(f"method must be lasso, logistic or linear, got {self.method!r}")
 
     @property
     def settings(self) -> dict[str, Any]:
         """What `dplasso.privacy.ledger.largest_epsilon` asks of it."""
-        planned = self.mechanism(1.0, "add-remove")
-        return {"delta": self.delta, "n_iter": planned.n_iter, "mechanism": planned.name}
+        planned = self.mechanism(1.0, "add-remove", 1)
+        return {
+            "delta": self.delta,
+            "n_iter": planned.n_iter,
+            "mechanism": planned.name,
+            "rows_per_person": self.rows_per_person,
+        }
 
-    def mechanism(self, epsilon: float, neighbors: str) -> Any:
+    def mechanism(self, epsilon: float, neighbors: str, rows_per_person: int) -> Any:
         """Return its private step."""
         from dplasso.training.cost import mechanism_for
 
@@ -45,6 +58,7 @@ class Planned:
             delta=self.delta,
             n_iter=self.n_iter,
             neighbors=neighbors,
+            rows_per_person=rows_per_person,
             **({"plain_sum": False} if self.method == "lasso" and self.n_iter else {}),
         )
 
@@ -62,7 +76,8 @@ def left_after(
     """Return the same after a charge for what the statement is of."""
     method = "logistic" if statement.mechanism == "gaussian" else "lasso"
     steps = statement.steps if statement.mechanism in ("gaussian", "exponential") else None
-    return left_of(ledger, dataset, Planned(method, statement.delta, steps), release)
+    fit = Planned(method, statement.delta, steps, statement.rows_per_person)
+    return left_of(ledger, dataset, fit, release)
 
 
 def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") -> dict[str, Any]:
@@ -75,11 +90,9 @@ def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") 
     made = next(
         (one for one in reversed(budget.entries) if one.release == release), budget.entries[-1]
     )
-    kept = ("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left", "share_spent")
-    return {key: report[key] for key in kept} | {
-        "fits_left": fits_left(budget, made.charge),
-        "other_rows": _on_other_rows(budget.entries, made),
-    }
+    kept = ("dataset", "epsilon", "delta", "rows_per_person", "epsilon_spent", "epsilon_left")
+    left = {key: report[key] for key in (*kept, "share_spent")}
+    return left | {"fits_left": fits_left(budget, made.charge)}
 
 
 def left_sentence(report: dict[str, Any]) -> str:
@@ -92,12 +105,17 @@ def left_sentence(report: dict[str, Any]) -> str:
     elif report["epsilon_left"]:
         epsilon = down(report["epsilon_left"])
         rest = f"{left} is left, enough for a fit of epsilon {epsilon} but no other such fit"
-    sentence = (
+    return (
         f"charged{called(report['dataset'], ' to')}: {spent} of the budget (epsilon "
-        f"{up(report['epsilon'])} at delta {up(report['delta'])}) is spent, {rest}"
+        f"{up(report['epsilon'])} at delta {up(report['delta'])}, for "
+        f"{_protected(report['rows_per_person'])}) is spent, {rest}"
     )
-    other = report["other_rows"]
-    return f"{sentence}; {_other_rows(other, report['dataset'])}" if other else sentence
+
+
+def _protected(rows_per_person: int) -> str:
+    from dplasso.privacy.ledger.refusal import protected
+
+    return protected(rows_per_person)
 
 
 def _shares(spent: float) -> tuple[str, str]:
@@ -108,30 +126,27 @@ def _shares(spent: float) -> tuple[str, str]:
     return f"{tenths / 10:.1f} %", f"{(1000 - tenths) / 10:.1f} %"
 
 
-def _on_other_rows(entries: "Sequence[Entry]", made: "Entry") -> list[int]:
-    """Return the numbers of the entries whose records are not those of `made`."""
-    mine = made.charge.fingerprint
-    others = [(one.number, one.charge.fingerprint) for one in entries]
-    return [number for number, data in others if mine and data and data != mine]
-
-
-def _other_rows(numbers: Sequence[int], name: str | None) -> str:
-    which = ("entry " if len(numbers) == 1 else "entries ") + ", ".join(map(str, numbers))
-    return f"{which} had other rows: folds of{called(name, '')} or another data set?"
-
-
 def charge_for(budget: "Budget", epsilon: float, fit: Planned) -> "Charge":
     """Return what a fit costs in this budget."""
     from dplasso.privacy.ledger import charge_of
 
-    return charge_of(fit.mechanism(epsilon, budget.neighbors))
+    rows = fit.rows_per_person or budget.rows_per_person
+    return charge_of(fit.mechanism(epsilon, budget.neighbors, rows))
 
 
 def report_of(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
-    from dplasso.privacy.ledger import UNITS, epsilon_total, largest_epsilon, rho_limit
+    from dplasso.privacy.ledger import (
+        UNITS,
+        counted,
+        epsilon_total,
+        largest_epsilon,
+        rho_limit,
+        totals,
+    )
 
     whole = max(rho_limit(budget), budget.rho)
+    same = _rows_as_in(budget.entries)
     entries = [
         {
             "number": entry.number,
@@ -140,13 +155,15 @@ def report_of(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str
             "delta": entry.charge.delta,
             "n_iter": entry.charge.n_iter,
             "eps0": entry.charge.eps0,
+            "neighbors": entry.charge.neighbors,
+            "rows_per_person": entry.charge.rows_per_person,
             "rho": entry.charge.rho / UNITS,
             "draw_delta": entry.charge.draw_delta / UNITS,
             # Of the budget as it is now; epsilons do not add up, these do.
-            "share": entry.charge.rho / whole if whole else None,
+            "share": counted(entry.charge, budget.rows_per_person)[0] / whole if whole else None,
             "purpose": entry.charge.purpose,
             "release": entry.release,
-            "fingerprint": entry.charge.fingerprint,
+            "rows_as_in": same[entry.number],
             "user": entry.user,
             "host": entry.host,
             "process": entry.process,
@@ -161,6 +178,11 @@ def report_of(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str
         "epsilon": budget.epsilon,
         "delta": budget.delta,
         "neighbors": budget.neighbors,
+        "rows_per_person": budget.rows_per_person,
+        "totals": [
+            {"rows_per_person": rows, "epsilon": epsilon_total(*spent, budget.delta)}
+            for rows, spent in totals(budget).items()
+        ],
         "epsilon_spent": epsilon_total(budget.rho, budget.draw_delta, budget.delta),
         "share_spent": budget.rho / whole if whole else 1.0,
         "rho_spent": budget.rho / UNITS,
@@ -173,6 +195,18 @@ def report_of(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str
     if epsilon is not None:
         report["another_fit"] |= _after(budget, epsilon, fit)
     return report
+
+
+def _rows_as_in(entries: "Sequence[Entry]") -> dict[int, int | None]:
+    """Say of each entry which is the first on the same rows; None where that is not known."""
+    data = {entry.number: entry.charge.fingerprint or "" for entry in entries}
+    # Fingerprints under one key compare; those of dplasso 0.2.0 had none.
+    key = next((one.partition(":")[0] for one in reversed(data.values()) if ":" in one), None)
+    first: dict[str, int] = {}
+    return {
+        number: first.setdefault(one, number) if one.startswith(f"{key}:") else None
+        for number, one in data.items()
+    }
 
 
 def _after(budget: "Budget", epsilon: float, fit: Planned) -> dict[str, Any]:
@@ -198,7 +232,8 @@ def print_report(report: dict[str, Any]) -> None:
     another, entries = report["another_fit"], report["entries"]
     print_text(
         f"{report['dataset'] or '(a data set without a name)'}: epsilon {up(report['epsilon'])} "
-        f"at delta {up(report['delta'])}, {report['neighbors']}",
+        f"at delta {up(report['delta'])}, {report['neighbors']}, for "
+        f"{_protected(report['rows_per_person'])}",
         "bold",
         wrap=False,
     )
@@ -220,6 +255,12 @@ def print_report(report: dict[str, Any]) -> None:
         ),
         wrap=False,
     )
+    if len(report["totals"]) > 1:
+        all_told = ", ".join(
+            f"{up(one['epsilon'])} for {_protected(one['rows_per_person'])}"
+            for one in report["totals"]
+        )
+        print_text(f"At delta {up(report['delta'])} that is epsilon {all_told}.", wrap=False)
     if "epsilon" in another:
         print_text(_after_sentence(another), wrap=False)
     print_text()
@@ -234,7 +275,10 @@ def _after_sentence(another: dict[str, Any]) -> str:
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:
-    headings = (">fit", "reserved (UTC)", "by", ">epsilon", ">delta", ">steps", ">share")
+    headings = [">fit", "reserved (UTC)", "by", ">epsilon", ">delta", ">steps", ">share", "state"]
+    # Whom each covers is said where that is not always a row.
+    several = any(entry["rows_per_person"] != 1 for entry in entries)
+    headings += [">rows of a person"] * several
     rows = [
         (
             str(entry["number"]),
@@ -245,23 +289,28 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
             f"{entry['n_iter']:,}",
             f"{entry['share']:.1%}" if entry["share"] is not None else "",
             "running or died" if entry["state"] == "reserved" else entry["state"],
+            *([f"{entry['rows_per_person'] or 'unknown'}"] * several),
         )
         for entry in entries
     ]
-    print_table([*headings, "state"], rows)
+    print_table(headings, rows)
     notes = [
-        (
-            str(entry["number"]),
-            escape(entry["purpose"] or ""),
-            (entry["release"] or "")[:12],
-            (entry["fingerprint"] or "")[:8],
-        )
+        (str(entry["number"]), escape(entry["purpose"] or ""), (entry["release"] or "")[:12])
         for entry in entries
     ]
     if any(any(note[1:]) for note in notes):
-        print_table([">fit", "purpose", "model (SHA-256)", "rows"], notes)
-    if len({entry["fingerprint"] for entry in entries} - {None}) > 1:
-        print_text("Fits on different rows: folds of one data set, or two under one name?")
+        print_table([">fit", "purpose", "model (SHA-256)"], notes)
+    rows_of = {entry["rows_as_in"] for entry in entries} - {None}
+    if len(rows_of) > 1:
+        alike = ", ".join(
+            f"{entry['number']} as {entry['rows_as_in']}"
+            for entry in entries
+            if entry["rows_as_in"]
+        )
+        print_text(
+            "Not for release: fits on different rows, folds of one data set or two under one name? "
+            f"Rows of fit {alike}."
+        )
 
 
 def called(name: str | None, word: str = " of") -> str:

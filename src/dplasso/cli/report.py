@@ -60,6 +60,7 @@ def _paid(model: "Model", ledger: Path) -> dict[str, str] | str:
     """Word the entry of a ledger that paid for a model."""
     from dplasso.model.release import digest_of
     from dplasso.privacy.ledger import read_budgets
+    from dplasso.privacy.ledger.refusal import protected
     from dplasso.privacy.wording import rounded_up
 
     digest = digest_of(model.release)
@@ -67,16 +68,16 @@ def _paid(model: "Model", ledger: Path) -> dict[str, str] | str:
         for entry in budget.entries:
             if entry.release != digest:
                 continue
-            facts = {
+            return {
                 "entry": f"{entry.number} of {ledger.name}",
                 "data set": budget.name or "(without a name)",
                 "purpose": entry.charge.purpose or "(none given)",
                 "charged": f"epsilon {rounded_up(entry.charge.epsilon)} at delta "
                 f"{rounded_up(entry.charge.delta)}, {entry.reserved_at}",
                 "budget": f"epsilon {rounded_up(budget.epsilon)} at delta "
-                f"{rounded_up(budget.delta)} for all fits on this data set",
+                f"{rounded_up(budget.delta)} for all fits on this data set, for "
+                f"{protected(budget.rows_per_person)}",
             }
-            return facts | {"fingerprint of the rows": entry.charge.fingerprint or "(none)"}
     return (
         f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
         "entries held digests, or not at all."

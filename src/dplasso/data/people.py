@@ -1,15 +1,23 @@
-"""Whose row each is: names of people, kept as hashes.
+"""Whose row each is: the one place that says which rows belong to one person.
 
-A name becomes the first 128 bits of its BLAKE2b, which no two people of a data set share but with a
-probability below 2^-60, however their names were chosen. So nothing but the rows' hashes is in
-memory, and no list of names is kept. It hides names from nobody who can guess them: the hashes
-belong with the data.
+Two rows are one person's if what names them is equal as Python values of one kind: texts, whole
+numbers, bytes, truth values, dates, times, decimal numbers or UUIDs. Whatever conversion could
+make one of two people, or two of one, is refused: kinds that are mixed, and floating-point numbers
+that stand for several whole ones.
+
+A table's names become the first 128 bits of their BLAKE2b, which no two people of a data set share
+but with a probability below 2^-60, however their names were chosen. So nothing but the rows'
+hashes is in memory, and no list of names is kept. It hides names from nobody who can guess them:
+the hashes belong with the data.
 """
 
-import math
 from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
 from hashlib import blake2b
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,30 +26,72 @@ from dplasso.errors import DataError
 
 # Numbers of 64 bits that a name becomes.
 WORDS = 2
+TEXTS, NUMBERS = "texts", "whole numbers"
+# Of several that fit, the first: a bool is an int, a datetime a date.
+_KINDS = (
+    ((bool, np.bool_), "truth values"),
+    ((int, np.integer, float, np.floating), NUMBERS),
+    ((str,), TEXTS),
+    ((bytes,), "bytes"),
+    ((datetime,), "times"),
+    ((date,), "dates"),
+    ((Decimal,), "decimal numbers"),
+    ((UUID,), "UUIDs"),
+)
 
 
-def hash_people(people: Sequence[Any], where: Callable[[int], str]) -> NDArray[np.int64]:
-    """Hash the names of the people whose rows these are.
+def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
+    """Return a number for each row, equal for the rows of one person.
 
-    `people`: a text or a whole number each; 7, 7.0 and "7" name the same person.
-    `where`: words the place of a row, from 0, for messages.
+    `parts`: of each part of the rows what to call it in messages, who they are (an array, a list or
+    a column of a table), and how many.
 
-    Returns shape (2 n,): two numbers for each row.
+    Returns: for the rows of all parts, one part after the other.
 
-    Raises DataError if a name is missing or of another kind.
+    Raises DataError if there is not one name for each row, one is missing, or two people could not
+    be told apart.
     """
-    hashes = []
-    for row, person in enumerate(people):
-        name = _name(person)
-        if not name:
+    kind, named = None, []
+    for name, people, n_rows in parts:
+        given = _given(people)
+        shape = (len(given),) if isinstance(given, list) else given.shape
+        if shape != (n_rows,):
             raise DataError(
-                f"{where(row)}: {person!r} names nobody; every row needs a person's name or "
-                "number: give those without one a new one each"
+                f"{name} has the shape {shape}; one entry for each of {n_rows:,} rows is needed"
             )
-        hashes.append(
-            blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8 * WORDS).digest()
-        )
-    return np.frombuffer(b"".join(hashes), "<i8").astype(np.int64)
+        kind, values = _named(given, partial(_row_of, name), kind)
+        named.append(values)
+    arrays = [values for values in named if isinstance(values, np.ndarray)]
+    # Signed and unsigned numbers of 64 bits have no common type but the floats, which merge some.
+    if arrays and len(arrays) == len(named) and np.result_type(*arrays).kind in "biu":
+        found = np.unique(np.concatenate(arrays), return_inverse=True)[1]
+        return found.astype(np.int64)
+    numbers: dict[Any, int] = {}
+    every = (numbers.setdefault(one, len(numbers)) for values in named for one in _exact(values))
+    return np.fromiter(every, dtype=np.int64)
+
+
+def hash_people(
+    people: Any, where: Callable[[int], str], kind: str | None = None
+) -> tuple[NDArray[np.int64], str | None]:
+    """Hash the names of the people whose rows these are: texts, or whole numbers.
+
+    `people`: a column of a table, or a list.
+    `where`: words the place of a row, from 0, for messages.
+    `kind`: of the names before these, if there were any.
+
+    Returns: two numbers for each row, and the kind.
+
+    Raises DataError if a name is missing, or of another kind.
+    """
+    kind, names = _named(_given(people), where, kind)
+    if kind not in (None, TEXTS, NUMBERS):
+        raise _nobody(where(0), f"what is none of the two ({kind})")
+    hashes = (
+        blake2b(str(name).encode("utf-8", "surrogatepass"), digest_size=8 * WORDS).digest()
+        for name in _exact(names)
+    )
+    return np.frombuffer(b"".join(hashes), "<i8").astype(np.int64), kind
 
 
 def number_people(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -57,11 +107,133 @@ def number_people(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
     return numbers
 
 
-def _name(person: Any) -> str | None:
-    if isinstance(person, str):
-        return person.strip()
-    if isinstance(person, bool) or not isinstance(person, int | float):
+def _given(people: Any) -> NDArray[Any] | list[Any]:
+    """Return an array of numbers or times, or else a list of Python values, exactly as given."""
+    if isinstance(people, list | tuple):
+        return list(people)
+    if np.ma.is_masked(people):
+        return list(people.tolist())
+    given = np.asarray(people)
+    if given.ndim != 1 or given.dtype.kind in "biufMm":
+        return given
+    # numpy cuts zeros off the ends of texts, and makes floats of what has gaps.
+    methods = (getattr(people, name, None) for name in ("to_pylist", "to_list", "tolist"))
+    return list(next(filter(None, methods), given.tolist)())
+
+
+def _exact(values: NDArray[Any] | list[Any]) -> list[Any]:
+    return values if isinstance(values, list) else values.tolist()
+
+
+def _named(
+    given: NDArray[Any] | list[Any], where: Callable[[int], str], before: str | None
+) -> tuple[str | None, NDArray[Any] | list[Any]]:
+    """Return of what kind names are, and values that are equal where the names are.
+
+    `before`: the kind of the names before these, if there were any.
+    """
+    types = set(map(type, given)) if isinstance(given, list) else set()
+    values: NDArray[Any] | list[Any] = given
+    alike = ""
+    # What most lists hold, without a look at each name.
+    if types == {int}:
+        alike = NUMBERS
+    elif types == {str} and all(map(str.strip, given)):
+        alike = TEXTS
+    elif types == {float} or isinstance(given, np.ndarray):
+        alike, values = _named_array(np.asarray(given), where)
+    if not len(given):
+        return before, values
+    if alike:
+        if before not in (None, alike):
+            raise _mixed(where(0), alike, str(before))
+        return alike, values
+    named: list[Any] = []
+    for row, one in enumerate(given):
+        kind = _kind_of(one)
+        if kind is None:
+            what = (
+                "a missing entry" if _is_missing(one) else f"a value of type {type(one).__name__}"
+            )
+            raise _nobody(where(row), what)
+        if before is not None and kind != before:
+            raise _mixed(where(row), kind, before)
+        before = kind
+        if kind == NUMBERS and type(one) is not int:
+            one = _whole(one, where(row))
+        elif kind == TEXTS and type(one) is not str:
+            one = str.__str__(one)
+        elif kind == "bytes" and type(one) is not bytes:
+            one = bytes(one)
+        named.append(one)
+    return before, named
+
+
+def _named_array(given: NDArray[Any], where: Callable[[int], str]) -> tuple[str, NDArray[Any]]:
+    kind = given.dtype.kind
+    if kind in "fMm":
+        missing = np.isnan(given) if kind == "f" else np.isnat(given)
+        if missing.any():
+            raise _nobody(where(int(missing.argmax())), "a missing entry")
+    if kind in "Mm":
+        # Another unit is another kind: turning one into the other can merge two.
+        native = given.astype(given.dtype.newbyteorder("="))
+        return str(native.dtype), native.view(np.int64)
+    if kind == "f":
+        whole = (np.abs(given) < _several(given.dtype)) & (given == np.rint(given))
+        if not whole.all():
+            raise _not_whole(where(int(whole.argmin())))
+        given = given.astype(np.int64)
+    return ("truth values" if kind == "b" else NUMBERS), given
+
+
+def _kind_of(one: Any) -> str | None:
+    if _is_missing(one):
         return None
-    if isinstance(person, float):
-        return str(int(person)) if math.isfinite(person) and person.is_integer() else None
-    return str(person)
+    kind = next((word for types, word in _KINDS if isinstance(one, types)), None)
+    return "times with a time zone" if kind == "times" and one.tzinfo is not None else kind
+
+
+def _is_missing(one: Any) -> bool:
+    if isinstance(one, str | bytes):
+        return not one or one.isspace()
+    # None, NaN, and what pandas has for them.
+    return (
+        one is None
+        or type(one).__name__ == "NAType"
+        or (isinstance(one, float | np.floating | datetime | Decimal) and one != one)
+    )
+
+
+def _whole(number: Any, where: str) -> int:
+    """Return a number as a Python integer, where it stands for one whole number alone."""
+    if isinstance(number, float | np.floating):
+        return int(_named_array(np.asarray(number)[None], lambda _: where)[1][0])
+    return int(number)
+
+
+def _several(dtype: np.dtype[Any]) -> float:
+    """Return from where on one floating-point number stands for several whole ones."""
+    return float(2.0 ** min(63, np.finfo(dtype).nmant + 1))
+
+
+def _row_of(name: str, row: int) -> str:
+    return f"{name}, row {row + 1:,}"
+
+
+def _nobody(where: str, what: str) -> DataError:
+    return DataError(f"{where}: {what} names nobody; name every person by a text or a whole number")
+
+
+def _not_whole(where: str) -> DataError:
+    return DataError(
+        f"{where}: a floating-point number with a fraction, or so large that it stands for several "
+        "whole numbers, names nobody; name every person by a text or an integer"
+    )
+
+
+def _mixed(where: str, kind: str, before: str) -> DataError:
+    return DataError(
+        f"{where}: {kind} where there were {before} before: nobody can tell who is the same "
+        "person; name all in one way"
+    )

@@ -31,7 +31,7 @@ class Batch(NamedTuple):
     where: Callable[[int], str]
     labels: NDArray[Any] | list[Any]
     done: int
-    people: list[Any] | None
+    people: Any
 
 
 def is_table(path: str | Path) -> bool:
@@ -84,6 +84,7 @@ def table_source(
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
         kind: str | None = None
+        names: str | None = None
         for i, path in enumerate(files.paths):
             files.check_unchanged(i)
             for batch in _batches(path, schema, label, person_column, memory_bytes):
@@ -95,7 +96,7 @@ def table_source(
                 people = None
                 if batch.people is not None:
                     assert person_column is not None
-                    people = hash_people(batch.people, partial(where, person_column))
+                    people, names = hash_people(batch.people, partial(where, person_column), names)
                 yield RowBlock(*rows, labels, people)
                 if progress is not None:
                     progress(files.before(i) + batch.done, files.total)
@@ -168,7 +169,7 @@ def _batches(
             n_rows = found.records.num_rows
             labels = np.zeros(n_rows) if label is None else read_labels(path, label, found)
             arrays = {name: found.records.column(name) for name in schema.columns}
-            people = None if person is None else found.records.column(person).to_pylist()
+            people = None if person is None else found.records.column(person)
             yield Batch(arrays, n_rows, _rows_from(found.first_row), labels, found.done, people)
         return
     for records in text_batches(path, columns, memory_bytes):

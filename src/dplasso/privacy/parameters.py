@@ -78,6 +78,22 @@ def check_n_iter(n_iter: Any) -> int:
     return int(n_iter)
 
 
+def check_rows_per_person(rows: Any) -> int:
+    """Check how many rows of a person are protected together.
+
+    `rows`: from 1.
+
+    Returns: the same value.
+
+    Raises TypeError if it is not a whole number; ValueError if it is less than 1.
+    """
+    if isinstance(rows, bool) or not isinstance(rows, Integral):
+        raise TypeError(f"rows_per_person must be a whole number, got {rows!r}.")
+    if rows < 1:
+        raise ValueError(f"rows_per_person must be at least 1, got {rows!r}.")
+    return int(rows)
+
+
 def check_neighbors(neighbors: Any) -> str:
     """Check the name of the neighbour relation.
 

@@ -16,6 +16,7 @@ from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.storage import checked_address
 from dplasso.cluster.worker import Partition, VertexSteps
 from dplasso.data.labels import encode_labels
+from dplasso.data.people import number_groups
 from dplasso.data.source_files import is_address
 from dplasso.encoding.origin import check_same_origin, origin_from_json
 from dplasso.errors import DataError
@@ -23,7 +24,7 @@ from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.randomness import RandomStream
-from dplasso.training.groups import checked_groups, rows_within_limit
+from dplasso.training.groups import rows_within_limit
 from dplasso.training.inputs import Inputs, check_inputs, store_of
 from dplasso.training.settings import LassoSettings, LogisticSettings
 from dplasso.training.weights import checked_weights
@@ -117,7 +118,7 @@ def _limited(
 ) -> list[Partition]:
     """Leave out all but the first rows of each person, wherever they lie.
 
-    Raises DataError for stores, and where there is not one group for each row.
+    Raises DataError for stores, and as `number_groups`.
     """
     found, named = [], []
     for part, own in zip(parts, people, strict=True):
@@ -125,12 +126,9 @@ def _limited(
             raise DataError(
                 f"{part.name} is a store, and groups are of rows in memory; fit it in one process"
             )
-        named.append(checked_groups(own, part.y.size))
-    if len({own.dtype.kind in "SU" for own in named}) > 1:
-        raise DataError("groups are numbers in one partition and texts in another; name all alike")
-    every = np.concatenate(named)
-    within = rows_within_limit(every, every.size, rows_per_person)
-    kept = np.split(within, np.cumsum([own.size for own in named])[:-1])
+        named.append((f"groups of {part.name}", own, part.y.size))
+    within = rows_within_limit(number_groups(named), rows_per_person)
+    kept = np.split(within, np.cumsum([n_rows for _, _, n_rows in named])[:-1])
     for part, rows in zip(parts, kept, strict=True):
         assert part.y is not None
         weights = None if part.weights is None else part.weights[rows]

@@ -49,6 +49,7 @@ class SearchCost:
     `epsilon_spent`: what the accountant reports for the whole, at most `epsilon`.
     `sampling_delta`: the part of `delta` set aside for the inexactness of all draws.
     `rho`: zCDP of the whole, for a ledger.
+    `rows_per_person`: rows of one person, at most, that may change between neighbours.
     """
 
     epsilon: float
@@ -59,6 +60,7 @@ class SearchCost:
     epsilon_spent: float
     sampling_delta: float
     rho: float | Fraction
+    rows_per_person: int = 1
 
     name = "search"
 
@@ -75,6 +77,7 @@ def search_cost(
     *,
     neighbors: str = "add-remove",
     draw_variation: float = 0.0,
+    rows_per_person: int = 1,
 ) -> SearchCost:
     """Choose what one try may spend, so that the whole search stays within (epsilon, delta).
 
@@ -84,6 +87,7 @@ def search_cost(
     `neighbors`: the neighbour relation.
     `draw_variation`: total variation between one try as it is drawn and as it is accounted, at
     most.
+    `rows_per_person`: as in `SearchCost`.
 
     Returns: with ``epsilon_spent <= epsilon``, and more than 99.9 % of it.
 
@@ -108,6 +112,7 @@ def search_cost(
         epsilon_spent=spent,
         sampling_delta=sampling,
         rho=whole,
+        rows_per_person=rows_per_person,
     )
 
 

@@ -20,7 +20,7 @@ from dplasso.data.store import Store, check_entries, write_store
 from dplasso.data.streams import Progress
 from dplasso.errors import DataError
 from dplasso.privacy.randomness import RandomStream, random_word
-from dplasso.training.groups import rows_within_limit
+from dplasso.training.groups import person_numbers, rows_within_limit
 from dplasso.training.inputs import Inputs
 
 
@@ -42,9 +42,9 @@ def entering_rows(
             )
         rows = np.arange(inputs.y.size)
         return rows, rows
-    rows = np.flatnonzero(rows_within_limit(groups, inputs.y.size, rows_per_person))
-    _, person = np.unique(np.asarray(groups)[rows], return_inverse=True)
-    return rows, person
+    person = person_numbers(groups, inputs.y.size)
+    rows = np.flatnonzero(rows_within_limit(person, rows_per_person))
+    return rows, person[rows]
 
 
 def draw_held_out(unit: NDArray[np.intp], share: float, stream: RandomStream) -> NDArray[np.bool_]:

@@ -235,7 +235,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         _refuse_store(self.estimator, inputs)
         rows, unit = entering_rows(inputs, groups, m)
         classes = _declare_classes(candidates, inputs.y[rows], metric)
-        cost = _plan(self, candidates, inputs.n_features, known.get("neighbors", "add-remove"))
+        relation = {"neighbors": known.get("neighbors", "add-remove"), "rows_per_person": m}
+        cost = _plan(self, candidates, inputs.n_features, relation)
         sensitivity, sigma = _score_noise(cost, metric, m)
         cost = _whole_budget(cost, self.ledger, self.dataset)
         check_affordable(self.ledger, self.dataset, cost)
@@ -351,7 +352,10 @@ class _Known:
 
 
 def _plan(
-    search: PrivateSearch, candidates: list[Candidate], n_features: int, neighbors: str
+    search: PrivateSearch,
+    candidates: list[Candidate],
+    n_features: int,
+    relation: dict[str, Any],
 ) -> SearchCost:
     """Divide the budget: what one try may cost, and the epsilon of each candidate's fit."""
     variation = 0.0
@@ -363,8 +367,8 @@ def _plan(
         search.epsilon,
         search.delta,
         tries_of(search.tries, search.law),
-        neighbors=neighbors,
         draw_variation=variation,
+        **relation,
     )
     for candidate in candidates:
         give_epsilon(candidate, cost.try_rho, search.delta, n_features)

@@ -22,24 +22,26 @@ from dplasso.privacy.ledger import (
     largest_epsilon,
     rho_limit,
 )
+from dplasso.privacy.ledger.composition import draws_part
 from dplasso.privacy.ledger.refusal import refuse_overspending, rounded_down
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from privacy.ledger.workers import charge, raw_charge
 
 
-def with_charges(charges, epsilon=3.0, delta=1e-5, limit=None):
+def with_charges(charges, epsilon=3.0, delta=1e-5, limit=None, rows=1):
     entries = [
         Entry(number, "finished", one, "", "", "", 0, "", None)
         for number, one in enumerate(charges, start=1)
     ]
-    return Budget("x", epsilon, delta, "add-remove", tuple(entries), limit)
+    limit = draws_part(delta) if limit is None else limit
+    return Budget("x", epsilon, delta, "add-remove", limit, rows, tuple(entries))
 
 
 def noise(**changes):
     """Return a mechanism that is not made of bounded-range steps, as the ledger sees one."""
     values = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6, "n_iter": 300}
-    values |= {"neighbors": "replace-one", "rho": 0.02, "sampling_delta": 0.0}
+    values |= {"neighbors": "replace-one", "rho": 0.02, "sampling_delta": 0.0, "rows_per_person": 1}
     return SimpleNamespace(**(values | changes))
 
 
@@ -143,7 +145,6 @@ class TestFilter:
         budget = with_charges([raw_charge(FIXED)], limit=LIMIT)
         assert epsilon_total(FIXED + FIXED // 10**5, 0, 1e-5) < 3.0
         assert not affords(budget, raw_charge(FIXED // 10**5))
-        assert affords(with_charges([raw_charge(FIXED)]), raw_charge(FIXED // 10**5))
 
     def test_rho_saved_buys_no_draws(self):
         budget = with_charges([raw_charge(1, LIMIT)], limit=LIMIT)
@@ -215,8 +216,9 @@ def test_a_plan_uses_the_budget_up_in_exactly_so_many_fits(fits, n_iter, fit_del
     for _ in range(fits):
         assert affords(with_charges(spent), one)
         spent.append(one)
-    full = with_charges(spent)
-    assert 0.99999999 * 3.0 < epsilon_total(full.rho, full.draw_delta, 1e-5) <= 3.0
+    full, allowed = with_charges(spent), rho_limit(budget, fits * one.draw_delta, fits)
+    assert 0.99999999 * allowed < full.rho <= allowed
+    assert epsilon_total(full.rho, full.draw_delta, 1e-5) <= 3.0
     assert not affords(full, charge(0.01, fit_delta, n_iter))
     assert largest_epsilon(full, delta=fit_delta, n_iter=n_iter) < 1e-4
 
@@ -224,12 +226,12 @@ def test_a_plan_uses_the_budget_up_in_exactly_so_many_fits(fits, n_iter, fit_del
 @pytest.mark.parametrize("parts", [1, 2, 3, 7, 10, 49, 1000])
 def test_equal_parts_of_a_budget_are_the_budget(parts):
     """As floats, 1/49 taken 49 times is not 1; here the last part is never refused."""
-    whole = capacity(3.0, 1e-5, 0)
+    whole = FIXED
     part = raw_charge(whole // parts)
     rest = whole - parts * (whole // parts)
-    budget = with_charges([part] * (parts - 1))
+    budget = with_charges([part] * (parts - 1), limit=LIMIT)
     assert affords(budget, part)
-    full = with_charges([part] * parts)
+    full = with_charges([part] * parts, limit=LIMIT)
     assert affords(full, raw_charge(rest))
     assert not affords(full, raw_charge(rest + 1))
 

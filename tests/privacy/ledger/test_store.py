@@ -27,7 +27,7 @@ from dplasso.privacy.ledger import (
     reserve,
     rho_limit,
 )
-from dplasso.privacy.ledger.schema import SCHEMA_VERSION
+from dplasso.privacy.ledger.schema import OLDEST_VERSION, SCHEMA_VERSION
 from privacy.ledger.workers import charge, raw_charge
 
 
@@ -131,31 +131,15 @@ class TestEntries:
         reserve(path, None, noted)
         finish(reserve(path, None, charge(0.1)), release="one")
         first, second = only(path).entries
-        assert (first.charge, second.charge) == (noted, charge(0.1))
+        kept = replace(noted, fingerprint=first.charge.fingerprint)
+        assert (first.charge, second.charge) == (kept, charge(0.1))
         assert (first.release, second.release) == (None, "one")
-        for column in ("purpose", "fingerprint"):
+        for column in ("purpose", "fingerprint", "rows_per_person"):
             copy = f"{path}.{column}"
             shutil.copy(path, copy)
-            alter(copy, f"UPDATE entry SET {column} = 'x' WHERE number = 1")
+            alter(copy, f"UPDATE entry SET {column} = 7 WHERE number = 1")
             with pytest.raises(LedgerError, match="is damaged"):
                 read_budgets(copy)
-
-    def test_a_ledger_of_version_2_is_read_as_it_is_and_charged_on(self, path):
-        reserve(path, "visits", charge(0.1))
-        before = only(path)
-        alter(
-            path,
-            "ALTER TABLE entry DROP COLUMN purpose",
-            "ALTER TABLE entry DROP COLUMN fingerprint",
-            "PRAGMA user_version = 2",
-        )
-        image = Path(path).read_bytes()
-        assert only(path) == before
-        # Whoever may only read it needs no right to write.
-        assert Path(path).read_bytes() == image
-        reserve(path, "visits", replace(charge(0.1), purpose="more"))
-        assert [entry.charge.purpose for entry in only(path).entries] == [None, "more"]
-        assert only(path).entries[0] == before.entries[0]
 
     def test_a_release_nobody_noted_is_not_guessed(self, path):
         made = reserve(path, None, charge())
@@ -200,7 +184,8 @@ class TestEntries:
             "UPDATE entry SET state = 'reserved' WHERE state = 'finished'",
             "DELETE FROM dataset",
             "UPDATE dataset SET epsilon = 100",
-            "UPDATE dataset SET draw_delta_limit = NULL",
+            "UPDATE dataset SET draw_delta_limit = '1'",
+            "UPDATE dataset SET rows_per_person = 2",
             "UPDATE dataset SET name = 'other'",
             "UPDATE entry SET state = 'refunded'",
         ],
@@ -221,7 +206,9 @@ class TestEntries:
             ("UPDATE entry SET epsilon = 0.4 WHERE number = 1",),
             ("UPDATE entry SET user = 'somebody else' WHERE number = 1",),
             ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET epsilon = 100"),
-            ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET draw_delta_limit = NULL"),
+            ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET rows_per_person = 2"),
+            ("UPDATE entry SET rows_per_person = NULL WHERE number = 1",),
+            ("UPDATE entry SET rows_per_person = 2 WHERE number = 3",),
             ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET draw_delta_limit = '1'"),
             ("PRAGMA foreign_keys = OFF", "DROP TRIGGER dataset_stays", "DELETE FROM dataset"),
         ],
@@ -394,7 +381,7 @@ class TestBadFiles:
             (b"SQLite format 3\x00" + bytes(500), "is not a dplasso ledger"),
             ("another database", "is not a dplasso ledger"),
             ("newer", f"has version {SCHEMA_VERSION + 1} .* install a newer dplasso"),
-            ("older", "no known version"),
+            ("older", f"has version {OLDEST_VERSION - 1} .* charge it once with dplasso 0.2.0, or"),
             ("cut", "is damaged"),
             ("scribbled", "is damaged"),
             (None, "there is no ledger .*; create it with dplasso ledger init"),
@@ -412,7 +399,7 @@ class TestBadFiles:
         elif content is not None:
             create_ledger(path, 1.0, 1e-5)
             if content in ("newer", "older"):
-                version = SCHEMA_VERSION + 1 if content == "newer" else 0
+                version = SCHEMA_VERSION + 1 if content == "newer" else OLDEST_VERSION - 1
                 alter(path, f"PRAGMA user_version = {version}")
             whole = path.read_bytes()
             if content == "cut":

@@ -1,9 +1,10 @@
 """The budget ledger: a file that adds up what the fits on each data set have spent.
 
 A fit reserves its cost before anything private is computed; the entry stays, whatever becomes of
-the fit. ``composition.py`` adds up costs; ``store.py`` keeps them, in a file that ``creation.py``
-makes, ``image.py`` locks and replaces, and ``opening.py``, ``schema.py`` and ``rows.py`` know;
-``charging.py`` is what a fit does with all this. See docs/ledger.md.
+the fit. ``entries.py`` says what a charge counts for whom, ``composition.py`` what a budget has
+room for; ``store.py`` keeps them, in a file that ``creation.py`` makes, ``image.py`` locks and
+replaces, and ``opening.py``, ``schema.py`` and ``rows.py`` know; ``charging.py`` is what a fit does
+with all this. See docs/ledger.md.
 """
 
 from dplasso.privacy.ledger.charging import (
@@ -13,19 +14,24 @@ from dplasso.privacy.ledger.charging import (
     check_ledger_settings,
 )
 from dplasso.privacy.ledger.composition import (
-    UNITS,
-    Budget,
-    Charge,
-    Entry,
     affords,
     capacity,
-    charge_of,
     epsilon_total,
     fits_left,
     largest_epsilon,
     rho_limit,
 )
 from dplasso.privacy.ledger.creation import add_dataset, create_ledger, name_dataset, new_budget
+from dplasso.privacy.ledger.entries import (
+    UNITS,
+    Budget,
+    Charge,
+    Entry,
+    charge_of,
+    counted,
+    spent,
+    totals,
+)
 from dplasso.privacy.ledger.provenance import data_fingerprint
 from dplasso.privacy.ledger.rows import new_token
 from dplasso.privacy.ledger.store import (
@@ -52,6 +58,7 @@ __all__ = [
     "charged",
     "check_affordable",
     "check_ledger_settings",
+    "counted",
     "create_ledger",
     "data_fingerprint",
     "epsilon_total",
@@ -67,4 +74,6 @@ __all__ = [
     "rejoin",
     "reserve",
     "rho_limit",
+    "spent",
+    "totals",
 ]

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dplasso.errors import LedgerError, LedgerWarning
-from dplasso.privacy.ledger.composition import Accounted, affords, charge_of
+from dplasso.privacy.ledger.composition import affords
 from dplasso.privacy.ledger.creation import check_name
+from dplasso.privacy.ledger.entries import Accounted, charge_of
 from dplasso.privacy.ledger.opening import LedgerPath
 from dplasso.privacy.ledger.refusal import refuse_overspending, refuse_relation
 from dplasso.privacy.ledger.store import (

@@ -1,25 +1,28 @@
 """Creating a ledger and adding data sets to it."""
 
-import math
 import os
 import secrets
 import sqlite3
 from contextlib import closing, suppress
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from dplasso.errors import LedgerError
 from dplasso.files.atomic import sync_directory
-from dplasso.privacy.ledger.composition import UNITS, Budget, rho_limit
+from dplasso.privacy.ledger.composition import draws_part, rho_limit
+from dplasso.privacy.ledger.entries import Budget
 from dplasso.privacy.ledger.opening import LedgerPath, transaction
 from dplasso.privacy.ledger.rows import insert_dataset, read_rows
 from dplasso.privacy.ledger.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
-from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors, check_positive
+from dplasso.privacy.parameters import (
+    check_delta,
+    check_epsilon,
+    check_neighbors,
+    check_positive,
+    check_rows_per_person,
+)
 
 _LONGEST_NAME = 200
-# Of a budget's delta, this part is set aside for the inexactness of draws.
-_DRAW_PART = 10
 
 
 def create_ledger(
@@ -30,6 +33,7 @@ def create_ledger(
     dataset: str | None = None,
     neighbors: str = "add-remove",
     draw_delta: float | None = None,
+    rows_per_person: int = 1,
 ) -> None:
     """Create a ledger with the budget of one data set; the file appears whole or not at all.
 
@@ -47,6 +51,9 @@ def create_ledger(
         The part of `delta` that is set aside for good, for the inexactness of all fits' draws; in
         (0, delta). A tenth of `delta` by default, which costs at most
         1.5 % of epsilon where delta is 1e-4 or below.
+    rows_per_person : int, default=1
+        Whom the budget protects: 1 for each row, m for each person with up to m rows. A fit that
+        covers fewer rows of a person (its own `rows_per_person`) counts for more.
 
     Raises
     ------
@@ -56,7 +63,7 @@ def create_ledger(
         If a parameter is not of its kind or out of range.
     """
     name = None if dataset is None else check_name(dataset)
-    budget = new_budget(name, epsilon, delta, neighbors, draw_delta)
+    budget = new_budget(name, epsilon, delta, neighbors, draw_delta, rows_per_person)
     target = Path(path)
     if os.path.lexists(target):
         raise LedgerError(f"{target} exists already; a ledger is never overwritten")
@@ -95,6 +102,7 @@ def add_dataset(
     *,
     neighbors: str = "add-remove",
     draw_delta: float | None = None,
+    rows_per_person: int = 1,
 ) -> None:
     """Add the budget of one more data set, about other records, to a ledger.
 
@@ -104,7 +112,7 @@ def add_dataset(
         The ledger.
     dataset : str
         A name that the ledger does not have yet.
-    epsilon, delta, neighbors, draw_delta
+    epsilon, delta, neighbors, draw_delta, rows_per_person
         As in `create_ledger`.
 
     Raises
@@ -115,7 +123,7 @@ def add_dataset(
         If a parameter is not of its kind or out of range.
     """
     name = check_name(dataset)
-    added = new_budget(name, epsilon, delta, neighbors, draw_delta)
+    added = new_budget(name, epsilon, delta, neighbors, draw_delta, rows_per_person)
     with transaction(path) as db:
         names = [budget.name for budget in read_rows(db, path).values()]
         if name in names:
@@ -167,19 +175,25 @@ def check_name(dataset: Any, what: str = "dataset") -> str:
 
 
 def new_budget(
-    name: str | None, epsilon: Any, delta: Any, neighbors: Any, draw_delta: Any
+    name: str | None,
+    epsilon: Any,
+    delta: Any,
+    neighbors: Any,
+    draw_delta: Any,
+    rows_per_person: Any = 1,
 ) -> Budget:
     """Return an empty budget, with the limits that it has from the start (see `create_ledger`)."""
     delta = check_delta(delta)
-    part = delta / _DRAW_PART if draw_delta is None else check_positive("draw_delta", draw_delta)
-    if part >= delta:
+    part = None if draw_delta is None else check_positive("draw_delta", draw_delta)
+    if part is not None and part >= delta:
         raise ValueError(f"draw_delta must be less than delta = {delta!r}, got {draw_delta!r}.")
     budget = Budget(
         name=name,
         epsilon=check_positive("epsilon", check_epsilon(epsilon)),
         delta=delta,
         neighbors=check_neighbors(neighbors),
-        draw_delta_limit=math.floor(Fraction(part) * UNITS),
+        draw_delta_limit=draws_part(delta, part),
+        rows_per_person=check_rows_per_person(rows_per_person),
     )
     if rho_limit(budget) == 0:
         raise LedgerError(

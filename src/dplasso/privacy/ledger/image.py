@@ -30,10 +30,8 @@ _PAUSE = 0.002
 _COPY_MAGIC = b"dplasso: commit\x00"
 _TRAILER = 32 + 8 + len(_COPY_MAGIC)
 
-# SQLite's file header: the size of a page, which versions of the format may write and read, and the
-# number of pages.
-_PAGE_SIZE, _FORMATS, _PAGES = slice(16, 18), slice(18, 20), slice(28, 32)
-_NOT_IN_WAL_MODE = b"\x01\x01"
+# SQLite's file header: the size of a page, and the number of pages.
+_PAGE_SIZE, _PAGES = slice(16, 18), slice(28, 32)
 
 
 @contextmanager
@@ -111,11 +109,6 @@ def write_image(file: FileIO, image: bytes) -> None:
             file.truncate(size)
         raise
     _finish(file, image)
-
-
-def without_wal_mode(image: bytes) -> bytes:
-    """Return the same database, marked as one without a write-ahead log."""
-    return image[: _FORMATS.start] + _NOT_IN_WAL_MODE + image[_FORMATS.stop :]
 
 
 def _finish(file: FileIO, image: bytes) -> None:

@@ -5,12 +5,16 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from io import FileIO
 from pathlib import Path
 
 from dplasso.errors import LedgerError
 from dplasso.privacy.ledger import image as images
-from dplasso.privacy.ledger.schema import APPLICATION_ID, SCHEMA_VERSION, UPGRADES
+from dplasso.privacy.ledger.schema import (
+    APPLICATION_ID,
+    OLDEST_VERSION,
+    SCHEMA_VERSION,
+    UPGRADES,
+)
 
 LedgerPath = str | os.PathLike[str]
 
@@ -36,18 +40,12 @@ def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Con
         if not write:
             with images.locked(target, shown, write=False) as file:
                 held = _checked(images.read_image(file), shown)
-            # A ledger of version 1 is brought to the present layout even by those that only read:
-            # entries may still be in its log.
-            write = _version(held) == 1
-            if not write:
-                with closing(_in_memory(_upgraded(held))) as db:
-                    yield db
-                return
-        with images.locked(target, shown, write=True) as file:
-            held = _checked(images.read_image(file), shown)
-            if _version(held) == 1:
-                held = _upgrade(file, target)
             with closing(_in_memory(_upgraded(held))) as db:
+                yield db
+            return
+        with images.locked(target, shown, write=True) as file:
+            held = _upgraded(_checked(images.read_image(file), shown))
+            with closing(_in_memory(held)) as db:
                 db.execute("BEGIN")
                 yield db
                 db.execute("COMMIT")
@@ -80,8 +78,12 @@ def _checked(image: bytes, shown: str) -> bytes:
             f"{shown} has version {version} of the ledger's layout and this dplasso knows "
             f"version {SCHEMA_VERSION}; install a newer dplasso"
         )
-    if version < 1:
-        raise LedgerError(f"{shown} is damaged: it has no known version")
+    if version < OLDEST_VERSION:
+        raise LedgerError(
+            f"{shown} has version {version} of the ledger's layout, from before dplasso 0.2.0; "
+            "charge it once with dplasso 0.2.0, or make a new ledger and charge there what was "
+            "spent (dplasso ledger spend)"
+        )
     return image
 
 
@@ -94,41 +96,11 @@ def _upgraded(image: bytes) -> bytes:
     return image
 
 
-def _upgrade(file: FileIO, path: Path) -> bytes:
-    """Bring a ledger of version 1, which SQLite kept in WAL mode, to the present layout.
-
-    What is still in its write-ahead log is found only under the name that the ledger was charged
-    by. SQLite's own lock keeps programs of version 0.1.0 out until the file is of a version that
-    they refuse.
-    """
-    uri = f"{path.resolve().as_uri()}?mode=rw"
-    timeout = images.BUSY_SECONDS
-    with closing(sqlite3.connect(uri, uri=True, timeout=timeout, isolation_level=None)) as old:
-        old.execute("PRAGMA locking_mode = EXCLUSIVE")
-        old.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        old.execute("BEGIN EXCLUSIVE")
-        held = images.without_wal_mode(images.read_image(file))
-        held = _upgraded(held)
-        images.write_image(file, held)
-        old.execute("ROLLBACK")
-    return held
-
-
 def _sentence(error: Exception, shown: str) -> str:
     """Return what the system or SQLite reports, in the words a user needs."""
     if isinstance(error, OSError):
         return _sentence_of_system(error, shown)
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return (
-            f"{shown} was locked by other processes for more than {images.BUSY_SECONDS:g} seconds; "
-            "nothing was spent, try again"
-        )
-    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
-        return (
-            f"{shown} cannot be written; to bring a ledger of an older version up to date, the "
-            "file and its folder must be writable"
-        )
     # SQLite quotes what it cannot read, which may be of several lines or no text at all.
     told = " ".join(str(error).split())
     damaged = isinstance(error, UnicodeDecodeError)

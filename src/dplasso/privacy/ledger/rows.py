@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dplasso.errors import LedgerError
-from dplasso.privacy.ledger.composition import Budget, Charge, Entry
+from dplasso.privacy.ledger.composition import draws_part
+from dplasso.privacy.ledger.entries import Budget, Charge, Entry
 from dplasso.privacy.ledger.opening import LedgerPath
 from dplasso.privacy.ledger.provenance import described, now, program, user_host
 from dplasso.privacy.ledger.schema import DATASET_FIXED, ENTRY_FIXED, ENTRY_NOTES, RESERVED
@@ -24,14 +25,14 @@ def insert_dataset(db: sqlite3.Connection, budget: Budget) -> None:
     """Append a data set, without entries."""
     user, host = user_host()
     key = db.execute("SELECT coalesce(max(id), 0) + 1 FROM dataset").fetchone()[0]
-    limit = budget.draw_delta_limit
     values = {
         "id": key,
         "name": budget.name,
         **{name: getattr(budget, name) for name in DATASET_FIXED},
         "created_by": f"{user}@{host}",
         "created_at": now(),
-        "draw_delta_limit": None if limit is None else str(limit),
+        "draw_delta_limit": str(budget.draw_delta_limit),
+        "rows_per_person": budget.rows_per_person,
     }
     values["digest"] = _dataset_digest(values)
     _insert(db, "dataset", values)
@@ -43,9 +44,11 @@ def _insert(db: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
 
 
 def _dataset_digest(row: Any) -> str:
-    limit = row["draw_delta_limit"]
+    limit, rows = row["draw_delta_limit"], row["rows_per_person"]
     values = [row["id"], *(row[name] for name in DATASET_FIXED)]
-    return _digest("dataset", values if limit is None else [*values, limit])
+    # Budgets of 0.1.0 had no limit, those of 0.2.0 were for a row.
+    values += [limit] * (limit is not None) + [rows] * (rows != 1)
+    return _digest("dataset", values)
 
 
 def insert_entry(
@@ -73,7 +76,10 @@ def insert_entry(
 def _entry_digest(before: str, row: Any) -> str:
     notes = [row[name] for name in ENTRY_NOTES]
     noted = any(note is not None for note in notes)
-    return _digest(before, [*(row[name] for name in ENTRY_FIXED), *(notes if noted else ())])
+    rows = row["rows_per_person"]
+    # Entries of 0.2.0 do not say how many rows they cover.
+    covered = [*notes, rows] if rows is not None else notes if noted else []
+    return _digest(before, [*(row[name] for name in ENTRY_FIXED), *covered])
 
 
 def _digest(before: str, values: Sequence[Any]) -> str:
@@ -122,8 +128,10 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
         key: Budget(
             name=row["name"],
             **{name: row[name] for name in DATASET_FIXED},
+            # Budgets made by 0.1.0 had none; this one grants less than their rule did.
+            draw_delta_limit=int(row["draw_delta_limit"] or draws_part(row["delta"])),
+            rows_per_person=row["rows_per_person"],
             entries=tuple(entries[key]),
-            draw_delta_limit=None if (limit := row["draw_delta_limit"]) is None else int(limit),
         )
         for key, row in datasets.items()
     }
@@ -135,7 +143,7 @@ def _entry(row: sqlite3.Row) -> Entry:
         draw_delta=int(row["draw_delta"]),
         eps0=row["eps0"] or None,
         **{name: row[name] for name in ("epsilon", "delta", "n_iter", "neighbors", "mechanism")},
-        **{name: row[name] for name in ENTRY_NOTES},
+        **{name: row[name] for name in ("rows_per_person", *ENTRY_NOTES)},
     )
     facts = ("number", "state", "user", "host", "program", "process", "reserved_at", "ended_at")
     return Entry(charge=charge, **{name: row[name] for name in (*facts, "release")})

@@ -1,23 +1,25 @@
-"""The layout of a ledger file, an SQLite database; version 3.
+"""The layout of a ledger file, an SQLite database; version 4.
 
-Version 1 (dplasso 0.1.0) had no `draw_delta_limit`, and SQLite kept it in WAL mode. It is brought
-to the present version when it is first opened; its budgets keep a null limit and with it their rule
-(see `Budget`). Version 2 had no `purpose` and no `fingerprint`.
+Version 3, of dplasso 0.2.0, had no `rows_per_person`: its budgets are for each row, and what its
+charges cover besides is not known. Older ones are refused.
 """
 
 # In the header of the file, where SQLite keeps it for programs to recognise their own.
 APPLICATION_ID = 0x64704C31
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
+OLDEST_VERSION = 3
 
 RESERVED, FINISHED, FAILED = "reserved", "finished", "failed"
 
 _DIGITS = "CHECK (length({0}) > 0 AND {0} NOT GLOB '*[^0-9]*')"
-_LIMIT = f"draw_delta_limit TEXT {_DIGITS.format('draw_delta_limit')}"
+_BUDGET_ROWS = "rows_per_person INTEGER NOT NULL DEFAULT 1 CHECK (rows_per_person >= 1)"
+_CHARGE_ROWS = "rows_per_person INTEGER CHECK (rows_per_person >= 1)"
 _DATASET_FIXED = """
 CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset
     WHEN old.name IS NOT NULL OR new.id IS NOT old.id OR new.epsilon IS NOT old.epsilon
         OR new.delta IS NOT old.delta OR new.neighbors IS NOT old.neighbors
         OR new.digest IS NOT old.digest OR new.draw_delta_limit IS NOT old.draw_delta_limit
+        OR new.rows_per_person IS NOT old.rows_per_person
     BEGIN SELECT RAISE (ABORT, 'a budget cannot be changed'); END;
 """
 
@@ -35,7 +37,8 @@ CREATE TABLE dataset (
     created_by TEXT NOT NULL,
     created_at TEXT NOT NULL,
     digest TEXT NOT NULL,
-    {_LIMIT}
+    draw_delta_limit TEXT NOT NULL {_DIGITS.format("draw_delta_limit")},
+    {_BUDGET_ROWS}
 );
 CREATE TABLE entry (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -59,7 +62,8 @@ CREATE TABLE entry (
     ended_at TEXT,
     release TEXT,
     purpose TEXT,
-    fingerprint TEXT
+    fingerprint TEXT,
+    {_CHARGE_ROWS}
 );
 CREATE TRIGGER dataset_stays BEFORE DELETE ON dataset
     BEGIN SELECT RAISE (ABORT, 'a data set cannot leave a ledger'); END;
@@ -76,16 +80,12 @@ CREATE TRIGGER entry_fixed BEFORE UPDATE ON entry
 
 # From each older version to the next.
 UPGRADES = {
-    1: f"""
+    3: f"""
 DROP TRIGGER dataset_fixed;
-ALTER TABLE dataset ADD COLUMN {_LIMIT};
+ALTER TABLE dataset ADD COLUMN {_BUDGET_ROWS};
+ALTER TABLE entry ADD COLUMN {_CHARGE_ROWS};
 {_DATASET_FIXED}
-PRAGMA user_version = 2;
-""",
-    2: """
-ALTER TABLE entry ADD COLUMN purpose TEXT;
-ALTER TABLE entry ADD COLUMN fingerprint TEXT;
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 """,
 }
 
@@ -94,7 +94,7 @@ ENTRY_FIXED = (
     *("dataset", "token", "rho", "draw_delta", "epsilon", "delta", "n_iter", "eps0"),
     *("neighbors", "mechanism", "user", "host", "program", "process", "reserved_at"),
 )
-# Covered where an entry has one of them: older entries have neither.
+# Covered where an entry has one of them.
 ENTRY_NOTES = ("purpose", "fingerprint")
-# The same for a budget, with its limit where it has one.
+# The same for a budget, with its limit, and the rows of a person where they are several.
 DATASET_FIXED = ("epsilon", "delta", "neighbors")

@@ -7,14 +7,15 @@ lock: two processes can never both take the last of a budget, whatever name they
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dplasso.errors import LedgerError
-from dplasso.privacy.ledger.composition import Budget, Charge, affords
+from dplasso.privacy.ledger.composition import affords
 from dplasso.privacy.ledger.creation import check_name
+from dplasso.privacy.ledger.entries import Budget, Charge
 from dplasso.privacy.ledger.opening import LedgerPath, transaction
-from dplasso.privacy.ledger.provenance import now
+from dplasso.privacy.ledger.provenance import keyed, now
 from dplasso.privacy.ledger.refusal import refuse_overspending, refuse_relation
 from dplasso.privacy.ledger.rows import insert_entry, read_rows
 from dplasso.privacy.ledger.schema import FAILED, FINISHED
@@ -100,6 +101,8 @@ def reserve(
         if affords(budget, charge):
             if budget.name is None and dataset is not None:
                 db.execute("UPDATE dataset SET name = ? WHERE id = ?", (check_name(dataset), key))
+            if charge.fingerprint is not None:
+                charge = replace(charge, fingerprint=keyed(path, charge.fingerprint))
             return Reservation(os.fspath(path), *insert_entry(db, key, charge, token))
     # The sentence takes the accountant a while, so it is made when the file is free again.
     return refuse_overspending(budget, charge, path)
@@ -188,16 +191,20 @@ def rejoin(
     with transaction(path, write=False) as db:
         read_rows(db, path)
         row = db.execute(
-            "SELECT rho, draw_delta, state, release, name FROM entry "
+            "SELECT rho, draw_delta, entry.rows_per_person, state, release, name FROM entry "
             "JOIN dataset ON dataset.id = entry.dataset WHERE number = ? AND token = ?",
             (number, token),
         ).fetchone()
-    if row is None or (int(row[0]), int(row[1])) != (charge.rho, charge.draw_delta):
+    if (
+        row is None
+        or (int(row[0]), int(row[1])) != (charge.rho, charge.draw_delta)
+        or row[2] not in (None, charge.rows_per_person)
+    ):
         raise LedgerError(
             f"{path} holds no entry {number} of the fit to be resumed: it is another ledger than "
             "the one that was charged, or an old copy of it"
         )
-    _, _, state, released, name = row
+    state, released, name = row[3:]
     if dataset is not None and name is not None and dataset != name:
         raise LedgerError(
             f"entry {number} of {path} is charged to {name!r}, not {dataset!r}: resume with the "

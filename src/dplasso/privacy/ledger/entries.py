@@ -1,0 +1,274 @@
+"""What a ledger holds, and what a charge counts for whom, in integers.
+
+A charge covers m rows of a person that may change together (`rows_per_person` of the fit; 1 covers
+a row). For a person with more rows, say b, two data sets are ``k = ceil(b / m)`` steps apart:
+
+- rho counts k^2 times: group privacy of zCDP (arXiv 1605.02065, proposition 27).
+- The delta of draws grows with the loss that they may hide (`dplasso.privacy.mechanisms`). A draw
+  of a vertex that is eps0-bounded-range is (k eps0)-bounded-range, and its delta is proportional to
+  ``1 + exp(k eps0)``. Where eps0 follows from what was released it is ``sqrt(8 rho)`` at most. Of
+  Gaussian noise fewer than 2^60 variates of a run lack less than 1e-38 of total variation; this is
+  multiplied by ``exp(L)``, where L is exceeded with a probability below e^-40:
+  ``L = k^2 rho + 2 k sqrt(40 rho)``.
+- Of a search only the cost for whom it was made is known: for more rows nothing is promised.
+
+Whoever has fewer rows than are covered is covered too, at no more than the same cost.
+
+Both numbers are held as whole numbers of 10^-30, rounded up when they are spent and down when they
+are granted. A double has 53 bits, so the rounding is far below its last one, and sums and
+comparisons are exact: k equal parts of a budget are the budget.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from dplasso.errors import LedgerError
+
+# Units to 1: of rho, and of delta.
+UNITS = 10**30
+# Relative part by which a factor of delta may be rounded.
+_ROUNDING = 2.0**-40
+# Beyond this a factor of delta uses up every budget.
+_LARGEST_EXPONENT = 600.0
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one fit costs, and what it is; made of public parameters alone.
+
+    Attributes
+    ----------
+    rho : int
+        zCDP parameter of the whole fit, in units of 10^-30, rounded up.
+    draw_delta : int
+        Delta that covers the inexactness of the fit's draws, in units of 10^-30, rounded up.
+    epsilon, delta : float
+        What was asked for.
+    n_iter : int
+        Number of steps T.
+    eps0 : float or None
+        Bounded-range parameter of a step as it was accounted; None for a mechanism that is not
+        made of such steps.
+    neighbors : {"add-remove", "replace-one"}
+        The neighbour relation.
+    mechanism : str
+        The mechanism's name.
+    rows_per_person : int or None
+        Rows of one person, at most, that the cost covers together; None where an entry of
+        dplasso 0.2.0 does not say: a row at least.
+    purpose : str or None
+        What the model is for, in the curator's words.
+    fingerprint : str or None
+        Of the records: from `data_fingerprint` in a charge to be made, from `keyed` in an entry.
+    """
+
+    rho: int
+    draw_delta: int
+    epsilon: float
+    delta: float
+    n_iter: int
+    eps0: float | None
+    neighbors: str
+    mechanism: str
+    rows_per_person: int | None = 1
+    purpose: str | None = None
+    fingerprint: str | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One charge in a ledger.
+
+    Attributes
+    ----------
+    number : int
+        1, 2, 3 ... in the order of the reservations, over all data sets of the ledger.
+    state : {"reserved", "finished", "failed"}
+        "reserved" means that the fit is still running or that its process died. The cost counts
+        in every state.
+    charge : Charge
+        What was charged.
+    user, host, program : str
+        Who charged it, where, and with which version of the program.
+    process : int
+        The process's number on that host.
+    reserved_at, ended_at : str or None
+        UTC, ISO 8601.
+    release : str or None
+        Digest of what the fit released (`dplasso.model.release.digest_of`), once it is known.
+    """
+
+    number: int
+    state: str
+    charge: Charge
+    user: str
+    host: str
+    program: str
+    process: int
+    reserved_at: str
+    ended_at: str | None
+    release: str | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The budget of one data set and what was charged to it.
+
+    Attributes
+    ----------
+    name : str or None
+        The data set; None as long as nobody has named it.
+    epsilon, delta : float
+        What all fits together may spend.
+    neighbors : {"add-remove", "replace-one"}
+        The neighbour relation all of them must have.
+    draw_delta_limit : int
+        The part of `delta` that all draws together may use, in units of 10^-30.
+    rows_per_person : int
+        Whom the budget protects: a person with up to so many rows; 1 for each row.
+    entries : tuple of Entry
+        In the order of the reservations.
+    """
+
+    name: str | None
+    epsilon: float
+    delta: float
+    neighbors: str
+    draw_delta_limit: int
+    rows_per_person: int = 1
+    entries: tuple[Entry, ...] = ()
+
+    @property
+    def rho(self) -> int:
+        """The zCDP parameter spent, for whom the budget protects, in units of 10^-30."""
+        return spent(self.entries, self.rows_per_person)[0]
+
+    @property
+    def draw_delta(self) -> int:
+        """The delta spent on the inexactness of draws, for the same, in units of 10^-30."""
+        return spent(self.entries, self.rows_per_person)[1]
+
+
+def counted(charge: Charge, rows_per_person: int) -> tuple[int, int]:
+    """Return what a charge costs a person with up to so many rows (see above).
+
+    Returns: rho and the delta of draws, in units of 10^-30.
+    """
+    steps = -(-rows_per_person // (charge.rows_per_person or 1))
+    if steps <= 1:
+        return charge.rho, charge.draw_delta
+    if charge.mechanism == "search":
+        return steps * steps * charge.rho, UNITS
+    rho = charge.rho / UNITS
+    eps0 = math.sqrt(8.0 * rho) if charge.eps0 is None else charge.eps0
+    loss = steps * steps * rho + 2.0 * steps * math.sqrt(40.0 * rho)
+    vertices = _exp(steps * eps0) / _exp(eps0)
+    draws = charge.draw_delta * Fraction(vertices)
+    if charge.eps0 is None:
+        draws += Fraction(_exp(loss))
+    return steps * steps * charge.rho, math.ceil(draws * Fraction(1.0 + _ROUNDING))
+
+
+def _exp(loss: float) -> float:
+    return 1.0 + math.exp(min(loss, _LARGEST_EXPONENT))
+
+
+def spent(entries: Sequence[Entry], rows_per_person: int) -> tuple[int, int]:
+    """Return what was charged in all to a person with up to so many rows, as `counted`."""
+    costs = [counted(entry.charge, rows_per_person) for entry in entries]
+    return sum(rho for rho, _ in costs), sum(draws for _, draws in costs)
+
+
+def totals(budget: Budget) -> dict[int, tuple[int, int]]:
+    """Return what was charged in all, for everybody whom the budget or a charge covers.
+
+    Returns: by the rows of a person, from 1 on, rho and the delta of draws as `counted`.
+    """
+    units = {entry.charge.rows_per_person or 1 for entry in budget.entries}
+    return {
+        rows: spent(budget.entries, rows) for rows in sorted({1, budget.rows_per_person, *units})
+    }
+
+
+class Accounted(Protocol):
+    """What the ledger asks of a mechanism besides its cost (see `charge_of`)."""
+
+    @property
+    def name(self) -> str:
+        """The mechanism's name."""
+
+    @property
+    def epsilon(self) -> float:
+        """What was asked for."""
+
+    @property
+    def delta(self) -> float:
+        """What was asked for."""
+
+    @property
+    def n_iter(self) -> int:
+        """Number of steps T."""
+
+    @property
+    def neighbors(self) -> str:
+        """The neighbour relation."""
+
+    @property
+    def rows_per_person(self) -> int:
+        """Rows of one person, at most, that may change between neighbours."""
+
+    @property
+    def sampling_delta(self) -> float:
+        """The delta that its draws need."""
+
+
+def charge_of(
+    mechanism: Accounted, *, purpose: str | None = None, fingerprint: str | None = None
+) -> Charge:
+    """Return what a fit with this mechanism costs.
+
+    Parameters
+    ----------
+    mechanism : Accounted
+        The private step of the fit. Its cost is read off `eps0_accounted`, the bounded-range
+        parameter of each of `n_iter` steps, where it has one, and otherwise off `rho`, the zCDP
+        parameter of the whole fit; and off `sampling_delta`, the delta that its draws need.
+    purpose, fingerprint : str, optional
+        As in `Charge`.
+
+    Returns
+    -------
+    Charge
+        In whole units, rounded up.
+
+    Raises
+    ------
+    LedgerError
+        If the mechanism is not private: no budget can pay for it.
+    """
+    known: Any = mechanism
+    eps0 = getattr(known, "eps0_accounted", None)
+    draws = mechanism.sampling_delta
+    cost = known.rho if eps0 is None else eps0
+    if not (math.isfinite(cost) and cost >= 0 and 0 <= draws < 1):
+        raise LedgerError(
+            f"a fit with mechanism {mechanism.name!r} is not private, so no ledger can account for "
+            "it; leave the ledger out"
+        )
+    rho = Fraction(cost) if eps0 is None else mechanism.n_iter * Fraction(eps0) ** 2 / 8
+    return Charge(
+        rho=math.ceil(rho * UNITS),
+        draw_delta=math.ceil(Fraction(draws) * UNITS),
+        epsilon=mechanism.epsilon,
+        delta=mechanism.delta,
+        n_iter=mechanism.n_iter,
+        eps0=eps0,
+        neighbors=mechanism.neighbors,
+        mechanism=mechanism.name,
+        rows_per_person=mechanism.rows_per_person,
+        purpose=purpose,
+        fingerprint=fingerprint,
+    )
