@@ -1,6 +1,7 @@
 """Write the golden files: what version 0.1.0 computes and what its files look like.
 
-(Seeded private draws in `fits.npz` are those since the selector hears of changes by columns.)
+(Seeded private draws in `fits.npz` are those since the selector hears of changes by columns; the
+ledger and the checkpoint of its fit are of version 0.2.0.)
 
     python -m tests.golden.make [--overwrite]
 
