@@ -8,8 +8,6 @@ import csv
 import io
 import json
 import random
-import sqlite3
-from contextlib import closing
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -256,13 +254,11 @@ def ledger_seeds() -> list[bytes]:
             path = Path(folder) / "seed.ledger"
             create_ledger(path, 3.0, 1e-5, dataset="visits")
             if charges:
-                add_dataset(path, "referrals", 1.0, 1e-5)
+                add_dataset(path, "referrals", 1.0, 1e-5, rows_per_person=5)
             for k in range(charges):
                 made = reserve(path, "visits", charge)
                 if k:
                     finish(made, failed=k == 1)
-            with closing(sqlite3.connect(path)) as db:
-                db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             seeds.append(path.read_bytes())
     return seeds
 
@@ -285,7 +281,10 @@ def check_ledger(data: bytes, folder: Path) -> str:
 
 def _told(budgets: Any) -> Any:
     return [
-        (budget.epsilon, budget.delta, budget.neighbors, budget.rho, budget.draw_delta)
+        (
+            *(budget.epsilon, budget.delta, budget.neighbors, budget.rows_per_person),
+            *(budget.rho, budget.draw_delta),
+        )
         for budget in budgets
     ]
 
