@@ -64,7 +64,7 @@ def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, k
     process = start(train, *SETTINGS, *options)
     taken, stderr = stop(process, kept, 0, signal.SIGINT)
     assert process.returncode == 130
-    assert f"{kept} keeps what was done: go on with --resume" in stderr
+    assert f"{kept} keeps what was done: go on, spending nothing twice, with dplasso fit" in stderr
     assert run("fit", train, *SETTINGS, *options, "--resume").exit_code == 0
     final = load(model).transcript_
     assert final.vertex[: len(taken)].tolist() == taken.vertex.tolist()
