@@ -141,7 +141,7 @@ def die_at(moment: tuple[str, str], count: int) -> None:
         original = Path.open
         counted = wrapped(original)
         Path.open = lambda self, mode="r", *rest, **options: (  # type: ignore[assignment, method-assign]
-            counted if "w" in mode or "x" in mode else original
+            counted if set(mode) & set("wx+") else original
         )(self, mode, *rest, **options)
     elif name == "write":
         import zipfile

@@ -85,29 +85,16 @@ def checkpoint_place(
     return CheckpointPlace(None)
 
 
-def refuse_unfinished(place: CheckpointPlace, outputs: list[Path], *, force: bool) -> None:
+def refuse_unfinished(place: CheckpointPlace, outputs: list[Path]) -> None:
     """Refuse to begin a fit where an unfinished one has its checkpoint; say how it goes on.
 
     `place`: where the checkpoint would be kept.
     `outputs`: files that the command will write.
-    `force`: whether the unfinished fit may be given up.
 
     Raises FileExistsError that names the command.
     """
     path = place.path
-    if path is None or not path.is_file():
-        return
-    from dplasso.checkpoint.session import read_checkpoint
-    from dplasso.errors import CheckpointError
-
-    try:
-        stored = read_checkpoint(path)
-    except CheckpointError:
-        return
-    if stored.finished:
-        return
-    if force:
-        print_note(f"{path} kept a fit that had not ended; --force gives it up", style="yellow")
+    if path is None or not _is_unfinished(path):
         return
     there = any(output.exists() for output in outputs)
     command = command_line("--resume", *(["--force"] if there else []))
@@ -117,6 +104,17 @@ def refuse_unfinished(place: CheckpointPlace, outputs: list[Path], *, force: boo
         f"{path} keeps a fit that has not ended: go on, spending nothing twice, with {command} "
         "(--force without --resume gives it up and pays again, for another fit)",
     )
+
+
+def _is_unfinished(path: Path) -> bool:
+    """Return whether a file is the checkpoint of a fit that has not ended."""
+    from dplasso.checkpoint.session import read_checkpoint
+    from dplasso.errors import CheckpointError
+
+    try:
+        return path.is_file() and not read_checkpoint(path).finished
+    except CheckpointError:
+        return False
 
 
 @contextmanager
@@ -153,6 +151,8 @@ def kept_checkpoint(
     begun = False
     with claim(path), ExitStack() as held:
         stored = check_resumable(estimator, path) if resume else None
+        if not resume and _is_unfinished(path):
+            print_note(f"{path} kept a fit that had not ended; --force gives it up", style="yellow")
         keep = keep_checkpoints(path, stored, options.checkpoint_seconds)
 
         def begin(fit: "Begun") -> "Session":

@@ -143,8 +143,8 @@ def fit(
         mapped = mapped_classes(meaning)
     charged = privacy.ledger is not None
     place = checkpoint_place(interruptions, output.model, charged=charged)
-    if not interruptions.resume:
-        refuse_unfinished(place, output.paths(), force=output.force)
+    if not (interruptions.resume or output.force):
+        refuse_unfinished(place, output.paths())
     check_before_reading(estimator, paid=interruptions.resume)
     engine = cluster.engine()
     if engine is not None:
