@@ -22,8 +22,17 @@ def kept(tmp_path):
     return tmp_path / "kept"
 
 
+# A child ignores Ctrl-C where its parent does, as under nohup, unless it says otherwise.
+PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from dplasso.cli import main
+main()
+"""
+
+
 def start(*arguments):
-    command = [sys.executable, "-m", "dplasso", "fit", *map(str, arguments)]
+    command = [sys.executable, "-c", PROGRAM, "fit", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
