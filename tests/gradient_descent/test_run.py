@@ -306,6 +306,11 @@ def test_states_and_models_agree_where_both_have_come():
     # One of them is not as far: nothing contradicts.
     assert model.agrees_with(empty_state(12))
     assert empty_state(12).agrees_with(model)
+    # Unless they counted otherwise.
+    begun, others = make(plan(8), X, y), make(plan(8), X, y, seed=1)
+    begun.advance(1, 3)
+    assert begun.release(0).agrees_with(begun.release(3))
+    assert not begun.release(3).agrees_with(others.release(0))
     with pytest.raises(ValueError, match="not complete"):
         empty_state(12).coefficients()
 
