@@ -38,21 +38,23 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
+from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.model.release import digest_of
 from dplasso.model.staged import StagedRelease
 from dplasso.privacy.ledger import charging, create_ledger, read_budgets, store
 from dplasso.privacy.ledger.opening import transaction
 from dplasso.runtime import chunks
+from dplasso.training.lasso_run import LassoRun
 
 # Where a process dies while it writes: the call, and whether before or after it is done.
 MOMENTS = tuple(
     (name, when) for name in ("open", "write", "fsync", "replace") for when in ("before", "after")
 )
 # The same for what is done to a ledger, each but once in a process: the charge, the entry inside
-# the charge's transaction, its number in the checkpoint, the end.
+# the charge's transaction, its number in the checkpoint, the count that comes next, the end.
 LEDGER_MOMENTS = tuple(
     (name, when)
-    for name in ("reserve", "insert_entry", "take_charge", "finish")
+    for name in ("reserve", "insert_entry", "take_charge", "begin", "finish")
     for when in ("before", "after")
 )
 _STEPS = 80
@@ -64,6 +66,10 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "seeded, big-little": {"random_state": 12, "selector": "big-little"},
     "seeded, standard": {"random_state": 13, "solver": "standard"},
     "charged to a ledger": {"random_state": None, "ledger": "ledger"},
+    "charged to a ledger, staged": {
+        **{"random_state": None, "ledger": "ledger"},
+        **{"n_iter": 20, "l1_radius": "auto", "refit": 0.5},
+    },
     "seeded, staged": {"random_state": 14, "n_iter": 20, "l1_radius": "auto", "refit": 0.5},
 }
 
@@ -115,8 +121,11 @@ def run_fit(options: dict[str, Any], data: tuple[Any, Any], folder: Path) -> Non
     mark_finished(path)
 
 
-def die_at(moment: tuple[str, str], count: int) -> None:
-    """Arrange that this process kills itself at the `count`-th occurrence of a moment."""
+def die_at(moment: tuple[str, str], count: int, *, staged: bool = False) -> None:
+    """Arrange that this process kills itself at the `count`-th occurrence of a moment.
+
+    `staged`: whether the fit counts and refits.
+    """
     name, when = moment
     left = count
 
@@ -141,7 +150,7 @@ def die_at(moment: tuple[str, str], count: int) -> None:
         original = Path.open
         counted = wrapped(original)
         Path.open = lambda self, mode="r", *rest, **options: (  # type: ignore[assignment, method-assign]
-            counted if "w" in mode or "x" in mode else original
+            counted if set(mode) & set("wx+") else original
         )(self, mode, *rest, **options)
     elif name == "write":
         import zipfile
@@ -151,6 +160,7 @@ def die_at(moment: tuple[str, str], count: int) -> None:
         os.fsync = wrapped(os.fsync)
     elif (name, when) in LEDGER_MOMENTS:
         module = {"insert_entry": store, "finish": charging, "take_charge": checkpoint}
+        module |= {"begin": LassoRun if staged else FrankWolfe}
         holder = module.get(name, checkpoint_charge)
         setattr(holder, name, wrapped(getattr(holder, name)))
     else:
@@ -208,7 +218,7 @@ def trial(
             moment: tuple[str, str] | None = moment if at_write else None, count: int = count
         ) -> None:
             if moment is not None:
-                die_at(moment, count)
+                die_at(moment, count, staged="refit" in options)
             run_fit(options, data, folder)
 
         end = in_child(work, None if last or at_write else wait)
@@ -267,7 +277,7 @@ def _load(path: Path) -> Any:
 def _taken_over(shorter: Any, longer: Any) -> bool:
     """Return whether a release begins with what an earlier one held."""
     if isinstance(shorter, StagedRelease):
-        if len(shorter) and not np.array_equal(shorter.counts, longer.counts):
+        if shorter.counts.any() and not np.array_equal(shorter.counts, longer.counts):
             return False
         shorter, longer = shorter.vertices, longer.vertices
     one, other = shorter.transcript, longer.transcript
@@ -307,7 +317,7 @@ def differences(
 
 
 def crash(kills: int, seed: int, fit: str | None = None) -> Outcome:
-    """Run trials until at least that many processes were killed, of all kinds of fits or one."""
+    """Run trials until so many processes were killed, of all kinds of fits or those named `fit...`."""
     began = time.perf_counter()
     outcome = Outcome(seed)
     rng = np.random.default_rng(seed)
@@ -318,7 +328,7 @@ def crash(kills: int, seed: int, fit: str | None = None) -> Outcome:
     home = Path(tempfile.mkdtemp(dir=shared if os.access(shared, os.W_OK) else None))
     try:
         seconds = {}
-        names = [name for name in _SETTINGS if fit in (None, name)]
+        names = [name for name in _SETTINGS if name.startswith(fit or "")]
         for name in names:
             options = _SETTINGS[name]
             for attempt in ("compiled", name):

@@ -22,8 +22,17 @@ def kept(tmp_path):
     return tmp_path / "kept"
 
 
+# A child ignores Ctrl-C where its parent does, as under nohup, unless it says otherwise.
+PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from dplasso.cli import main
+main()
+"""
+
+
 def start(*arguments):
-    command = [sys.executable, "-m", "dplasso", "fit", *map(str, arguments)]
+    command = [sys.executable, "-c", PROGRAM, "fit", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
@@ -64,7 +73,7 @@ def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, k
     process = start(train, *SETTINGS, *options)
     taken, stderr = stop(process, kept, 0, signal.SIGINT)
     assert process.returncode == 130
-    assert f"{kept} keeps what was done: go on with --resume" in stderr
+    assert f"{kept} keeps what was done: go on, spending nothing twice, with dplasso fit" in stderr
     assert run("fit", train, *SETTINGS, *options, "--resume").exit_code == 0
     final = load(model).transcript_
     assert final.vertex[: len(taken)].tolist() == taken.vertex.tolist()

@@ -231,8 +231,11 @@ def test_help_loads_nothing_heavy():
 def test_ctrl_c_in_the_middle_of_a_fit_leaves_no_file(train, tmp_path):
     """A real process and a real signal; only the word that training has begun is added."""
     script = textwrap.dedent("""
+        import signal
         from dataclasses import replace
         import dplasso.cli, dplasso.estimators.fitting as fitting
+        # As under nohup, a child ignores it where its parent does.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         original = fitting.fit_estimator
 
         def fit_estimator(estimator, X, y, hooks, *more, **options):

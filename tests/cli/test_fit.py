@@ -238,10 +238,10 @@ def test_force_overwrites(run, train, tmp_path):
 
 
 def test_a_failing_model_takes_the_statement_with_it(run, train, tmp_path, monkeypatch):
-    def fail(self, path: Path) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(dplasso.DPLassoClassifier, "save", fail)
+    monkeypatch.setattr(dplasso.model, "write_model", fail)
     outputs = ("--model", tmp_path / "m.npz", "--statement", tmp_path / "s.json")
     result = run("fit", train, "--epsilon", "1", *FAST, *outputs)
     assert result.exit_code == 1
@@ -249,7 +249,8 @@ def test_a_failing_model_takes_the_statement_with_it(run, train, tmp_path, monke
 
 
 def test_a_line_break_in_a_name_does_not_break_the_message(run, train, tmp_path):
-    result = run("fit", train, "--epsilon", 1, "--ledger", tmp_path / "a\nb")
+    paid = ("--ledger", tmp_path / "a\nb", "--model", tmp_path / "m.npz")
+    result = run("fit", train, "--epsilon", 1, *paid)
     assert result.exit_code != 0
     assert len(result.stderr.splitlines()) == 1
     assert "a b" in result.stderr

@@ -1,3 +1,4 @@
+import itertools
 import json
 import re
 from pathlib import Path
@@ -18,6 +19,7 @@ from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
 
 FAST = ("--n-iter", "5")
+NUMBERS = itertools.count()
 
 
 @pytest.fixture
@@ -30,6 +32,8 @@ def ledger(tmp_path):
 def fit(run, train, ledger, *more, epsilon=1):
     """Draw as many vertices as `FAST` says, which is what the ledger takes --n-iter for."""
     given = ("--epsilon", epsilon, *FAST, "--l1-radius", 10)
+    if "--model" not in more:
+        more += ("--model", ledger.with_name(f"model-{next(NUMBERS)}.npz"))
     return run("fit", train, *given, "--ledger", ledger, *more)
 
 
@@ -273,7 +277,7 @@ def test_bad_data_spends_nothing(run, ledger, tmp_path):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("fit", "x.svm", "--epsilon", "1", "--ledger"),
+        ("fit", "x.svm", "--epsilon", "1", "--model", "m.npz", "--ledger"),
         ("ledger", "show"),
         ("ledger", "plan"),
         ("ledger", "name", "--", "LEDGER", "x"),
@@ -314,13 +318,14 @@ def test_killed_and_resumed_it_is_charged_once(run, train, ledger, tmp_path):
     settings = ["--epsilon", 2.5, "--delta", "0.000009", "--n-iter", steps, "--solver", "standard"]
     settings += ["--l1-radius", 10]
     options = [*settings, "--ledger", ledger, "--checkpoint", kept, "--checkpoint-seconds", 0]
-    taken, _ = stop(start(train, *options, "--model", model), kept, 0)
+    options += ["--model", model]
+    taken, _ = stop(start(train, *options), kept, 0)
     assert 0 < len(taken) < steps
     assert [entry.state for entry in read_budgets(ledger)[0].entries] == ["reserved"]
     # Nothing is left for another, and it has been paid for.
     check_refused(run("fit", train, *options, "--force"), "cannot pay")
     check_refused(run("fit", train, *settings, "--checkpoint", kept, "--resume"), "entry 1")
-    result = run("fit", train, *options, "--resume", "--model", model, "--json")
+    result = run("fit", train, *options, "--resume", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["ledger"]["epsilon_spent"] <= 3
     assert [entry.state for entry in read_budgets(ledger)[0].entries] == ["finished"]

@@ -162,7 +162,7 @@ def test_an_interrupted_fit_goes_on(run, train, tmp_path, monkeypatch):
 def test_a_ledger_pays_for_both_methods(run, train, tmp_path):
     ledger = tmp_path / "team.ledger"
     assert run("ledger", "init", ledger, "--epsilon", 3, "--delta", "1e-5").exit_code == 0
-    report = fitted(run, train, "--ledger", ledger)
+    report = fitted(run, train, "--ledger", ledger, "--model", tmp_path / "m.npz")
     assert 0 < report["ledger"]["epsilon_left"] < 3
     plan = ("ledger", "plan", ledger, "--method", "logistic", "--json")
     left = json.loads(run(*plan).stdout)

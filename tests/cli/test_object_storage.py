@@ -192,7 +192,8 @@ def test_what_cannot_be_read_is_one_sentence_and_costs_nothing(
 ):
     if spoil is not None:
         spoil(fsspec.filesystem("memory"))
-    result = run("fit", address, *PAID, *CLUSTER, "--ledger", ledger)
+    model = ("--model", tmp_path / "model.npz")
+    result = run("fit", address, *PAID, *CLUSTER, "--ledger", ledger, *model)
     assert result.exit_code == 1
     assert sentence in shown(result)
     assert n_charges(ledger) == 0

@@ -136,7 +136,7 @@ def test_the_page_names_the_entry_that_paid(run, train, tmp_path):
     create_ledger(ledger, 3.0, 1e-5, dataset="visits")
     for number in (1, 2):
         options = ("--n-iter", "5", "--ledger", ledger, "--purpose", f"reason {number}")
-        more = ("--model", model) if number == 2 else ()
+        more = ("--model", model if number == 2 else tmp_path / "first.npz")
         assert run("fit", train, "--epsilon", "0.5", *options, *more).exit_code == 0
     page = tmp_path / "report.html"
     assert run("report", model, "--out", page, "--ledger", ledger).exit_code == 0

@@ -49,9 +49,10 @@ class TestTune:
     def test_one_charge(self, run, train, tmp_path):
         ledger = tmp_path / "l"
         run("ledger", "init", ledger, "--epsilon", 5, "--delta", 1e-6)
-        tune(run, train, "--ledger", ledger)
+        paid = ("--ledger", ledger, "--model", tmp_path / "m.npz", "--force")
+        tune(run, train, *paid)
         assert len(read_budgets(ledger)[0].entries) == 1
-        assert "cannot pay for this search" in tune(run, train, "--ledger", ledger, code=1).stderr
+        assert "cannot pay for this search" in tune(run, train, *paid, code=1).stderr
 
     def test_a_store(self, run, train, tmp_path):
         store, model, ledger = tmp_path / "t.store", tmp_path / "m.npz", tmp_path / "l"

@@ -200,6 +200,7 @@ def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bound
         carried = weighted_targets(targets, weights, regression=bounds is not None)
         stream = random_stream(0)
         run = lasso_run.LassoRun(settings, mechanism, X, carried, stream, threads=ONE_THREAD)
+        run.begin()
         return run.release(0).counts
 
     ends = [counts(t, w) for t in ((0, 1) if bounds is None else (-1, 1)) for w in (0.0, 0.3, 1.0)]

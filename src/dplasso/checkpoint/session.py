@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.checkpoint.charge import check_charge, take_charge
 from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
 from dplasso.cluster import Engine
-from dplasso.errors import CheckpointError
+from dplasso.errors import BudgetError, CheckpointError
 from dplasso.estimators.fitting import fit_estimator, settings_of
 from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim, sidecar_path
@@ -46,6 +46,8 @@ __all__ = [
 ]
 
 DEFAULT_SECONDS = 5.0
+# No checkpoint is written before so many times as long as the last one took have passed.
+_PAUSE = 10.0
 
 # They say how to compute or what to report, not what is computed. A seed is a secret.
 _NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose")
@@ -76,8 +78,8 @@ def fit_with_checkpoints(
     path : path
         The checkpoint: replaced at once whenever it is written, never left half-written.
     seconds : float, default=5.0
-        How often it is written, at least; the last steps always are. At 0, about ten times a
-        second.
+        How often it is written, or less where writing would take up more than a tenth of the time;
+        what step 0 counted and the last steps always are. At 0, about ten times a second.
     overwrite : bool, default=False
         Whether a checkpoint that exists is given up and the fit starts anew.
     engine : Engine, optional
@@ -115,7 +117,8 @@ def fit_with_checkpoints(
     with claim(path):
         if not overwrite and os.path.lexists(path):
             raise FileExistsError(
-                f"{os.fspath(path)} exists already: resume the fit, or overwrite it to start again"
+                f"{os.fspath(path)} exists already: resume its fit, which spends no budget twice, or "
+                "overwrite it to begin another, which is spent like any fit"
             )
         hooks = Hooks(checkpoints=keep_checkpoints(path, None, seconds))
         fit_estimator(estimator, X, y, hooks, engine=engine)
@@ -195,13 +198,18 @@ def mark_finished(path: str | os.PathLike[str]) -> None:
         If it cannot be read or written.
     """
     with claim(path):
-        checkpoint = read_checkpoint(path)
-        if not checkpoint.is_complete:
-            raise CheckpointError(
-                f"{os.fspath(path)} holds {len(checkpoint.release)} of "
-                f"{checkpoint.statement.steps} steps: resume the fit before marking it as finished."
-            )
-        _write(replace(checkpoint, finished=True), path)
+        note_finished(path)
+
+
+def note_finished(path: str | os.PathLike[str]) -> None:
+    """Do what `mark_finished` does, for whoever has claimed the checkpoint."""
+    checkpoint = read_checkpoint(path)
+    if not checkpoint.is_complete:
+        raise CheckpointError(
+            f"{os.fspath(path)} holds {len(checkpoint.release)} of "
+            f"{checkpoint.statement.steps} steps: resume the fit before marking it as finished."
+        )
+    _write(replace(checkpoint, finished=True), path)
 
 
 def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Checkpoint:
@@ -290,33 +298,45 @@ def keep_checkpoints(
             _check_same(path, stored, start)
         note = check_charge(ledger, dataset, mechanism, stored, path)
         start = replace(start, charge=note)
-        if stored is None:
+        # Of a fit that is charged, right before it is: one that is refused leaves no checkpoint.
+        if stored is None and note is None:
             _write(start, path)
         reached = nothing if stored is None else stored.release
         repeatable = begun.statement.randomness != FROM_SYSTEM
-        written, last = time.monotonic(), len(reached)
+        written, last, pause = time.monotonic(), len(reached), seconds
         taken: Callable[[], Release] = lambda: reached  # noqa: E731
 
         def keep(done: int, release: Callable[[], Release]) -> None:
-            nonlocal written, last, taken
+            nonlocal written, last, pause, taken
             if repeatable and not release().agrees_with(reached):
                 raise CheckpointError(
                     f"{os.fspath(path)} holds different steps from those of this fit: the data or "
                     "the seed are not those of the interrupted fit."
                 )
             now, taken = time.monotonic(), release
-            begins = begun.every_step and done == 0 == len(reached)
-            due = begun.every_step or done == begun.statement.steps or now - written >= seconds
-            if begins or (done > last and due):
+            # What step 0 counted is on the disk before anything is computed from it.
+            counted = done == 0 == len(reached) and digest_of(release()) != digest_of(reached)
+            due = begun.every_step or done == begun.statement.steps or now - written >= pause
+            if counted or (done > last and due):
                 _write(replace(start, release=release()), path)
                 written, last = time.monotonic(), done
+                if seconds:
+                    pause = max(seconds, _PAUSE * (written - now))
 
         def take() -> Reservation:
             nonlocal start
             assert ledger is not None and start.charge is not None  # noqa: PT018
-            reservation = take_charge(
-                ledger, dataset, mechanism, start.charge, reached, begun.notes
-            )
+            if stored is None:
+                _write(start, path)
+            try:
+                reservation = take_charge(
+                    ledger, dataset, mechanism, start.charge, reached, begun.notes
+                )
+            except BudgetError:
+                # Another fit took the last of it meanwhile: there is nothing to go on with.
+                if stored is None:
+                    Path(path).unlink()
+                raise
             if start.charge.number is None:
                 # From here on it is known which entry has paid for whatever is drawn.
                 start = replace(start, charge=replace(start.charge, number=reservation.number))

@@ -1,7 +1,9 @@
 """How commands are put together, and how an error ends one."""
 
+import shlex
 import warnings
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
@@ -43,8 +45,25 @@ class Group(TyperGroup):
         return _plain(super().get_help_option(ctx))
 
 
+_ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
+
+
+def command_line(*more: str) -> str:
+    """Return the command line that runs, as it could be typed, with options that it lacks."""
+    given = _ARGUMENTS.get()
+    return shlex.join(["dplasso", *given, *(one for one in more if one not in given)])
+
+
 class GuardedGroup(Group):
-    """A group of commands in which every expected failure ends in one sentence and an exit code."""
+    """A group of commands in which every expected failure ends in one sentence and an exit code.
+
+    Notes that an error carries are printed below it.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep the arguments as they were given."""
+        _ARGUMENTS.set(tuple(args))
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; turn errors a user can meet into one sentence and exit code 1."""
@@ -52,7 +71,8 @@ class GuardedGroup(Group):
             warnings.showwarning = _show_warning
             try:
                 return super().invoke(ctx)
-            except KeyboardInterrupt:
+            except KeyboardInterrupt as error:
+                _print_notes(error)
                 print_note("interrupted, no result was written", style="yellow")
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:
@@ -60,10 +80,17 @@ class GuardedGroup(Group):
             # DataError and ModelFileError are ValueErrors.
             except (ValueError, OSError, ClusterError, MissingExtraError) as error:
                 print_error(one_line(error))
+                _print_notes(error)
                 raise typer.Exit(1) from None
             except MemoryError as error:
                 print_error(f"not enough memory: {one_line(error)}")
+                _print_notes(error)
                 raise typer.Exit(1) from None
+
+
+def _print_notes(error: BaseException) -> None:
+    for note in getattr(error, "__notes__", ()):
+        print_note(note, style="yellow")
 
 
 def command_group(name: str, help: str, epilog: str | None = None) -> typer.Typer:

@@ -7,8 +7,13 @@ from pathlib import Path
 from dplasso.files.atomic import atomic_write, check_writable
 
 
-def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force: bool) -> None:
-    """Refuse outputs that exist (unless `force`), are inputs, are named twice or are unwritable."""
+def check_outputs(
+    outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force: bool, again: str = ""
+) -> None:
+    """Refuse outputs that exist (unless `force`), are inputs, are named twice or are unwritable.
+
+    `again`: what overwriting costs, as the end of a sentence.
+    """
     read = {path.resolve() for path in inputs}
     seen: set[Path] = set()
     for path in outputs:
@@ -19,7 +24,7 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force
             raise ValueError(f"{path} is named for two outputs; give each its own file")
         seen.add(place)
         if path.exists() and not path.is_dir() and not force:
-            raise FileExistsError(f"{path} exists already; overwrite it with --force")
+            raise FileExistsError(f"{path} exists already; overwrite it with --force{again}")
         check_writable(path)
 
 

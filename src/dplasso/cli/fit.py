@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dplasso.cli import options
-from dplasso.cli.checkpoints import kept_checkpoint
+from dplasso.cli.checkpoints import checkpoint_place, kept_checkpoint, refuse_unfinished
 from dplasso.cli.clusters import ClusterOptions, read_partitions, refuse_beside
 from dplasso.cli.files import check_outputs, naming, write_file
 from dplasso.cli.ledger_report import left_in, left_sentence
@@ -96,7 +96,10 @@ class OutputOptions:
     model: Annotated[
         Path | None,
         option(
-            "--model", "Write the model here (.npz). Default: nothing is written.", "OUT", OUTPUT
+            "--model",
+            "Write the model here (.npz); needed with --ledger. Default: nothing is written.",
+            "OUT",
+            OUTPUT,
         ),
     ] = None
     statement: Annotated[
@@ -138,6 +141,10 @@ def fit(
     mapped = None
     if meaning is not None and declared is None and "classes" in estimator.get_params():
         mapped = mapped_classes(meaning)
+    charged = privacy.ledger is not None
+    place = checkpoint_place(interruptions, output.model, charged=charged)
+    if not (interruptions.resume or output.force):
+        refuse_unfinished(place, output.paths())
     check_before_reading(estimator, paid=interruptions.resume)
     engine = cluster.engine()
     if engine is not None:
@@ -146,9 +153,15 @@ def fit(
     test_files = expand(testing.test) if testing.test else []
     beside = (reading.labels, reading.schema, testing.test_labels, privacy.ledger)
     inputs = [*files, *test_files, *(path for path in beside if path is not None)]
-    check_outputs(output.paths(), inputs, force=output.force)
+    again = ", which is charged again" if charged and not interruptions.resume else ""
+    check_outputs(output.paths(), inputs, force=output.force, again=again)
     kept = kept_checkpoint(
-        estimator, interruptions, others=[*inputs, *output.paths()], force=output.force
+        estimator,
+        interruptions,
+        place,
+        model=output.model if charged else None,
+        others=[*inputs, *output.paths()],
+        force=output.force,
     )
 
     with kept as kept_fit, progress_bars() as bars:
@@ -181,13 +194,13 @@ def fit(
         )
         if held_out is not None:
             scores = score(estimator, held_out.X, held_out.y, held_out.source)
+        with uninterrupted():
+            write_outputs(estimator, output, kept_fit.temporary)
+            if output.model is not None:
+                kept_fit.finish()
     from dplasso.model.weights import weights_of
     from dplasso.training.inputs import store_of
 
-    with uninterrupted():
-        write_outputs(estimator, output)
-        if output.model is not None:
-            kept_fit.finish()
     weights = weights_of(estimator.model_)
     report = {
         "n_samples": train.X.shape[0],
@@ -251,14 +264,21 @@ def _refuse_other_rows(train: "Dataset", test: "Dataset", estimator: "Estimator"
         check_known(test.y, known, test.source)
 
 
-def write_outputs(estimator: "Estimator", output: OutputOptions) -> None:
-    """Put the outputs in place: all of them or, where one fails, none."""
+def write_outputs(
+    estimator: "Estimator", output: OutputOptions, temporary: str | None = None
+) -> None:
+    """Put the outputs in place: all of them or, where one fails, none.
+
+    `temporary`: of the model, where room is held for it (`dplasso.files.room`).
+    """
+    from dplasso.model import write_model
+
     if output.statement is not None:
         write_file(output.statement, estimator.privacy_.to_json() + "\n")
     if output.model is not None:
         try:
             with naming(output.model):
-                estimator.save(output.model)
+                write_model(estimator.model_, output.model, temporary=temporary)
         except BaseException:
             if output.statement is not None:
                 output.statement.unlink(missing_ok=True)

@@ -43,7 +43,8 @@ app = command_group(
     options.examples(
         "dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits",
         "dplasso ledger plan team.ledger --fits 5",
-        "dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits",
+        "dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits "
+        "--model model.npz",
         "dplasso ledger show team.ledger",
     ),
 )

@@ -96,7 +96,8 @@ def _command(part: "Part", method: str, tries: float, delta: float) -> str:
     words += "model.npz DATA" if part.name == "score" else f"DATA --method {method}"
     if part.name == "search":
         words += f" --grid NAME=V,V --tries {tries:g} --law poisson"
-    return words + f" --epsilon {_down(part.epsilon)} --delta {delta:g} --ledger L"
+    words += f" --epsilon {_down(part.epsilon)} --delta {delta:g} --ledger L"
+    return words if part.name == "score" else f"{words} --model model.npz"
 
 
 def _finds(part: "Part", method: str, rows: int, columns: int, n_iter: int | None) -> str:

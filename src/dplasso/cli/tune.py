@@ -1,8 +1,9 @@
 """``dplasso tune``: choose settings and train in one private search."""
 
 import math
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,6 +35,10 @@ from dplasso.cli.reading import (
     parse_classes,
     read,
 )
+
+if TYPE_CHECKING:
+    from dplasso.data.files import Dataset
+    from dplasso.tuning.search import PrivateSearch
 
 EXAMPLES = options.examples(
     "dplasso tune train.svm.gz --epsilon 3 --grid l1-radius=3,10,30 --grid n-iter=50,200 "
@@ -91,6 +96,7 @@ def tune(
 ) -> None:
     """Choose settings and train, all under one private guarantee."""
     from dplasso.data.source_files import expand
+    from dplasso.files.room import held_room
     from dplasso.tuning.search import PrivateSearch
 
     declared = None if privacy.classes is None else parse_classes(privacy.classes)
@@ -122,23 +128,30 @@ def tune(
         purpose=privacy.purpose,
     )
     search.check()
+    if privacy.ledger is not None and output.model is None:
+        raise typer.BadParameter("--ledger needs --model OUT: what is paid for has to be written")
     files = expand(data)
     beside = (reading.labels, reading.schema, privacy.ledger)
     inputs: list[Path] = [*files, *(path for path in beside if path is not None)]
-    check_outputs(output.paths(), inputs, force=output.force)
-    with progress_bars() as bars:
+    again = "" if privacy.ledger is None else ", which is charged again"
+    check_outputs(output.paths(), inputs, force=output.force, again=again)
+    with progress_bars() as bars, ExitStack() as held:
         rows = read(files, bars, reading, privacy.features, schema)
         if declared is not None:
             estimator.set_params(classes=classes_like(declared, rows.y))
         elif meaning is not None and "classes" in estimator.get_params():
             estimator.set_params(classes=mapped_classes(meaning))
+        temporary = None
+        if privacy.ledger is not None and output.model is not None:
+            room = held_room(output.model, _model_bytes(search, rows))
+            temporary = held.enter_context(room)
         with bars.task("searching"):
             search.fit(rows.X, rows.y)
+        if search.best_params_ is not None or output.model is None:
+            with uninterrupted():
+                write_outputs(search.best_estimator_, output, temporary)
     if search.best_params_ is None and output.model is not None:
         print_text("There was no try, so there is no model to write.")
-    else:
-        with uninterrupted():
-            write_outputs(search.best_estimator_, output)
     report: dict[str, Any] = {
         "n_features": rows.X.shape[1],
         "best_params": search.best_params_,
@@ -161,6 +174,28 @@ def tune(
     print_facts(_facts(report, output))
     print_text()
     print_promise(search.privacy_, explain=explain)
+
+
+def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
+    """Return how large the model of any try can be."""
+    import numpy as np
+
+    from dplasso.encoding.origin import origin_of
+    from dplasso.estimators.fitting import settings_of
+    from dplasso.training.room import model_bytes
+    from dplasso.training.train import mechanism_of
+    from dplasso.tuning.candidates import list_candidates
+
+    params, largest = search.estimator.get_params(), 0
+    classes = np.zeros(0)
+    if "classes" in params:
+        classes = np.asarray(params["classes"] or np.unique(rows.y))
+    for candidate in list_candidates(search.estimator, search.grid, search.delta):
+        settings, n_features = settings_of(candidate.estimator), int(rows.X.shape[1])
+        mechanism = mechanism_of(settings, n_features=n_features, n_classes=classes.size)
+        origin = origin_of(rows.X)
+        largest = max(largest, model_bytes(settings, mechanism, n_features, classes, origin=origin))
+    return largest
 
 
 def _setting(text: str) -> tuple[str, list[Any]]:

@@ -97,6 +97,9 @@ class PartitionedFrankWolfe:
         self._moved = 0
         self._untold, self._refreshed_part = np.zeros(1, dtype=np.bool_), 1.0
 
+    def begin(self) -> None:
+        """Do nothing: nothing is counted before the first vertex."""
+
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
         for step in range(first, last + 1):

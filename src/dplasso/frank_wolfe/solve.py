@@ -134,6 +134,9 @@ class FrankWolfe:
         else:
             self.state = start_standard(problem, alpha)
 
+    def begin(self) -> None:
+        """Do nothing: nothing is counted before the first vertex."""
+
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
         if isinstance(self.state, OutputState | StandardOutputState):
@@ -219,7 +222,8 @@ def solve(
 
     `problem`, `selector`, `stream`, `**settings`: as in `FrankWolfe`.
     `n_threads`: threads of the run.
-    `checkpoint`: called after each chunk with the steps done and their transcript.
+    `checkpoint`: called before the first step and after each chunk with the steps done and their
+    transcript.
     `progress`: called between chunks with the steps done and T.
 
     Returns: done.

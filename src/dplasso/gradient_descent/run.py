@@ -5,7 +5,7 @@ The budget is divided by shares of ``mu^2``, which add up exactly (docs/logistic
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights
-from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, schedule_for
+from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, Schedule, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel, offset_of
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
-from dplasso.gradient_descent.state import GradientState
+from dplasso.gradient_descent.state import GradientState, empty_state
 from dplasso.matrix.unit_rows import constant_entry
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
@@ -182,12 +182,23 @@ class GradientRun:
         self._constant = CONSTANT if plan.fit_intercept else 0.0
         self._stage = 0
         self._kept: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
-        self._numbers = np.zeros(2)
+        # The count, 0 until there is one, and the standard error of the starting weights.
+        self._numbers = np.zeros(2) if prefix is None else prefix.numbers.copy()
+        self._prepared: Any = None
         if prefix is not None and len(prefix):
             self._go_on(prefix)
-        else:
+            return
+        # Records that cannot be used, or not held, are found before anything is paid for.
+        check_records(records.n_records, share_bits(plan.n_records or records.n_records))
+        self._prepared = self._part()
+
+    def begin(self) -> None:
+        """Take step 0: count the records, unless an interrupted fit has counted them."""
+        if self.skipped:
+            return
+        if not self._numbers[0]:
             self._numbers[0] = self._count()
-            self._solver = self._run(None)
+        self._solver = self._run(None)
 
     def advance(self, first: int, last: int) -> None:
         """Take gradients `first` to `last`, counted from 1, both included."""
@@ -208,6 +219,8 @@ class GradientRun:
     def release(self, done: int | None = None) -> NoisyWeights | GradientState:
         """Return what the fit has released after `done` gradients, by default after all."""
         done = self.n_steps if done is None else done
+        if not done:
+            return replace(empty_state(self._records.n_columns), numbers=self._numbers.copy())
         if done < self.n_steps:
             solver = self._solver
             return GradientState(
@@ -238,31 +251,46 @@ class GradientRun:
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
-        stage, loss = self._plan.stages[self._stage], self._records.loss
-        schedule = schedule_for(
+        check_records(self._records.n_records, share_bits(self._numbers[0]))
+        prepared, self._prepared = self._prepared, None
+        if prepared is None or prepared[1] != self._unit:
+            prepared = self._part()
+        n_columns = self._kept.size or self._records.n_columns
+        return NoisyGradientDescent(
+            prepared[0],
+            n_columns + int(self._constant != 0.0),
+            self._records.loss.n_outputs,
+            prepared[1],
+            self._schedule,
+            self._stream,
+            threads=self._threads,
+            start=start,
+        )
+
+    def _part(self) -> tuple[Any, float]:
+        """Lay the records out for the stage that begins; return them, and their units."""
+        unit, norm_bound = self._unit, self._plan.norm_bound
+        return self._records.part(self._kept, self._constant, norm_bound, unit), unit
+
+    @property
+    def _schedule(self) -> Schedule:
+        """The steps of the stage; of the count nothing but their size depends."""
+        stage = self._plan.stages[self._stage]
+        return schedule_for(
             self._numbers[0],
             self._share(stage.share * (1.0 - self._plan.calibration)),
             self._mechanism.sensitivity,
             stage.n_steps,
             stage.kappa,
             stage.momentum,
-            loss.curvature,
+            self._records.loss.curvature,
         )
-        bits = share_bits(self._numbers[0])
-        check_records(self._records.n_records, bits)
-        unit = gradient_unit(loss.residual_bound, schedule.noise_scale, bits)
-        part = self._records.part(self._kept, self._constant, self._plan.norm_bound, unit)
-        n_columns = self._kept.size or self._records.n_columns
-        return NoisyGradientDescent(
-            part,
-            n_columns + int(self._constant != 0.0),
-            loss.n_outputs,
-            unit,
-            schedule,
-            self._stream,
-            threads=self._threads,
-            start=start,
-        )
+
+    @property
+    def _unit(self) -> float:
+        """Fixed-point units per unit of gradient: the same for all counts up to 2^30."""
+        bits, bound = share_bits(self._numbers[0]), self._records.loss.residual_bound
+        return gradient_unit(bound, self._schedule.noise_scale, bits)
 
     def _calibrated(self) -> Calibration | None:
         """Set the margins of the complete model right, if there is noise to spend."""
@@ -323,7 +351,7 @@ class GradientRun:
         Raises ValueError if the state is not one of this plan: going on would take more than was
         paid for.
         """
-        self.skipped, self._kept, self._numbers = state.done, state.columns, state.numbers.copy()
+        self.skipped, self._kept = state.done, state.columns
         self._stage = min(
             int(np.searchsorted(self._plan.ends, state.done)), len(self._plan.stages) - 1
         )
@@ -367,6 +395,9 @@ class CompletedRun:
 
     history = None
     work = None
+
+    def begin(self) -> None:
+        """Do nothing: the records were counted before."""
 
     def advance(self, first: int, last: int) -> None:
         """Do nothing: every gradient was taken before."""

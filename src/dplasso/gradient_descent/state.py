@@ -17,7 +17,10 @@ class GradientState:
     `n_features`: D.
     `weights`, `velocity`, `averaged`: of the run that is under way.
     `columns`: columns of a later run; empty in the first.
-    `numbers`, shape (2,): the count, and the standard error of the starting weights.
+    `numbers`, shape (2,): the count, 0 before there is one, and the standard error of the starting
+    weights.
+
+    After step 0 there is a count and nothing else; the arrays are empty.
     """
 
     kind: ClassVar[str] = "gradient state"
@@ -47,9 +50,11 @@ class GradientState:
         raise ValueError("a fit that is not complete has no model")
 
     def agrees_with(self, other: Any) -> bool:
-        """Return whether two runs can be one: the same state where they are as far."""
-        if not isinstance(other, GradientState) or self.done != other.done or not self.done:
+        """Return whether two runs can be one: the same count, and state where they are as far."""
+        if not (isinstance(other, GradientState) and self.numbers[0] and other.numbers[0]):
             return True
+        if self.done != other.done:
+            return bool(self.numbers[0] == other.numbers[0])
         return same_arrays(self.arrays(), other.arrays())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -78,7 +83,7 @@ def gradient_state_from(arrays: dict[str, NDArray[Any]], n_features: int) -> Gra
 
 
 def empty_state(n_features: int) -> GradientState:
-    """Return the state of a fit before its first gradient."""
+    """Return the state of a fit before anything is counted."""
     nothing = np.zeros(0)
     no_columns = np.zeros(0, dtype=np.int64)
     return GradientState(0, n_features, nothing, nothing, nothing, no_columns, np.zeros(2))

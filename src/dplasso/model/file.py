@@ -97,7 +97,9 @@ def check_columns(
         raise ValueError(f"the names do not fit {n_features} columns")
 
 
-def write_model(model: Model, path: str | os.PathLike[str]) -> None:
+def write_model(
+    model: Model, path: str | os.PathLike[str], *, temporary: str | None = None
+) -> None:
     """Write a model file, whole or not at all.
 
     Parameters
@@ -106,6 +108,8 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
         What it shall hold.
     path : str or path-like
         Where; an older file there is replaced.
+    temporary : str, optional
+        As in `dplasso.files.atomic.atomic_write`.
 
     Raises
     ------
@@ -133,7 +137,7 @@ def write_model(model: Model, path: str | os.PathLike[str]) -> None:
         arrays["gap"] = model.history.gap.astype("<f8", copy=False)
     if model.origin is not None:
         header[_ORIGIN] = model.origin.to_json()
-    write_archive(path, _KIND, header, arrays)
+    write_archive(path, _KIND, header, arrays, temporary=temporary)
 
 
 def read_model(path: str | os.PathLike[str]) -> Model:

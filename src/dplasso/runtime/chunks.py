@@ -14,6 +14,9 @@ class Solver(Protocol):
 
     n_steps: int
 
+    def begin(self) -> None:
+        """Take step 0: draw the counts, if there are any, that the steps depend on."""
+
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
 
@@ -25,14 +28,17 @@ def run_in_chunks(
     checkpoint: Callable[[int], None] | None = None,
     progress: Progress | None = None,
 ) -> None:
-    """Take all steps of a solver, about a tenth of a second at a time.
+    """Take step 0 of a solver, then all others, about a tenth of a second at a time.
 
     `solver`: changed in place.
     `marks`: steps at which a chunk ends in any case.
-    `checkpoint`: called after each chunk, before `progress`, with the steps done.
+    `checkpoint`: called after step 0 and after each chunk, before `progress`, with the steps done.
     `progress`: called between chunks with the steps done and T.
     """
     done, chunk = 0, 1
+    solver.begin()
+    if checkpoint is not None:
+        checkpoint(0)
     while done < solver.n_steps:
         last = min([done + chunk, solver.n_steps, *(mark for mark in marks if mark > done)])
         began = time.perf_counter()

@@ -48,7 +48,7 @@ from dplasso.training.lasso_plan import (
     offsets_of,
     plan_lasso,
 )
-from dplasso.training.partitioned import partitioned_solver
+from dplasso.training.partitioned import check_partitions, partitioned_solver
 from dplasso.training.settings import LassoSettings
 
 
@@ -84,27 +84,30 @@ class LassoRun:
         self._settings, self._mechanism = settings, mechanism
         self._X, self._labels = X, labels
         self._stream, self._threads = stream, threads
-        # What was counted is released before the first vertex.
+        # What was counted is kept before the first vertex is drawn.
         begun = prefix is not None and (len(prefix) > 0 or bool(prefix.counts.any()))
         prefix = prefix if begun else None
         self._prefix = prefix
         # Once the refit has begun, the vertices are only to be named.
         refitting = prefix is not None and prefix.weights is not None
         self._drawn = prefix.vertices.transcript if prefix is not None and refitting else None
-        # A damaged matrix is refused before anything is drawn.
+        # A damaged matrix is refused before anything is paid for or drawn.
         self._design = self._laid_out()
-        self._counts = self._count() if prefix is None else prefix.counts
-        self._plan = self._planned()
-        self._loss = lasso_loss(settings, self._plan.offset)
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
         self._calibration = None if prefix is None else prefix.calibration
         self._columns: FrankWolfe | PartitionedFrankWolfe | None = None
-        if self._drawn is None and self._plan.n_vertices:
-            self._columns = self._frank_wolfe()
+
+    def begin(self) -> None:
+        """Take step 0: count the classes, unless an interrupted fit has counted them, and plan."""
+        self._counts = self._count() if self._prefix is None else self._prefix.counts
+        self._plan = self._planned()
+        self._loss = lasso_loss(self._settings, self._plan.offset)
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
+        if first == 1 and self._drawn is None and self._plan.n_vertices:
+            self._columns = self._frank_wolfe()
         self._advance(first, last)
         if last == self.n_steps and self._calibration is None and self._plan.calibration_share:
             self._calibration = self._calibrated()
@@ -219,6 +222,9 @@ class LassoRun:
     def _laid_out(self) -> Design | None:
         """Lay the records out for vertices, if any are to be drawn here."""
         if isinstance(self._X, Partitions):
+            n_records = self._settings.n_records or self._X.shape[0]
+            if self._mechanism.n_vertices:
+                check_partitions(self._settings, self._X, n_records)
             return None
         n_vertices = self._mechanism.n_vertices
         if self._drawn is not None or not n_vertices:
@@ -305,7 +311,7 @@ class LassoRun:
             weights = weights_of_classes(self._settings)
             loss = Multinomial(self._mechanism.n_outputs, mechanism.residual_bound, weights)
             loss = weighted(loss, regression=False) if self._settings.carried else loss
-        return GradientRun(
+        run = GradientRun(
             plan,
             mechanism,
             self._records(kept, loss),
@@ -313,6 +319,8 @@ class LassoRun:
             threads=self._threads,
             prefix=state if isinstance(state, GradientState) else None,
         )
+        run.begin()
+        return run
 
     def _calibrated(self) -> Calibration | None:
         """Set the margins of the vertices right, where there is no refit that does."""

@@ -225,17 +225,9 @@ def partitioned_solver(
     `n_records`: N, where it is public or was counted.
     `prefix`: steps already drawn, to be taken again.
 
-    Raises ValueError for what only one process can do.
+    Raises ValueError, DataError as `check_partitions`.
     """
-    for name, one_process in (("solver", "standard"), ("selector", "big-little")):
-        if getattr(settings, name) == one_process:
-            raise ValueError(
-                f"{name}={one_process!r} runs in one process; leave engine or {name} out"
-            )
-    if settings.mechanism == "paper" and not math.isinf(settings.epsilon):
-        raise ValueError("mechanism='paper' runs in one process; leave engine out")
-    bits = share_bits(n_records)
-    check_records(workers.shape[0], bits)
+    bits = check_partitions(settings, workers, n_records)
     steps = VertexSteps(
         loss=loss,
         bound=settings.feature_bound,
@@ -251,3 +243,24 @@ def partitioned_solver(
     return PartitionedFrankWolfe(
         workers, steps, problem, make_selector(problem), stream, prefix=prefix
     )
+
+
+def check_partitions(settings: LassoSettings, workers: Partitions, n_records: float | None) -> int:
+    """Refuse a run of Frank-Wolfe that partitions cannot make; nothing is computed.
+
+    `n_records`: N, where it is public or was counted.
+
+    Returns the bits of a record's share.
+
+    Raises ValueError for what only one process can do; DataError for too many records.
+    """
+    for name, one_process in (("solver", "standard"), ("selector", "big-little")):
+        if getattr(settings, name) == one_process:
+            raise ValueError(
+                f"{name}={one_process!r} runs in one process; leave engine or {name} out"
+            )
+    if settings.mechanism == "paper" and not math.isinf(settings.epsilon):
+        raise ValueError("mechanism='paper' runs in one process; leave engine out")
+    bits = share_bits(n_records)
+    check_records(workers.shape[0], bits)
+    return bits

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dplasso.cluster.partitions import Partitions
 from dplasso.data.labels import encode_labels, encode_targets
 from dplasso.data.store import Store, check_entries
+from dplasso.encoding.origin import Origin
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
@@ -78,6 +79,7 @@ class Begun:
     `n_features`: D.
     `feature_names`, shape (D,): names of the columns, if they have any.
     `mechanism`: the private step.
+    `origin`: how the columns were made, if it is known.
     `notes`: what the ledger's entry shall hold besides the cost.
     `every_step`: whether each step is to be on the disk before the next begins: workers hear of it
     then.
@@ -89,6 +91,7 @@ class Begun:
     n_features: int
     feature_names: NDArray[np.object_] | None
     mechanism: Accounted
+    origin: Origin | None
     notes: Mapping[str, str | None]
     every_step: bool = False
 
@@ -139,8 +142,8 @@ class Hooks:
 def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work | None]:
     """Train a model.
 
-    Everything that can be refused is refused, and the solver is set up, before the ledger is
-    charged; the first step is taken after.
+    Everything that can be refused is refused, and the records are laid out, before the ledger is
+    charged. Whatever is drawn is drawn after: step 0, the counts, is kept before the first step.
 
     Parameters
     ----------
@@ -220,6 +223,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
                 inputs.n_features,
                 names,
                 mechanism,
+                inputs.origin,
                 notes,
                 every_step=partitioned,
             )
@@ -277,7 +281,6 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
             marks = () if session is None else session.marks
             if session is not None and partitioned:
                 marks = range(1, solver.n_steps)
-                keep(0)
             run_in_chunks(solver, marks=marks, checkpoint=keep, progress=hooks.progress)
             release = solver.release()
     if hooks.seconds is not None:

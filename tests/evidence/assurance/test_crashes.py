@@ -60,6 +60,18 @@ MUTANTS = {
         module.digest_of = lambda transcript: "0" * 64
     """,
     ),
+    "counted again": (
+        LEDGER + ", staged",
+        """
+        import dplasso.training.lasso_run as module
+        original = module.LassoRun.begin
+        def begin(self):
+            kept, self._prefix = self._prefix, None
+            original(self)
+            self._prefix = kept
+        module.LassoRun.begin = begin
+    """,
+    ),
     "another seed after the kill": (
         "seeded",
         """

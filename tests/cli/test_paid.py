@@ -1,0 +1,353 @@
+"""A fit that was charged ends in a model, whatever happens to disk and process."""
+
+import errno
+import os
+import shlex
+import signal
+from pathlib import Path
+
+import pytest
+
+from dplasso import load
+from dplasso.checkpoint import charge as checkpoint_charge
+from dplasso.checkpoint import session
+from dplasso.checkpoint.session import read_checkpoint
+from dplasso.cli import fit as fit_command
+from dplasso.cli.checkpoints import KeptFit
+from dplasso.gradient_descent.run import GradientRun
+from dplasso.model import file as model_file
+from dplasso.model.release import digest_of
+from dplasso.privacy.ledger import charging, create_ledger, read_budgets
+from dplasso.runtime import chunks
+from dplasso.training.lasso_run import LassoRun
+from evidence.assurance.crashes import in_child
+
+METHODS = {
+    "logistic": ("--method", "logistic", "--n-iter", 5),
+    "lasso": ("--method", "lasso", "--n-iter", 4),
+    "vertices": ("--method", "lasso", "--n-iter", 6, "--l1-radius", 5),
+}
+
+
+@pytest.fixture(autouse=True)
+def every_step_is_kept(monkeypatch):
+    monkeypatch.setattr(chunks, "_CHUNK_SECONDS", 0.0)
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    path = tmp_path / "team.ledger"
+    # Enough for one of these fits and not for another.
+    create_ledger(path, 1.2, 1e-5)
+    return path
+
+
+@pytest.fixture
+def ample(tmp_path):
+    path = tmp_path / "team.ledger"
+    create_ledger(path, 10.0, 1e-5)
+    return path
+
+
+def states(ledger):
+    return [entry.state for entry in read_budgets(ledger)[0].entries]
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def paid(train, ledger, method="logistic"):
+    """Return the command line of a fit that is charged."""
+    model = ledger.with_name("m.npz")
+    given = ("fit", train, "--epsilon", 1, *METHODS[method], "--ledger", ledger, "--model", model)
+    return (*given, "--checkpoint-seconds", 0)
+
+
+def told_command(stderr):
+    """Return the arguments of the command that a message says, without the program's name."""
+    line = next(line for line in stderr.splitlines() if "spending nothing twice, with" in line)
+    command = line.split("spending nothing twice, with ")[1].split(" (--force")[0]
+    name, *arguments = shlex.split(command)
+    assert name == "dplasso"
+    return arguments
+
+
+def check_paid_once(ledger):
+    """See that there is the model that was paid for, and nothing else."""
+    assert states(ledger) == ["finished"]
+    model = ledger.with_name("m.npz")
+    (entry,) = read_budgets(ledger)[0].entries
+    assert entry.release == digest_of(load(model).model_.release)
+    assert names(ledger.parent) == ["m.npz", "team.ledger"]
+
+
+@pytest.mark.parametrize("command", ["fit", "tune"])
+def test_what_is_paid_for_has_to_be_written(command, train, ledger, run, no_training):
+    more = () if command == "fit" else ("--grid", "n-iter=3,4", "--method", "logistic")
+    result = run(command, train, "--epsilon", 1, "--ledger", ledger, *more)
+    assert result.exit_code == 2
+    assert "--ledger needs --model" in " ".join(result.stderr.split())
+    assert states(ledger) == []
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_fit_that_ends_leaves_its_model_alone(method, train, ledger, run):
+    result = run(*paid(train, ledger, method))
+    assert result.exit_code == 0, result.output
+    check_paid_once(ledger)
+
+
+def test_a_checkpoint_that_was_asked_for_stays(train, ledger, run):
+    kept = ledger.with_name("kept")
+    assert run(*paid(train, ledger), "--checkpoint", kept).exit_code == 0
+    assert read_checkpoint(kept).finished
+    assert names(ledger.parent) == ["kept", "m.npz", "team.ledger"]
+
+
+def test_overwriting_a_model_is_said_to_cost(train, ledger, run):
+    model = ledger.with_name("m.npz")
+    model.write_text("an older model")
+    result = run(*paid(train, ledger))
+    assert result.exit_code == 1
+    assert "overwrite it with --force, which is charged again" in result.stderr
+    assert states(ledger) == []
+
+
+# --- A full disk -----------------------------------------------------------------------------------
+
+
+class Disk:
+    """Counts what is written to the disk, and is full from some write on."""
+
+    def __init__(self, monkeypatch):
+        self.writes, self.full_at = 0, None
+        original = Path.open
+
+        def opened(path, mode="r", *rest, **options):
+            file = original(path, mode, *rest, **options)
+            return Written(self, file) if set(mode) & set("wx+") else file
+
+        monkeypatch.setattr(Path, "open", opened)
+        for name in ("fsync", "posix_fallocate"):
+            monkeypatch.setattr(os, name, self.counted(getattr(os, name)))
+
+    def counted(self, function):
+        def call(*given):
+            self.write()
+            return function(*given)
+
+        return call
+
+    def write(self):
+        self.writes += 1
+        if self.full_at is not None and self.writes >= self.full_at:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+
+class Written:
+    """A file on such a disk."""
+
+    def __init__(self, disk, file):
+        self._disk, self._file = disk, file
+
+    def __enter__(self):
+        self._file.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        return self._file.__exit__(*error)
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    def write(self, content):
+        self._disk.write()
+        return self._file.write(content)
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    return Disk(monkeypatch)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_full_disk_loses_nothing_that_is_paid_for(method, train, ledger, run, disk):
+    assert run(*paid(train, ledger, method)).exit_code == 0
+    count = disk.writes
+    assert count > 30
+    ended = set()
+    # Among all writes (room and checkpoint before the charge, its number, the count, steps), and at
+    # most of those of the last step and the model.
+    for place in sorted({1, *range(2, count, count // 15), *range(count - 60, count + 1, 6)}):
+        for path in (ledger, ledger.with_name("m.npz")):
+            path.unlink()
+        create_ledger(ledger, 1.2, 1e-5)
+        disk.writes, disk.full_at = 0, place
+        result = run(*paid(train, ledger, method))
+        disk.full_at = None
+        if result.exit_code == 0:
+            # The last to be done is to sync the folder, where that can be done.
+            check_paid_once(ledger)
+            continue
+        assert "disk is full" in result.stderr or "needs room for" in result.stderr
+        assert "Traceback" not in result.stderr
+        kept = ledger.with_name("m.npz.checkpoint")
+        assert set(names(ledger.parent)) <= {kept.name, "team.ledger"}
+        assert kept.exists() or not states(ledger)
+        charged = "paid" if states(ledger) else "nothing spent"
+        ended.add((charged, kept.exists() and read_checkpoint(kept).is_complete))
+        command = told_command(result.stderr) if kept.exists() else paid(train, ledger, method)
+        again = run(*command)
+        assert again.exit_code == 0, (place, again.output)
+        check_paid_once(ledger)
+    assert {("nothing spent", False), ("paid", False), ("paid", True)} <= ended
+
+
+def test_room_for_the_model_is_held_before_the_charge(train, ledger, run, monkeypatch):
+    seen = []
+    reserve = checkpoint_charge.reserve
+
+    def charged(*given, **options):
+        place = ledger.with_name(".m.npz.tmp").stat()
+        seen.append((place.st_size, place.st_blocks * 512))
+        return reserve(*given, **options)
+
+    monkeypatch.setattr(checkpoint_charge, "reserve", charged)
+    assert run(*paid(train, ledger)).exit_code == 0
+    ((size, on_disk),) = seen
+    assert ledger.with_name("m.npz").stat().st_size < size <= on_disk
+    check_paid_once(ledger)
+
+
+# --- A process that is killed ----------------------------------------------------------------------
+
+WRITE = (session, "write_checkpoint")
+KILLS = {
+    "before the checkpoint": (*WRITE, 1, False),
+    "before the charge": (checkpoint_charge, "reserve", 1, False),
+    "after the charge": (checkpoint_charge, "reserve", 1, True),
+    "before its number is kept": (*WRITE, 2, False),
+    "before the count": ("run", "begin", 1, False),
+    "after the count": ("run", "begin", 1, True),
+    "when the count is kept": (*WRITE, 3, True),
+    "at a step": (*WRITE, 5, True),
+    "after the last step": (charging, "finish", 1, False),
+    "after the end is noted": (charging, "finish", 1, True),
+    "when the model is written": (fit_command, "write_outputs", 1, False),
+    "while the model is written": (model_file, "write_archive", 1, False),
+    "when the model is there": (KeptFit, "finish", 1, False),
+}
+
+
+def killed_at(moment, method, arguments, run):
+    """Run a command in a process that is killed at a call."""
+    holder, name, count, after = moment
+    if holder == "run":
+        holder = GradientRun if method == "logistic" else LassoRun
+    original, left = getattr(holder, name), count
+
+    def call(*given, **options):
+        nonlocal left
+        left -= 1
+        if left == 0 and not after:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = original(*given, **options)
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    def work():
+        setattr(holder, name, call)
+        run(*arguments)
+
+    assert in_child(work, None) == "killed"
+
+
+@pytest.mark.parametrize("method", ["logistic", "lasso"])
+@pytest.mark.parametrize("name", KILLS)
+def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, method, train, ledger, run):
+    arguments = paid(train, ledger, method)
+    killed_at(KILLS[name], method, arguments, run)
+    assert len(states(ledger)) == int(name not in ("before the checkpoint", "before the charge"))
+    kept = ledger.with_name("m.npz.checkpoint")
+    result = run(*arguments)
+    if name == "before the checkpoint":
+        assert result.exit_code == 0, result.output
+    else:
+        # The same command again says how to go on, first, and what --force would cost.
+        assert result.exit_code == 1
+        assert len(result.stderr.splitlines()) == 1
+        assert f"{kept} keeps a fit that has not ended" in result.stderr
+        assert result.stderr.index("--resume") < result.stderr.index("pays again")
+        assert len(states(ledger)) == int(name != "before the charge")
+        before = read_checkpoint(kept).release
+        again = run(*told_command(result.stderr))
+        assert again.exit_code == 0, again.output
+        if len(before):
+            final = load(ledger.with_name("m.npz")).model_.release
+            assert final.agrees_with(before)
+    check_paid_once(ledger)
+
+
+def test_where_nothing_is_left_force_gives_nothing_up(train, ledger, run):
+    arguments = paid(train, ledger)
+    killed_at(KILLS["at a step"], "logistic", arguments, run)
+    result = run(*arguments, "--force")
+    assert "cannot pay" in result.stderr
+    assert "gives it up" not in result.stderr
+    assert run(*arguments, "--force", "--resume").exit_code == 0
+    check_paid_once(ledger)
+
+
+def test_a_fit_that_is_given_up_is_named(train, ample, run):
+    arguments = paid(train, ample)
+    killed_at(KILLS["at a step"], "logistic", arguments, run)
+    result = run(*arguments, "--force")
+    assert result.exit_code == 0
+    assert "m.npz.checkpoint kept a fit that had not ended; --force gives it up" in result.stderr
+    assert states(ample) == ["reserved", "finished"]
+    assert names(ample.parent) == ["m.npz", "team.ledger"]
+
+
+def test_resuming_needs_something_to_resume(train, ledger, run, no_training):
+    result = run(*paid(train, ledger), "--resume")
+    assert result.exit_code == 1
+    assert "There is no checkpoint" in result.stderr
+    assert states(ledger) == []
+
+
+def test_what_is_refused_before_the_charge_leaves_nothing(train, ledger, run, monkeypatch):
+    """Another fit takes the last of the budget while the records are read."""
+    reserve = checkpoint_charge.reserve
+
+    def late(path, dataset, charge, **options):
+        reserve(path, dataset, charge)
+        return reserve(path, dataset, charge, **options)
+
+    monkeypatch.setattr(checkpoint_charge, "reserve", late)
+    result = run(*paid(train, ledger))
+    assert result.exit_code == 1
+    assert "cannot pay" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert names(ledger.parent) == ["team.ledger"]
+
+
+def test_a_search_holds_room_for_its_model(train, tmp_path, run, monkeypatch):
+    ledger, model = tmp_path / "team.ledger", tmp_path / "m.npz"
+    create_ledger(ledger, 30.0, 1e-4)
+    given = ("tune", train, "--epsilon", 20, "--method", "logistic", "--grid", "max-weights=none,3")
+    given = (*given, "--law", "geometric", "--tries", 2, "--ledger", ledger, "--model", model)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "posix_fallocate", full)
+        result = run(*given)
+    assert result.exit_code == 1
+    assert "it needs room for" in result.stderr
+    assert states(ledger) == []
+    assert run(*given).exit_code == 0
+    assert names(tmp_path) == ["m.npz", "team.ledger"]
+    assert load(model).privacy_.epsilon <= 20
