@@ -1,4 +1,6 @@
-"""What a fit draws first it draws when it has been paid for, keeps at once, and never draws again."""
+"""What a fit draws first it draws when it is paid for, keeps at once, and never draws again."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -46,7 +48,7 @@ def records(layout="memory"):
     if layout == "memory":
         return X, y
     edges = [0, 20, 55, 90]
-    cuts = [slice(*pair) for pair in zip(edges, edges[1:], strict=False)]
+    cuts = [slice(*pair) for pair in pairwise(edges)]
     return [X[cut] for cut in cuts], [y[cut] for cut in cuts]
 
 
@@ -109,9 +111,7 @@ def test_a_score_draws_nothing_before_the_charge(ledger, at_the_charge):
     assert words_drawn(streams[0]) > 0
 
 
-def test_a_search_draws_nothing_but_its_parts_before_the_charge(
-    ledger, at_the_charge, monkeypatch
-):
+def test_a_search_draws_nothing_but_its_parts_before_the_charge(ledger, at_the_charge, monkeypatch):
     """Parts that cannot be written are refused before; who is in which never leaves."""
     drawn, streams = at_the_charge
     divided = []
@@ -124,8 +124,12 @@ def test_a_search_draws_nothing_but_its_parts_before_the_charge(
 
     monkeypatch.setattr(search, "draw_held_out", draw)
     tried = PrivateSearch(
-        DPLogisticRegression(n_iter=5), {"max_weights": [None, 2]}, 2.0, law="logarithmic",
-        tries=3, ledger=ledger,
+        DPLogisticRegression(n_iter=5),
+        {"max_weights": [None, 2]},
+        2.0,
+        law="logarithmic",
+        tries=3,
+        ledger=ledger,
     )
     tried.fit(*records())
     assert drawn == divided
@@ -163,9 +167,7 @@ def counts_of(release):
 
 @pytest.mark.parametrize("layout", ["memory", "partitions"])
 @pytest.mark.parametrize("name", COUNTING)
-def test_killed_after_the_count_it_never_counts_again(
-    name, layout, ledger, tmp_path, monkeypatch
-):
+def test_killed_after_the_count_it_never_counts_again(name, layout, ledger, tmp_path, monkeypatch):
     path, data, engine = tmp_path / "kept", records(layout), LAYOUTS[layout]
     model = FITS[name].set_params(ledger=ledger)
     try:
@@ -220,6 +222,6 @@ def test_a_damaged_matrix_is_refused_before_the_charge(name, ledger):
     X.indices = X.indices.copy()
     X.indices[4] = 999
     model = type(FITS[name])(**FITS[name].get_params() | {"ledger": ledger})
-    with pytest.raises((ValueError, DataError), match="index|column"):
+    with pytest.raises((ValueError, DataError), match=r"index|column"):
         model.fit(X, y)
     assert read_budgets(ledger)[0].entries == ()

@@ -194,9 +194,7 @@ def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
         settings, n_features = settings_of(candidate.estimator), int(rows.X.shape[1])
         mechanism = mechanism_of(settings, n_features=n_features, n_classes=classes.size)
         origin = origin_of(rows.X)
-        largest = max(
-            largest, model_bytes(settings, mechanism, n_features, classes, origin=origin)
-        )
+        largest = max(largest, model_bytes(settings, mechanism, n_features, classes, origin=origin))
     return largest
 
 

@@ -247,9 +247,7 @@ def partitioned_solver(
     )
 
 
-def check_partitions(
-    settings: LassoSettings, workers: Partitions, n_records: float | None
-) -> int:
+def check_partitions(settings: LassoSettings, workers: Partitions, n_records: float | None) -> int:
     """Refuse a run of Frank-Wolfe that partitions cannot make; nothing is computed.
 
     `n_records`: N, where it is public or was counted.
