@@ -67,8 +67,11 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "seeded, standard": {"random_state": 13, "solver": "standard"},
     "charged to a ledger": {"random_state": None, "ledger": "ledger"},
     "charged to a ledger, staged": {
-        **{"random_state": None, "ledger": "ledger"},
-        **{"n_iter": 20, "l1_radius": "auto", "refit": 0.5},
+        "random_state": None,
+        "ledger": "ledger",
+        "n_iter": 20,
+        "l1_radius": "auto",
+        "refit": 0.5,
     },
     "seeded, staged": {"random_state": 14, "n_iter": 20, "l1_radius": "auto", "refit": 0.5},
 }
@@ -317,7 +320,11 @@ def differences(
 
 
 def crash(kills: int, seed: int, fit: str | None = None) -> Outcome:
+<<<<<<< HEAD
     """Run trials until so many processes were killed, of all kinds of fits or those named `fit...`."""
+=======
+    """Run trials until so many processes were killed, of all kinds of fits or those named `fit`."""
+>>>>>>> h-paid
     began = time.perf_counter()
     outcome = Outcome(seed)
     rng = np.random.default_rng(seed)

@@ -454,8 +454,7 @@ _COMMANDS = (
     ["data", "info", "data.store", "--verify"],
     ["ledger", "show", "team.ledger", "--json"],
     ["ledger", "plan", "team.ledger", "--fits", "3"],
-    ["fit", "train.svm", "--epsilon", "0.1", "--n-iter", "5", "--ledger", "team.ledger"]
-    + ["--model", "new.npz"],
+    ["fit", "train.svm", "--epsilon", "0.1", "--ledger", "team.ledger", "--model", "new.npz"],
 )
 
 

@@ -1,4 +1,6 @@
-"""What a fit draws first it draws when it has been paid for, keeps at once, and never draws again."""
+"""What a fit draws first it draws when it is paid for, keeps at once, and never draws again."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -46,7 +48,7 @@ def records(layout="memory"):
     if layout == "memory":
         return X, y
     edges = [0, 20, 55, 90]
-    cuts = [slice(*pair) for pair in zip(edges, edges[1:], strict=False)]
+    cuts = [slice(*pair) for pair in pairwise(edges)]
     return [X[cut] for cut in cuts], [y[cut] for cut in cuts]
 
 
@@ -220,6 +222,6 @@ def test_a_damaged_matrix_is_refused_before_the_charge(name, ledger):
     X.indices = X.indices.copy()
     X.indices[4] = 999
     model = type(FITS[name])(**FITS[name].get_params() | {"ledger": ledger})
-    with pytest.raises((ValueError, DataError), match="index|column"):
+    with pytest.raises((ValueError, DataError), match=r"index|column"):
         model.fit(X, y)
     assert read_budgets(ledger)[0].entries == ()

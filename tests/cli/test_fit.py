@@ -1,6 +1,5 @@
 import gzip
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from evidence.assurance.crashes import in_child
 
 from dplasso import load
 from dplasso.checkpoint import charge as checkpoint_charge
@@ -20,7 +21,6 @@ from dplasso.model.release import digest_of
 from dplasso.privacy.ledger import charging, create_ledger, read_budgets
 from dplasso.runtime import chunks
 from dplasso.training.lasso_run import LassoRun
-from evidence.assurance.crashes import in_child
 
 METHODS = {
     "logistic": ("--method", "logistic", "--n-iter", 5),
@@ -114,7 +114,7 @@ def test_overwriting_a_model_is_said_to_cost(train, ledger, run):
     assert states(ledger) == []
 
 
-# --- A full disk -----------------------------------------------------------------------------------
+# --- A full disk ---------------------------------------------------------------------------------
 
 
 class Disk:
@@ -220,7 +220,7 @@ def test_room_for_the_model_is_held_before_the_charge(train, ledger, run, monkey
     check_paid_once(ledger)
 
 
-# --- A process that is killed ----------------------------------------------------------------------
+# --- A process that is killed --------------------------------------------------------------------
 
 WRITE = (session, "write_checkpoint")
 KILLS = {

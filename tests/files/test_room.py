@@ -61,15 +61,20 @@ def test_a_disk_without_room_is_named_with_what_is_needed(tmp_path, monkeypatch)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(OSError, match=r"room for 2\.5 MB at most, and there is none") as caught:
-        with held_room(tmp_path / "m.npz", 2_500_000):
-            raise AssertionError("there was room")
+    with (
+        pytest.raises(OSError, match=r"room for 2\.5 MB at most, and there is none") as caught,
+        held_room(tmp_path / "m.npz", 2_500_000),
+    ):
+        raise AssertionError("there was room")
     assert caught.value.errno == errno.ENOSPC
     assert names(tmp_path) == []
 
 
 def test_one_process_at_a_time_holds_room_for_a_file(tmp_path):
     path = tmp_path / "m.npz"
-    with hold(path, AssertionError("held")), pytest.raises(OSError, match="another process"):
-        with held_room(path, 10):
-            raise AssertionError("held twice")
+    with (
+        hold(path, AssertionError("held")),
+        pytest.raises(OSError, match="another process"),
+        held_room(path, 10),
+    ):
+        raise AssertionError("held twice")

@@ -117,8 +117,8 @@ def fit_with_checkpoints(
     with claim(path):
         if not overwrite and os.path.lexists(path):
             raise FileExistsError(
-                f"{os.fspath(path)} exists already: resume its fit, which spends no budget twice, or "
-                "overwrite it to begin another, which is spent like any fit"
+                f"{os.fspath(path)} exists already: resume the fit, which spends nothing twice, or "
+                "overwrite it to begin another, which is paid for again"
             )
         hooks = Hooks(checkpoints=keep_checkpoints(path, None, seconds))
         fit_estimator(estimator, X, y, hooks, engine=engine)

@@ -46,9 +46,9 @@ def atomic_write(
     `path` stays as it was.
 
     `path`: where the file shall be; a symbolic link is followed.
-    `temporary`: name of the temporary file, for a writer that is sure to be alone: what is there, of
-    a killed process or to hold room (`dplasso.files.room`), is overwritten in place. By default no
-    two writers share one.
+    `temporary`: name of the temporary file, for a writer that is sure to be alone: what is there,
+    of a killed process or to hold room (`dplasso.files.room`), is overwritten in place. By default
+    no two writers share one.
 
     Yields: open for writing.
 
@@ -67,8 +67,8 @@ def atomic_write(
     # Beside the target, so that the replacement is a rename within one file system.
     beside = target.with_name(temporary or f".dplasso-{secrets.token_hex(8)}.tmp")
     try:
-        mode = "r+b" if temporary and beside.exists() else "xb"
-        with report_disk_full(path), beside.open(mode) as file:
+        there = temporary is not None and beside.exists()
+        with report_disk_full(path), beside.open("r+b") if there else beside.open("xb") as file:
             yield file
             file.flush()
             file.truncate()
