@@ -33,7 +33,7 @@ class Origin:
 
 
 def origin_from_json(document: Any) -> Origin | None:
-    """Read an origin; None where there is none, or an older store says something else.
+    """Read an origin; None where there is none, or a store says something else.
 
     Raises ValueError if it holds no usable schema.
     """

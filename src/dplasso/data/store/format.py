@@ -24,7 +24,7 @@ FORMAT = "dplasso-store"
 VERSION, PEOPLE_VERSION = 1, 2
 HEADER_FILE = "header.json"
 PARTIAL_SUFFIX = ".partial"
-# An entry of the origin, where readers of version 0.1.0 let it pass.
+# An entry of the origin: whether D was declared at conversion, or taken from the data.
 COLUMNS_DECLARED = "columns_declared"
 # Bytes before an array's data: the length numpy itself gives the header of a flat array.
 DATA_OFFSET = 128
@@ -101,7 +101,7 @@ class StoreHeader:
     largest_value: float
     label_words: tuple[str, ...] | None
     source: str
-    origin: Mapping[str, Any] | None
+    origin: Mapping[str, Any]
     written_by: str
     arrays: Mapping[str, ArrayEntry]
 
@@ -220,7 +220,10 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
         _require(all(isinstance(word, str) for word in words), "the labels are not words")
         words = tuple(words)
     origin = document["origin"]
-    _require(origin is None or isinstance(origin, dict), "the origin is not an object")
+    _require(
+        isinstance(origin, dict) and isinstance(origin.get(COLUMNS_DECLARED), bool),
+        "its origin does not say whether the columns were declared",
+    )
     arrays = {
         name: ArrayEntry(
             str(entry["dtype"]),

@@ -16,7 +16,7 @@ _ARRAYS = (*ARRAY_DTYPES, LABELS)
 _STORE_FILES = {HEADER_FILE, *(array_file(Path(), name).name for name in _ARRAYS)}
 _UNFINISHED_FILES = (
     _STORE_FILES
-    | {OFFSETS_FILE, "writer.pid"}  # what version 0.1.0 left there, too
+    | {OFFSETS_FILE}
     | {array_file(Path(), name).with_suffix(".recast").name for name in _ARRAYS}
 )
 

@@ -85,13 +85,9 @@ class Store:
         return self.header.nnz
 
     @property
-    def columns_declared(self) -> bool | None:
-        """Whether D was declared at conversion; False if taken from the data, None if not known.
-
-        Stores that version 0.1.0 wrote do not say.
-        """
-        declared = (self.header.origin or {}).get(COLUMNS_DECLARED)
-        return declared if isinstance(declared, bool) else None
+    def columns_declared(self) -> bool:
+        """Whether D was declared at conversion; False if it was taken from the data."""
+        return bool(self.header.origin[COLUMNS_DECLARED])
 
     @property
     def X(self) -> "StoreMatrix":  # noqa: N802
@@ -379,7 +375,7 @@ def describe(store: Store) -> dict[str, Any]:
     labels, counts = np.unique(store.y, return_counts=True)
     shown = sorted(zip(labels.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
     sizes = {name: entry.n_bytes for name, entry in header.arrays.items()}
-    origin = {k: v for k, v in (header.origin or {}).items() if k != COLUMNS_DECLARED}
+    origin = {k: v for k, v in header.origin.items() if k != COLUMNS_DECLARED}
     return {
         "path": str(store.path),
         "version": header.version,
