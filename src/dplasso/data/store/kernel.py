@@ -5,26 +5,6 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def check_rows(indptr, indices, n_columns):
-    """Return (row, largest column): row is -1, or the first whose columns do not ascend or fit."""
-    largest = np.int64(-1)
-    for i in range(indptr.size - 1):
-        begin, end = indptr[i], indptr[i + 1]
-        if begin > end or begin < 0 or end > indices.size:
-            return i, largest
-        before = np.int64(-1)
-        for p in range(begin, end):
-            k = np.int64(indices[p])
-            if k <= before:
-                return i, largest
-            before = k
-        if before >= n_columns:
-            return i, largest
-        largest = max(largest, before)
-    return -1, largest
-
-
-@njit(cache=True, nogil=True)
 def count_columns(indices, counts):
     """Add the number of entries of each column."""
     for p in range(indices.size):

@@ -14,8 +14,9 @@ from dplasso.data.blocks import RowBlock
 from dplasso.data.people import WORDS
 from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.data.store.format import PEOPLE, array_file
-from dplasso.data.store.kernel import check_rows, count_columns, scan_values
+from dplasso.data.store.kernel import count_columns, scan_values
 from dplasso.errors import DataError
+from dplasso.matrix.check import check_rows
 
 _INT32_COLUMNS = 2**31
 _MOST_WORDS = 2**16
@@ -79,8 +80,9 @@ class RowWriter:
         """
         indptr, indices, values = block.indptr, block.indices, block.values
         limit = 2**63 - 1 if self._declared is None else self._declared
-        bad, largest = check_rows(indptr, indices, limit)
-        if bad >= 0:
+        outside, unordered, largest = check_rows(indptr, indices, limit)
+        if outside >= 0 or unordered >= 0:
+            bad = unordered if unordered >= 0 else outside
             raise DataError(
                 f"{self._name}: row {self.n_rows + bad + 1} has a column twice, out of order or "
                 f"outside the {'' if self._declared is None else self._declared} columns declared"
