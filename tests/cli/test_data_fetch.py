@@ -6,11 +6,12 @@ import lzma
 
 import numpy as np
 import pytest
+from evidence.twins.generate import SHAPES, synthetic_source
 from scipy.sparse import random_array
 from sklearn.datasets import dump_svmlight_file
 
 from datasets.file_server import serving
-from dplasso.data.store import open_store
+from dplasso.data.store import open_store, write_store
 from dplasso.datasets import catalog
 
 NAMES = ["rcv1", "news20", "url", "web", "kdda", "a9a"]
@@ -68,7 +69,6 @@ class TestList:
         assert (url["n_samples"], url["n_features"], url["nnz"]) == (2396130, 3231961, 277058644)
         assert url["source"] == f"{report['base_url']}url_combined.bz2"
         assert url["downloaded"] is None
-        assert not sets["a9a"]["twin"]
 
     def test_text(self, run):
         result = run("data", "list")
@@ -77,16 +77,13 @@ class TestList:
             assert word in result.stdout
 
     def test_sizes_are_those_of_the_twins(self):
-        from dplasso.datasets.synthetic.generate import SHAPES
-
         for name, shape in SHAPES.items():
             entry = catalog.CATALOG[name]
             sizes = (entry.n_rows, entry.n_columns, entry.n_nonzeros)
             assert sizes == (shape.n_rows, shape.n_columns, shape.n_nonzeros)
-            assert entry.synthetic
 
-    def test_size_of_a_store_is_about_right(self, run, tmp_path):
-        run("data", "twin", "rcv1", tmp_path / "rcv1.store", "--json")
+    def test_size_of_a_store_is_about_right(self, tmp_path):
+        write_store(synthetic_source("rcv1", 1.0, 0), tmp_path / "rcv1.store")
         size = sum(path.stat().st_size for path in (tmp_path / "rcv1.store").iterdir())
         assert catalog.CATALOG["rcv1"].store_bytes == pytest.approx(size, rel=0.02)
 
@@ -172,8 +169,6 @@ class TestFetch:
         refused(result, "must start with http:// or https://")
 
     def test_an_existing_store_is_told_before_the_download(self, run, server, tmp_path):
-        assert (
-            run("data", "twin", "rcv1", tmp_path / "rcv1.store", "--scale", "0.01").exit_code == 0
-        )
+        write_store(synthetic_source("rcv1", 0.01, 0), tmp_path / "rcv1.store")
         refused(run("data", "fetch", "rcv1", "--base-url", server.url), "rcv1.store")
         assert server.requests == []

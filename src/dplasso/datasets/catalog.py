@@ -30,8 +30,6 @@ class Entry:
         Whether every value is 1.
     files : tuple of str
         Names at the source; the first that is there is taken.
-    synthetic : bool
-        Whether ``dplasso data twin`` makes one of its shape.
     """
 
     name: str
@@ -41,7 +39,6 @@ class Entry:
     n_nonzeros: int
     ones: bool
     files: tuple[str, ...]
-    synthetic: bool = True
 
     @property
     def store_bytes(self) -> int:
@@ -88,7 +85,6 @@ CATALOG = {
             "UCI Adult, one-hot",
             *(32_561, 123, 451_592, True),
             ("a9a",),
-            synthetic=False,
         ),
     )
 }
