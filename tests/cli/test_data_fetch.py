@@ -3,6 +3,7 @@
 import bz2
 import json
 import lzma
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from datasets.file_server import serving
 from dplasso.data.store import open_store, write_store
 from dplasso.datasets import catalog
 
+ONCE = partial(catalog.download, attempts=1)
 NAMES = ["rcv1", "news20", "url", "web", "kdda", "a9a"]
 
 
@@ -126,9 +128,8 @@ class TestFetch:
     def test_broken_and_taken_up_by_the_next_run(self, run, server, rows, folder, tmp_path):
         server.files["a9a"] = rows[2] * 200
         server.cut_after = 65_536
-        fetched = catalog.fetch
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(catalog, "fetch", lambda *a, **k: fetched(*a, **k, attempts=1))
+            patch.setattr(catalog, "download", ONCE)
             result = run("data", "fetch", "a9a", "--base-url", server.url)
         refused(result, "the connection broke", "65,536 bytes have arrived; run it again")
         assert not (folder / "a9a").exists()
@@ -147,8 +148,7 @@ class TestFetch:
         assert open_store(tmp_path / "a9a.store").shape == (60, 123)
 
     def test_no_network(self, run, folder, tmp_path, monkeypatch):
-        fetched = catalog.fetch
-        monkeypatch.setattr(catalog, "fetch", lambda *a, **k: fetched(*a, **k, attempts=1))
+        monkeypatch.setattr(catalog, "download", ONCE)
         result = run("data", "fetch", "rcv1", "--base-url", "http://127.0.0.1:9/")
         refused(result, "cannot be reached; is there a network connection?")
         assert list(folder.iterdir()) == []

@@ -130,8 +130,6 @@ def fetch(
     folder: str | os.PathLike[str] | None = None,
     url: str | None = None,
     progress: Progress | None = None,
-    attempts: int = 3,
-    wait: float = 1.0,
 ) -> Path:
     """Download a data set, or find it downloaded; its checksum is pinned at the first download.
 
@@ -146,8 +144,6 @@ def fetch(
         else LIBSVM's data page.
     progress : callable, optional
         Called as ``progress(done, total)`` in bytes.
-    attempts, wait
-        As for `dplasso.datasets.download.download`.
 
     Returns
     -------
@@ -167,9 +163,7 @@ def fetch(
     names = (there.name,) if there else entry.files
     for file in names:
         try:
-            return download(
-                base + file, place / file, progress=progress, attempts=attempts, wait=wait
-            )
+            return download(base + file, place / file, progress=progress)
         except NotThereError:
             continue
     raise DataError(f"{base}: the server has no {' and no '.join(names)} (404)")

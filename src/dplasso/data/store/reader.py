@@ -191,7 +191,6 @@ def open_store(
     *,
     verify: bool = False,
     progress: Callable[[int, int], None] | None = None,
-    n_threads: int = 2,
 ) -> Store:
     """Open a store that `write_store` wrote; any number of processes may do so at a time.
 
@@ -207,8 +206,6 @@ def open_store(
         Whether to read everything and compare the checksums.
     progress : callable, optional
         Called as ``progress(done, total)`` while verifying, in bytes.
-    n_threads : int, default=2
-        Threads for verifying.
 
     Returns
     -------
@@ -234,7 +231,7 @@ def open_store(
             if _is_still(directory, before):
                 break
     if verify:
-        _verify(store, progress, n_threads)
+        _verify(store, progress)
     return store
 
 
@@ -312,11 +309,11 @@ def _parts(name: str, words: NDArray[Any], limit: int, mask: int) -> list[tuple[
     ]
 
 
-def _verify(store: Store, progress: Callable[[int, int], None] | None, n_threads: int) -> None:
+def _verify(store: Store, progress: Callable[[int, int], None] | None) -> None:
     """Compare all checksums, then all entries."""
     total = sum(entry.n_bytes for entry in store.header.arrays.values())
     done = 0
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(2) as pool:
         for name, entry in store.header.arrays.items():
             data = store.arrays[name].view(np.uint8)
             ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64).tolist()
@@ -332,7 +329,7 @@ def _verify(store: Store, progress: Callable[[int, int], None] | None, n_threads
                 done += piece[0]
                 if progress is not None:
                     progress(done, total)
-    check_entries(store, n_threads=n_threads)
+    check_entries(store)
 
 
 def _check_finished(path: Path) -> None:
