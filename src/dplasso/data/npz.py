@@ -65,7 +65,7 @@ def read_npz(
     n_rows, _ = _shape(path, arrays)
     if n_rows == 0:
         raise DataError(f"{path}: the file holds no records")
-    # Before the matrix: a damaged number of rows must not be believed.
+    # Before the matrix: a damaged number of rows is noticed here.
     y = _labels(path, arrays, labels_path, n_rows)
     X = _matrix(path, arrays)
     if n_features is not None:
@@ -112,7 +112,7 @@ def write_npz(path: str | Path, X: Any, y: Any) -> None:
 
 
 def npz_shape(path: str | Path) -> tuple[int, int]:
-    """Read how many rows and columns a .npz holds, and nothing else of it.
+    """Read how many rows and columns a .npz holds, and nothing else.
 
     `path`: as for `read_npz`.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dplasso.errors import DataError
 
-# Numbers of 64 bits that a name becomes.
+# Number of 64-bit words of a name's hash.
 WORDS = 2
 
 
@@ -24,7 +24,7 @@ def hash_people(people: Sequence[Any], where: Callable[[int], str]) -> NDArray[n
     """Hash the names of the people whose rows these are.
 
     `people`: a text or a whole number each; 7, 7.0 and "7" name the same person.
-    `where`: words the place of a row, from 0, for messages.
+    `where`: names the place of a row, from 0, for messages.
 
     Returns shape (2 n,): two numbers for each row.
 

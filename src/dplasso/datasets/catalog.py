@@ -101,11 +101,11 @@ def find_entry(name: str) -> Entry:
 
 
 def base_url(given: str | None = None) -> str:
-    """Return the address under which the files are: as given, of the environment, or LIBSVM's.
+    """Return the address of the files: as given, from the environment, or LIBSVM's.
 
     `given`: a mirror's address.
 
-    Raises ValueError if it is not an address of the web.
+    Raises ValueError if it is not a web address.
     """
     url = given or os.environ.get(BASE_URL_VARIABLE) or BASE_URL
     if not url.startswith(("http://", "https://")):
@@ -114,7 +114,7 @@ def base_url(given: str | None = None) -> str:
 
 
 def download_folder(given: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder of downloads: as given, of the environment, or the user's cache."""
+    """Return the folder of downloads: as given, from the environment, or the user's cache."""
     place = given or os.environ.get(FOLDER_VARIABLE)
     return Path(place) if place else user_cache()
 
@@ -159,7 +159,7 @@ def fetch(
     """
     entry, base, place = find_entry(name), base_url(url), download_folder(folder)
     there = find_download(entry, place)
-    # A file that is there is not looked for under another name.
+    # A file that was downloaded is not looked for under another name.
     names = (there.name,) if there else entry.files
     for file in names:
         try:

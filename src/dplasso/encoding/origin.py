@@ -1,4 +1,4 @@
-"""How the columns of a matrix came about: kept by matrices, stores and models, and compared.
+"""How the columns of a matrix were made: kept by matrices, stores and models, and compared.
 
 A model's weights mean something for rows whose columns mean the same. Whoever knows how columns
 were made says so, and two that are known to differ are never brought together.

@@ -108,7 +108,7 @@ def read_archive(
         except kind.error as error:
             raise kind.error(f"{shown} {error}") from error.__cause__
         except Exception as error:
-            # zipfile and numpy raise a dozen types on damaged bytes; all mean the same here.
+            # zipfile and numpy raise a dozen types on damaged bytes; all mean damage here.
             reason = str(error).rstrip(".") or type(error).__name__
             raise kind.error(f"{shown} is damaged or incomplete: {reason}.") from error
 

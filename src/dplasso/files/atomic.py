@@ -15,7 +15,7 @@ _DISK = {*_FULL, errno.EFBIG, errno.EIO}
 
 @contextmanager
 def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in the system's error of a failed write, whose own words name none.
+    """Name the file in the system's error after a failed write, which does not name it.
 
     `path`: what the block writes, and what its caller removes if it fails.
 
@@ -46,7 +46,7 @@ def atomic_write(
     `path` stays as it was.
 
     `path`: where the file shall be; a symbolic link is followed.
-    `temporary`: name of the temporary file, for a writer that is sure to be alone: what a killed
+    `temporary`: name of the temporary file, for a sole writer: what a killed
     process left there is overwritten. By default no two writers share one.
 
     Yields: open for writing.

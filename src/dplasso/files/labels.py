@@ -43,7 +43,7 @@ def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
 def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
     """Return the labels that `labels_to_array` was given.
 
-    Returns: same values, same type, but for the length of strings.
+    Returns: the same values, of the same type but for the length of strings.
 
     Raises ValueError if these are no labels.
     """

@@ -39,7 +39,7 @@ class ReleaseHeader(NamedTuple):
 def write_release(
     release: ReleaseHeader, noun: str
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return what `dplasso.files.archive.write_archive` shall write for a release.
+    """Return what `dplasso.files.archive.write_archive` is to write for a release.
 
     `noun`: what the file is called, for messages.
 
@@ -78,7 +78,7 @@ def read_release(
     besides: Collection[str] = (),
     entries: Collection[str] = (),
 ) -> ReleaseHeader:
-    """Read a release back, and see that the file holds nothing unknown.
+    """Read a release back, and check that the file holds nothing unknown.
 
     `header`: as `dplasso.files.archive.read_archive` hands it over.
     `arrays`: the members of each kind of release.

@@ -127,7 +127,7 @@ def npy_header(dtype: DTypeLike, size: int) -> bytes:
     layout = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (size,)}
     np.lib.format.write_array_header_1_0(buffer, layout)
     head = buffer.getvalue()
-    # The text is padded with blanks and ends in a line feed; make the padding what we promise.
+    # numpy pads the text with blanks and ends it with a line feed; pad it to the length we promise.
     text = head[10:].rstrip()
     room = DATA_OFFSET - 10
     return head[:8] + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n"
@@ -250,7 +250,7 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
 
 
 def _check_arrays(header: StoreHeader) -> None:
-    """See that the arrays' types and sizes fit the shape and each other."""
+    """Check that the arrays' types and sizes fit the shape and each other."""
     (n_rows, n_columns), nnz = header.shape, header.nnz
     sizes = {
         "rows.indptr": n_rows + 1,
@@ -296,7 +296,7 @@ def _require(condition: bool, problem: str) -> None:
 
 
 def check_array_file(directory: Path, name: str, entry: ArrayEntry) -> None:
-    """See that an array's file has the length and the first bytes that the header implies.
+    """Check that an array's file has the length and the first bytes that the header implies.
 
     Raises StoreError if not, or if there is no such file.
     """

@@ -63,7 +63,7 @@ def cut_columns(indptr, most_entries, most_columns, first_column, part_of_column
 @njit(cache=True, nogil=True)
 def renumber(columns, internal, part_of_column, counts):
     """Replace columns by their internal numbers, and count the entries of each part."""
-    # Two short loops over what is in cache take less time than one that waits for both tables.
+    # Two short loops over cached entries are faster than one that waits for both tables.
     block = 2048
     for begin in range(0, columns.size, block):
         some = columns[begin : begin + block]
@@ -139,7 +139,7 @@ def first_outside(words, limit, mask=-1):
     """Return the position of the first number, masked, that is not in 0 to limit - 1, or -1."""
     of_type = words.dtype.type
     mask = of_type(mask)
-    # A block at a time without a branch inside, which the compiler turns into vector code.
+    # Block by block, without a branch inside, so that the compiler can vectorise the loop.
     block = 4096
     for begin in range(0, words.size, block):
         part = words[begin : begin + block]

@@ -1,4 +1,4 @@
-"""Opening a store: checks, and arrays mapped into memory."""
+"""Opening a store: checking it, and mapping its arrays into memory."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ from dplasso.errors import StoreError
 from dplasso.files.lock import is_held
 from dplasso.matrix.compressed import Compressed
 
-# A piece that stays in a core's cache costs its thread little to begin.
+# Pieces fit a core's cache and cost little to start.
 _CHECK_ENTRIES = 1 << 20
 
 
@@ -122,7 +122,7 @@ class Store:
         return Compressed(indptr, indices, values, 0.0 if constant is None else constant)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the place, not the data: another process opens the store itself."""
+        """Pickle the path, not the data: another process opens the store itself."""
         return open_store, (self.path,)
 
     def __repr__(self) -> str:
@@ -263,7 +263,7 @@ def check_entries(
     *,
     n_threads: int = 2,
 ) -> None:
-    """See that every index lies inside the matrix and every value is a finite number.
+    """Check that every index lies inside the matrix and every value is a finite number.
 
     So no kernel can leave its arrays, and no sum becomes NaN. All entries are read, once and in
     order, which takes about as long as reading their files; nothing is remembered.
@@ -287,7 +287,7 @@ def check_entries(
         parts += _parts(f"{side}.indices", store.arrays[f"{side}.indices"], limits[side], -1)
         if f"{side}.values" in store.arrays:
             values = store.arrays[f"{side}.values"]
-            # Without its sign, the pattern of a number that is not finite is infinity's or more.
+            # Without its sign bit, a number that is not finite is at least infinity's bit pattern.
             words = values.view(np.int32 if values.itemsize == 4 else np.int64)
             infinity = int(np.array(np.inf, values.dtype).view(words.dtype))
             unsigned = (1 << (8 * values.itemsize - 1)) - 1
@@ -333,7 +333,7 @@ def _verify(store: Store, progress: Callable[[int, int], None] | None) -> None:
 
 
 def _check_finished(path: Path) -> None:
-    """Refuse what is not a store, and say what it is."""
+    """Refuse anything that is not a finished store, and say what it is."""
     if path.name.endswith(PARTIAL_SUFFIX):
         raise StoreError(f"{path} is an unfinished store; run the conversion again")
     if (path / HEADER_FILE).is_file():
@@ -354,7 +354,7 @@ def _damaged(directory: Path, name: str, problem: str) -> NoReturn:
 
 
 def describe(store: Store) -> dict[str, Any]:
-    """Sum up what a store holds; for the curator, since some of it depends on private data.
+    """Summarise what a store holds; for the curator, since some of it depends on private data.
 
     Parameters
     ----------

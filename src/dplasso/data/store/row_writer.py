@@ -1,4 +1,4 @@
-"""The first pass of a conversion: records to files by rows, and what must be known of all of them.
+"""The first pass of a conversion: records to files by rows, and totals over all of them.
 
 Columns keep the source's numbers here; they are renumbered when the number of entries of every
 column is known. Values and labels are final.
@@ -67,7 +67,7 @@ class RowWriter:
 
     @property
     def labels(self) -> ArrayWriter:
-        """The labels' file; there is one as soon as there is a record."""
+        """The file of labels, which exists once there is a record."""
         assert self._labels is not None
         return self._labels
 
