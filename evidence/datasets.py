@@ -133,8 +133,8 @@ def _scale(text: str, spec: str) -> float:
 
 
 def _synthetic(name: str, scale: float, seed: int, n_jobs: int) -> Source:
-    from dplasso.datasets.synthetic.generate import make_synthetic
-    from dplasso.datasets.synthetic.plan import scaled_shape
+    from evidence.twins.generate import make_synthetic
+    from evidence.twins.plan import scaled_shape
 
     shape = scaled_shape(name, scale, None, None)
 
@@ -269,7 +269,7 @@ def load_spec(spec: Spec, folder: Path | None, n_jobs: int) -> Any:
     """
     from dplasso.data.files import read_data
     from dplasso.datasets.adult import crosses, load_adult
-    from dplasso.datasets.synthetic.generate import make_synthetic
+    from evidence.twins.generate import make_synthetic
 
     if spec.twin is not None:
         size: dict[str, Any] = {

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dplasso.datasets.synthetic.generate import Shape, generate
 from evidence.report import COLOURS, plain
 from evidence.timing import race
+from evidence.twins.generate import Shape, generate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

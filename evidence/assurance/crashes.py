@@ -320,11 +320,7 @@ def differences(
 
 
 def crash(kills: int, seed: int, fit: str | None = None) -> Outcome:
-<<<<<<< HEAD
-    """Run trials until so many processes were killed, of all kinds of fits or those named `fit...`."""
-=======
     """Run trials until so many processes were killed, of all kinds of fits or those named `fit`."""
->>>>>>> h-paid
     began = time.perf_counter()
     outcome = Outcome(seed)
     rng = np.random.default_rng(seed)

@@ -37,7 +37,7 @@ now = time.monotonic
 def generate(given: Given, tell: Tell) -> None:
     """Make the store; the body of a child process."""
     from dplasso.data.store import write_store
-    from dplasso.datasets.synthetic.generate import synthetic_source
+    from evidence.twins.generate import synthetic_source
 
     stages: list[str] = []
 

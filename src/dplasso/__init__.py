@@ -7,7 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dplasso import _moved
 from dplasso.runtime.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
@@ -83,7 +82,6 @@ _HOMES = {
 
 
 drop_stale_kernels(Path(__file__).parent)
-_moved.install()
 
 
 def __getattr__(name: str) -> Any:

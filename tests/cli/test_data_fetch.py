@@ -3,16 +3,19 @@
 import bz2
 import json
 import lzma
+from functools import partial
 
 import numpy as np
 import pytest
+from evidence.twins.generate import SHAPES, synthetic_source
 from scipy.sparse import random_array
 from sklearn.datasets import dump_svmlight_file
 
 from datasets.file_server import serving
-from dplasso.data.store import open_store
+from dplasso.data.store import open_store, write_store
 from dplasso.datasets import catalog
 
+ONCE = partial(catalog.download, attempts=1)
 NAMES = ["rcv1", "news20", "url", "web", "kdda", "a9a"]
 
 
@@ -68,7 +71,6 @@ class TestList:
         assert (url["n_samples"], url["n_features"], url["nnz"]) == (2396130, 3231961, 277058644)
         assert url["source"] == f"{report['base_url']}url_combined.bz2"
         assert url["downloaded"] is None
-        assert not sets["a9a"]["twin"]
 
     def test_text(self, run):
         result = run("data", "list")
@@ -77,16 +79,13 @@ class TestList:
             assert word in result.stdout
 
     def test_sizes_are_those_of_the_twins(self):
-        from dplasso.datasets.synthetic.generate import SHAPES
-
         for name, shape in SHAPES.items():
             entry = catalog.CATALOG[name]
             sizes = (entry.n_rows, entry.n_columns, entry.n_nonzeros)
             assert sizes == (shape.n_rows, shape.n_columns, shape.n_nonzeros)
-            assert entry.synthetic
 
-    def test_size_of_a_store_is_about_right(self, run, tmp_path):
-        run("data", "twin", "rcv1", tmp_path / "rcv1.store", "--json")
+    def test_size_of_a_store_is_about_right(self, tmp_path):
+        write_store(synthetic_source("rcv1", 1.0, 0), tmp_path / "rcv1.store")
         size = sum(path.stat().st_size for path in (tmp_path / "rcv1.store").iterdir())
         assert catalog.CATALOG["rcv1"].store_bytes == pytest.approx(size, rel=0.02)
 
@@ -129,9 +128,8 @@ class TestFetch:
     def test_broken_and_taken_up_by_the_next_run(self, run, server, rows, folder, tmp_path):
         server.files["a9a"] = rows[2] * 200
         server.cut_after = 65_536
-        fetched = catalog.fetch
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(catalog, "fetch", lambda *a, **k: fetched(*a, **k, attempts=1))
+            patch.setattr(catalog, "download", ONCE)
             result = run("data", "fetch", "a9a", "--base-url", server.url)
         refused(result, "the connection broke", "65,536 bytes have arrived; run it again")
         assert not (folder / "a9a").exists()
@@ -150,8 +148,7 @@ class TestFetch:
         assert open_store(tmp_path / "a9a.store").shape == (60, 123)
 
     def test_no_network(self, run, folder, tmp_path, monkeypatch):
-        fetched = catalog.fetch
-        monkeypatch.setattr(catalog, "fetch", lambda *a, **k: fetched(*a, **k, attempts=1))
+        monkeypatch.setattr(catalog, "download", ONCE)
         result = run("data", "fetch", "rcv1", "--base-url", "http://127.0.0.1:9/")
         refused(result, "cannot be reached; is there a network connection?")
         assert list(folder.iterdir()) == []
@@ -172,8 +169,6 @@ class TestFetch:
         refused(result, "must start with http:// or https://")
 
     def test_an_existing_store_is_told_before_the_download(self, run, server, tmp_path):
-        assert (
-            run("data", "twin", "rcv1", tmp_path / "rcv1.store", "--scale", "0.01").exit_code == 0
-        )
+        write_store(synthetic_source("rcv1", 0.01, 0), tmp_path / "rcv1.store")
         refused(run("data", "fetch", "rcv1", "--base-url", server.url), "rcv1.store")
         assert server.requests == []

@@ -14,8 +14,8 @@ from evidence.machine import describe_machine, machine_line, status
 from evidence.report import markdown_table, ratio, seconds_text
 from evidence.timing import LoopTime, StepClock, interleave, middle, time_fit, time_steps
 from evidence.true_gap import true_gap
+from evidence.twins.generate import make_synthetic
 
-from dplasso.datasets.synthetic.generate import make_synthetic
 from evidence import __main__ as command
 
 TINY = """

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from evidence.twins.generate import make_synthetic
 from scipy.special import expit
 
-from dplasso.datasets.synthetic.generate import make_synthetic
 from dplasso.frank_wolfe.drift import PLAIN_TOLERANCE
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript, weights

@@ -183,18 +183,18 @@ def test_rewriting_itself_does_no_harm(path):
     assert same(read_model(path), original)
 
 
-def test_a_newer_version_is_named_before_anything_else(path):
+@pytest.mark.parametrize(
+    ("found", "advice"), [(FORMAT_VERSION + 1, "install a newer"), (1, "fit again")]
+)
+def test_another_version_is_named_before_anything_else(path, found, advice):
     write_model(fitted(), path)
 
-    def newer(header):
+    def change(header):
         header.clear()
-        header.update(magic="dplasso-model", version=FORMAT_VERSION + 1)
+        header.update(magic="dplasso-model", version=found)
 
-    rewrite(path, newer, something=np.arange(3))
-    with pytest.raises(
-        ModelFileError,
-        match=rf"version {FORMAT_VERSION + 1} of the model format .* install a newer",
-    ):
+    rewrite(path, change, something=np.arange(3))
+    with pytest.raises(ModelFileError, match=rf"version {found} of the model format .* {advice}"):
         read_model(path)
 
 

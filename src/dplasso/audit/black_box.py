@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 
 # At most this many events per score are compared before one is chosen.
 _THRESHOLDS = 200
-# Where no event shows anything at the confidence asked for, the choice is made at this one.
+# Used for the choice where no event shows anything at the confidence asked for.
 _LENIENT = 0.2
 # The column in which the canary's contribution shows.
 CANARY = 0
@@ -127,7 +127,7 @@ def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]
     counts = [
         np.array([(part == value).sum(axis=0) for value in range(values + 1)]) for part in codes
     ]
-    # The last row stands for vertices that have not been seen: it says nothing.
+    # The last row stands for vertices that were never seen, and carries no evidence.
     table = np.log(counts[0] + 0.5) - np.log(counts[1] + 0.5)
     seen = set(one.names()), set(other.names())
 
@@ -320,7 +320,7 @@ def audit_canary_step(
         audited=audited,
         delta=0.0,
         false_alarm=false_alarm,
-        # A draw's inexactness, 2^-42 in all, shows in no number of runs that can be made.
+        # No feasible number of runs could show a draw's inexactness, 2^-42 in all.
         violated=audited > claim.eps0 + 1e-9,
         about="step",
         detail=(

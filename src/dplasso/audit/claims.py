@@ -34,7 +34,7 @@ class Data(NamedTuple):
 
 
 class Release(Protocol):
-    """What a fit gives away: the vertices in order; weights and predictions follow from them."""
+    """What a fit releases: the vertices in order; weights and predictions follow from them."""
 
     @property
     def vertex(self) -> NDArray[Any]:
@@ -141,7 +141,7 @@ class Finding:
 
 
 def bound_in_words(name: str, audited: float, claimed: float) -> str:
-    """Return what a lower bound says: an attack that found nothing has not shown that nothing is.
+    """Put a lower bound into words: an attack that found nothing proves nothing.
 
     `name`: what is bounded.
     `audited`, `claimed`: as in `Finding`.

@@ -72,7 +72,7 @@ def log_ratios(
     both = np.isneginf(one) & np.isneginf(other)
     with np.errstate(invalid="ignore"):
         ratio = np.where(both, 0.0, one - other)
-    # An outcome that neither can have bounds nothing: give it another outcome's ratio.
+    # An outcome that is impossible on both sides bounds nothing: give it another one's ratio.
     low = np.where(both, np.inf, ratio).min(axis=-1)
     high = np.where(both, -np.inf, ratio).max(axis=-1)
     return high - low, np.maximum(np.abs(low), np.abs(high))

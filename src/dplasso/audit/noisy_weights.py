@@ -36,7 +36,7 @@ def weights_target(
     Raises ValueError, TypeError for settings that the estimator would refuse, or without privacy.
     """
     kind = DPLogisticRegression if method == "logistic" else DPLassoClassifier
-    # Counts and all: only the constant entry would hide the canary.
+    # As by default, private counts included; but the constant entry would hide the canary.
     estimator = kind(
         epsilon,
         delta,

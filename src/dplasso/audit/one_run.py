@@ -15,7 +15,7 @@ from dplasso.audit.bounds import one_run_epsilon, one_run_p_value
 from dplasso.audit.claims import Finding, Release, Target, bound_in_words
 from dplasso.audit.problems import many_canaries
 
-# Guesses are made about this part of the canaries, half of them "in": the sure ones.
+# The share of canaries that are guessed, half of them "in": those with the clearest scores.
 GUESSED = 0.8
 
 
@@ -73,7 +73,7 @@ def audit_one_run(
     false_alarm : float
         Probability that a true claim is called violated.
     coins : numpy.random.Generator, optional
-        Of the auditor: who is in. Fresh entropy by default.
+        Decides which canaries are in. Fresh entropy by default.
     attack : callable, default=canary_scores
         Scores the canaries from the release.
 

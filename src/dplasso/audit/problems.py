@@ -1,4 +1,4 @@
-"""Small data sets to audit on: exhaustive neighbours, canaries, and nothing at all."""
+"""Small data sets to audit on: exhaustive neighbours, canaries, and empty records."""
 
 from collections.abc import Iterator
 from itertools import combinations, product
@@ -10,8 +10,7 @@ from scipy.sparse import csr_array
 
 from dplasso.audit.claims import Claim, Data
 
-# Empty records that keep a canary company; a mechanism that is scaled by the number of records
-# shows itself by them.
+# Empty records beside a canary: they expose a mechanism that is scaled by the number of records.
 COMPANY = 10
 
 
@@ -57,8 +56,8 @@ def neighbourhoods(claim: Claim, n_columns: int = 2) -> Iterator[Neighbourhood]:
     `n_columns`: D.
 
     Yields: under add-remove the base and every record added to it, under replace-one every two of
-    the latter. The bases: next to nothing, where one record is everything; one with a gradient
-    that stands out by about two nats, where log-ratios are largest; and a mixed one.
+    the latter. The bases: an almost empty one, where a single record decides everything; one with a
+    gradient that stands out by about two nats, where log-ratios are largest; and a mixed one.
     """
     bound = claim.feature_bound
     company = np.zeros((2, n_columns))

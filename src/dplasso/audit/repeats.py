@@ -1,4 +1,4 @@
-"""Randomness, from outside: releases of fits that repeat each other."""
+"""Black-box audit of the randomness: releases that repeat each other."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ Progress = Callable[[int, int], None]
 def audit_repeats(
     target: Target, runs: int, false_alarm: float, progress: Progress | None = None
 ) -> Finding:
-    """Look for releases that come twice: noise that is reused, or drawn from too small a seed.
+    """Look for repeated releases: noise that is reused, or drawn from too small a seed.
 
     On empty records every gradient is 0, so the steps of a sound mechanism are uniform and
     independent, and two releases are the same with probability at most 64^-T.
@@ -28,7 +28,7 @@ def audit_repeats(
     target : Target
         With a claim for enough steps (12, say) to tell releases apart.
     runs : int
-        Fits; a seed of s bits shows when there are more than about 2^((s + 5) / 2).
+        Number of fits; a seed of s bits is noticed from about 2^((s + 5) / 2) on.
     false_alarm, progress
         As in `audit_canary`.
 

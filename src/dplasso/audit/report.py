@@ -1,4 +1,4 @@
-"""What a set of audits adds up to: a verdict, in words and as JSON."""
+"""The verdict of a set of audits, in words and as JSON."""
 
 import math
 from collections.abc import Sequence
@@ -107,7 +107,7 @@ def make_report(claim: Claim, findings: Sequence[Finding]) -> Report:
     Raises
     ------
     ValueError
-        Without findings: no audit must not read as a clean one.
+        If there are no findings: a report without audits would read as a clean one.
     """
     if not findings:
         raise ValueError("no audit was run, so there is nothing to report")

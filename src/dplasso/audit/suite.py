@@ -1,4 +1,4 @@
-"""The audits together: which are made on what, and how the false-alarm rate is divided."""
+"""All audits together: which are run on what, and how they share the false-alarm rate."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ FEWEST_REPEATS, MOST_REPEATS, REPEAT_STEPS = 400, 2000, 12
 # The public estimator's checks take longer than a small fit: it gets a part of the runs.
 PUBLIC_PART, FEWEST_PUBLIC = 20, 200
 FEWEST_RUNS, FEWEST_CANARIES = 100, 10
-# Sampling audits made by each method; the false-alarm rate is divided by their number.
+# Sampling audits run by each method; the false-alarm rate is divided by their number.
 _SAMPLING = {"exact": 0, "canary": 4, "one-run": 1}
 
 Progress = Callable[[str, int, int], None]
@@ -74,7 +74,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a plan came to.
+    """The results of a plan.
 
     `report`: all findings.
     `roc`: of the canary audit of whole fits; None if that was not made.
@@ -87,7 +87,7 @@ class Outcome:
 
 
 def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Outcome:
-    """Make all audits of a plan.
+    """Run all audits of a plan.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def _other_sampling(
 
 
 def _exact(build: Builder, progress: Progress | None) -> Sequence[Finding]:
-    """Enumerate around every base; the constant column takes part."""
+    """Enumerate around every base, with the constant column."""
     target = build(EXACT_STEPS, intercept=True)
     findings: list[Finding] = []
     for around in neighbourhoods(target.claim):

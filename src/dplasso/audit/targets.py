@@ -133,7 +133,7 @@ def estimator_target(settings: AuditSettings) -> Target:
 
     def fit(data: Data) -> Any:
         with warnings.catch_warnings():
-            # Who audits the paper's mechanism has been told.
+            # Whoever audits the paper's mechanism needs no warning.
             warnings.simplefilter("ignore", PrivacyLeakWarning)
             return estimator.fit(data.X, data.y).transcript_
 

@@ -156,7 +156,7 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     Raises
     ------
     CheckpointError
-        If the file is damaged, foreign, or of a newer version of the format.
+        If the file is damaged, foreign, or of another version of the format.
     OSError
         If there is no such file or it cannot be read.
     """

@@ -27,7 +27,7 @@ from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim, sidecar_path
 from dplasso.files.release_header import params_to_json
 from dplasso.model import Release
-from dplasso.model.release import digest_of, empty_release, with_former_params
+from dplasso.model.release import digest_of, empty_release
 from dplasso.privacy.ledger import Payment, Reservation
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.wording import FROM_SYSTEM
@@ -369,11 +369,7 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
             f"{shown} belongs to a fit on columns of other names: resume with the data of the "
             "interrupted fit."
         )
-    promised = current.statement
-    if not stored.statement.epsilon_by_rows:
-        # Version 0.1.0 did not tell it.
-        promised = replace(promised, epsilon_by_rows={})
-    if stored.statement != promised:
+    if stored.statement != current.statement:
         raise CheckpointError(
             f"{shown} was written under another privacy statement, by another version of dplasso "
             "or dp-accounting or with a seed on one side only: resume as the fit was begun."
@@ -387,7 +383,6 @@ def _check_same_params(
     besides: tuple[str, ...] = (),
 ) -> None:
     """Refuse other parameters; the message names the first that differs."""
-    stored = with_former_params(stored)
     one, other = params_to_json(stored, "checkpoint"), params_to_json(current, "checkpoint")
     for name in sorted((one.keys() | other.keys()) - set(besides)):
         if one.get(name, _MISSING) != other.get(name, _MISSING):

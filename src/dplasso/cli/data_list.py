@@ -9,7 +9,7 @@ from dplasso.cli.output import print_json, print_table, print_text
 EXAMPLES = options.examples(
     "dplasso data list",
     "dplasso data list --json",
-    note="fetch downloads one and converts it to a store; twin generates one of its shape.",
+    note="fetch downloads one and converts it to a store.",
 )
 
 BaseUrl = Annotated[
@@ -39,7 +39,6 @@ def list_sets(base_url: BaseUrl = None, as_json: options.AsJson = False) -> None
                 "nnz": entry.n_nonzeros,
                 "store_bytes": entry.store_bytes,
                 "source": base + (there.name if there else entry.files[0]),
-                "twin": entry.synthetic,
                 "downloaded": there,
                 "download_bytes": there.stat().st_size if there else None,
             }

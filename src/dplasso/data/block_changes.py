@@ -1,4 +1,4 @@
-"""Row blocks changed on their way: labels mapped, values made binary."""
+"""Changes to row blocks as they pass: labels mapped, values made binary."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

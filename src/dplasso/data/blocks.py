@@ -1,4 +1,4 @@
-"""Records as a stream of row blocks, for what must not hold all of them in memory."""
+"""Records as a stream of row blocks, for code that must not hold all of them in memory."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -23,7 +23,7 @@ from dplasso.matrix.compressed import add_duplicates
 # A block of text makes arrays of up to about this many times its size, itself included: short
 # entries make 12 bytes of 4, and the kernel's columns are wider while it works.
 _ARRAYS_PER_TEXT = 8
-# Blocks of text or arrays in memory besides one a thread: read ahead, waiting, handed out.
+# Blocks in memory besides one for each thread: read ahead, waiting, handed out.
 _BESIDE_THREADS = 4
 _LEAST_TEXT = 64 << 10
 
@@ -134,7 +134,7 @@ def block_source(
         n_features = max(npz_shape(path)[1] for path in files.paths)
 
     def npz(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
-        # Its arrays are compressed each as a whole, and stored by column or entry perhaps.
+        # Each array is compressed as a whole, and may be stored by column or by entry.
         X, y = read_npz_files(
             files,
             n_features=n_features,
@@ -172,7 +172,7 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
     Parameters
     ----------
     X : sparse or dense matrix, shape (N, D)
-        The records. Entries that stand there twice are added up; float32 stays, other numbers
+        The records. Duplicate entries are added up; float32 stays, other numbers
         become float64.
     y : array-like, shape (N,)
         Labels: numbers, strings or bools.
@@ -228,7 +228,7 @@ def _cut(X: csr_array, y: NDArray[Any], memory_bytes: int) -> Iterator[RowBlock]
     most = max(1, memory_bytes // entry_bytes)
     row = 0
     while row < y.size:
-        # As many rows as fit by their entries and by their starts and labels; one at least.
+        # As many rows as fit, counting entries, starts and labels; at least one.
         end = int(np.searchsorted(X.indptr, X.indptr[row] + most, side="right")) - 1
         end = max(row + 1, min(end, row + max(1, memory_bytes // 16)))
         at = slice(X.indptr[row], X.indptr[end])

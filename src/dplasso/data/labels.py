@@ -21,7 +21,7 @@ def encode_labels(
 
     Raises ValueError if there are fewer than two labels, or `y` has one that was not declared.
     """
-    # Workers, which start anew for every fit, go without scikit-learn.
+    # Workers start afresh for every fit and do without scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
 
     check_classification_targets(y)
@@ -100,7 +100,7 @@ def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.f
 
 
 def shortest(labels: NDArray[Any]) -> NDArray[Any]:
-    """Return labels as the shortest type that holds them: a longer one tells of other labels."""
+    """Return labels in the shortest type that holds them: a longer one tells of other labels."""
     return np.array(labels.tolist()) if labels.dtype.kind in "US" else labels
 
 

@@ -15,6 +15,7 @@ from scipy.sparse import csc_array, csr_array
 from dplasso.data.streams import FileMark, Progress, check_readable, check_unchanged
 from dplasso.errors import DataError
 from dplasso.files.atomic import atomic_write
+from dplasso.matrix.check import check_rows
 
 LABEL_KEYS = ("y", "labels")
 
@@ -64,7 +65,7 @@ def read_npz(
     n_rows, _ = _shape(path, arrays)
     if n_rows == 0:
         raise DataError(f"{path}: the file holds no records")
-    # Before the matrix: a damaged number of rows must not be believed.
+    # Before the matrix: a damaged number of rows is noticed here.
     y = _labels(path, arrays, labels_path, n_rows)
     X = _matrix(path, arrays)
     if n_features is not None:
@@ -111,7 +112,7 @@ def write_npz(path: str | Path, X: Any, y: Any) -> None:
 
 
 def npz_shape(path: str | Path) -> tuple[int, int]:
-    """Read how many rows and columns a .npz holds, and nothing else of it.
+    """Read how many rows and columns a .npz holds, and nothing else.
 
     `path`: as for `read_npz`.
 
@@ -269,16 +270,11 @@ def _native(indices: NDArray[Any]) -> NDArray[Any]:
 
 
 def _refuse_duplicates(path: Path, X: csr_array) -> None:
-    if X.nnz < 2:
-        return
-    same = X.indices[1:] == X.indices[:-1]
-    # Two neighbours of different rows may well be equal.
-    boundaries = X.indptr[(X.indptr > 0) & (X.indptr < X.nnz)]
-    same[boundaries - 1] = False
-    if same.any():
-        at = int(np.argmax(same))
-        row = int(np.searchsorted(X.indptr, at, side="right")) - 1
-        raise DataError(f"{path}: row {row} has column {X.indices[at]} twice (both from 0)")
+    _, row, _ = check_rows(X.indptr.astype(np.int64, copy=False), X.indices, X.shape[1])
+    if row >= 0:
+        columns = X.indices[X.indptr[row] : X.indptr[row + 1]]
+        column = columns[:-1][columns[1:] == columns[:-1]][0]
+        raise DataError(f"{path}: row {row} has column {column} twice (both from 0)")
 
 
 def _with_columns(path: Path, X: csr_array, n_features: int) -> csr_array:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dplasso.errors import DataError
 
-# Numbers of 64 bits that a name becomes.
+# Number of 64-bit words of a name's hash.
 WORDS = 2
 TEXTS, NUMBERS = "texts", "whole numbers"
 # Of several that fit, the first: a bool is an int, a datetime a date.

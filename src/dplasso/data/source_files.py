@@ -35,7 +35,7 @@ class SourceFiles:
 
     @property
     def name(self) -> str:
-        """The first file, and how many there are beside it."""
+        """The first file, and how many others there are."""
         more = len(self.paths) - 1
         return f"{self.paths[0]} and {more} more" if more else str(self.paths[0])
 
@@ -54,7 +54,7 @@ class SourceFiles:
 
     @property
     def kind(self) -> Literal["svmlight", "npz"]:
-        """How files that are not tables are read; `DataError` if not all alike."""
+        """How files that are not tables are read; `DataError` if they are of several kinds."""
         kinds = [_kind(path) for path in self.paths]
         for path, kind in zip(self.paths, kinds, strict=True):
             if kind != kinds[0]:
@@ -85,7 +85,7 @@ def source_files(paths: Paths) -> SourceFiles:
 
 
 def is_address(path: str) -> bool:
-    """Return whether a store is not a folder of a machine, but at a place like s3://bucket/a."""
+    """Return whether a store is at an address such as s3://bucket/a, not in a local folder."""
     return "://" in path
 
 

@@ -56,7 +56,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class FileMark:
-    """What a file looks like from outside; it changes when the file does.
+    """A file's size, time and identity, which change when the file does.
 
     `modified`: time of the last change, in nanoseconds.
     `inode`: device and number: another file put in its place has another one.
@@ -97,7 +97,7 @@ class _Readable(Protocol):
 class _ZstdReader:
     """A zstandard file of any number of frames; a frame cut short is an error.
 
-    The package's own ``stream_reader`` ends in silence where a file was cut.
+    The package's own ``stream_reader`` ends silently where a file was cut short.
     """
 
     _CHUNK = 8 << 10  # small, because one chunk of a well-compressed file can be very long
@@ -220,10 +220,10 @@ def line_blocks(
             try:
                 chunk, done = ahead.result()
             except DataError:
-                # What a change did to the file is not to be taken for damage.
+                # The effect of a change must not be taken for damage.
                 check_unchanged(path, mark, raw.fileno())
                 raise
-            # Before the block is handed on, so that no mistake of its text is blamed on a line.
+            # Before the block is handed on: a changed file is not a malformed line.
             check_unchanged(path, mark, raw.fileno())
             if not chunk:
                 break

@@ -1,1 +1,1 @@
-"""Data sets by name: UCI Adult, the catalog, downloads, synthetic sets."""
+"""Data sets by name: UCI Adult, the catalog, downloads."""

@@ -113,7 +113,7 @@ def load_adult(part: Literal["train", "test"] = "train") -> Dataset:
     Returns
     -------
     Dataset
-        ``X`` float32 of ones, ``y`` float64. An attribute a record does not tell (workclass,
+        ``X`` float32 of ones, ``y`` float64. An attribute that a record does not give (workclass,
         occupation, native-country) has no column.
 
     Raises

@@ -30,8 +30,6 @@ class Entry:
         Whether every value is 1.
     files : tuple of str
         Names at the source; the first that is there is taken.
-    synthetic : bool
-        Whether ``dplasso data twin`` makes one of its shape.
     """
 
     name: str
@@ -41,7 +39,6 @@ class Entry:
     n_nonzeros: int
     ones: bool
     files: tuple[str, ...]
-    synthetic: bool = True
 
     @property
     def store_bytes(self) -> int:
@@ -88,7 +85,6 @@ CATALOG = {
             "UCI Adult, one-hot",
             *(32_561, 123, 451_592, True),
             ("a9a",),
-            synthetic=False,
         ),
     )
 }
@@ -105,11 +101,11 @@ def find_entry(name: str) -> Entry:
 
 
 def base_url(given: str | None = None) -> str:
-    """Return the address under which the files are: as given, of the environment, or LIBSVM's.
+    """Return the address of the files: as given, from the environment, or LIBSVM's.
 
     `given`: a mirror's address.
 
-    Raises ValueError if it is not an address of the web.
+    Raises ValueError if it is not a web address.
     """
     url = given or os.environ.get(BASE_URL_VARIABLE) or BASE_URL
     if not url.startswith(("http://", "https://")):
@@ -118,7 +114,7 @@ def base_url(given: str | None = None) -> str:
 
 
 def download_folder(given: str | os.PathLike[str] | None = None) -> Path:
-    """Return the folder of downloads: as given, of the environment, or the user's cache."""
+    """Return the folder of downloads: as given, from the environment, or the user's cache."""
     place = given or os.environ.get(FOLDER_VARIABLE)
     return Path(place) if place else user_cache()
 
@@ -134,8 +130,6 @@ def fetch(
     folder: str | os.PathLike[str] | None = None,
     url: str | None = None,
     progress: Progress | None = None,
-    attempts: int = 3,
-    wait: float = 1.0,
 ) -> Path:
     """Download a data set, or find it downloaded; its checksum is pinned at the first download.
 
@@ -150,8 +144,6 @@ def fetch(
         else LIBSVM's data page.
     progress : callable, optional
         Called as ``progress(done, total)`` in bytes.
-    attempts, wait
-        As for `dplasso.datasets.download.download`.
 
     Returns
     -------
@@ -167,13 +159,11 @@ def fetch(
     """
     entry, base, place = find_entry(name), base_url(url), download_folder(folder)
     there = find_download(entry, place)
-    # A file that is there is not looked for under another name.
+    # A file that was downloaded is not looked for under another name.
     names = (there.name,) if there else entry.files
     for file in names:
         try:
-            return download(
-                base + file, place / file, progress=progress, attempts=attempts, wait=wait
-            )
+            return download(base + file, place / file, progress=progress)
         except NotThereError:
             continue
     raise DataError(f"{base}: the server has no {' and no '.join(names)} (404)")

@@ -1,4 +1,4 @@
-"""One file over HTTP: resumed where it broke off, checked, whole under its name or not there.
+"""One file over HTTP: resumed where it broke off, checked, and complete under its name or absent.
 
 While it is under way the file is ``NAME.part``, dated as the server dates it, so that a server can
 tell whether the rest it is asked for belongs to the same file. Its checksum is pinned in
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import requests
 
 _TIMEOUT_S = 60
-# Written at a time, and what a broken connection costs at most.
+# Bytes written at a time: the most that a broken connection can cost.
 _CHUNK = 1 << 16
 
 
@@ -42,7 +42,7 @@ def download(
     attempts: int = 3,
     wait: float = 1.0,
 ) -> Path:
-    """Download a file, or find it there, and check it against its pinned checksum.
+    """Download a file, unless it is there already, and check it against its pinned checksum.
 
     `url`: where from.
     `target`: where to; the directory is made.
@@ -113,15 +113,15 @@ class _Part:
     def __init__(self, path: Path, progress: Progress | None) -> None:
         self._path, self._progress = path, progress
         self._date = path.stat().st_mtime if path.exists() else 0.0
-        # Without a buffer, whose rest would fail once more when the file is closed.
+        # Unbuffered: what is left in a buffer would fail once more when the file is closed.
         self._file = path.open("ab", buffering=0)
         self._response: requests.Response | None = None
         self.done = self._file.tell()
         self.total = 0
 
     def headers(self) -> dict[str, str]:
-        """Ask for what is missing, as long as the server's file is the one that was begun."""
-        # Compressed on the way, a part would not be a part of the file.
+        """Ask for the missing part, provided that the server still has the same file."""
+        # If the transfer were compressed, a part would not be a part of the file.
         plain = {"Accept-Encoding": "identity"}
         if not self.done or not self._date:
             return plain
@@ -129,7 +129,7 @@ class _Part:
         return plain | {"Range": f"bytes={self.done}-", "If-Range": date}
 
     def begin(self, response: "requests.Response", *_: Any, **__: Any) -> None:
-        """Look at what the server is about to send."""
+        """Inspect the server's response headers."""
         self._response = response
         if response.is_redirect or not response.ok:
             return
@@ -159,7 +159,7 @@ class _Part:
             )
 
     def write(self, chunk: bytes) -> None:
-        """Add what has arrived."""
+        """Append what has arrived."""
         rest = memoryview(chunk)
         try:
             while rest:
@@ -179,7 +179,7 @@ class _Part:
         os.utime(self._path, (self._date, self._date))
 
     def close(self) -> None:
-        """Send it to the disk; nothing is kept of what has not begun."""
+        """Sync the file to the disk; remove it if nothing has arrived."""
         if self._response is not None:
             self._response.close()
         with suppress(OSError), self._file:
@@ -220,7 +220,7 @@ def _transfer(url: str, path: Path, progress: Progress | None) -> None:
 
 
 def _network_failure(url: str, error: Exception, have: int) -> str:
-    """Return in a sentence why no answer came, or stopped coming."""
+    """Return a sentence that says why the server's answer is missing or incomplete."""
     import requests
 
     resume = f" ({have:,} bytes have arrived; run it again to resume)" if have else ""

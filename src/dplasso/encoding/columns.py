@@ -140,7 +140,7 @@ class _Columns:
     def _words(self, column: str, missing: str) -> tuple[list[str], NDArray[np.int64]]:
         """Return the distinct values of these records as words, and whose each record's is.
 
-        The words serve to look the values up once each; none is kept.
+        The words serve to look up each value once; none is kept.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -254,7 +254,7 @@ def _hashed_texts(part: Text, texts: list[str]) -> Rows:
 
 
 def _assembled(blocks: list[_Slot | Rows], n_rows: int, n_features: int) -> Rows:
-    """Put blocks side by side; each block's columns lie behind those of the blocks before."""
+    """Put blocks side by side; each block's columns follow those of the blocks before it."""
     index = np.int32 if n_features < _INT32_COLUMNS else np.int64
     counts = np.zeros(n_rows, np.int64)
     for block in blocks:
@@ -283,7 +283,7 @@ def _looked_up(
     places: NDArray[np.int64], codes: NDArray[np.int64], part: Categories | Hashed
 ) -> NDArray[np.int64]:
     """Return each record's place, by the number of its word; -1 stands for a missing value."""
-    # Python's last place is what -1 finds.
+    # Index -1 finds the last place.
     return np.append(places, part.codes - 1 if part.missing == "column" else -1)[codes]
 
 
@@ -292,7 +292,7 @@ def _shifted(codes: NDArray[np.int64], offset: int) -> NDArray[np.int64]:
 
 
 def _key_of(categories: tuple[Any, ...]) -> Callable[[Any], Any]:
-    """Return what makes a declared category and a value's word comparable."""
+    """Return the key by which a declared category and a value's word are compared."""
     if isinstance(categories[0], bool):
         return lambda value: str(value).lower()
     if isinstance(categories[0], int | float):

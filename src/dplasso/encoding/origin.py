@@ -1,4 +1,4 @@
-"""How the columns of a matrix came about: kept by matrices, stores and models, and compared.
+"""How the columns of a matrix were made: kept by matrices, stores and models, and compared.
 
 A model's weights mean something for rows whose columns mean the same. Whoever knows how columns
 were made says so, and two that are known to differ are never brought together.
@@ -33,7 +33,7 @@ class Origin:
 
 
 def origin_from_json(document: Any) -> Origin | None:
-    """Read an origin; None where there is none, or an older store says something else.
+    """Read an origin; None where there is none, or a store says something else.
 
     Raises ValueError if it holds no usable schema.
     """

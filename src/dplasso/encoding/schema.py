@@ -1,6 +1,6 @@
 """The schema of a table: which columns a record becomes, declared by a person.
 
-Every column of the result follows from the schema alone. Nothing is counted, sorted out or measured
+Every column of the result follows from the schema alone. Nothing is counted, selected or measured
 on the records, so the encoding costs no privacy and one record's row depends on that record only.
 A schema is a tuple of parts (`dplasso.encoding.parts`), whose blocks of columns stand in their
 order. As JSON a part is an object whose `kind` names it (docs/tables.md).

@@ -24,7 +24,7 @@ _DRAFT_BYTES = 1 << 26
 
 
 class Batch(NamedTuple):
-    """Records of a file, where each stands, labels (a list: as read), bytes behind, people."""
+    """Records of a file, their places, labels (a list: as read), bytes read so far, people."""
 
     columns: dict[str, Any]
     n_rows: int
@@ -106,7 +106,7 @@ def table_source(
 
 
 def need_pyarrow() -> None:
-    """Raise `DataError` where tables cannot be read, because pyarrow is not installed."""
+    """Raise `DataError` if pyarrow, which reads tables, is not installed."""
     try:
         import dplasso.data.tables.files  # noqa: F401
     except ImportError as error:

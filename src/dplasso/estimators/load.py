@@ -11,7 +11,6 @@ from dplasso.estimators.logistic import DPLogisticRegression
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import read_model
-from dplasso.model.release import with_former_params
 from dplasso.model.staged import StagedRelease
 
 Estimator = DPLassoClassifier | DPLasso | DPLogisticRegression | DPLinearRegression
@@ -44,7 +43,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     Raises
     ------
     ModelFileError
-        If the file is damaged, foreign, or of a newer version of the format.
+        If the file is damaged, foreign, or of another version of the format.
     OSError
         If there is no such file or it cannot be read.
     """
@@ -55,7 +54,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
             raise ValueError(f"a {kind[0]} is not a complete fit")
         if kind[1] == bool(model.classes.size):
             raise ValueError("it has labels and an interval of targets, or neither")
-        estimator = _ESTIMATORS[kind](**with_former_params(model.params))
+        estimator = _ESTIMATORS[kind](**model.params)
         settings_of(estimator)
         set_fitted(estimator, model)
     except (TypeError, ValueError, OverflowError) as error:

@@ -124,10 +124,6 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     True
     """
 
-    # Of estimators pickled before there was one.
-    purpose: str | None = None
-    weight_bound: float | None = None
-
     def __init__(
         self,
         epsilon: float = 1.0,

@@ -57,9 +57,8 @@ def dense_margins(self: Any, X: Any) -> NDArray[np.float64]:
 def lasso_margins(self: Any, X: Any) -> NDArray[np.float64]:
     """Compute the margins of clipped rows, or of a refit those of unit rows, of a LASSO."""
     check_is_fitted(self, "coef_")
-    # Pickles of version 0.1.0 have no model.
-    release = getattr(getattr(self, "model_", None), "release", None)
-    offset, bound = float(self.intercept_[0]), self.privacy_.feature_bound
+    release, bound = self.model_.release, self.privacy_.feature_bound
+    offset = float(self.intercept_[0])
     refitted = release if getattr(release, "refitted", None) is not None else None
     several = self.coef_.shape[0] > 1
     if refitted or several:

@@ -30,7 +30,7 @@ class ArchiveKind:
 
     `noun`: what messages call it.
     `magic`: what its header calls it.
-    `version`: of its format, as written; higher ones are refused, lower ones are read.
+    `version`: of its format; others are refused.
     `error`: what is raised when a file is not a complete, undamaged one of this kind.
     """
 
@@ -89,7 +89,7 @@ def read_archive(
 
     Returns: what `parse` made.
 
-    Raises ValueError ``kind.error``, if the file is damaged, foreign, or of a newer version of the
+    Raises ValueError ``kind.error``, if the file is damaged, foreign, or of another version of the
     format; OSError if there is no such file or it cannot be read.
     """
     shown = os.fspath(path)
@@ -108,7 +108,7 @@ def read_archive(
         except kind.error as error:
             raise kind.error(f"{shown} {error}") from error.__cause__
         except Exception as error:
-            # zipfile and numpy raise a dozen types on damaged bytes; all mean the same here.
+            # zipfile and numpy raise a dozen types on damaged bytes; all mean damage here.
             reason = str(error).rstrip(".") or type(error).__name__
             raise kind.error(f"{shown} is damaged or incomplete: {reason}.") from error
 
@@ -138,13 +138,14 @@ def _read_header(members: dict[str, bytes], kind: ArchiveKind) -> dict[str, Any]
     if not isinstance(header, dict) or header.get("magic") != kind.magic:
         raise kind.error(f"is not a dplasso {kind.noun} file.")
     found = header.get("version")
-    if isinstance(found, int) and found > kind.version:
-        raise kind.error(
-            f"has version {found} of the {kind.noun} format and this dplasso reads version "
-            f"{kind.version}: install a newer dplasso."
-        )
     if type(found) is not int or found < 1:
         raise kind.error(f"names no known version of the {kind.noun} format: {found!r}.")
+    if found != kind.version:
+        advice = "install a newer dplasso" if found > kind.version else "fit again"
+        raise kind.error(
+            f"has version {found} of the {kind.noun} format and this dplasso reads version "
+            f"{kind.version}: {advice}."
+        )
     return header
 
 

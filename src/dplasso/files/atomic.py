@@ -15,7 +15,7 @@ _DISK = {*_FULL, errno.EFBIG, errno.EIO}
 
 @contextmanager
 def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in the system's error of a failed write, whose own words name none.
+    """Name the file in the system's error after a failed write, which does not name it.
 
     `path`: what the block writes, and what its caller removes if it fails.
 

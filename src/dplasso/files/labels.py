@@ -43,7 +43,7 @@ def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
 def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
     """Return the labels that `labels_to_array` was given.
 
-    Returns: same values, same type, but for the length of strings.
+    Returns: the same values, of the same type but for the length of strings.
 
     Raises ValueError if these are no labels.
     """
@@ -58,29 +58,3 @@ def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
     if kind == "string" and array.dtype.kind == "U":
         return array.astype(np.dtypes.StringDType())
     raise ValueError(f"labels cannot be of type {kind!r}")
-
-
-def labels_of_version_1(entry: Any) -> NDArray[Any]:
-    """Read labels as version 1 of a header had them: ``{"dtype": ..., "values": [...]}``.
-
-    `entry`: of a header of version 1.
-
-    Raises ValueError if the entry is not of that form.
-    """
-    if not isinstance(entry, dict) or set(entry) != {"dtype", "values"}:
-        raise ValueError("labels need a dtype and values")
-    name, values = entry["dtype"], entry["values"]
-    if not isinstance(values, list) or not all(
-        isinstance(value, bool | int | float | str) for value in values
-    ):
-        raise ValueError("labels must be numbers, strings or booleans")
-    if name in ("object", "string"):
-        dtype: Any = np.dtypes.StringDType() if name == "string" else object
-    else:
-        dtype = np.dtype(name) if isinstance(name, str) else None
-    if dtype is None or (dtype is not object and dtype.kind not in _KINDS + "T"):
-        raise ValueError(f"labels cannot be of type {name!r}")
-    labels: NDArray[Any] = np.array(values, dtype=dtype)
-    if labels.tolist() != values:
-        raise ValueError(f"the labels are not of type {name}")
-    return labels

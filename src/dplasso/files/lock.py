@@ -1,4 +1,4 @@
-"""Places on disk that one process at a time may work on; a lock goes with its process."""
+"""Places on disk that one process at a time may work on; a lock ends with its process."""
 
 import os
 from collections.abc import Iterator

@@ -1,7 +1,6 @@
 """The public part that model files and checkpoints share: parameters, statement, columns, labels.
 
-Values that JSON can hold stand in the archive's header, labels in an array of their own. Files of
-version 1 have the labels in the header, and are read.
+Values that JSON can hold stand in the archive's header, labels in an array of their own.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.files.archive import parse_array
-from dplasso.files.labels import labels_from_array, labels_of_version_1, labels_to_array
+from dplasso.files.labels import labels_from_array, labels_to_array
 
 _ENVELOPE = {"magic", "version", "written_by"}
 _LABELS = "classes"
@@ -20,7 +19,7 @@ _LABELS = "classes"
 class ReleaseHeader(NamedTuple):
     """What every file of a release says of itself.
 
-    `release`: the kind of what was drawn; "vertices" in files of version 1, which do not say.
+    `release`: the kind of what was drawn.
     `params`: the estimator's parameters: plain values, numpy scalars, labels; `classes` equal to
     the attribute `classes`, or None.
     `privacy`: the statement as `PrivacyStatement.to_dict` gives it.
@@ -40,7 +39,7 @@ class ReleaseHeader(NamedTuple):
 def write_release(
     release: ReleaseHeader, noun: str
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return what `dplasso.files.archive.write_archive` shall write for a release.
+    """Return what `dplasso.files.archive.write_archive` is to write for a release.
 
     `noun`: what the file is called, for messages.
 
@@ -79,7 +78,7 @@ def read_release(
     besides: Collection[str] = (),
     entries: Collection[str] = (),
 ) -> ReleaseHeader:
-    """Read a release back, and see that the file holds nothing unknown.
+    """Read a release back, and check that the file holds nothing unknown.
 
     `header`: as `dplasso.files.archive.read_archive` hands it over.
     `arrays`: the members of each kind of release.
@@ -88,20 +87,15 @@ def read_release(
 
     Raises ValueError if an entry or member is missing, unknown or not of its form.
     """
-    old = header["version"] == 1
-    fields = set(ReleaseHeader._fields) - ({"release"} if old else set())
-    if set(header) != _ENVELOPE | fields | set(entries):
+    if set(header) != {*_ENVELOPE, *ReleaseHeader._fields, *entries}:
         raise ValueError("its header has missing or unknown entries")
-    release = "vertices" if old else header["release"]
+    release = header["release"]
     if release not in arrays:
         raise ValueError(f"its release is of the unknown kind {release!r}")
-    expected = {"header", *arrays[release]} | (set() if old else {_LABELS})
+    expected = {"header", _LABELS, *arrays[release]}
     if set(members) not in (expected, expected | set(besides)):
         raise ValueError(f"it holds {', '.join(sorted(members))}")
-    if old:
-        classes = labels_of_version_1(header["classes"])
-    else:
-        classes = labels_from_array(parse_array(members[_LABELS]), header["classes"])
+    classes = labels_from_array(parse_array(members[_LABELS]), header["classes"])
     names = header["feature_names"]
     if names is not None:
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
@@ -146,9 +140,8 @@ def _from_json(value: Any, classes: NDArray[Any]) -> Any:
         return float(value["float"])
     if isinstance(value, dict) and set(value) == {"numbers"}:
         return tuple(float(one) for one in value["numbers"])
-    if isinstance(value, dict) and set(value) == {"labels"}:
-        given = value["labels"]
-        return classes if given == _LABELS else labels_of_version_1(given)
+    if value == {"labels": _LABELS}:
+        return classes
     if isinstance(value, dict | list):
         raise ValueError("a parameter is of no known kind")
     return value

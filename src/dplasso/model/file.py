@@ -156,7 +156,7 @@ def read_model(path: str | os.PathLike[str]) -> Model:
     Raises
     ------
     ModelFileError
-        If the file is damaged, foreign, or of a newer version of the format.
+        If the file is damaged, foreign, or of another version of the format.
     OSError
         If there is no such file or it cannot be read.
     """
@@ -170,8 +170,8 @@ def written_by(path: str | os.PathLike[str]) -> str:
 
 def _parse(header: dict[str, Any], members: dict[str, bytes]) -> Model:
     """Build the parts of a file."""
-    # Files of version 2 need not say how their columns were made; older ones cannot.
-    entries = {_ORIGIN} & set(header) if header["version"] > 1 else set()
+    # A file need not say how its columns were made.
+    entries = {_ORIGIN} & set(header)
     found = read_release(
         header, members, arrays=RELEASE_ARRAYS, besides=_HISTORY_ARRAYS, entries=entries
     )

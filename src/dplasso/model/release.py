@@ -69,26 +69,6 @@ RELEASE_ARRAYS: dict[str, dict[str, str]] = {
 }
 
 
-# Parameters that files of version 0.1.0 lack, and what its fits did.
-_FORMER_PARAMS = {
-    "refit": "auto",
-    "residual_bound": 1.0,
-    "n_records": None,
-    "rows_per_person": 1,
-    "class_weight": None,
-    "weight_bound": None,
-}
-
-
-def with_former_params(params: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a fit, with those of the LASSO that older files do not know.
-
-    There were no regressions then.
-    """
-    former = "l1_radius" in params and not {"target_bounds", "row_norm"} & params.keys()
-    return _FORMER_PARAMS | params if former else params
-
-
 def release_from(
     kind: str,
     members: Mapping[str, bytes],
@@ -132,7 +112,7 @@ def _vertices(
     return VertexRelease(
         transcript=Transcript(arrays["vertex"].astype(np.int64, copy=False), arrays["sign"]),
         n_features=n_features,
-        # With the paper's mechanism "auto" stands for what version 0.1.0 took.
+        # What "auto" stands for with the paper's mechanism.
         l1_radius=10.0 if params["l1_radius"] == "auto" else float(params["l1_radius"]),
         feature_bound=float(params["feature_bound"]),
         fit_intercept=bool(params["fit_intercept"]),

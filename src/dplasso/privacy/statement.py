@@ -53,8 +53,6 @@ _NUMBERS = (
     "rho",
     "tries",
 )
-# Names of entries in files of version 0.1.0.
-_FORMER_NAMES = {"draw_error": "sampling_delta"}
 
 Accounted = Mechanism | GaussianSteps | StagedSteps
 
@@ -227,7 +225,7 @@ class PrivacyStatement:
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
         names = {one.name for one in fields(cls)}
-        entries = {_FORMER_NAMES.get(name, name): value for name, value in values.items()}
+        entries = dict(values)
         required = {
             one.name
             for one in fields(cls)

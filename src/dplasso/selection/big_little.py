@@ -133,7 +133,7 @@ def weight_in_ticks(selector, magnitude, reference):
 
 @njit(cache=True, nogil=True)
 def recompute_group(selector, alpha, group):
-    """Set a group's reference to its largest magnitude and count its ticks anew."""
+    """Set a group's reference to its largest magnitude and recount its ticks."""
     begin = group * selector.size
     end = min(begin + selector.size, alpha.size)
     internal = selector.numbering.internal

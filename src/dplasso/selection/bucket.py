@@ -271,7 +271,7 @@ def lower_top(selector):
 
 @njit(cache=True, nogil=True)
 def scan_top(selector, alpha, top):
-    """Return the coordinate of largest magnitude, the first of equals."""
+    """Return the coordinate of largest magnitude; in a tie, the first one."""
     order, start = selector.order, selector.start
     internal = selector.numbering.internal
     best = np.int64(alpha.size)
@@ -285,7 +285,7 @@ def scan_top(selector, alpha, top):
                 best, largest = j, magnitude
         selector.counters[TRIES] += start[level + 1] - start[level]
         level -= 1
-        # Only on the edge between two levels can the lower one hold an equal.
+        # The level below can hold a tie only if the magnitude lies on the edge between the two.
         if level < 0 or upper_edge(level, selector.shift, selector.bits) < largest:
             return best
 

@@ -1,4 +1,4 @@
-"""The contract every selection structure fulfils.
+"""The contract that every selection structure fulfils.
 
 A structure is a NamedTuple of arrays and numbers (its state) plus three kernels, tied together by
 `register`. The solvers' kernels call the three generic functions below; numba picks the
@@ -43,17 +43,17 @@ def select(selector: Any, alpha: Any, stream: Any) -> tuple[int, int]:
 
 
 def update(selector: Any, alpha: Any, k: int, old: int, new: int) -> None:
-    """Take note that ``alpha[k]`` went from `old` to `new`; see the module's table."""
+    """Report that ``alpha[k]`` went from `old` to `new`; see the module's table."""
     implementation("update", selector)(selector, alpha, k, old, new)
 
 
 def update_many(selector: Any, alpha: Any, changed: Any, old: Any, count: int) -> None:
-    """Take note of several changes; see the module's table."""
+    """Report several changes; see the module's table."""
     implementation("update_many", selector)(selector, alpha, changed, old, count)
 
 
 def rebuild(selector: Any, alpha: Any) -> None:
-    """Index `alpha` from nothing; see the module's table."""
+    """Build the index of `alpha` from scratch; see the module's table."""
     implementation("rebuild", selector)(selector, alpha)
 
 

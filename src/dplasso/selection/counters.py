@@ -1,4 +1,4 @@
-"""What structures count while they work, for research runs.
+"""Counters of the structures' work, for research runs.
 
 The counts depend on the data and no private model carries them: the estimator reads them only
 where the run has no privacy to lose (`epsilon=inf`, `mechanism="paper"`).

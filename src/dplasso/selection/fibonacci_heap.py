@@ -6,7 +6,7 @@ one that shrinks keeps its old key, so the key stays a bound and the update cost
 choose, pop until the largest true magnitude seen is ahead of every bound still inside, then put the
 popped coordinates back with their true magnitudes as keys.
 
-Order is total: by key, the smaller index first among equals. So the loop may stop as soon as
+The order is total: by key, and by index in a tie. So the loop may stop as soon as
 what is left cannot win even a tie, and the choice is the brute-force argmax's bit for bit, also
 where many gradients are equal.
 

@@ -105,7 +105,7 @@ def chances_of_big_little(selector: BigLittleState, alpha: NDArray[np.int64]) ->
 def implied_log_probabilities(
     selector: Any, gradients: Sequence[NDArray[np.int64]]
 ) -> NDArray[np.float64]:
-    """Give the log-probabilities of the signed vertices after a course of gradients.
+    """Give the log-probabilities of the signed vertices after a sequence of gradients.
 
     `selector`: freshly allocated, changed in place. It indexes the first gradients and is told of
     the changes up to the last, as in a run.

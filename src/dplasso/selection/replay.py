@@ -1,7 +1,7 @@
 """Replay: the vertices of a given transcript, in order, whatever the gradients are.
 
-What resuming, auditing and the two-neighbours tests need: the run they repeat must take the same
-steps on other data.
+Resuming, auditing and the tests on two neighbours need it: the run that they repeat must take the
+same steps on other data.
 """
 
 from typing import NamedTuple

@@ -199,8 +199,7 @@ def _check_rows(store: Store, inner: NDArray[np.integer]) -> None:
 
 def _encoded(estimator: Any, X: Any) -> Any:
     """Encode a table if the model knows by what schema; refuse rows of another origin."""
-    # Pickles of version 0.1.0 have no model.
-    origin = getattr(getattr(estimator, "model_", None), "origin", None)
+    origin = estimator.model_.origin
     if origin is not None and origin.schema is not None and is_frame(X):
         X = PublicEncoder(origin.schema).transform(X)
         if origin.binarize:

@@ -46,21 +46,6 @@ def test_parts_are_bounded_and_whole(counts, most_entries, most_columns):
         assert more > most_entries or widths[part] == most_columns
 
 
-@given(st.lists(st.lists(st.integers(-2, 12), max_size=4), max_size=6), st.integers(1, 12))
-def test_rows_are_checked(rows, n_columns):
-    indptr = np.cumsum([0] + [len(row) for row in rows])
-    indices = np.array([j for row in rows for j in row], np.int32)
-
-    def right(row):
-        return all(0 <= j < n_columns for j in row) and row == sorted(set(row))
-
-    wrong = [i for i, row in enumerate(rows) if not right(row)]
-    bad, largest = kernel.check_rows(indptr, indices, n_columns)
-    assert bad == (wrong[0] if wrong else -1)
-    if not wrong:
-        assert largest == max((j for row in rows for j in row), default=-1)
-
-
 @given(
     st.lists(st.sampled_from([1.0, 1.0, -2.0, 0.0, 0.1, np.nan, np.inf, -np.inf]), max_size=8),
     st.sampled_from([np.float32, np.float64]),

@@ -22,7 +22,7 @@ from dplasso.data.store import (
     write_store,
 )
 from dplasso.data.store.format import header_text
-from dplasso.errors import DataError
+from dplasso.errors import DataError, StoreError
 
 MIB = 2**20
 
@@ -236,12 +236,13 @@ def test_whether_the_columns_were_declared_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("origin", [None, {"route": "text"}, {"columns_declared": "yes"}])
-def test_a_store_of_version_0_1_0_does_not_say(tmp_path, origin):
+def test_a_store_that_does_not_say_so_is_refused(tmp_path, origin):
     X = random_matrix(10, 20, 0.2)
     store = write_store(block_source(X, labels_of(X)), tmp_path / "s")
     header = dataclasses.replace(store.header, origin=origin)
     (store.path / "header.json").write_text(header_text(header))
-    assert open_store(store.path).columns_declared is None
+    with pytest.raises(StoreError, match=r"does not say whether the columns .*; convert again"):
+        open_store(store.path)
 
 
 def test_an_origin_must_be_json(tmp_path):

@@ -159,10 +159,14 @@ def test_numbers_are_those_of_python(write, texts):
     ("number", "n_hard"),
     [
         ("0.01652723178267479", 0),
-        ("0.013066593557596211234567", 0),
+        ("-1234567.", 0),
+        ("0.013066593557596211234567", 1),
+        ("1e-05", 1),
+        ("+1", 1),
         ("1.000000059604644775390625", 1),  # midway between two float32
         ("1.00000005960464477539062500001", 1),
         ("1e309", 1),
+        ("seven", 1),  # and found out there
     ],
 )
 def test_few_numbers_are_left_to_python(number, n_hard):

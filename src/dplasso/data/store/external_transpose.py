@@ -30,7 +30,7 @@ _MOST_PARTS = 2**16 - 1
 _AIM_PARTS = 256
 _AIM_ENTRIES = 1 << 20
 _CHUNKS_PER_THREAD = 2
-# Smaller parts or chunks would drown in system calls.
+# With smaller parts or chunks, system calls would dominate.
 _FEWEST_ENTRIES = 1 << 10
 
 
@@ -114,7 +114,7 @@ def renumber_and_partition(
     column_bytes, row_bytes = rows.indices.dtype.itemsize, columns.indices.dtype.itemsize
     entry_bytes = column_bytes + row_bytes + parts.offset_dtype.itemsize + 2 * value_bytes
     chunk = max(_FEWEST_ENTRIES, memory // (n_threads * entry_bytes))
-    # Several chunks a thread, so that one thread's disk is another's arithmetic.
+    # Several chunks for each thread, so that some compute while others read or write.
     chunk = min(chunk, max(_AIM_ENTRIES, -(-n_entries // (_CHUNKS_PER_THREAD * n_threads))))
     n_chunks = -(-n_entries // chunk)
     place = column_indptr[parts.first_column[:-1]].copy()
@@ -252,11 +252,11 @@ def _sort_part(
 
 
 class _StoppedError(Exception):
-    """Another thread failed; its error is the one to tell."""
+    """Another thread failed; its error is the one to report."""
 
 
 class _Turns:
-    """Lets threads pass one section in the order of their work's numbers."""
+    """Lets threads pass through a section in the order of their items."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

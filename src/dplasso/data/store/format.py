@@ -24,7 +24,7 @@ FORMAT = "dplasso-store"
 VERSION, PEOPLE_VERSION = 1, 2
 HEADER_FILE = "header.json"
 PARTIAL_SUFFIX = ".partial"
-# An entry of the origin, where readers of version 0.1.0 let it pass.
+# An entry of the origin: whether D was declared at conversion, or taken from the data.
 COLUMNS_DECLARED = "columns_declared"
 # Bytes before an array's data: the length numpy itself gives the header of a flat array.
 DATA_OFFSET = 128
@@ -101,7 +101,7 @@ class StoreHeader:
     largest_value: float
     label_words: tuple[str, ...] | None
     source: str
-    origin: Mapping[str, Any] | None
+    origin: Mapping[str, Any]
     written_by: str
     arrays: Mapping[str, ArrayEntry]
 
@@ -127,7 +127,7 @@ def npy_header(dtype: DTypeLike, size: int) -> bytes:
     layout = {"descr": np.dtype(dtype).str, "fortran_order": False, "shape": (size,)}
     np.lib.format.write_array_header_1_0(buffer, layout)
     head = buffer.getvalue()
-    # The text is padded with blanks and ends in a line feed; make the padding what we promise.
+    # numpy pads the text with blanks and ends it with a line feed; pad it to the length we promise.
     text = head[10:].rstrip()
     room = DATA_OFFSET - 10
     return head[:8] + room.to_bytes(2, "little") + text.ljust(room - 1) + b"\n"
@@ -220,7 +220,10 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
         _require(all(isinstance(word, str) for word in words), "the labels are not words")
         words = tuple(words)
     origin = document["origin"]
-    _require(origin is None or isinstance(origin, dict), "the origin is not an object")
+    _require(
+        isinstance(origin, dict) and isinstance(origin.get(COLUMNS_DECLARED), bool),
+        "its origin does not say whether the columns were declared",
+    )
     arrays = {
         name: ArrayEntry(
             str(entry["dtype"]),
@@ -247,7 +250,7 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
 
 
 def _check_arrays(header: StoreHeader) -> None:
-    """See that the arrays' types and sizes fit the shape and each other."""
+    """Check that the arrays' types and sizes fit the shape and each other."""
     (n_rows, n_columns), nnz = header.shape, header.nnz
     sizes = {
         "rows.indptr": n_rows + 1,
@@ -293,7 +296,7 @@ def _require(condition: bool, problem: str) -> None:
 
 
 def check_array_file(directory: Path, name: str, entry: ArrayEntry) -> None:
-    """See that an array's file has the length and the first bytes that the header implies.
+    """Check that an array's file has the length and the first bytes that the header implies.
 
     Raises StoreError if not, or if there is no such file.
     """

@@ -5,26 +5,6 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def check_rows(indptr, indices, n_columns):
-    """Return (row, largest column): row is -1, or the first whose columns do not ascend or fit."""
-    largest = np.int64(-1)
-    for i in range(indptr.size - 1):
-        begin, end = indptr[i], indptr[i + 1]
-        if begin > end or begin < 0 or end > indices.size:
-            return i, largest
-        before = np.int64(-1)
-        for p in range(begin, end):
-            k = np.int64(indices[p])
-            if k <= before:
-                return i, largest
-            before = k
-        if before >= n_columns:
-            return i, largest
-        largest = max(largest, before)
-    return -1, largest
-
-
-@njit(cache=True, nogil=True)
 def count_columns(indices, counts):
     """Add the number of entries of each column."""
     for p in range(indices.size):
@@ -83,7 +63,7 @@ def cut_columns(indptr, most_entries, most_columns, first_column, part_of_column
 @njit(cache=True, nogil=True)
 def renumber(columns, internal, part_of_column, counts):
     """Replace columns by their internal numbers, and count the entries of each part."""
-    # Two short loops over what is in cache take less time than one that waits for both tables.
+    # Two short loops over cached entries are faster than one that waits for both tables.
     block = 2048
     for begin in range(0, columns.size, block):
         some = columns[begin : begin + block]
@@ -159,7 +139,7 @@ def first_outside(words, limit, mask=-1):
     """Return the position of the first number, masked, that is not in 0 to limit - 1, or -1."""
     of_type = words.dtype.type
     mask = of_type(mask)
-    # A block at a time without a branch inside, which the compiler turns into vector code.
+    # Block by block, without a branch inside, so that the compiler can vectorise the loop.
     block = 4096
     for begin in range(0, words.size, block):
         part = words[begin : begin + block]

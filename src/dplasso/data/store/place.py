@@ -16,7 +16,7 @@ _ARRAYS = (*ARRAY_DTYPES, LABELS)
 _STORE_FILES = {HEADER_FILE, *(array_file(Path(), name).name for name in _ARRAYS)}
 _UNFINISHED_FILES = (
     _STORE_FILES
-    | {OFFSETS_FILE, "writer.pid"}  # what version 0.1.0 left there, too
+    | {OFFSETS_FILE}
     | {array_file(Path(), name).with_suffix(".recast").name for name in _ARRAYS}
 )
 
@@ -27,10 +27,10 @@ def partial_directory(path: Path) -> Path:
 
 
 def check_place(path: Path, *, force: bool) -> None:
-    """Refuse a place where no store can be put, before the work.
+    """Refuse a place where no store can be put, before any work is done.
 
     `path`: where the store shall be.
-    `force`: whether an existing store may be replaced. Nothing but a store ever is.
+    `force`: whether an existing store may be replaced; nothing else ever is.
 
     Raises StoreError if something else is there, or a store and `force` is false; OSError if the
     directory around it is missing.
@@ -87,7 +87,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def put_in_place(partial: Path, path: Path) -> None:
-    """Move a complete store to its place; the one that is there goes only after that.
+    """Move a complete store to its place; an older one is removed only after that.
 
     `partial`: what `unfinished` made, complete and on the disk.
     """
@@ -108,7 +108,7 @@ def put_in_place(partial: Path, path: Path) -> None:
 
 
 def _restore_replaced(path: Path) -> None:
-    """Undo, or finish, a replacement that was cut off between its two renames."""
+    """Undo or complete a replacement that was interrupted between its two renames."""
     replaced = path.with_name(path.name + REPLACED_SUFFIX)
     if not replaced.is_dir():
         return

@@ -1,4 +1,4 @@
-"""Opening a store: checks, and arrays mapped into memory."""
+"""Opening a store: checking it, and mapping its arrays into memory."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -32,7 +32,7 @@ from dplasso.errors import StoreError
 from dplasso.files.lock import is_held
 from dplasso.matrix.compressed import Compressed
 
-# A piece that stays in a core's cache costs its thread little to begin.
+# Pieces fit a core's cache and cost little to start.
 _CHECK_ENTRIES = 1 << 20
 
 
@@ -85,13 +85,9 @@ class Store:
         return self.header.nnz
 
     @property
-    def columns_declared(self) -> bool | None:
-        """Whether D was declared at conversion; False if taken from the data, None if not known.
-
-        Stores that version 0.1.0 wrote do not say.
-        """
-        declared = (self.header.origin or {}).get(COLUMNS_DECLARED)
-        return declared if isinstance(declared, bool) else None
+    def columns_declared(self) -> bool:
+        """Whether D was declared at conversion; False if it was taken from the data."""
+        return bool(self.header.origin[COLUMNS_DECLARED])
 
     @property
     def X(self) -> "StoreMatrix":  # noqa: N802
@@ -126,7 +122,7 @@ class Store:
         return Compressed(indptr, indices, values, 0.0 if constant is None else constant)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the place, not the data: another process opens the store itself."""
+        """Pickle the path, not the data: another process opens the store itself."""
         return open_store, (self.path,)
 
     def __repr__(self) -> str:
@@ -195,7 +191,6 @@ def open_store(
     *,
     verify: bool = False,
     progress: Callable[[int, int], None] | None = None,
-    n_threads: int = 2,
 ) -> Store:
     """Open a store that `write_store` wrote; any number of processes may do so at a time.
 
@@ -211,8 +206,6 @@ def open_store(
         Whether to read everything and compare the checksums.
     progress : callable, optional
         Called as ``progress(done, total)`` while verifying, in bytes.
-    n_threads : int, default=2
-        Threads for verifying.
 
     Returns
     -------
@@ -238,7 +231,7 @@ def open_store(
             if _is_still(directory, before):
                 break
     if verify:
-        _verify(store, progress, n_threads)
+        _verify(store, progress)
     return store
 
 
@@ -270,7 +263,7 @@ def check_entries(
     *,
     n_threads: int = 2,
 ) -> None:
-    """See that every index lies inside the matrix and every value is a finite number.
+    """Check that every index lies inside the matrix and every value is a finite number.
 
     So no kernel can leave its arrays, and no sum becomes NaN. All entries are read, once and in
     order, which takes about as long as reading their files; nothing is remembered.
@@ -294,7 +287,7 @@ def check_entries(
         parts += _parts(f"{side}.indices", store.arrays[f"{side}.indices"], limits[side], -1)
         if f"{side}.values" in store.arrays:
             values = store.arrays[f"{side}.values"]
-            # Without its sign, the pattern of a number that is not finite is infinity's or more.
+            # Without its sign bit, a number that is not finite is at least infinity's bit pattern.
             words = values.view(np.int32 if values.itemsize == 4 else np.int64)
             infinity = int(np.array(np.inf, values.dtype).view(words.dtype))
             unsigned = (1 << (8 * values.itemsize - 1)) - 1
@@ -316,11 +309,11 @@ def _parts(name: str, words: NDArray[Any], limit: int, mask: int) -> list[tuple[
     ]
 
 
-def _verify(store: Store, progress: Callable[[int, int], None] | None, n_threads: int) -> None:
+def _verify(store: Store, progress: Callable[[int, int], None] | None) -> None:
     """Compare all checksums, then all entries."""
     total = sum(entry.n_bytes for entry in store.header.arrays.values())
     done = 0
-    with ThreadPoolExecutor(n_threads) as pool:
+    with ThreadPoolExecutor(2) as pool:
         for name, entry in store.header.arrays.items():
             data = store.arrays[name].view(np.uint8)
             ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64).tolist()
@@ -336,11 +329,11 @@ def _verify(store: Store, progress: Callable[[int, int], None] | None, n_threads
                 done += piece[0]
                 if progress is not None:
                     progress(done, total)
-    check_entries(store, n_threads=n_threads)
+    check_entries(store)
 
 
 def _check_finished(path: Path) -> None:
-    """Refuse what is not a store, and say what it is."""
+    """Refuse anything that is not a finished store, and say what it is."""
     if path.name.endswith(PARTIAL_SUFFIX):
         raise StoreError(f"{path} is an unfinished store; run the conversion again")
     if (path / HEADER_FILE).is_file():
@@ -361,7 +354,7 @@ def _damaged(directory: Path, name: str, problem: str) -> NoReturn:
 
 
 def describe(store: Store) -> dict[str, Any]:
-    """Sum up what a store holds; for the curator, since some of it depends on private data.
+    """Summarise what a store holds; for the curator, since some of it depends on private data.
 
     Parameters
     ----------
@@ -379,7 +372,7 @@ def describe(store: Store) -> dict[str, Any]:
     labels, counts = np.unique(store.y, return_counts=True)
     shown = sorted(zip(labels.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
     sizes = {name: entry.n_bytes for name, entry in header.arrays.items()}
-    origin = {k: v for k, v in (header.origin or {}).items() if k != COLUMNS_DECLARED}
+    origin = {k: v for k, v in header.origin.items() if k != COLUMNS_DECLARED}
     return {
         "path": str(store.path),
         "version": header.version,

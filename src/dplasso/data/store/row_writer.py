@@ -1,4 +1,4 @@
-"""The first pass of a conversion: records to files by rows, and what must be known of all of them.
+"""The first pass of a conversion: records to files by rows, and totals over all of them.
 
 Columns keep the source's numbers here; they are renumbered when the number of entries of every
 column is known. Values and labels are final.
@@ -14,8 +14,9 @@ from dplasso.data.blocks import RowBlock
 from dplasso.data.people import WORDS
 from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.data.store.format import PEOPLE, array_file
-from dplasso.data.store.kernel import check_rows, count_columns, scan_values
+from dplasso.data.store.kernel import count_columns, scan_values
 from dplasso.errors import DataError
+from dplasso.matrix.check import check_rows
 
 _INT32_COLUMNS = 2**31
 _MOST_WORDS = 2**16
@@ -66,7 +67,7 @@ class RowWriter:
 
     @property
     def labels(self) -> ArrayWriter:
-        """The labels' file; there is one as soon as there is a record."""
+        """The file of labels, which exists once there is a record."""
         assert self._labels is not None
         return self._labels
 
@@ -79,8 +80,9 @@ class RowWriter:
         """
         indptr, indices, values = block.indptr, block.indices, block.values
         limit = 2**63 - 1 if self._declared is None else self._declared
-        bad, largest = check_rows(indptr, indices, limit)
-        if bad >= 0:
+        outside, unordered, largest = check_rows(indptr, indices, limit)
+        if outside >= 0 or unordered >= 0:
+            bad = unordered if unordered >= 0 else outside
             raise DataError(
                 f"{self._name}: row {self.n_rows + bad + 1} has a column twice, out of order or "
                 f"outside the {'' if self._declared is None else self._declared} columns declared"

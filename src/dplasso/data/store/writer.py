@@ -230,7 +230,7 @@ def _transpose(
         **shares,
     )
     with ThreadPoolExecutor(1) as pool:
-        # What is complete goes to the disk while the rest is sorted.
+        # Complete files are synced to the disk while the rest is sorted.
         flushing = pool.submit(_finish, {"rows.indices": spill.indices, "rows.values": values})
         sums, value_sums = sort_parts(
             columns, offsets, parts, progress=_sum("sorting", n_entries, tell), **shares
@@ -299,7 +299,7 @@ def _write_header(directory: Path, header: StoreHeader) -> None:
 
 
 def _sum(stage: str, total: int, tell: StageProgress) -> Callable[[int], None]:
-    """Add up what several threads report."""
+    """Add up the progress of several threads."""
     lock = threading.Lock()
     done = 0
 

@@ -1,8 +1,9 @@
 """The compiled part of the svmlight reader: one block of text to arrays.
 
 The kernel knows only "fine" and "this line is not": what is wrong with a line is worked out,
-and put into words, by `dplasso.data.svmlight.lines`. Numbers whose rounding double precision
-cannot settle are left to Python's ``float``: the kernel hands back where they stand.
+and put into words, by `dplasso.data.svmlight.lines`. Whatever is not digits with at most a sign and
+a point, and numbers whose rounding double precision cannot settle, are left to Python's ``float``:
+the kernel hands back where they stand.
 """
 
 import numpy as np
@@ -15,13 +16,12 @@ from dplasso.data.svmlight.numbers import (
     as_float64,
     is_digit,
     scan_digits,
-    scan_number,
     scan_plain,
 )
 
 INDEX_MAX = 2**63 - 1
 
-_NEWLINE, _HASH, _COLON, _MINUS = 10, 35, 58, 45
+_NEWLINE, _HASH, _PLUS, _COLON, _MINUS = 10, 35, 43, 58, 45
 _Q, _I, _D = 113, 105, 100
 # The quick way may look at this many bytes from the start of an entry: 15 digits and a colon,
 # a sign, and then 40.
@@ -112,6 +112,19 @@ def _find_word(text: Text, start: int, end: int, words: Text, word_ends: NDArray
     return -1
 
 
+@njit(cache=True, nogil=True)
+def _quick_label(text, eights, i, end):
+    """Read the number from `i` to `end` if it is written as nearly all are: (settled, value)."""
+    negative = text[i] == _MINUS
+    if negative or text[i] == _PLUS:
+        i += 1
+    at, digits, after = scan_plain(text, eights, np.uint64(i))
+    if np.int64(at) != end:
+        return False, 0.0
+    settled, value = as_float64(np.int64(digits), np.int64(after))
+    return settled, -value if negative else value
+
+
 @njit(cache=True, nogil=True, inline="always")
 def _quick_entry(text, eights, i):
     """Read ``index:value`` at `i` as nearly all are written: (end, index, settled, value).
@@ -129,7 +142,7 @@ def _quick_entry(text, eights, i):
     at, digits, after = scan_plain(text, eights, at)
     if at == _0 or (text[at] != _SPACE_BYTE and text[at] != _NEWLINE_BYTE):
         return -1, 0, False, np.float32(0.0)
-    settled, value = as_float32(np.int64(digits), -np.int64(after))
+    settled, value = as_float32(np.int64(digits), np.int64(after))
     return np.int64(at), np.int64(index), settled, -value if negative else value
 
 
@@ -160,8 +173,8 @@ def parse_block(
     `label_words`: written, if there are words: the label's word, -1 where it is a number. Room as
     for `labels` then.
     `columns`, `values`: written: the entries. Room for a quarter of the bytes (`` 1:1`` has four).
-    `hard`: written: numbers left to Python's ``float``, as (entry, or -1 - record for a label;
-    start; end; line). Room for every entry and label.
+    `hard`: written: what may be numbers and is left to Python's ``float``, as (entry, or
+    -1 - record for a label; start; end; line). Room for every entry and label.
 
     Returns `n_lines`: lines begun so far.
     `largest`: the largest column, -1 if none.
@@ -183,18 +196,16 @@ def parse_block(
             i = _next_line(text, i)
             continue
         start = i
+        while not _ends_token(text, i):
+            i += 1
         word = -1
         if word_ends.size > 0:
-            while not _ends_token(text, i):
-                i += 1
             word = _find_word(text, start, i, words, word_ends)
             label_words[record] = word
         if word < 0:
-            i, negative, digits, exponent, exact = scan_number(text, start)
-            if i < 0 or not _ends_token(text, i):
-                return record, entry, n_hard, line, largest, line_start
-            settled, number = as_float64(digits, exponent, exact)
-            labels[record] = -number if negative else number
+            settled = False
+            if start <= last_quick:
+                settled, labels[record] = _quick_label(text, eights, start, i)
             if not settled:
                 hard[n_hard, 0] = -1 - record
                 hard[n_hard, 1] = start
@@ -223,17 +234,13 @@ def parse_block(
                 if i < 0 or column <= previous or column >= n_columns:
                     return record, entry, n_hard, line, largest, line_start
                 start = i
-                i, negative, digits, exponent, exact = scan_number(text, i)
-                if i < 0 or not _ends_token(text, i):
-                    return record, entry, n_hard, line, largest, line_start
-                settled, value = as_float32(digits, exponent)
-                value = -value if negative else value
-                if not settled:
-                    hard[n_hard, 0] = entry
-                    hard[n_hard, 1] = start
-                    hard[n_hard, 2] = i
-                    hard[n_hard, 3] = line
-                    n_hard += 1
+                while not _ends_token(text, i):
+                    i += 1
+                hard[n_hard, 0] = entry
+                hard[n_hard, 1] = start
+                hard[n_hard, 2] = i
+                hard[n_hard, 3] = line
+                n_hard += 1
             columns[entry] = column
             values[entry] = value
             entry += 1

@@ -105,19 +105,7 @@ def _parse_lines(text: bytes, layout: Format) -> Lines:
         hard,
     )
     # What comes now stands before the line where the kernel gave up, or on it.
-    problem = None
-    for k in range(n_hard):
-        slot, start, end, line = hard[k].tolist()
-        number = float(text[start:end])
-        with np.errstate(over="ignore"):
-            number = number if slot < 0 else float(np.float32(number))
-        if not np.isfinite(number):
-            problem = line, text.rfind(b"\n", 0, start) + 1
-            break
-        if slot < 0:
-            labels[-1 - slot] = number
-        else:
-            values[slot] = number
+    problem = _left_to_python(text, hard[:n_hard], labels, values)
     if problem is None and bad_line >= 0:
         problem = n_lines, bad_line
     labels = labels[:n_records]
@@ -140,6 +128,35 @@ def _parse_lines(text: bytes, layout: Format) -> Lines:
         largest,
         n_lines,
     )
+
+
+def _left_to_python(
+    text: bytes,
+    hard: NDArray[np.int64],
+    labels: NDArray[np.float64],
+    values: NDArray[np.float32],
+) -> tuple[int, int] | None:
+    """Read the numbers that the kernel left; return line and start of the first that is none."""
+    slots, starts, ends, _ = hard.T
+    places = zip(starts.tolist(), ends.tolist(), strict=True)
+    tokens = [text[start:end] for start, end in places]
+    try:
+        # Of other characters Python reads more than svmlight may hold.
+        if b"".join(tokens).translate(None, b"0123456789.eE+-"):
+            raise ValueError
+        numbers = np.fromiter(map(float, tokens), np.float64, len(tokens))
+    except ValueError:
+        numbers = np.array([float(one) if _NUMBER.fullmatch(one) else np.nan for one in tokens])
+    with np.errstate(over="ignore"):
+        rounded = numbers.astype(np.float32)
+    is_label = slots < 0
+    labels[-1 - slots[is_label]] = numbers[is_label]
+    values[slots[~is_label]] = rounded[~is_label]
+    wrong = ~np.isfinite(np.where(is_label, numbers, rounded))
+    if not wrong.any():
+        return None
+    _, start, _, line = hard[wrong.argmax()].tolist()
+    return line, text.rfind(b"\n", 0, start) + 1
 
 
 def _word_table(label_map: LabelMap | None) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

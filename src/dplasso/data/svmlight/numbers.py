@@ -1,8 +1,8 @@
-"""Decimal numbers in text, for the compiled svmlight reader: digit by digit, or eight at a time.
+"""Decimal numbers in text as nearly all are written, for the compiled svmlight reader.
 
-`scan_number` reads everything; `scan_plain` only what nearly every number looks like, many times
-faster, and gives up on the rest. Eight bytes are looked at as one 64-bit word (the first byte
-lowest): all eight digits are found and summed up by arithmetic on the word, without a branch.
+Digits with or without a point, no more than 18: every other number is left to Python's ``float``.
+Eight bytes are looked at as one 64-bit word (the first byte lowest): all eight digits are found and
+summed up by arithmetic on the word, without a branch.
 """
 
 import numpy as np
@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 Text = NDArray[np.uint8]
 
-_PLUS, _MINUS, _POINT, _E = 43, 45, 46, 101
-_POWERS = np.array([float(f"1e{k}") for k in range(309)])
-_KEPT_DIGITS = 18  # as many as an int64 always holds
-_EXACT_POWER = 22  # the largest power of ten that a double holds exactly
+_POINT = 46
+_MOST_DIGITS = np.uint64(18)  # as many as an int64 always holds
+_POWERS = np.array([10.0**k for k in range(19)])  # exact, all of them
 _EXACT_INTEGER = 1 << 53
-# Relative error of digits * 10**k or digits / 10**k in double precision, rounded up: each of
-# the three roundings and Python's own one is at most 2**-53, the digits left out 2**-56.
+# Relative error of digits / 10**k in double precision, rounded up: each of the two roundings and
+# Python's own one is at most 2**-53.
 _MARGIN = 2.0**-50
 
 _TENS = np.array([10**k for k in range(9)], np.uint64)
@@ -31,7 +30,6 @@ _UPPER_PAIRS = np.uint64(100 + (1000000 << 32))
 _LOWER_PAIRS = np.uint64(1 + (10000 << 32))
 _0, _1, _2, _3, _7, _8 = (np.uint64(k) for k in (0, 1, 2, 3, 7, 8))
 _10, _16, _32, _56, _63 = (np.uint64(k) for k in (10, 16, 32, 56, 63))
-_MOST_DIGITS = np.uint64(_KEPT_DIGITS)
 _POINT_BYTE = np.uint8(_POINT)
 
 
@@ -42,88 +40,21 @@ def is_digit(byte: int) -> bool:
 
 
 @njit(cache=True, nogil=True)
-def scan_number(text: Text, i: int) -> tuple[int, bool, int, int, bool]:
-    """Read a decimal number at `i` as ``+-digits * 10**exponent``.
-
-    Returns (end, negative, digits, exponent, exact); `end` is -1 where no number starts, and
-    `exact` is false if digits were left out.
-    """
-    n = text.size
-    negative = False
-    if i < n and (text[i] == _PLUS or text[i] == _MINUS):
-        negative = text[i] == _MINUS
-        i += 1
-    digits = 0
-    exponent = 0
-    seen = 0
-    kept = 0
-    exact = True
-    fraction = False
-    while i < n:
-        byte = text[i]
-        if is_digit(byte):
-            seen += 1
-            if kept < _KEPT_DIGITS:
-                digits = digits * 10 + int(byte - 48)
-                if digits > 0:
-                    kept += 1
-                if fraction:
-                    exponent -= 1
-            else:
-                exact = exact and byte == 48
-                if not fraction:
-                    exponent += 1
-        elif byte == _POINT and not fraction:
-            fraction = True
-        else:
-            break
-        i += 1
-    if seen == 0:
-        return -1, negative, digits, exponent, exact
-    if i < n and (text[i] | 32) == _E:
-        i += 1
-        down = False
-        if i < n and (text[i] == _PLUS or text[i] == _MINUS):
-            down = text[i] == _MINUS
-            i += 1
-        if i >= n or not is_digit(text[i]):
-            return -1, negative, digits, exponent, exact
-        power = 0
-        while i < n and is_digit(text[i]):
-            if power < 10**16:  # beyond it, no file has the digits that would make up for it
-                power = power * 10 + int(text[i] - 48)
-            i += 1
-        exponent += -power if down else power
-    return i, negative, digits, exponent, exact
+def as_float64(digits: int, after: int) -> tuple[bool, float]:
+    """Return (settled, value) of digits, `after` of them behind the point: the nearest double."""
+    return digits <= _EXACT_INTEGER, digits / _POWERS[after]
 
 
 @njit(cache=True, nogil=True)
-def as_float64(digits: int, exponent: int, exact: bool) -> tuple[bool, float]:
-    """Return (settled, value): the correctly rounded double, where one operation gives it."""
-    if digits == 0:
-        return True, 0.0
-    if not exact or digits > _EXACT_INTEGER or abs(exponent) > _EXACT_POWER:
-        return False, 0.0
-    if exponent < 0:
-        return True, digits / _POWERS[-exponent]
-    return True, digits * _POWERS[exponent]
+def as_float32(digits: int, after: int) -> tuple[bool, np.float32]:
+    """Return (settled, value) of digits, `after` of them behind the point.
 
-
-@njit(cache=True, nogil=True)
-def as_float32(digits: int, exponent: int) -> tuple[bool, np.float32]:
-    """Return (settled, value): the correctly rounded double, rounded to a float32.
-
-    The double is known only to within a margin; where both ends of it round to the same finite
-    float32, that is the answer.
+    The value is the nearest double, rounded to a float32. The double is known only to within a
+    margin; where both ends of it round to the same float32, that is the answer.
     """
-    if digits == 0:
-        return True, np.float32(0.0)
-    if abs(exponent) >= _POWERS.size:
-        return False, np.float32(0.0)
-    near = digits / _POWERS[-exponent] if exponent < 0 else digits * _POWERS[exponent]
+    near = digits / _POWERS[after]
     low = np.float32(near * (1.0 - _MARGIN))
-    high = np.float32(near * (1.0 + _MARGIN))
-    return bool(low == high and high < np.inf), low
+    return low == np.float32(near * (1.0 + _MARGIN)), low
 
 
 @njit(cache=True, nogil=True)

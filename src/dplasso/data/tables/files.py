@@ -36,7 +36,7 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 IPC_SUFFIXES = (".arrow", ".feather", ".ipc")
 ARROW_SUFFIXES = (*PARQUET_SUFFIXES, *IPC_SUFFIXES)
 
-# What one entry may take at once: as stored, flattened, sorted, and as handed on.
+# Bytes that one entry may take at a time: stored, flattened, sorted, and handed on.
 _BYTES_PER_ENTRY = 64
 # What pyarrow raises on a damaged file; names in its schema are decoded as they are asked for.
 _FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
     first_row : int
         Number of the first record in its file, from 0.
     done : int
-        Bytes of the file that are behind, about.
+        Bytes of the file read so far, about.
     """
 
     records: pa.RecordBatch
@@ -131,7 +131,7 @@ def _parquet(
             for piece in _sliced(records, memory_bytes):
                 done += piece.num_rows
                 yield piece, done / n_rows
-    # Pages of too few rows end the reading, without a word from pyarrow.
+    # pyarrow silently stops reading at pages with too few rows.
     if done != n_rows:
         raise pa.ArrowInvalid(f"{done} of {n_rows} rows are there")
 
@@ -162,7 +162,7 @@ def _ipc(
 
 def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBatch]:
     """Cut records so that the work on each piece fits the memory."""
-    # Arrow believes what a file says of itself: damaged offsets would point anywhere.
+    # Arrow trusts the offsets in a file; damaged ones could point anywhere.
     records.validate(full=True)
     per_row = 8 * records.nbytes / max(records.num_rows, 1) + _BYTES_PER_ENTRY
     step = int(min(max(memory_bytes / per_row, 1), _MOST_ROWS))

@@ -1,6 +1,6 @@
 """Parquet and Arrow tables whose records are lists of column numbers.
 
-Without ``n_features`` the columns end at the largest index that occurs: the data tells it.
+Without ``n_features`` the number of columns is taken from the data: the largest index, plus one.
 """
 
 from collections.abc import Iterator

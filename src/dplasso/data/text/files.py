@@ -17,7 +17,7 @@ _SUFFIXES = (*_DELIMITERS, *_JSON_SUFFIXES)
 # A quote that is never closed would otherwise take the rest of the file for one field.
 LONGEST_FIELD = 16 << 20
 
-# Of a text's character, n-grams and their hashes included; measured on English reviews.
+# Bytes for each character of text, n-grams and hashes included; measured on English reviews.
 _BYTES_PER_CHARACTER = 32
 _MOST_CHARACTERS = 4 << 20
 
@@ -32,7 +32,7 @@ class TextBatch(NamedTuple):
     lines : list of int
         Where each record begins, from 1.
     done : int
-        Bytes of the file that are behind, about.
+        Bytes of the file read so far, about.
     """
 
     columns: dict[str, list[Any]]
@@ -121,7 +121,7 @@ class _Lines:
                     f"{self._path}, line {number}: this is not UTF-8 text; convert the file first"
                 ) from error
             self.done = block.done
-            # Only these ends of lines count, and csv needs to see them.
+            # Only these line ends count, and csv needs to see them.
             for line in io.StringIO(text, newline=""):
                 self.number += 1
                 self.characters += len(line)

@@ -5,11 +5,10 @@ from functools import cache
 
 import numpy as np
 import pytest
+from evidence.twins.generate import SHAPES, Shape, generate, make_synthetic
+from evidence.twins.kernel import mix, row_state, uniform
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-
-from dplasso.datasets.synthetic.generate import SHAPES, Shape, generate, make_synthetic
-from dplasso.datasets.synthetic.kernel import mix, row_state, uniform
 
 # Small enough for tests, large enough to show their shape.
 SCALES = {"rcv1": 0.2, "news20": 0.02, "url": 0.002, "web": 0.002, "kdda": 0.002}

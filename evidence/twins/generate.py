@@ -1,7 +1,7 @@
 """Synthetic data sets like those of arXiv 2310.19978: their shapes, not their contents.
 
 A synthetic data set has the rows, columns and non-zeros of its original, and labels that a sparse
-linear model explains (`dplasso.datasets.synthetic.plan` says how). Everything follows from the
+linear model explains (`evidence.twins.plan` says how). Everything follows from the
 seed: the rows are the same in memory (`make_synthetic`), as a stream of blocks
 (`synthetic_source`) and from any number of threads.
 """
@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.files import Dataset
 from dplasso.data.streams import Progress
-from dplasso.datasets.synthetic.plan import (
+from evidence.twins.plan import (
     PILOT_ROWS,
     SHAPES,
     Labelling,

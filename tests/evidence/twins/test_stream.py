@@ -2,8 +2,7 @@
 
 import numpy as np
 import pytest
-
-from dplasso.datasets.synthetic.generate import (
+from evidence.twins.generate import (
     SHAPES,
     Shape,
     generate,
@@ -11,7 +10,7 @@ from dplasso.datasets.synthetic.generate import (
     shape_source,
     synthetic_source,
 )
-from dplasso.datasets.synthetic.plan import PILOT_ROWS
+from evidence.twins.plan import PILOT_ROWS
 
 SCALES = {"rcv1": 0.05, "news20": 0.005, "url": 0.0005, "web": 0.0005, "kdda": 0.0005}
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.datasets.synthetic.kernel import QUANTILES, count_dense, fill_rows
+from evidence.twins.kernel import QUANTILES, count_dense, fill_rows
 
 _PIECES_PER_THREAD = 4
 # The longest row, in mean rows.

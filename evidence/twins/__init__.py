@@ -1,0 +1,1 @@
+"""Twins: synthetic data sets with the shape of the paper's."""

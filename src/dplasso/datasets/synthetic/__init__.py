@@ -1,1 +1,0 @@
-"""Synthetic data sets with the shape of the paper's."""
