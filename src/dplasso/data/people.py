@@ -35,7 +35,7 @@ def hash_people(people: Sequence[Any], where: Callable[[int], str]) -> NDArray[n
         name = _name(person)
         if not name:
             raise DataError(
-                f"{where(row)}: {person!r} names nobody; every row needs a person's name or "
+                f"{where(row)}: this names nobody; every row needs a person's name or "
                 "number: give those without one a new one each"
             )
         hashes.append(
