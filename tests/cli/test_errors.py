@@ -37,13 +37,13 @@ def check_refused(result, *words):
 MALFORMED = {
     "no number": ("+1 1:1\n-1 2:x\n", ("line 2",)),
     "no colon": ("+1 1:1\n-1 2\n", ("line 2",)),
-    "label": ("+1 1:1\nmany 2:1\n", ("line 2", "many")),
-    "nan": ("+1 1:1\n-1 2:nan\n", ("line 2", "nan")),
-    "infinity": ("+1 1:1\n-1 2:inf\n", ("line 2", "inf")),
-    "negative index": ("+1 1:1\n-1 -2:1\n", ("line 2", "-2")),
+    "label": ("+1 1:1\nmany 2:1\n", ("line 2", "label")),
+    "nan": ("+1 1:1\n-1 2:nan\n", ("line 2", "entry 1", "NaN")),
+    "infinity": ("+1 1:1\n-1 2:inf\n", ("line 2", "entry 1", "infinite")),
+    "negative index": ("+1 1:1\n-1 -2:1\n", ("line 2", "negative")),
     "index 0": ("+1 1:1\n-1 0:1\n", ("line 2", "0")),
-    "duplicate index": ("+1 1:1\n-1 2:1 2:1\n", ("line 2", "2")),
-    "unsorted index": ("+1 1:1\n-1 3:1 2:1\n", ("line 2", "2")),
+    "duplicate index": ("+1 1:1\n-1 2:1 2:1\n", ("line 2", "entry 2", "twice")),
+    "unsorted index": ("+1 1:1\n-1 3:1 2:1\n", ("line 2", "entry 2", "increase")),
     "index too large": ("+1 1:1\n-1 99999999999999999999:1\n", ("line 2",)),
     "empty": ("", ()),
 }
@@ -61,7 +61,7 @@ def test_malformed_data_names_file_and_line(run, no_training, tmp_path, case):
 
 LABELS = {
     "one label only": ("+1 1:1\n+1 2:1\n", (), ("the data hold only one class", "--classes")),
-    "a label outside classes": ("1 1:1\n2 2:1\n", ("--classes", "0,1"), ("2",)),
+    "a label outside classes": ("1 1:1\n2 2:1\n", ("--classes", "0,1"), ("row 2", "0 and 1")),
     "classes of another kind": ("1 1:1\n2 2:1\n", ("--classes", "no,yes"), ("no,yes", "numbers")),
 }
 
@@ -156,7 +156,7 @@ def test_a_missing_or_unusable_test_file_is_found_before_training(
     check_refused(run("fit", train, "--epsilon", "1", "--test", wide), "wide.svm", "line 1")
     strange = tmp_path / "strange.svm"
     strange.write_text("+1 1:1\n7 2:1\n")
-    check_refused(run("fit", train, "--epsilon", "1", "--test", strange), "strange.svm", "7")
+    check_refused(run("fit", train, "--epsilon", "1", "--test", strange), "strange.svm", "row 2")
 
 
 def test_a_damaged_model_is_refused(run, model, held_out, tmp_path):

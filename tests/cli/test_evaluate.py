@@ -46,12 +46,12 @@ def test_rows_of_one_class_have_no_auc(run, model, tmp_path):
     assert "undefined" in run("evaluate", model, one_class).stdout
 
 
-def test_an_unknown_label_is_named(run, model, tmp_path):
+def test_the_row_of_an_unknown_label_is_named(run, model, tmp_path):
     strange = tmp_path / "strange.svm"
     strange.write_text("+1 1:1\n3 2:1\n")
     result = run("evaluate", model, strange)
     assert result.exit_code == 1
-    assert "row 2 has the label 3" in result.stderr
+    assert "the label of row 2 is not one of" in result.stderr
     assert str(strange) in result.stderr
 
 
@@ -75,5 +75,7 @@ def test_log_loss_stays_finite_at_certain_mistakes():
 def test_string_labels():
     labels = np.array(["no", "yes", "no"])
     check_known(labels, np.array(["no", "yes"]), "here")
-    with pytest.raises(DataError, match="row 2 has the label yes"):
+    with pytest.raises(
+        DataError, match="the label of row 2 is not one of the model's classes, no and ja"
+    ):
         check_known(labels, np.array(["no", "ja"]), "here")

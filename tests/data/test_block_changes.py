@@ -46,7 +46,7 @@ def test_labels_are_mapped():
 
 def test_another_label_is_named_with_its_row():
     records = with_mapped_labels(source(labels=("a", "a", "c"))[0], {"a": 1, "b": 0})
-    with pytest.raises(DataError, match=r"given: row 3 has the label 'c'"):
+    with pytest.raises(DataError, match=r"given: the label of row 3 is not in"):
         list(records.blocks(1 << 20))
 
 

@@ -104,7 +104,7 @@ def test_many_rows_are_encoded_in_pieces(monkeypatch, table):
     expected = PublicEncoder(SCHEMA).transform(table)
     monkeypatch.setattr("dplasso.encoding.encoder._ROWS_AT_ONCE", 7)
     assert abs(PublicEncoder(SCHEMA).transform(table) - expected).nnz == 0
-    with pytest.raises(DataError, match="column 'age', row 9: 'x' is not a number"):
+    with pytest.raises(DataError, match="column 'age', row 9: the value is not a number"):
         PublicEncoder(SCHEMA).transform(table.astype({"age": object}).replace({"age": {
             table["age"][8]: "x"}}).astype({"age": str}))  # fmt: skip
 
@@ -134,7 +134,10 @@ def test_what_is_no_table(table):
         (np.eye(3), "named columns is needed .* not ndarray"),
         (table.drop(columns="age"), "the table has no column 'age'; there are 'sex', 'bmi'"),
         (pd.concat([table, table[["age"]]], axis=1), "more than one column 'age'"),
-        (table.assign(sex=[{1}, 2] * 200), "not of one kind"),
+        (
+            table.assign(sex=[{1}, 2] * 200),
+            "column 'sex' of the table: its values are not of one kind",
+        ),
     ):
         with pytest.raises(DataError, match=message):
             PublicEncoder(SCHEMA).fit(X).transform(X)

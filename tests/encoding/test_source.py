@@ -81,7 +81,9 @@ class TestCategories:
     def test_a_value_that_is_not_declared(self, tmp_path, suffix):
         path = write(tmp_path / f"t{suffix}", self.table(city=["Oslo", "Lima", "Oslo", "Bonn"]))
         place = "line 5" if suffix == ".csv" else "row 4"
-        with pytest.raises(DataError, match=rf"'city', {place}: 'Bonn' is not among the declared"):
+        with pytest.raises(
+            DataError, match=rf"'city', {place}: the value is not among the declared"
+        ):
             matrix(path, declared(**CITIES))
         X, _, _ = matrix(path, declared("ignore", **CITIES))
         assert X.toarray()[3].tolist() == [0, 0, 1, 0, 0, 0, 1]
@@ -133,7 +135,9 @@ class TestNumbers:
     def test_what_is_no_number(self, tmp_path):
         path = tmp_path / "t.csv"
         path.write_text('a,y\n 1 ,0\n"x\ny",1\n')
-        with pytest.raises(DataError, match=r"t\.csv, column 'a', line 3: 'x\\ny' is not a number"):
+        with pytest.raises(
+            DataError, match=r"t\.csv, column 'a', line 3: the value is not a number"
+        ):
             matrix(path, Schema([Number("a", 2)], "y"))
         for values, kind in (([[1.0]], "list"), (pa.array([1], pa.date32()), "date32")):
             path = write(tmp_path / "t.parquet", pa.table({"a": values, "y": [0]}))

@@ -68,7 +68,8 @@ def test_declared_classes_have_their_place_even_if_nobody_has_them(data):
     assert fitted.privacy_.classes == "declared"
     assert not np.isin("elk", fitted.predict(X))
     with pytest.raises(
-        ValueError, match="'dog', which is not one of the declared classes 'ant', 'bee' and 'cat'"
+        ValueError,
+        match="a label that is not one of the declared classes 'ant', 'bee' and 'cat': row",
     ):
         model(classes=["ant", "bee", "cat"]).fit(X, np.where(y == "cat", "dog", y))
     for wrong in (["ant"], ["ant", "bee", "ant"], [["ant", "bee"]]):

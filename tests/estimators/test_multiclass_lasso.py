@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, load
+from dplasso.model.report import report_section
 from training.cases import COLUMNS, NAMES, four_classes, other_forms, same_model
 
 
@@ -105,6 +106,17 @@ def test_every_count_is_noisy(data):
     assert np.std(counts, axis=0).min() > 5.0
     exact = np.bincount(np.searchsorted(NAMES, y))
     assert np.abs(np.mean(counts, axis=0) - exact).max() < 200.0
+
+
+@pytest.mark.parametrize("options", SETTINGS.values(), ids=SETTINGS)
+def test_a_weight_says_of_which_class_it_is(data, options):
+    model = fitted(data, **options)
+    found = model.weights()
+    assert set(found.labels) <= set(NAMES)
+    where = np.searchsorted(NAMES, found.labels), found.columns
+    np.testing.assert_array_equal(model.coef_.toarray()[where], found.values)
+    largest = found.top(1).rows()[0]
+    assert f"{largest['class']}: column {largest['column']}<" in report_section(model.model_)
 
 
 def test_its_cost_is_that_of_one_fit(data):

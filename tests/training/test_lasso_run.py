@@ -7,10 +7,15 @@ import pytest
 from scipy.stats import chisquare
 
 from dplasso import DPLasso, DPLassoClassifier, load
+from dplasso.cluster import InProcessEngine
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import open_store, write_store
 from dplasso.errors import ModelFileError
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.distinct import leave_out
 from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.gradient_descent.release import Calibration
+from dplasso.gradient_descent.slopes import Margins
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.model.staged import StagedRelease
@@ -19,9 +24,10 @@ from dplasso.privacy.mechanisms import SelectionRule, build_staged
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.registry import make_selector
+from dplasso.training import lasso_run
 from dplasso.training.settings import checked_class_weight
 from frank_wolfe.cases import build, dense_rows, some_labels
-from training.cases import fitted, other_forms, records, same_model
+from training.cases import fitted, four_classes, other_forms, records, same_model
 
 FEW = 60
 
@@ -273,3 +279,37 @@ def test_vertices_and_what_follows_share_the_budget(data, options, monkeypatch):
     fitted(data, **options)
     assert len(shares) == 2
     assert sum(shares) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+@pytest.mark.parametrize("classes", ["two", "four"])
+def test_margins_are_set_right_that_are_predicted(monkeypatch, tmp_path, classes, scale):
+    """Entries beyond the bound are clipped there too: in memory, stores and partitions."""
+    X, y = four_classes() if classes == "four" else records()
+    # Two kinds of entries: equal ones have no values of their own.
+    X.data[::2] *= scale
+    seen = []
+
+    def sums(self, parameters, unit):
+        seen.append(self.margins)
+        return np.zeros(parameters.size, dtype=np.int64)
+
+    def unchanged(margins, *_, **__):
+        margins.sums(np.zeros(2), 1.0)
+        return Calibration(1.0, (0.0,) * (4 if classes == "four" else 1))
+
+    monkeypatch.setattr(Margins, "sums", sums)
+    monkeypatch.setattr(lasso_run, "calibrate_margins", unchanged)
+    options = {"n_iter": 20, "refit": None, "feature_bound": 0.5, "random_state": 7}
+    write_store(matrix_source(X, y), tmp_path / "s")
+    cut = [X[:100], X[100:]], [y[:100], y[100:]]
+    forms = [((X, y), {}), ((open_store(tmp_path / "s"),), {})]
+    # Partitions are of two classes.
+    forms += [(cut, {"engine": InProcessEngine()})] if classes == "two" else []
+    for form, engine in forms:
+        model = DPLassoClassifier(20.0, **options).fit(*form, **engine)
+        margins = np.concatenate(seen)
+        seen.clear()
+        np.testing.assert_allclose(
+            margins, model.decision_function(X).reshape(margins.shape), rtol=1e-6, atol=1e-6
+        )

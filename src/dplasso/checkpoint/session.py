@@ -362,7 +362,7 @@ def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Check
     if stored.classes.tolist() != current.classes.tolist():
         raise CheckpointError(
             f"{shown} belongs to a fit with the labels {_listed(stored.classes)} and these data "
-            f"have {_listed(current.classes)}: resume with the data of the interrupted fit."
+            "have others: resume with the data of the interrupted fit."
         )
     if _names(stored) != _names(current):
         raise CheckpointError(

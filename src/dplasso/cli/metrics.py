@@ -73,7 +73,7 @@ def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
     if strange.any():
         row = int(np.argmax(strange))
         raise DataError(
-            f"{source}: row {row + 1} has the label {y[row]}, but the model's classes are "
+            f"{source}: the label of row {row + 1} is not one of the model's classes, "
             f"{' and '.join(str(label) for label in known[:5])}"
         )
 

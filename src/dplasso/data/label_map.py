@@ -108,8 +108,8 @@ def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int 
     if unknown.any():
         at = int(np.argmax(unknown))
         raise DataError(
-            f"{name}: row {first + at + 1} has the label {labels[at].item()!r}, "
-            f"which is not in the label map ({label_map.shown()})"
+            f"{name}: the label of row {first + at + 1} is not in the label map "
+            f"({label_map.shown()})"
         )
     return mapped
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dplasso.data.refusals import in_our_words
 from dplasso.errors import DataError
 
 
@@ -24,14 +25,12 @@ def encode_labels(
     # Workers start afresh for every fit and do without scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
 
-    check_classification_targets(y)
+    with in_our_words():
+        check_classification_targets(y)
     if declared is None:
         present = np.unique(y)
         if present.size == 1:
-            raise DataError(
-                f"y holds only one class, {_plain(present[0])!r}; "
-                "name both with the parameter classes"
-            )
+            raise DataError("y holds only one class; name all with the parameter classes")
         return shortest(present), _numbers(y, present)
     classes = shortest(np.asarray(declared))
     if classes.ndim != 1 or not 2 <= len(set(classes.tolist())) == classes.size:
@@ -48,14 +47,26 @@ def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDA
     Raises DataError for a label that is not among them.
     """
     labels = _numbers(y, classes)
-    outside = labels < 0
-    if np.any(outside):
+    refuse_strange(labels < 0, "the declared classes", classes)
+    return labels
+
+
+def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]) -> None:
+    """Refuse labels that are none of the classes.
+
+    The message names the first of their rows, but no label: what nobody declared is private.
+
+    `strange`, shape (N,): which.
+    `whose`, `classes`: the classes, and what to call them.
+
+    Raises DataError if there is one.
+    """
+    if np.any(strange):
         known = [repr(_plain(label)) for label in classes]
         raise DataError(
-            f"y holds the label {_plain(y[outside][0])!r}, "
-            f"which is not one of the declared classes {', '.join(known[:-1])} and {known[-1]}"
+            f"y holds a label that is not one of {whose} {', '.join(known[:-1])} and {known[-1]}: "
+            f"row {int(np.argmax(strange)) + 1:,} of those that enter"
         )
-    return labels
 
 
 def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int32]:

@@ -101,9 +101,8 @@ class _Columns:
             numbers = [None if word is None else _number_or_none(word) for word in given]
             for row, (word, number) in enumerate(zip(given, numbers, strict=True)):
                 if word is not None and number is None:
-                    raise DataError(
-                        f"{self.where(column, row)}: {word!r} is not a number"
-                    ) from None
+                    place = self.where(column, row)
+                    raise DataError(f"{place}: the value is not a number") from None
             cast = pa.array(numbers, pa.float64())
         found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
         self._refuse_missing(column, np.isnan(found), part.missing)
@@ -116,7 +115,7 @@ class _Columns:
         for row, text in enumerate(texts):
             if not isinstance(text, str):
                 if text is not None:
-                    raise DataError(f"{self.where(part.column, row)}: {text!r} is not text")
+                    raise DataError(f"{self.where(part.column, row)}: the value is not text")
                 if part.missing == "error":
                     raise DataError(f"{self.where(part.column, row)}: the value is missing")
         return [text or "" for text in texts], np.array([not text for text in texts], np.bool_)
@@ -132,8 +131,8 @@ class _Columns:
             if strange.any():
                 row = int(np.argmax(strange))
                 raise DataError(
-                    f"{self.where(part.column, row)}: {words[codes[row]]!r} is not among the "
-                    "declared categories"
+                    f"{self.where(part.column, row)}: the value is not among the declared "
+                    "categories"
                 )
         return _looked_up(found, codes, part)
 
@@ -151,12 +150,12 @@ class _Columns:
         if not pa.types.is_dictionary(values.type):
             try:
                 values = values.dictionary_encode()
-            except pa.ArrowException as error:
-                raise self._no_category(column, values.type) from error
+            except pa.ArrowException:
+                raise self._no_category(column, values.type) from None
         try:
             words = values.dictionary.cast(pa.string()).to_pylist()
-        except pa.ArrowException as error:
-            raise self._no_category(column, values.type.value_type) from error
+        except pa.ArrowException:
+            raise self._no_category(column, values.type.value_type) from None
         indices = values.indices.cast(pa.int64()).fill_null(-1)
         codes = indices.to_numpy(zero_copy_only=False).copy()
         if empty := [k for k, word in enumerate(words) if not word]:
@@ -174,9 +173,9 @@ class _Columns:
             return values
         try:
             return pa.array(values)
-        except (pa.ArrowException, OverflowError) as error:
+        except (pa.ArrowException, OverflowError):
             place = self.where(column, None)
-            raise DataError(f"{place}: its values are not of one kind") from error
+            raise DataError(f"{place}: its values are not of one kind") from None
 
     def _no_category(self, column: str, kind: Any) -> DataError:
         return DataError(

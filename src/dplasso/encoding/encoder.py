@@ -241,9 +241,20 @@ def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
         return chosen.to_arrow()
     try:
         return pa.Table.from_pandas(chosen, preserve_index=False)
-    except (pa.ArrowException, TypeError) as error:
-        reason = " ".join(map(str, error.args))
-        raise DataError(f"a column of the table is not of one kind: {reason}") from error
+    except (pa.ArrowException, TypeError, OverflowError):
+        # Arrow's message quotes the value that it could not take.
+        mixed = next(filter(lambda name: not _is_of_one_kind(chosen[name]), chosen.columns), None)
+        raise DataError(f"column {mixed!r} of the table: its values are not of one kind") from None
+
+
+def _is_of_one_kind(series: Any) -> bool:
+    import pyarrow as pa
+
+    try:
+        pa.array(series, from_pandas=True)
+    except (pa.ArrowException, TypeError, OverflowError):
+        return False
+    return True
 
 
 def joined(blocks: Sequence[Rows | RowBlock], n_features: int) -> csr_array:

@@ -1,6 +1,6 @@
 """Files of tables as row blocks by a schema, in bounded memory: CSV, JSON lines, Parquet, Arrow."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -131,7 +131,7 @@ def first_rows(path: str | Path, most: int) -> Any:
     elif is_text_table(path):
         names = header_names(path)
         found = text_batches(path, names, _DRAFT_BYTES)
-        pieces = _until(most, (pa.table(batch.columns) for batch in found))
+        pieces = _until(most, (_table(path, batch.columns) for batch in found))
     else:
         raise DataError(
             f"{path}: a schema is drafted from a table: CSV, JSON lines, Parquet, Arrow"
@@ -139,6 +139,18 @@ def first_rows(path: str | Path, most: int) -> Any:
     if not pieces:
         raise DataError(f"{path} has no records; at least one is needed")
     return pa.concat_tables(pieces, promote_options="permissive").slice(0, most)
+
+
+def _table(path: Path, columns: Mapping[str, list[Any]]) -> Any:
+    import pyarrow as pa
+
+    arrays = {}
+    for name, values in columns.items():
+        try:
+            arrays[name] = pa.array(values)
+        except (pa.ArrowException, OverflowError):
+            raise DataError(f"{path}, column {name!r}: its values are not of one kind") from None
+    return pa.table(arrays)
 
 
 def _until(most: int, tables: Iterator[Any]) -> list[Any]:
@@ -197,10 +209,10 @@ def _labels(
     if None in labels:
         row = labels.index(None)
         raise DataError(
-            f"{path}, {where(row)}: the label {given[row]!r} is not a {kind}, as the first label is"
+            f"{path}, {where(row)}: the label is not a {kind}, as the first label is"
             if kind != "label"
-            else f"{path}, {where(row)}: {given[row]!r} cannot be a label; give a finite "
-            "number, a string or a bool"
+            else f"{path}, {where(row)}: the label is neither a finite number nor a string nor a "
+            "bool"
         )
     return kind, np.asarray(labels)
 

@@ -11,6 +11,7 @@ from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel, Margins, offset_of
 from dplasso.losses.weighted import count_records
 from dplasso.matrix.compressed import Compressed
+from dplasso.matrix.margins import clipped
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import (
     UnitRows,
@@ -84,9 +85,10 @@ class Records:
         """Compute the margins of a model."""
         rows, _, numbering = self._selected(model.kept)
         original = numbering.original
-        factor = np.ones(self.n_records)
-        if model.unit_rows:
+        if model.bound is None:
             factor = row_factors(rows, model.constant, model.norm_bound, self.threads)
+        else:
+            rows, factor = clipped(rows, model.bound), np.ones(self.n_records)
         weights = model.weights[original[: self.n_columns]] if original.size else model.weights
         one = self.loss.n_outputs == 1
         margins = unit_row_margins(

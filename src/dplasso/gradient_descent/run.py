@@ -298,9 +298,7 @@ class GradientRun:
         if not share or math.isinf(self._mechanism.mu):
             return None
         weights, intercept = self._averaged()
-        model = LinearModel(
-            weights, intercept, self._kept, self._constant, self._plan.norm_bound, unit_rows=True
-        )
+        model = LinearModel(weights, intercept, self._kept, self._constant, self._plan.norm_bound)
         return calibrate_margins(
             records.margins(model),
             records.loss,

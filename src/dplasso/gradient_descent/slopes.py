@@ -32,7 +32,8 @@ class LinearModel:
     `intercept`, shape (K,): the constant terms.
     `kept`: the columns, ascending; none for all.
     `constant`, `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
-    `unit_rows`: whether rows are made unit rows, or stay as they are.
+    `bound`: rows are not made unit rows, but entries are clipped to [-bound, bound]; None for unit
+    rows.
     """
 
     weights: NDArray[np.float64]
@@ -40,7 +41,7 @@ class LinearModel:
     kept: NDArray[np.int64]
     constant: float
     norm_bound: float | None
-    unit_rows: bool
+    bound: float | None = None
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,14 @@ from dplasso.matrix.compressed import Compressed, clip
 from dplasso.matrix.design import refuse_damage
 
 
+def clipped(matrix: Compressed, bound: float) -> Compressed:
+    """Return a copy of a matrix with its entries clipped to [-bound, bound]."""
+    return matrix._replace(
+        values=np.clip(matrix.values, -bound, bound),
+        constant=float(np.clip(matrix.constant, -bound, bound)),
+    )
+
+
 def margins(
     matrix: Compressed,
     by_rows: bool,

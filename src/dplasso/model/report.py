@@ -179,6 +179,7 @@ def _weights(every: Weights) -> str:
     lines = []
     for row in rows:
         name = f"column {row['column']:,}" if row["name"] is None else row["name"]
+        name = f"{row['class']}: {name}" if "class" in row else name
         noisy = row["clear"] is False
         told = f"{row['weight']:+.3f}"
         told += f" &plusmn; {error:.3f}" if error else ""

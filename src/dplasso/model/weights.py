@@ -184,7 +184,7 @@ def weights_of(model: Model) -> Weights:
     if model.statement.mechanism != "none":
         among = 2 * vertices.n_outputs * vertices.per_output
         clear = steps >= steps_beyond_chance(len(vertices), among)
-    return Weights(columns, values, names, steps=steps, clear=clear, schema=schema)
+    return Weights(columns, values, names, steps=steps, clear=clear, labels=labels, schema=schema)
 
 
 def half_width(bounds: tuple[float, float] | None) -> float:

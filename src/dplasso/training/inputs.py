@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
+from dplasso.data.refusals import in_our_words
 from dplasso.data.store import Store, StoreMatrix, check_entries
 from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import Origin, check_same_origin, origin_of
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import compress, working_dtype
 from dplasso.matrix.design import refuse_damage
-from dplasso.matrix.margins import column_margins, margins
+from dplasso.matrix.margins import clipped, column_margins, margins
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
 from dplasso.runtime.threads import thread_pool
@@ -75,17 +76,18 @@ def check_inputs(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Input
     for size, name in zip(store.shape, ("row", "column"), strict=True):
         if size == 0:
             raise DataError(f"{store.path} has no {name}; at least one is needed")
-    labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    if labels.ndim != 1:
-        raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
-    check_consistent_length(store, labels)
+    with in_our_words():
+        labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if labels.ndim != 1:
+            raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
+        check_consistent_length(store, labels)
     return Inputs(store, labels, int(store.shape[1]), None, origin_of(store))
 
 
 def _validate(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
     """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
     # The search for NaN adds everything up; that its sum overflows must not be heard of.
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), in_our_words(X):
         return validate_data(
             estimator,
             X,
@@ -179,10 +181,7 @@ def unit_margins(
                 matrix, by_rows = compress(X[:, kept])
             rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
         if bound is not None:
-            # The columns that are kept were copied.
-            values = np.clip(rows.values, -bound, bound)
-            rows = rows._replace(values=values, constant=np.clip(rows.constant, -bound, bound))
-            factor = np.ones(rows.indptr.size - 1)
+            rows, factor = clipped(rows, bound), np.ones(rows.indptr.size - 1)
         else:
             factor = row_factors(rows, constant, norm_bound, threads)
         return unit_row_margins(rows, weights, factor, offset, threads)

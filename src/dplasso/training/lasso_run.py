@@ -335,7 +335,8 @@ class LassoRun:
             intercept = intercept + self._plan.offset
         every = np.zeros(0, dtype=np.int64)
         weights = coefficients[:, kept].toarray().T
-        model = LinearModel(weights, intercept, every, 0.0, None, unit_rows=False)
+        bound = self._settings.feature_bound
+        model = LinearModel(weights, intercept, every, 0.0, None, bound)
         spent = mechanism.gradients(self._plan.calibration_share)
         return calibrate_margins(
             self._records(kept, loss).margins(model),

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dplasso.data.labels import encode_targets, refuse_strange
+from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
 from dplasso.privacy.ledger import charged, check_affordable, check_ledger_settings
@@ -165,7 +167,8 @@ def private_score(
     with charged(ledger, dataset, mechanism, notes={"purpose": purpose}):
         sigma = mechanism.sensitivity / mechanism.mu
         z = standard_errors(confidence)
-        exact = chosen.sums(model, inputs.X, inputs.y, bounds)
+        with of_a_stranger(model):
+            exact = chosen.sums(model, inputs.X, inputs.y, bounds)
         sums = noisy_sums(exact, mechanism.sensitivity, sigma, stream)
         estimate = chosen.estimate(sums, sigma, z, bounds)
     curve = calibration_curve(sums, sigma, z) if metric == "calibration" else ()
@@ -252,19 +255,17 @@ def check_scored(metric: Metric, model: Any, y: NDArray[Any]) -> None:
     Raises
     ------
     DataError
-        For a label that is none of the model's, or too many rows.
+        For a label that is none of the model's, a target that is no number, or too many rows.
     """
     if y.size >= _LARGEST_ROWS:
         raise DataError(f"{y.size:,} rows are too many for one score")
     if not metric.classifies:
+        encode_targets(y, (0.0, 1.0))
         return
     if metric.two_classes and len(model.classes_) != 2:
         raise DataError(f"this metric is for two classes; there are {len(model.classes_)}")
-    strange = ~np.isin(y, model.classes_)
-    if strange.any():
-        raise DataError(
-            f"y holds the label {y[strange].tolist()[0]!r}, which is not one of the model's classes"
-        )
+    classes = np.asarray(model.classes_)
+    refuse_strange(~np.isin(y, classes), "the model's classes", classes)
 
 
 def noisy_sums(
@@ -303,5 +304,6 @@ def noisy_estimate(
     z: float,
 ) -> Estimate:
     """Score a model on rows with noise of a given standard deviation (see `private_score`)."""
-    sums = noisy_sums(metric.sums(model, inputs.X, inputs.y, bounds), sensitivity, sigma, stream)
-    return metric.estimate(sums, sigma, z, bounds)
+    with of_a_stranger(model):
+        exact = metric.sums(model, inputs.X, inputs.y, bounds)
+    return metric.estimate(noisy_sums(exact, sensitivity, sigma, stream), sigma, z, bounds)

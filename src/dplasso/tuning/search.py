@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.validation import check_is_fitted
 
+from dplasso.data.refusals import of_a_stranger
 from dplasso.data.store import Store
 from dplasso.errors import DataError
 from dplasso.estimators.fitting import check_columns_fit
@@ -176,6 +177,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         TypeError, ValueError
             One sentence that names the parameter, what was given and what would be right.
         """
+        if isinstance(self.estimator, PrivateSearch):
+            raise TypeError(
+                "estimator is a PrivateSearch itself; give the estimator that it searches for, and "
+                "one grid of all settings"
+            )
         check_positive("epsilon", check_epsilon(self.epsilon))
         check_ledger_settings(self.get_params(deep=False) | {"mechanism": "gaussian"})
         check_choice("metric", self.metric, [name for name in METRICS if name != "calibration"])
@@ -307,12 +313,14 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict by the best estimator."""
         check_is_fitted(self, "best_estimator_")
-        return np.asarray(self.best_estimator_.predict(X))
+        with of_a_stranger(self.best_estimator_):
+            return np.asarray(self.best_estimator_.predict(X))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of each label by the best estimator."""
         check_is_fitted(self, "best_estimator_")
-        return np.asarray(self.best_estimator_.predict_proba(X))
+        with of_a_stranger(self.best_estimator_):
+            return np.asarray(self.best_estimator_.predict_proba(X))
 
 
 def _declare_classes(
@@ -320,6 +328,7 @@ def _declare_classes(
 ) -> NDArray[Any] | None:
     """Give every try the same classes: those declared, or those of all rows."""
     if not metric.classifies:
+        check_scored(metric, None, y)
         return None
     declared = candidates[0].estimator.get_params(deep=False).get("classes")
     classes = np.unique(y) if declared is None else np.asarray(declared)
@@ -418,7 +427,7 @@ def _best_of(
         if seeded and "random_state" in fitted.get_params(deep=False):
             fitted.set_params(random_state=int(random_word(stream)) >> 33)
         # A warning for every fit would tell how many there were.
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), of_a_stranger(fitted):
             warnings.simplefilter("ignore")
             fitted.fit(fitted_on.X, fitted_on.y)
         estimate = noisy_estimate(

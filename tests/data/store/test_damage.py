@@ -155,7 +155,7 @@ def test_an_index_out_of_range(damaged, which, index):
     at = DATA_OFFSET + 4 * 17
     overwrite(damaged, f"{which}.indices.npy", at, np.int32(index).tobytes())
     store = open_store(damaged)
-    with pytest.raises(StoreError, match=f"{which}.indices.npy is damaged: entry 17 is {index},"):
+    with pytest.raises(StoreError, match=f"{which}.indices.npy is damaged: entry 17 is not"):
         check_entries(store)
     check_entries(store, "columns" if which == "rows" else "rows")
     with pytest.raises(StoreError, match="checksum does not fit between bytes 0 and"):
@@ -177,7 +177,7 @@ def test_a_value_that_is_not_finite(tmp_path, which, value, kind):
     check_entries(open_store(path))
     at = DATA_OFFSET + np.dtype(kind).itemsize * 5
     overwrite(path, f"{which}.values.npy", at, kind(value).tobytes())
-    problem = f"{which}.values.npy is damaged: entry 5 is .*, not a finite number"
+    problem = f"{which}.values.npy is damaged: entry 5 is not a finite number"
     with pytest.raises(StoreError, match=problem):
         check_entries(open_store(path))
     check_entries(open_store(path), "columns" if which == "rows" else "rows")
@@ -188,7 +188,7 @@ def test_a_wrong_index_far_from_the_start_is_found(damaged, monkeypatch):
 
     monkeypatch.setattr(store_reader, "_CHECK_ENTRIES", 10)
     overwrite(damaged, "rows.indices.npy", DATA_OFFSET + 4 * 103, np.int32(90).tobytes())
-    with pytest.raises(StoreError, match="entry 103 is 90, not 0 to 89"):
+    with pytest.raises(StoreError, match="entry 103 is not one of 0 to 89"):
         check_entries(open_store(damaged))
 
 

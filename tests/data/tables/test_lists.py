@@ -146,16 +146,16 @@ class TestBadLists:
     @pytest.mark.parametrize(
         ("rows", "values", "message"),
         [
-            ([[0], [1, 1]], None, "column 'x', row 2: index 1 appears twice"),
-            ([[0], [2, 3, 2]], None, "row 2: index 2 appears twice"),
-            ([[0], [-4]], None, "row 2: index -4; they count from 0"),
+            ([[0], [1, 1]], None, "column 'x', row 2: an index appears twice"),
+            ([[0], [2, 3, 2]], None, "row 2: an index appears twice"),
+            ([[0], [-4]], None, "row 2: an index is not 0 or more"),
             ([[0], None], None, "column 'x', row 2: the value is missing"),
             ([[0], [1, None]], None, "column 'x', row 2: an item of the list is missing"),
             ([[0.5], [1.0]], None, "column 'x': lists of whole numbers are needed, not of double"),
             ([0, 1], None, "column 'x': lists are needed, not int64"),
             ([[0], [1]], [[1.0], [1.0, 2.0]], "column 'v', row 2: 2 values for 1 indices"),
-            ([[0], [1]], [[1.0], [float("nan")]], "column 'v', row 2: value nan is not finite"),
-            ([[0], [1]], [[1.0], [float("inf")]], "column 'v', row 2: value inf is not finite"),
+            ([[0], [1]], [[1.0], [float("nan")]], "column 'v', row 2: a value is not finite"),
+            ([[0], [1]], [[1.0], [float("inf")]], "column 'v', row 2: a value is not finite"),
             ([[0], [1]], [[1.0], [None]], "column 'v', row 2: an item of the list is missing"),
             ([[0], [1]], [["a"], ["b"]], "column 'v': lists of numbers are needed, not of string"),
         ],
@@ -172,13 +172,13 @@ class TestBadLists:
     def test_rows_are_counted_over_the_file_not_the_block(self, tmp_path, suffix):
         table = pa.table({"y": [0] * 10, "x": [[1]] * 7 + [[1, 1]] + [[1]] * 2})
         path = write(tmp_path / f"t{suffix}", table, row_group_size=3)
-        with pytest.raises(DataError, match="row 8: index 1 appears twice"):
+        with pytest.raises(DataError, match="row 8: an index appears twice"):
             list(list_source(path, ListColumns("x"), label_column="y").blocks(1))
 
     def test_an_index_beyond_the_declared_columns(self, tmp_path):
         path = write(tmp_path / "t.parquet", pa.table({"y": [0, 1], "x": [[4], [5]]}))
         source = list_source(path, ListColumns("x", n_features=5), label_column="y")
-        with pytest.raises(DataError, match="row 2: index 5; 0 to 4 are declared"):
+        with pytest.raises(DataError, match="row 2: an index is not 0 to 4, as declared"):
             list(source.blocks(MEMORY))
 
 
@@ -203,7 +203,7 @@ class TestLabels:
         ("labels", "message"),
         [
             ([0, None], "column 'y', row 2: the value is missing"),
-            ([0.0, float("nan")], "column 'y', row 2: the label is nan, not a finite number"),
+            ([0.0, float("nan")], "column 'y', row 2: the label is not a finite number"),
             ([[1], [2]], "column 'y': labels must be numbers, strings or bools, not list"),
         ],
     )

@@ -296,9 +296,8 @@ def check_entries(
         found = pool.map(lambda part: first_outside(*part[2:]), parts)
         for (name, begin, _, limit, mask), at in zip(parts, found, strict=True):
             if at >= 0:
-                entry = store.arrays[name][begin + at]
-                allowed = f"not 0 to {limit - 1}" if mask == -1 else "not a finite number"
-                _damaged(store.path, name, f"entry {begin + at} is {entry}, {allowed}")
+                allowed = f"one of 0 to {limit - 1}" if mask == -1 else "a finite number"
+                _damaged(store.path, name, f"entry {begin + at} is not {allowed}")
 
 
 def _parts(name: str, words: NDArray[Any], limit: int, mask: int) -> list[tuple[Any, ...]]:

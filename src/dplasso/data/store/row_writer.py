@@ -136,7 +136,7 @@ class RowWriter:
         if bad >= 0:
             row = self.n_rows + int(np.searchsorted(indptr, bad, side="right"))
             raise DataError(
-                f"{self._name}: row {row} has the value {values[bad]}; give finite ones"
+                f"{self._name}: row {row} holds NaN or infinity; give finite numbers only"
             )
         self.largest_value = max(self.largest_value, float(largest))
         if self.values is None and not equal:

@@ -14,7 +14,6 @@ INT32_MAX = 2**31 - 1
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _QUERY = re.compile(rb"qid:-?\d+")
-_SHOWN = 40
 _EIGHT = np.dtype("<u8")  # the first byte of text lowest, on any machine
 
 
@@ -204,13 +203,8 @@ def _line_at(text: bytes, start: int) -> bytes:
     return text[start:] if end < 0 else text[start:end]
 
 
-def _shown(token: bytes) -> str:
-    text = token.decode("utf-8", errors="backslashreplace")
-    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
-
-
 def _explain(line: bytes, layout: Format) -> str:
-    """Return what is wrong with a line that the kernel could not read."""
+    """Return what is wrong with a line that the kernel could not read, and quote nothing of it."""
     label, *entries = line.split(b"#")[0].split()
     problem = _label_problem(label, layout.label_map)
     if problem:
@@ -218,13 +212,13 @@ def _explain(line: bytes, layout: Format) -> str:
     if entries and entries[0].startswith(b"qid:"):
         query = entries.pop(0)
         if not _QUERY.fullmatch(query):
-            return f"{_shown(query)} is not a query number; it is written qid:number"
+            return "the query number is not one; it is written qid:number"
     previous = -1
-    for entry in entries:
+    for number, entry in enumerate(entries, start=1):
         problem, previous = _entry_problem(entry, layout, previous)
         if problem:
-            return problem
-    raise AssertionError(f"the line is well-formed: {line!r}")
+            return f"entry {number}: {problem}"
+    raise AssertionError("the line is well-formed")
 
 
 def _label_problem(label: bytes, label_map: LabelMap | None) -> str:
@@ -238,14 +232,14 @@ def _label_problem(label: bytes, label_map: LabelMap | None) -> str:
         return ""
     if b":" in label:
         return (
-            f"the label is missing: the line begins with {_shown(label)}; "
+            "the label is missing: the line begins with an entry; "
             "a record is 'label index:value index:value ...'"
         )
     if _NOT_FINITE.fullmatch(label) or _overflows(label, np.float64):
-        return f"label {_shown(label)} is NaN or infinite"
+        return "the label is NaN or infinite"
     if label_map is not None:
-        return f"label {_shown(label)} is not in the label map ({label_map.shown()})"
-    return f"label {_shown(label)} is not a number; say what text labels mean with a label map"
+        return f"the label is not in the label map ({label_map.shown()})"
+    return "the label is not a number; say what text labels mean with a label map"
 
 
 def _entry_problem(entry: bytes, layout: Format, previous: int) -> tuple[str, int]:
@@ -253,35 +247,34 @@ def _entry_problem(entry: bytes, layout: Format, previous: int) -> tuple[str, in
     first_index, n_columns = layout.first_index, layout.n_columns
     index_text, colon, value = entry.partition(b":")
     if not colon:
-        return f"{_shown(entry)} has no colon; an entry is index:value", previous
+        return "there is no colon; an entry is index:value", previous
     if re.fullmatch(rb"-\d+", index_text):
-        return f"index {_shown(index_text)} is negative", previous
+        return "the index is negative", previous
     if not re.fullmatch(rb"\d+", index_text):
-        return f"index {_shown(index_text)} in {_shown(entry)} is not a whole number", previous
+        return "the index is not a whole number", previous
     significant = index_text.lstrip(b"0") or b"0"
     index = int(significant) if len(significant) < 20 else 10**20
     column = index - first_index
     if column < 0:
         return (
-            "index 0, but columns are counted from 1; if this file counts them from 0, "
+            "the index is 0, but columns are counted from 1; if this file counts them from 0, "
             "say so (zero_based=True)"
         ), previous
     if column >= INDEX_MAX:
-        return f"index {_shown(index_text)} is beyond the largest, 2**63 - 1", previous
+        return "the index is beyond the largest, 2**63 - 1", previous
     if column >= n_columns:
-        counted = "" if first_index else " counted from 0"
-        return f"column {index}{counted}, but {n_columns} columns are declared", previous
+        last = n_columns - 1 + first_index
+        return f"the index is beyond {last}, as {n_columns} columns are declared", previous
     if column == previous:
-        return f"index {index} appears twice", previous
+        return "its index appears twice", previous
     if column < previous:
-        before = previous + first_index
-        return f"index {index} comes after index {before}; indices must increase", previous
+        return "its index is smaller than the one before; indices must increase", previous
     if _NOT_FINITE.fullmatch(value):
-        return f"value {_shown(value)} of index {index} is NaN or infinite", column
+        return "the value is NaN or infinite", column
     if not _NUMBER.fullmatch(value):
-        return f"value {_shown(value)} of index {index} is not a number", column
+        return "the value is not a number", column
     if _overflows(value, np.float32):
-        return f"value {_shown(value)} of index {index} is too large for float32", column
+        return "the value is too large for float32", column
     return "", column
 
 

@@ -199,8 +199,8 @@ def read_labels(path: Path, column: str, batch: Batch) -> NDArray[Any]:
         if bad.any():
             at = int(np.argmax(bad))
             raise DataError(
-                f"{path}, column {column!r}, row {batch.first_row + at + 1}: the label is "
-                f"{found[at]}, not a finite number"
+                f"{path}, column {column!r}, row {batch.first_row + at + 1}: the label is not a "
+                "finite number"
             )
     return found
 

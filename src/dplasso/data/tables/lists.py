@@ -102,9 +102,9 @@ def _list_rows(encoding: ListColumns, path: Path, batch: Batch) -> _Rows:
     bad = (indices < 0) | (indices >= limit)
     if bad.any():
         at = int(np.argmax(bad))
-        allowed = f"0 to {limit - 1} are declared" if encoding.n_features else "they count from 0"
+        allowed = f"0 to {limit - 1}, as declared" if encoding.n_features else "0 or more"
         raise DataError(
-            f"{_row(path, encoding.indices, batch, rows[at])}: index {indices[at]}; {allowed}"
+            f"{_row(path, encoding.indices, batch, rows[at])}: an index is not {allowed}"
         )
     values = _list_values(encoding, path, batch, starts)
     same_row = rows[1:] == rows[:-1]
@@ -115,8 +115,7 @@ def _list_rows(encoding: ListColumns, path: Path, batch: Batch) -> _Rows:
         if twice.any():
             at = int(np.argmax(twice))
             raise DataError(
-                f"{_row(path, encoding.indices, batch, rows[at])}: index {indices[at]} appears "
-                "twice"
+                f"{_row(path, encoding.indices, batch, rows[at])}: an index appears twice"
             )
     largest = encoding.n_features or (int(indices.max()) + 1 if indices.size else 1)
     return starts, indices.astype(_index_type(largest), copy=False), values
@@ -146,9 +145,7 @@ def _list_values(
     if bad.any():
         at = int(np.argmax(bad))
         row = int(np.searchsorted(starts, at, side="right")) - 1
-        raise DataError(
-            f"{_row(path, encoding.values, batch, row)}: value {values[at]} is not finite"
-        )
+        raise DataError(f"{_row(path, encoding.values, batch, row)}: a value is not finite")
     return values
 
 

@@ -119,7 +119,7 @@ class _Lines:
                 number = self.number + block.text.count(b"\n", 0, error.start) + 1
                 raise DataError(
                     f"{self._path}, line {number}: this is not UTF-8 text; convert the file first"
-                ) from error
+                ) from None
             self.done = block.done
             # Only these line ends count, and csv needs to see them.
             for line in io.StringIO(text, newline=""):
@@ -136,7 +136,7 @@ def _csv_rows(path: Path, lines: _Lines) -> tuple[list[str], Iterator[tuple[list
     try:
         header = next(rows, None)
     except csv.Error as error:
-        raise _broken(path, 1, error) from error
+        raise _broken(path, 1, error) from None
     if header is None:
         raise DataError(f"{path}: the file is empty; a header with the names is needed")
 
@@ -152,7 +152,7 @@ def _csv_rows(path: Path, lines: _Lines) -> tuple[list[str], Iterator[tuple[list
                     yield row, start
                 start = lines.number + 1
         except csv.Error as error:
-            raise _broken(path, start, error) from error
+            raise _broken(path, start, error) from None
 
     return header, records()
 
@@ -164,9 +164,14 @@ def _broken(path: Path, start: int, error: csv.Error) -> DataError:
 
 
 def _place(path: Path, header: list[str], name: str) -> int:
-    if header.count(name) != 1:
-        fault = "no column" if name not in header else "more than one column"
-        raise DataError(f"{path}: {fault} {name!r}; there are {', '.join(map(repr, header))}")
+    # Without a header the first line is a record: it is not quoted.
+    found = [number for number, other in enumerate(header, 1) if other == name]
+    if not found:
+        raise DataError(f"{path}: no column {name!r} among the {len(header)} of the first line")
+    if len(found) > 1:
+        raise DataError(
+            f"{path}: columns {found[0]} and {found[1]} of the first line have one name"
+        )
     return header.index(name)
 
 
@@ -178,7 +183,7 @@ def _json_rows(path: Path, lines: _Lines) -> Iterator[tuple[dict[str, Any], int]
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}, {where}: not a JSON object: {error}") from error
+            raise DataError(f"{path}, {where}: not a JSON object: {error}") from None
         if not isinstance(record, dict):
             raise DataError(f"{path}, {where}: not a JSON object but a {type(record).__name__}")
         yield record, lines.number

@@ -1,0 +1,111 @@
+"""Data that cannot be used are refused in words that quote no record.
+
+scikit-learn, numpy, pandas and other people's models put the entry that they cannot read, or the
+whole array, into their messages; and messages end in logs.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from dplasso.errors import DataError, MissingExtraError
+
+# What scikit-learn and numpy say of shapes, types, names of columns, and what is missing.
+_WITHOUT_ENTRIES = re.compile(
+    "|".join(
+        (
+            r"Input (\w+ )?contains ",
+            r"Found (array with|input variables) ",
+            r"X has \d",
+            r"Sparse |Only sparse matrices ",
+            r"The feature names should ",
+            r"Expected (2D array, got (1D|scalar) array instead|sequence or array-like)",
+            r"setting an array element|float\(\) argument must be",
+            r"Complex data not supported|dtype='numeric'",
+            r"y should be a 1d array|This \w+ estimator requires|Unknown label type: [\w-]+\.",
+        )
+    )
+)
+_RESHAPE = (
+    "Reshape your data: array.reshape(-1, 1) if it has one column, array.reshape(1, -1) if it is "
+    "one row"
+)
+
+
+@contextmanager
+def in_our_words(X: Any = None) -> Iterator[None]:
+    """Word a refusal of rows or labels so that it says where, and quotes nothing of them.
+
+    `X`: the rows; None where labels alone are looked at.
+
+    Raises TypeError or DataError.
+    """
+    try:
+        yield
+    except (DataError, MissingExtraError, MemoryError):
+        raise
+    except Exception as error:
+        message = str(error)
+        if not _WITHOUT_ENTRIES.match(message):
+            raise DataError(_what_is_wrong(X, error)) from None
+        if message.startswith(("Expected 2D", "Complex")):
+            # What follows is the array.
+            hint = f". {_RESHAPE}" if message.startswith("Expected") else ": give real numbers"
+            message = re.split(r"[:\n]", message)[0] + hint
+        kind = TypeError if isinstance(error, TypeError) else DataError
+        raise kind(message) from None
+
+
+@contextmanager
+def of_a_stranger(model: Any) -> Iterator[None]:
+    """Hide what a model that is not of this package says of rows; ours quote none.
+
+    `model`: whose methods are called.
+
+    Raises DataError.
+    """
+    ours = type(model).__module__.startswith("dplasso.")
+    try:
+        yield
+    except Exception as error:
+        if ours or isinstance(error, MemoryError):
+            raise
+        raise DataError(
+            f"{type(model).__name__} cannot take these rows: it raises {type(error).__name__}, "
+            "whose message may quote a record and is not shown"
+        ) from None
+
+
+def _what_is_wrong(X: Any, error: Exception) -> str:
+    if X is None:
+        return f"y does not hold labels of one kind ({type(error).__name__})"
+    place = _place(X)
+    if not place:
+        return f"X and y are not rows of numbers and their labels ({type(error).__name__})"
+    return f"X holds something that is not a number in {place} (from 0); give numbers only"
+
+
+def _place(X: Any) -> str:
+    """Say where the first entry stands that is no number; empty if there is none."""
+    if sp.issparse(X):
+        matrix: Any = X
+        entries = matrix.tocoo()
+        rows, columns, values = entries.row, entries.col, entries.data
+    else:
+        try:
+            table = np.asarray(X, dtype=object)
+        except Exception:
+            return ""
+        rows, *others = np.unravel_index(np.arange(table.size), table.shape or (1,))
+        columns, values = others[0] if len(others) == 1 else None, table.ravel()
+    for place, value in enumerate(values):
+        try:
+            float(value)
+        except Exception:
+            row = f"row {rows[place]:,}"
+            return row if columns is None else f"{row}, column {columns[place]:,}"
+    return ""

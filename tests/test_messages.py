@@ -1,0 +1,261 @@
+"""Messages end in logs: none quotes an entry, a label, a weight or an id of a private record.
+
+A secret word or number stands in every place of a record that can be wrong; whatever is said of it,
+by whichever way in, holds neither.
+"""
+
+import numpy as np
+import pandas
+import polars
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from dplasso import (
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+    PrivateSearch,
+    PublicEncoder,
+    private_score,
+)
+from dplasso.cluster import InProcessEngine, ThreadEngine
+from dplasso.encoding.schema import Categories, Number, Schema
+from secrets_in_messages import NUMBER, WORD, quotes_nothing, refused, told_by
+
+X = np.random.default_rng(0).random((12, 2))
+Y = np.arange(12) % 2
+CLASSIFIERS = (DPLassoClassifier(classes=[0, 1]), DPLogisticRegression(classes=[0, 1]))
+REGRESSORS = (DPLasso(target_bounds=(0, 1)), DPLinearRegression(target_bounds=(0, 1)))
+ESTIMATORS = CLASSIFIERS + REGRESSORS
+
+
+class Strange:
+    """Rows that say what they hold when they cannot be read."""
+
+    shape = (12, 2)
+
+    def __len__(self):
+        return 12
+
+    def __array__(self, *_, **__):
+        raise ValueError(f"cannot convert {WORD}")
+
+
+def with_secret(value, kind=object):
+    table = X.astype(kind)
+    table[7, 1] = value
+    return table
+
+
+ROWS = {
+    "texts": [WORD] * 12,
+    "a text among numbers": with_secret(WORD),
+    "a list of lists": with_secret(WORD).tolist(),
+    "strings": np.full((12, 2), WORD),
+    "bytes": np.full((12, 2), WORD.encode()),
+    "a set": with_secret({WORD}),
+    "a dict": with_secret({WORD: NUMBER}),
+    "a frame": pandas.DataFrame(with_secret(WORD), columns=["a", "b"]),
+    "categories": pandas.DataFrame({"a": pandas.Categorical([WORD] * 12), "b": X[:, 0]}),
+    "text of a frame": pandas.DataFrame({"a": [WORD] * 12, "b": X[:, 0]}, dtype="string"),
+    "polars": polars.DataFrame({"a": [WORD] * 12, "b": X[:, 0]}),
+    "times": pandas.DataFrame({"a": [pandas.Timestamp("2091-03-17")] * 12, "b": [WORD] * 12}),
+    "complex": with_secret(complex(NUMBER, 1), complex),
+    "one dimension": np.full(12, float(NUMBER)),
+    "three dimensions": np.full((12, 2, 2), float(NUMBER)),
+    "a number": float(NUMBER),
+    "ragged": [[NUMBER], *([NUMBER, NUMBER] for _ in range(11))],
+    "nan": np.where(np.arange(24).reshape(12, 2) == 5, np.nan, float(NUMBER)),
+    "huge": with_secret(10**400 + NUMBER),
+    "says it itself": Strange(),
+    "too few": np.full((11, 2), float(NUMBER)),
+    "sparse": sp.csr_array(with_secret(complex(NUMBER, 1), complex)),
+}
+LABELS = {
+    "a text": np.array([*Y[:-1].astype(str), WORD]),
+    "a number": np.array([*Y[:-1], NUMBER]),
+    "an object": np.array([*Y[:-1], WORD], dtype=object),
+    "a set": [*Y[:-1].tolist(), {WORD}],
+    "complex": Y + complex(NUMBER, 1),
+    "two columns": np.full((12, 2), NUMBER),
+    "ragged": [[NUMBER], *([NUMBER, NUMBER] for _ in range(11))],
+    "nan": np.array([*np.full(11, float(NUMBER)), np.nan]),
+    "missing": [None, *([WORD] * 11)],
+    "strange": Strange(),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Give a model of two columns."""
+    return DPLogisticRegression(50.0, classes=[0, 1], n_iter=1).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def fitted_line():
+    """Give a regression of two columns."""
+    return DPLinearRegression(50.0, target_bounds=(0, 1), n_iter=1).fit(X, Y)
+
+
+def searches():
+    return (
+        PrivateSearch(DPLogisticRegression(classes=[0, 1]), {"n_iter": [1, 2]}),
+        PrivateSearch(DPLinearRegression(target_bounds=(0, 1)), {"n_iter": [1, 2]}, metric="mae"),
+    )
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_rows_are_not_quoted(fitted, rows):
+    given = ROWS[rows]
+    for estimator in (*ESTIMATORS, *searches()):
+        refused(lambda estimator=estimator: estimator.fit(given, Y))
+    for estimator in ESTIMATORS:
+        for engine in (InProcessEngine(), ThreadEngine()):
+            refused(lambda e=estimator, n=engine: e.fit([X, given], [Y, Y], engine=n))
+    refused(lambda: private_score(fitted, given, Y))
+    if rows != "too few":
+        for method in (fitted.predict, fitted.predict_proba, fitted.decision_function):
+            refused(lambda method=method: method(given))
+
+
+def test_what_stands_where_a_number_should_is_found(fitted):
+    for name in ("a text among numbers", "a list of lists", "a frame"):
+        refused(lambda name=name: fitted.predict(ROWS[name]), words=["in row 7, column 1 (from 0)"])
+    refused(lambda: fitted.predict(ROWS["texts"]), words=["not a number in row 0"])
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_are_not_quoted(fitted, fitted_line, labels):
+    given = LABELS[labels]
+    for estimator in (*CLASSIFIERS, searches()[0]):
+        refused(lambda estimator=estimator: estimator.fit(X, given))
+    for estimator in CLASSIFIERS:
+        refused(lambda e=estimator: e.fit([X, X], [Y, given], engine=InProcessEngine()))
+    refused(lambda: private_score(fitted, X, given))
+    # A number beyond the bounds is clipped.
+    if labels != "a number":
+        for estimator in (*REGRESSORS, searches()[1]):
+            refused(lambda estimator=estimator: estimator.fit(X, given))
+        for estimator in REGRESSORS:
+            refused(lambda e=estimator: e.fit([X, X], [Y, given], engine=ThreadEngine()))
+        refused(lambda: private_score(fitted_line, X, given, metric="mae"))
+
+
+@pytest.mark.parametrize("label", [WORD, NUMBER, float(NUMBER), True])
+def test_the_only_label_is_not_quoted(label):
+    for estimator in (
+        DPLassoClassifier(),
+        DPLogisticRegression(),
+        PrivateSearch(DPLassoClassifier(), {}),
+    ):
+        refused(lambda e=estimator: e.fit(X, np.full(12, label)), words=["only one class"])
+
+
+WEIGHTS = {
+    "text": [WORD] * 12,
+    "negative": np.full(12, -float(NUMBER)),
+    "nan": np.array([*np.full(11, float(NUMBER)), np.nan]),
+    "too few": np.full(11, float(NUMBER)),
+    "two columns": np.full((12, 2), float(NUMBER)),
+    "ragged": [[NUMBER], *([NUMBER, NUMBER] for _ in range(11))],
+    "strange": Strange(),
+}
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+def test_weights_are_not_quoted(weights):
+    given = WEIGHTS[weights]
+    both = {"sample_weight": [np.ones(12), given], "engine": InProcessEngine()}
+    for estimator in (DPLassoClassifier(weight_bound=1.0), DPLogisticRegression(weight_bound=1.0)):
+        refused(lambda e=estimator: e.fit(X, Y, sample_weight=given))
+        refused(lambda e=estimator: e.fit([X, X], [Y, Y], **both))
+
+
+PEOPLE = {
+    "mixed": [1, *([WORD] * 11)],
+    "missing": [float("nan"), *([float(NUMBER)] * 11)],
+    "too few": [WORD] * 11,
+    "ragged": [[NUMBER], *([NUMBER, NUMBER] for _ in range(11))],
+    "sets": [{WORD}, *([[NUMBER]] * 11)],
+}
+
+
+@pytest.mark.parametrize("people", PEOPLE)
+def test_ids_are_not_quoted(fitted, people):
+    given = PEOPLE[people]
+    both = {"groups": [np.arange(12), given], "engine": InProcessEngine()}
+    for estimator in ESTIMATORS:
+        refused(lambda estimator=estimator: estimator.fit(X, Y, groups=given))
+        refused(lambda e=estimator: e.fit([X, X], [Y, Y], **both))
+    refused(lambda: private_score(fitted, X, Y, groups=given))
+    refused(lambda: searches()[0].fit(X, Y, groups=given))
+
+
+class Stranger(ClassifierMixin, BaseEstimator):
+    """Somebody else's model, which quotes what it is shown."""
+
+    def __init__(self, epsilon=1.0):
+        self.epsilon = epsilon
+
+    def privacy_event(self):
+        from dp_accounting import GaussianDpEvent
+
+        return GaussianDpEvent(3.0 / self.epsilon)
+
+    def fit(self, X, y):
+        raise KeyError(f"{WORD} in row {X[0]}")
+
+    def predict(self, X):
+        raise KeyError(f"{WORD} in row {X[0]}")
+
+    predict_proba = predict
+
+
+def test_models_of_others_are_not_listened_to():
+    model = Stranger()
+    model.classes_ = np.array([0, 1])
+    for metric in ("accuracy", "auc", "log_loss", "calibration"):
+        refused(lambda m=metric: private_score(model, X, Y, metric=m), words=["raises KeyError"])
+    # Ten tries are expected: that there is none has a probability of 5e-5.
+    search = PrivateSearch(Stranger(), {}, tries=10, law="geometric", random_state=0)
+    refused(lambda: search.fit(X, Y), words=["Stranger cannot take these rows"])
+    search.best_estimator_ = model
+    for method in (search.predict, search.predict_proba):
+        refused(lambda method=method: method(X))
+
+
+TABLES = {
+    "not a category": {"a": [WORD] * 3, "b": [1, 2, 3]},
+    "not a number": {"a": ["x", "y", "x"], "b": ["1", WORD, "3"]},
+    "mixed": {"a": ["x", WORD, 5], "b": [1, 2, 3]},
+    "mixed numbers": {"a": ["x", "y", "x"], "b": [1, WORD, 3]},
+    "sets": {"a": ["x", {WORD}, 3], "b": [1, 2, 3]},
+    "lists": {"a": [[WORD], [WORD], [WORD]], "b": [1, 2, 3]},
+    "a large number": {"a": ["x", "y", "x"], "b": [1, 2, 10**30 + NUMBER]},
+    "missing": {"a": [WORD, None, "x"], "b": [1, 2, 3]},
+    "times": {"a": ["x", "y", "x"], "b": [pandas.Timestamp("2091-03-17"), WORD, 2]},
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_tables_are_not_quoted(table):
+    parts = Categories("a", ("x", "y"), unknown="error", missing="error"), Number("b", bound=5.0)
+    frame = pandas.DataFrame(TABLES[table], dtype=object)
+    encoder = PublicEncoder(Schema(parts))
+    refused(lambda: encoder.fit_transform(frame))
+
+
+def test_the_secret_would_be_found():
+    """What the tests look through holds what scikit-learn and Python's chains would tell."""
+    with pytest.raises(AssertionError, match="Zanzibar"):
+        refused(lambda: np.full((2, 2), WORD).astype(float))
+    try:
+        try:
+            raise KeyError(WORD)
+        except KeyError:
+            raise ValueError("something else")  # noqa: B904
+    except ValueError as error:
+        with pytest.raises(AssertionError):
+            quotes_nothing(told_by(error))
