@@ -199,7 +199,6 @@ def test_whoever_has_no_name_is_refused(nobody):
         (polars.Series([2**60, None, 2**60 + 1]), "row 2: a missing entry"),
         (pyarrow.array([2**60, None, 2**60 + 1]), "row 2: a missing entry"),
     ],
-    ids=str,
 )
 def test_what_a_conversion_would_merge_or_cut_in_two_is_refused(groups, words):
     with pytest.raises(DataError, match=f"^groups, {words}"):
