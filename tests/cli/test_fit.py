@@ -28,7 +28,7 @@ def test_json_has_exactly_the_documented_keys(run, train, held_out, tmp_path):
     report = json.loads(result.stdout)
     documented = {
         *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model"),
-        *("statement", "test"),
+        *("statement", "test", "not_for_release"),
     }
     assert set(report) == documented | {"standard_error", "n_significant", "heaviest"}
     vertices = ("--l1-radius", 10, "--test", held_out, "--json")
@@ -38,6 +38,7 @@ def test_json_has_exactly_the_documented_keys(run, train, held_out, tmp_path):
     assert set(report["privacy"]) == PRIVACY_KEYS
     assert set(report["test"]) == {"auc", "accuracy", "n_samples"}
     assert (report["n_samples"], report["n_features"]) == (800, 30)
+    assert report["not_for_release"] == ["n_samples", "nnz", "seconds", "test"]
     assert report["model"] == str(out)
     assert 0 < report["n_nonzero"] <= 8
     assert all(spent >= 0 for spent in report["seconds"].values())

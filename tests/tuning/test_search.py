@@ -476,7 +476,12 @@ def test_data_that_are_wrong_are_refused_before_anything_is_charged(tmp_path):
     for search, labels, words in (
         (toy(ledger=ledger), np.zeros(ROWS), "only one class"),
         (toy(ledger=ledger, metric="auc"), np.arange(ROWS) % 3, "two classes; there are 3"),
-        (declared, np.where(np.arange(ROWS) == 3, 5, Y), "label 5"),
+        (declared, np.where(np.arange(ROWS) == 3, 5, Y), "a label that is not one of"),
+        (
+            toy(ledger=ledger, metric="mae", target_bounds=(0.0, 1.0)),
+            np.full(ROWS, "high"),
+            "y holds something that is not a number",
+        ),
     ):
         with pytest.raises(ValueError, match=words):
             search.fit(X, labels)
@@ -499,6 +504,12 @@ def test_an_estimator_that_states_no_cost_is_refused():
 
     with pytest.raises(TypeError, match=r"needs a method privacy_event"):
         PrivateSearch(Silent(), GRID).fit(X, Y)
+
+
+def test_a_search_of_a_search_is_refused():
+    inner = PrivateSearch(DPLogisticRegression(), {"n_iter": [10, 20]})
+    with pytest.raises(TypeError, match="estimator is a PrivateSearch itself; give the estimator"):
+        PrivateSearch(inner, {"estimator__n_iter": [10, 20]}).fit(X, Y)
 
 
 def test_it_is_cloned_as_scikit_learn_does():

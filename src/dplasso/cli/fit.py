@@ -20,6 +20,7 @@ from dplasso.cli.methods import (
 )
 from dplasso.cli.options import DATA, OUTPUT, flag, option
 from dplasso.cli.output import (
+    NOT_FOR_RELEASE,
     print_facts,
     print_json,
     print_promise,
@@ -67,6 +68,8 @@ EXAMPLES = options.examples(
 
 
 HEAVIEST = 10
+# Entries of the JSON object that depend on the data without noise, or on other fits.
+_CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "ledger")
 
 
 @dataclass(frozen=True)
@@ -231,9 +234,9 @@ def fit(
     if privacy.ledger is not None:
         report["ledger"] = left_in(privacy.ledger, privacy.dataset, estimator.model_)
     if as_json:
-        print_json(report)
+        print_json(report | {"not_for_release": [name for name in _CURATORS if name in report]})
         return
-    print_facts(_facts(estimator, report, output, test_text))
+    print_facts(_facts(estimator, report, output))
     print_text()
     if "heaviest" in report:
         print_weights(report["heaviest"], "The largest weights, for rows of length 1")
@@ -248,6 +251,9 @@ def fit(
     for sentence in (note, better_method(training, estimator)):
         if sentence is not None:
             print_text(sentence)
+    print_text()
+    print_text(NOT_FOR_RELEASE)
+    print_facts(_curators_facts(report, test_text))
 
 
 def _refuse_other_rows(train: "Dataset", test: "Dataset", estimator: "Estimator") -> None:
@@ -285,14 +291,21 @@ def write_outputs(
             raise
 
 
-def _facts(
-    estimator: "Estimator", report: dict[str, Any], output: OutputOptions, test_text: str | None
-) -> dict[str, str]:
-    """Word what was trained, how good it is and where it is."""
-    facts = {
-        "data": data_text(report),
-        "model": _model_text(estimator, report),
-    }
+def _facts(estimator: "Estimator", report: dict[str, Any], output: OutputOptions) -> dict[str, str]:
+    """Word what was trained and where it is."""
+    written = [*output.paths()]
+    if "checkpoint" in report:
+        written.append(report["checkpoint"]["path"])
+    paths = ", ".join(map(str, written))
+    if output.model is None:
+        nothing = paths + ", but no model" if written else "nothing"
+        paths = f"{nothing} (give --model to keep the model)"
+    return {"model": _model_text(estimator, report), "written": paths}
+
+
+def _curators_facts(report: dict[str, Any], test_text: str | None) -> dict[str, str]:
+    """Word what it was trained on, how good it is and how long it took."""
+    facts = {"data": data_text(report)}
     if test_text is not None:
         facts["test"] = test_text
     if "ledger" in report:
@@ -302,13 +315,6 @@ def _facts(
     facts["seconds"] = ", ".join(f"{name} {spent:.2f}" for name, spent in seconds.items())
     if compiling > 0:
         facts["seconds"] += f"; compiling {compiling:.2f} of that"
-    written = [*output.paths()]
-    if "checkpoint" in report:
-        written.append(report["checkpoint"]["path"])
-    facts["written"] = ", ".join(map(str, written))
-    if output.model is None:
-        nothing = facts["written"] + ", but no model" if written else "nothing"
-        facts["written"] = f"{nothing} (give --model to keep the model)"
     return facts
 
 

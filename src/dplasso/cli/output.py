@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 out = Console()
 err = Console(stderr=True)
 
+# What stands below it depends on the data without noise.
+NOT_FOR_RELEASE = "For you alone, not for release:"
+
 # Parameters of the library whose options are not called --the-same.
 _OPTIONS = {"random_state": "--seed", "n_jobs": "--jobs", "n_features": "--features"}
 _OPTIONS |= {"labels_path": "--labels"}
