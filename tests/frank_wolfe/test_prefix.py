@@ -122,6 +122,9 @@ def test_the_callback_sees_every_prefix_before_progress_does():
         checkpoint=lambda done, prefix: calls.append((done, prefix)),
         progress=lambda done, total: calls.append(done),
     )
+    # Once before anything is drawn.
+    before, *calls = calls
+    assert before[0] == len(before[1]) == 0
     saved, shown = calls[::2], calls[1::2]
     assert [done for done, _ in saved] == shown
     assert saved[-1][0] == 50
