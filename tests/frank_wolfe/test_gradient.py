@@ -22,6 +22,7 @@ from frank_wolfe.cases import build, dense_rows, small_problem, some_labels
 from frank_wolfe.reference import clipped, column_gradients, integer_margins, weights_of
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
+LIMIT = 2.0**32
 bounds = st.floats(1e-100, 1e100)
 
 
@@ -39,7 +40,7 @@ def test_clip_bounds_the_largest_numbers(value):
 def test_a_contribution_is_bounded_and_matches_its_twin(part, other_part, bound, residual_bound):
     value = clip(other_part * bound, bound)
     scaled = part * residual_bound * gradient_unit(bound, residual_bound)
-    found = contribution(scaled, value)
+    found = contribution(scaled, value, LIMIT)
     assert found == round(scaled * value)
     assert abs(found) <= 2**32
 
@@ -47,15 +48,23 @@ def test_a_contribution_is_bounded_and_matches_its_twin(part, other_part, bound,
 residuals = st.floats(-1, 1)
 
 
+@given(st.floats(), st.floats(), st.floats())
+def test_whatever_the_floats_a_contribution_stays_within_its_limit(old, new, value):
+    assert abs(contribution(new, value, LIMIT)) <= LIMIT
+    change = contribution(new, value, LIMIT) - contribution(old, value, LIMIT)
+    assert contribution_change(old, new, value, LIMIT) == change
+
+
 @given(residuals, residuals, residuals, bounds)
 def test_a_change_is_the_difference_of_two_contributions(old, new, part, bound):
     value, unit = clip(part * bound, bound), gradient_unit(bound)
-    found = contribution_change(old * unit, new * unit, value)
-    assert found == contribution(new * unit, value) - contribution(old * unit, value)
+    found = contribution_change(old * unit, new * unit, value, LIMIT)
+    replaced = contribution(old * unit, value, LIMIT)
+    assert found == contribution(new * unit, value, LIMIT) - replaced
 
 
 def test_contributions_round_half_to_even():
-    assert [contribution(1.0, x) for x in (0.5, 1.5, 2.5, -0.5, -2.5)] == [0, 2, 2, 0, -2]
+    assert [contribution(1.0, x, LIMIT) for x in (0.5, 1.5, 2.5, -0.5, -2.5)] == [0, 2, 2, 0, -2]
     assert margin_term(0.5, 3.0) == 2
 
 

@@ -62,14 +62,14 @@ def same_releases():
     def gradients(self, begin, end):
         return table((end - begin) * self.n_outputs, 8.0 * self._unit)
 
-    def count(*_):
-        return 75.5
+    def counts(exact, *_):
+        return np.full(len(exact), 75.5)
 
     with (
         mock.patch.object(lasso, "lasso_selector", selector),
         mock.patch.object(lasso_run, "lasso_selector", selector),
-        mock.patch.object(lasso_run, "noisy_count", count),
-        mock.patch.object(gradient_run, "noisy_count", count),
+        mock.patch.object(lasso_run, "noisy_counts", counts),
+        mock.patch.object(gradient_run, "noisy_counts", counts),
         mock.patch.object(GradientPart, "begin"),
         mock.patch.object(GradientPart, "sums", gradients),
         mock.patch.object(Margins, "sums", lambda _, given, unit: table(given.size, unit)),
