@@ -138,7 +138,7 @@ def test_options_that_do_not_go_together(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--text", "reviews.csv"), "no column 'text'; there are 'id', 'body', 'y'"),
+        (("--text", "reviews.csv"), "no column 'text' among the 3 of the first line"),
         (("t.parquet", "--indices", "x", "--label-column", "y"), "no column 'x'"),
         (("t.parquet", "--indices", "city", "--label-column", "y"), "lists are needed"),
         (("t.parquet", "--hash-columns", "city", "--hash-bits", "40"), "from 1 to 30"),

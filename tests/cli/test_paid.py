@@ -54,7 +54,8 @@ def states(ledger):
 
 
 def names(folder):
-    return sorted(path.name for path in folder.iterdir())
+    """Name the files of a folder, but for the key of a ledger's fingerprints."""
+    return sorted(path.name for path in folder.iterdir() if path.suffix != ".key")
 
 
 def paid(train, ledger, method="logistic"):

@@ -76,7 +76,7 @@ def test_words_without_a_map(run, no_training, parts, model):
     )
     check_refused(run("evaluate", model, parts / "words-1.svm"), "words-1.svm", "line 1")
     wrong = ("--label-map", "no=0,maybe=1")
-    check_refused(run("fit", parts / "words-1.svm", "--epsilon", "1", *wrong), "'yes'", "'maybe'")
+    check_refused(run("fit", parts / "words-1.svm", "--epsilon", "1", *wrong), "line 1", "'maybe'")
 
 
 @pytest.mark.parametrize("value", ["", "no", "no=0,no=1", "no=x", "no=0,yes=0"])

@@ -74,9 +74,9 @@ def test_the_integers_of_a_record_lie_in_the_ball(
     unit = 2.0 ** (32 - coarser) / bound
     weights = np.full(data.n_coordinates, weight)
     scaled, labels = np.empty(1), np.array([label], dtype=np.int8)
-    last = row_gradients(data, Logistic(bound), labels, weights, unit, 0, 1, scaled)
+    last = row_gradients(data, Logistic(bound), labels, weights, unit, bound * unit, 0, 1, scaled)
     totals = np.empty(data.n_columns, dtype=np.int64)
-    column_gradients(data.columns, scaled, 0, data.n_columns, totals)
+    column_gradients(data.columns, scaled, bound * unit, 0, data.n_columns, totals)
     square = sum(int(t) ** 2 for t in totals) + int(last) ** 2
     assert square <= (Fraction(bound) * Fraction(unit)) ** 2
     # And at zero weights, with a residual of one half, it comes near to half a unit's sphere.

@@ -214,7 +214,7 @@ def test_weights_of_records_keep_the_units(run):
 
 def test_a_residual_beyond_the_declared_bound_is_caught():
     def unbounded(problem):
-        return sparse(0.0)(problem._replace(loss=Logistic(1.0)))
+        return sparse(0.0)(problem._replace(loss=Logistic(1.0), share_limit=2.0 * CONTRIBUTION))
 
     without = (*other_rows(), np.arange(N_ROWS))
     with pytest.raises(BrokenInvariantError, match="a gradient moved"):
@@ -289,11 +289,17 @@ class TestPower:
 
     def test_entries_that_are_not_clipped_are_caught(self):
         def unclipped(problem):
-            return sparse(0.0)(with_design(problem, bound=10.0 * BOUND, intercept=False))
+            wider = with_design(problem, bound=10.0 * BOUND, intercept=False)
+            return sparse(0.0)(wider._replace(share_limit=limit))
 
         without = (*other_rows(), np.arange(N_ROWS))
+        huge = with_record(hostile_rows()["huge"], 0, 0)
+        # With a limit of its own, a share stays within the bound whatever its entry is.
+        limit = float(CONTRIBUTION)
+        compare(without, huge, CONTRIBUTION, unclipped)
+        limit *= 10.0
         with pytest.raises(BrokenInvariantError, match="a gradient moved"):
-            compare(without, with_record(hostile_rows()["huge"], 0, 0), CONTRIBUTION, unclipped)
+            compare(without, huge, CONTRIBUTION, unclipped)
 
     def test_the_smaller_bound_is_too_small_for_replacement(self):
         rows = hostile_rows()

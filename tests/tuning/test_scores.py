@@ -100,7 +100,7 @@ def test_the_ledger_is_charged_once_and_before(tmp_path):
     with pytest.raises(LedgerError, match="random_state"):
         private_score(Given(), X, Y, 0.1, ledger=ledger, random_state=1)
     strange = np.where(np.arange(2000) == 7, 9, Y)
-    with pytest.raises(DataError, match="label 9"):
+    with pytest.raises(DataError, match="row 8"):
         private_score(Given(), X, strange, 0.1, ledger=ledger)
     assert len(read_budgets(ledger)[0].entries) == 1
 

@@ -224,7 +224,7 @@ def test_the_score_costs_as_much_as_the_fit(monkeypatch):
         monkeypatch.setattr(
             search_module,
             "noisy_estimate",
-            lambda *a, seen=seen: seen.append(a[4]) or search_module.Estimate(0.5, 0.4, 0.6),
+            lambda *a, seen=seen: seen.append(a[5]) or search_module.Estimate(0.5, 0.4, 0.6),
         )
         estimator = DPLogisticRegression(neighbors=neighbors, n_iter=20)
         search = PrivateSearch(estimator, {"max_weights": [None]}, tries=2, law="geometric")

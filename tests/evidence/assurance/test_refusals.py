@@ -20,7 +20,7 @@ import dplasso.selection
 from dplasso.errors import DataError
 from dplasso.frank_wolfe import problem as problem_module
 from dplasso.matrix import transpose as transpose_module
-from dplasso.privacy import gaussian_noise, randomness
+from dplasso.privacy import gaussian_noise, randomness, share
 from dplasso.training import lasso as lasso_module
 from dplasso.training import train as train_module
 from neighbours import INPUT_KINDS, common_records
@@ -31,7 +31,12 @@ STORES = [name for name in FORMS if "store" in name]
 
 def kernels():
     """Yield module and name of every compiled function a fit may enter from Python."""
-    names = [randomness.__name__, gaussian_noise.__name__, transpose_module.__name__]
+    names = [
+        randomness.__name__,
+        gaussian_noise.__name__,
+        share.__name__,
+        transpose_module.__name__,
+    ]
     for package in (
         dplasso.frank_wolfe,
         dplasso.gradient_descent,
