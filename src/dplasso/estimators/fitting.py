@@ -4,14 +4,14 @@ import math
 import os
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dplasso.cluster import Engine
 from dplasso.data.store import Store
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
+from dplasso.estimators.families import GRADIENT_DESCENT
 from dplasso.estimators.hints import raw_numbers, warn_of_found_names
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
@@ -22,13 +22,9 @@ from dplasso.runtime.progress import progress_bar, say
 from dplasso.training.groups import limit_rows
 from dplasso.training.inputs import check_inputs
 from dplasso.training.partitioned import partitioned_inputs
-from dplasso.training.settings import lasso_settings, logistic_settings
 from dplasso.training.train import Hooks, Settings, train
 from dplasso.training.weights import checked_weights
 
-# Bytes of memory for each column, as measured, without any entry in it.
-_LASSO_BYTES = 12
-_GRADIENT_BYTES = 48
 # Fitted attributes that not every fit has.
 _OPTIONAL = (
     "history_",
@@ -48,23 +44,8 @@ def settings_of(estimator: Any) -> Settings:
     TypeError, ValueError
         One sentence that names the parameter, what was given and what would be right.
     """
-    params = estimator.get_params(deep=False)
-    return lasso_settings(params) if "l1_radius" in params else logistic_settings(params)
-
-
-class SampleWeight(TypedDict, total=False):
-    """The weights that `fit` takes.
-
-    Not among its own parameters: whatever weighs rows where it can (bagging, boosting,
-    scikit-learn's checks) takes a weight of 3 for three rows. A private fit cannot: three rows pull
-    three times as much as one, which only a declared `weight_bound` makes room for.
-    """
-
-    sample_weight: ArrayLike | None
-
-
-# Metadata routing knows of them nevertheless.
-ROUTED: dict[str, None] = {"sample_weight": None}
+    settings: Settings = estimator.family.check(estimator.get_params(deep=False))
+    return settings
 
 
 def fit_estimator(
@@ -160,7 +141,8 @@ def check_columns_fit(estimator: Any, n_features: int) -> None:
 
     Raises MemoryError, which says to hash them.
     """
-    each = _LASSO_BYTES if "l1_radius" in estimator.get_params(deep=False) else _GRADIENT_BYTES
+    # A search may be around another package's estimator.
+    each = getattr(estimator, "family", GRADIENT_DESCENT).column_bytes
     try:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):

@@ -1,19 +1,13 @@
 """The LASSO for numbers: scikit-learn's interface around the private Frank-Wolfe solver."""
 
 from os import PathLike
-from typing import Any, Self, Unpack
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
-
-from dplasso.cluster import Engine
-from dplasso.estimators.fitting import ROUTED, SampleWeight, fit_estimator
-from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
-from dplasso.estimators.prediction import lasso_margins, regressor_tags, save, within_bounds
+from dplasso.estimators.base import PrivateRegressor
+from dplasso.estimators.families import LASSO
 
 
-class DPLasso(RegressorMixin, BaseEstimator):
+class DPLasso(PrivateRegressor):
     r"""Differentially private L1-constrained regression for sparse, wide data.
 
     Huber's loss, the squared loss with residuals clipped to a public bound, of targets clipped to a
@@ -143,6 +137,8 @@ class DPLasso(RegressorMixin, BaseEstimator):
     True
     """
 
+    family = LASSO
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -193,90 +189,3 @@ class DPLasso(RegressorMixin, BaseEstimator):
         self.ledger = ledger
         self.dataset = dataset
         self.purpose = purpose
-
-    # What scikit-learn's metadata routing asks of `fit`.
-    __metadata_request__fit = ROUTED
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        engine: Engine | None = None,
-        **weights: Unpack[SampleWeight],
-    ) -> Self:
-        """Train a model.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            One record a row. CSR and CSC are used as they are (float32 or float64, int32 or int64
-            indices), never written to and never copied whole to float64. A store
-            (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
-        y : array-like, shape (N,), default=None
-            Numbers. Only a store may go without: it has its own.
-        groups : array-like, shape (N,), default=None
-            Whose row each is: of each, the first `rows_per_person` rows enter.
-        engine : Engine, default=None
-            What runs the workers of rows in partitions: `X` is then a list of stores, of their
-            paths, or of matrices with a list of labels in `y` (docs/cluster.md); `groups` and
-            weights are lists too.
-        **weights
-            ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
-            what counts 1, and larger weights are clipped to it. Protected like the row.
-
-        Returns
-        -------
-        DPLasso
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            For a parameter out of range or missing, or NaN, infinity or anything but numbers in X
-            or y. All of these are found before anything private is computed.
-        TypeError
-            For a parameter of the wrong kind.
-        BudgetError
-            If the ledger has too little left; nothing is spent.
-        LedgerError
-            If the ledger cannot be used; nothing is spent.
-
-        Warns
-        -----
-        PrivacyLeakWarning
-            With ``mechanism="paper"``.
-        LedgerWarning
-            If the ledger could not record that the fit, already charged, has ended.
-        """
-        fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
-        return self
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row, in its own unit and inside `target_bounds`.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            Entries are clipped to `feature_bound`, or rows scaled, as in training.
-
-        Returns
-        -------
-        ndarray of float64, shape (N,)
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            If X has another number of columns than the training data, or NaN or infinity.
-        """
-        return within_bounds(self, lasso_margins(self, X))
-
-    save = save
-    weights = weights
-    top_features = top_features
-    _repr_mimebundle_ = repr_mimebundle
-    _repr_html_inner = repr_html
-    __sklearn_tags__ = regressor_tags

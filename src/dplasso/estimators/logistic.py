@@ -1,27 +1,15 @@
 """Logistic regression by noisy gradient descent, after the rules of scikit-learn."""
 
 from os import PathLike
-from typing import Any, Self, Unpack
+from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from numpy.typing import ArrayLike
 
-from dplasso.cluster import Engine
-from dplasso.estimators.export import to_sklearn
-from dplasso.estimators.fitting import ROUTED, SampleWeight, fit_estimator
-from dplasso.estimators.inspection import repr_html, repr_mimebundle, top_features, weights
-from dplasso.estimators.prediction import (
-    classifier_tags,
-    dense_margins,
-    predict,
-    predict_log_proba,
-    predict_proba,
-    save,
-)
+from dplasso.estimators.base import PrivateClassifier
+from dplasso.estimators.families import GRADIENT_DESCENT
 
 
-class DPLogisticRegression(ClassifierMixin, BaseEstimator):
+class DPLogisticRegression(PrivateClassifier):
     r"""Differentially private logistic regression for sparse, wide data; nothing to tune.
 
     Full-batch gradient descent with exact integer gradients and Gaussian noise (docs/logistic.md).
@@ -124,6 +112,8 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
     True
     """
 
+    family = GRADIENT_DESCENT
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -164,94 +154,3 @@ class DPLogisticRegression(ClassifierMixin, BaseEstimator):
         self.ledger = ledger
         self.dataset = dataset
         self.purpose = purpose
-
-    # What scikit-learn's metadata routing asks of `fit`.
-    __metadata_request__fit = ROUTED
-
-    def fit(
-        self,
-        X: Any,
-        y: ArrayLike | None = None,
-        *,
-        groups: ArrayLike | None = None,
-        engine: Engine | None = None,
-        **weights: Unpack[SampleWeight],
-    ) -> Self:
-        """Train a model.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            One record a row, float32 or float64; never written to and never copied to float64. A
-            store (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
-        y : array-like, shape (N,), default=None
-            Labels. Only a store may go without: it has its own.
-        groups : array-like, shape (N,), default=None
-            Whose row each is: of each, the first `rows_per_person` rows enter.
-        engine : Engine, default=None
-            What runs the workers of rows in partitions: `X` is then a list of stores, of their
-            paths, or of matrices with a list of labels in `y` (docs/cluster.md); `groups` and
-            weights are lists too.
-        **weights
-            ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
-            what counts 1, and larger weights are clipped to it. Protected like the row.
-
-        Returns
-        -------
-        DPLogisticRegression
-            The estimator itself.
-
-        Raises
-        ------
-        ValueError
-            For a parameter out of range, NaN or infinity in X, a label that was not declared, or
-            fewer than two without `classes`. All of these are found before anything private is
-            computed.
-        TypeError
-            For a parameter of the wrong kind.
-        BudgetError
-            If the ledger has too little left; nothing is spent.
-        LedgerError
-            If the ledger cannot be used; nothing is spent.
-
-        Warns
-        -----
-        LedgerWarning
-            If the ledger could not record that the fit, already charged, has ended.
-        """
-        fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
-        return self
-
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Compute the margins of unit rows.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            Scaled by each row's own entries, as in training.
-
-        Returns
-        -------
-        ndarray of float64, shape (N,) or (N, K)
-            Of two classes, positive where the second is the likelier; of K, the largest is that of
-            the likeliest.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            If X has another number of columns than the training data, or NaN or infinity.
-        """
-        return dense_margins(self, X)
-
-    predict = predict
-    predict_proba = predict_proba
-    predict_log_proba = predict_log_proba
-    save = save
-    weights = weights
-    top_features = top_features
-    to_sklearn = to_sklearn
-    _repr_mimebundle_ = repr_mimebundle
-    _repr_html_inner = repr_html
-    __sklearn_tags__ = classifier_tags

@@ -1,0 +1,298 @@
+"""What estimators have in common: all of them, those of classes, and those of numbers."""
+
+import math
+from os import PathLike
+from typing import Any, ClassVar, Self, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dplasso.cluster import Engine
+from dplasso.estimators.coefficients import check_writable_out
+from dplasso.estimators.export import to_sklearn
+from dplasso.estimators.families import Family
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.losses.logistic import class_probabilities
+from dplasso.model import write_model
+from dplasso.model.report import report_section
+from dplasso.model.weights import Weights, weights_of
+
+
+class SampleWeight(TypedDict, total=False):
+    """The weights that `fit` takes.
+
+    Not among its own parameters: whatever weighs rows where it can (bagging, boosting,
+    scikit-learn's checks) takes a weight of 3 for three rows. A private fit cannot: three rows pull
+    three times as much as one, which only a declared `weight_bound` makes room for.
+    """
+
+    sample_weight: ArrayLike | None
+
+
+class PrivateLinearModel(BaseEstimator):
+    """An estimator of either family; `family` says which."""
+
+    family: ClassVar[Family]
+    # What scikit-learn's metadata routing asks of `fit`.
+    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        groups: ArrayLike | None = None,
+        engine: Engine | None = None,
+        **weights: Unpack[SampleWeight],
+    ) -> Self:
+        """Train a model.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            One record a row. CSR and CSC are used as they are (float32 or float64, int32 or int64
+            indices), never written to and never copied whole to float64. A store
+            (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
+        y : array-like, shape (N,), default=None
+            Labels, or the numbers of a regression. Only a store may go without: it has its own.
+        groups : array-like, shape (N,), default=None
+            Whose row each is: of each, the first `rows_per_person` rows enter.
+        engine : Engine, default=None
+            What runs the workers of rows in partitions: `X` is then a list of stores, of their
+            paths, or of matrices with a list of labels in `y` (docs/cluster.md); `groups` and
+            weights are lists too.
+        **weights
+            ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
+            what counts 1, and larger weights are clipped to it. Protected like the row.
+
+        Returns
+        -------
+        Self
+            The estimator itself.
+
+        Raises
+        ------
+        ValueError
+            For a parameter out of range or missing, NaN or infinity in X, an undeclared label,
+            fewer than two labels without `classes`, or targets that are no numbers. All of these
+            are found before anything private is computed.
+        TypeError
+            For a parameter of the wrong kind.
+        BudgetError
+            If the ledger has too little left; nothing is spent.
+        LedgerError
+            If the ledger cannot be used; nothing is spent.
+
+        Warns
+        -----
+        PrivacyLeakWarning
+            With ``mechanism="paper"``.
+        LedgerWarning
+            If the ledger could not record that the fit, already charged, has ended.
+        """
+        fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
+        return self
+
+    def _margins(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self, "coef_")
+        return self.family.margins(self, X)
+
+    def weights(self, *, dense: bool = False) -> Weights | NDArray[np.float64]:
+        """Return the weights by column.
+
+        Parameters
+        ----------
+        dense : bool, default=False
+            Whether to return an array with a number for every column.
+
+        Returns
+        -------
+        Weights, or ndarray of float64, shape (D,), or (K, D) for K > 2 classes
+            A table of the columns that have a weight (`dplasso.model.weights.Weights`: `index`,
+            `values`, ``["name"]``, ``top(20)``, ``to_pandas()``); or all of them, zeros included.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If `dense` is asked for more than 10^8 columns.
+        """
+        check_is_fitted(self, "coef_")
+        if not dense:
+            return weights_of(self.model_)
+        check_writable_out(self.n_features_in_)
+        coefficients = self.coef_
+        if not isinstance(coefficients, np.ndarray):
+            coefficients = coefficients.toarray()
+        row: NDArray[np.float64] = coefficients[0] if coefficients.shape[0] == 1 else coefficients
+        return row.copy()
+
+    def top_features(self, count: int = 20) -> Weights:
+        """Return the largest weights by magnitude, largest first.
+
+        Parameters
+        ----------
+        count : int, default=20
+            How many, at most.
+
+        Returns
+        -------
+        Weights
+            With standard errors where the method has them, and marked where noise alone could have
+            picked them.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        """
+        check_is_fitted(self, "coef_")
+        return weights_of(self.model_).top(count)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model to a file (docs/model-file.md); no pickle in it.
+
+        The file holds the parameters of the fit, whatever was set since.
+
+        Parameters
+        ----------
+        path : path
+            Replaced at once when everything is written, never left half-written.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        OSError
+            If the file cannot be written.
+        ValueError
+            If a label or parameter is of a kind that the file cannot hold.
+        """
+        check_is_fitted(self, "coef_")
+        write_model(self.model_, path)
+
+    def _repr_html_inner(self) -> str:
+        """Return what a notebook shows: scikit-learn's diagram and, once fitted, the report."""
+        diagram: str = super()._repr_mimebundle_().get("text/html", "")
+        return diagram + (report_section(self.model_) if hasattr(self, "model_") else "")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """Return what a notebook shows, by kind of text."""
+        bundle: dict[str, str] = super()._repr_mimebundle_()
+        return bundle | {"text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
+
+
+class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
+    """A model of two or more classes."""
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Compute the margins of rows that are clipped or scaled as in training.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (N,), or (N, K) for K > 2 classes
+            Of two classes, positive where the second is the likelier; of K, the largest is that of
+            the class predicted.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If X has another number of columns than the training data, or NaN or infinity.
+        """
+        return self._margins(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the label of each row.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows.
+
+        Returns
+        -------
+        ndarray, shape (N,)
+            Entries of `classes_`.
+        """
+        margins = self.decision_function(X)
+        place = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[place]
+        return labels
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the probability of each label, by the inverse link of the bounded loss.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows.
+
+        Returns
+        -------
+        ndarray of float64, shape (N, K)
+            Columns in the order of `classes_`.
+        """
+        margins = self.decision_function(X)
+        if margins.ndim == 1:
+            return class_probabilities(margins, self.privacy_.residual_bound)
+        return self.family.probabilities(self, margins)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Predict the logarithm of the probability of each label, as `predict_proba`."""
+        logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
+        return logarithms
+
+    to_sklearn = to_sklearn
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: sparse input, classes."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
+        tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
+        return tags
+
+
+class PrivateRegressor(RegressorMixin, PrivateLinearModel):
+    """A model of numbers in a public interval."""
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the target of each row, in its own unit and inside `target_bounds`.
+
+        Parameters
+        ----------
+        X : sparse or dense matrix, shape (N, D), or a store
+            The rows; clipped or scaled as in training.
+
+        Returns
+        -------
+        ndarray of float64, shape (N,)
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+        ValueError
+            If X has another number of columns than the training data, or NaN or infinity.
+        """
+        margins = self._margins(X)
+        clipped: NDArray[np.float64] = np.clip(margins, *self.privacy_.target_bounds)
+        return clipped
+
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: sparse input, numbers."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        # And on targets in intervals that no check can declare.
+        tags.regressor_tags.poor_score = True
+        return tags

@@ -1,0 +1,88 @@
+"""What tells the two families apart, for the estimators of each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+
+from dplasso.gradient_descent.run import CONSTANT
+from dplasso.losses.clipped_multinomial import clipped_multinomial_probabilities
+from dplasso.losses.multinomial import multinomial_probabilities, norm_bound
+from dplasso.training.inputs import decision_margins, unit_margins
+from dplasso.training.settings import lasso_settings, logistic_settings
+
+
+@dataclass(frozen=True)
+class Family:
+    """A method of training.
+
+    `check`: from an estimator's parameters to valid settings.
+    `margins`: ``margins(estimator, X)`` of a fitted one, shape (N,) or (N, K).
+    `probabilities`: ``probabilities(estimator, margins)`` of K > 2 classes, shape (N, K).
+    `column_bytes`: memory that a fit takes for each column, as measured, without any entry in it.
+    """
+
+    check: Callable[[Mapping[str, Any]], Any]
+    margins: Callable[[Any, Any], NDArray[np.float64]]
+    probabilities: Callable[[Any, NDArray[np.float64]], NDArray[np.float64]]
+    column_bytes: int
+
+
+def _gradient_margins(fitted: Any, X: Any) -> NDArray[np.float64]:
+    """Compute the margins of unit rows."""
+    params = fitted.model_.params
+    dense = fitted.coef_ if isinstance(fitted.coef_, np.ndarray) else fitted.coef_.toarray()
+    single = dense.shape[0] == 1
+    return unit_margins(
+        fitted,
+        X,
+        dense.ravel() if single else np.ascontiguousarray(dense.T),
+        float(fitted.intercept_[0]) if single else fitted.intercept_,
+        CONSTANT if params["fit_intercept"] else 0.0,
+        None if params["row_norm"] == "unit" else float(params["row_norm"]),
+        effective_n_jobs(fitted.n_jobs),
+    )
+
+
+def _lasso_margins(fitted: Any, X: Any) -> NDArray[np.float64]:
+    """Compute the margins of clipped rows, or of a refit those of unit rows."""
+    release, bound = fitted.model_.release, fitted.privacy_.feature_bound
+    offset = float(fitted.intercept_[0])
+    refitted = release if _is_refitted(fitted) else None
+    several = fitted.coef_.shape[0] > 1
+    if refitted or several:
+        kept = refitted.columns if refitted else np.unique(fitted.coef_.indices)
+        return unit_margins(
+            fitted,
+            X,
+            fitted.coef_[:, kept].toarray().T.copy() if several else fitted.coef_.data,
+            fitted.intercept_ if several else offset,
+            CONSTANT if fitted.model_.params["fit_intercept"] else 0.0,
+            None,
+            effective_n_jobs(fitted.n_jobs),
+            kept=kept,
+            bound=None if refitted else bound,
+        )
+    return decision_margins(fitted, X, fitted.coef_.indices, fitted.coef_.data, bound, offset)
+
+
+def _is_refitted(fitted: Any) -> bool:
+    return getattr(fitted.model_.release, "refitted", None) is not None
+
+
+def _gradient_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    return multinomial_probabilities(margins, fitted.privacy_.residual_bound)
+
+
+def _lasso_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    bound = fitted.privacy_.residual_bound
+    if _is_refitted(fitted):
+        return multinomial_probabilities(margins, norm_bound(fitted.classes_.size, bound))
+    return clipped_multinomial_probabilities(margins, bound)
+
+
+LASSO = Family(lasso_settings, _lasso_margins, _lasso_probabilities, 12)
+GRADIENT_DESCENT = Family(logistic_settings, _gradient_margins, _gradient_probabilities, 48)
