@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from evidence.assurance.hostile import FLOATS, SINGLES
+from evidence.assurance.hostile import FLOATS, PEOPLE, SINGLES
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, Ridge
 
@@ -53,7 +53,7 @@ class Records:
 
     rows: tuple[tuple[NDArray[np.int32], NDArray[np.float64]], ...]
     y: NDArray[Any]
-    people: NDArray[np.int64]
+    people: list[int]
     weights: NDArray[np.float64]
 
     def matrix(self, dtype: Any = np.float64) -> sp.csr_array:
@@ -74,6 +74,10 @@ def _in_store(X: sp.csr_array, y: NDArray[Any]) -> Any:
 def _dense(X: sp.csr_array) -> NDArray[Any]:
     add_duplicates(X)
     return X.toarray()
+
+
+def _narrow(people: list[int]) -> NDArray[Any]:
+    return np.array(people, dtype=np.uint64 if max(people) >= 2**63 else np.int64)
 
 
 def _halves(X: Any) -> list[Any]:
@@ -254,7 +258,7 @@ def draw_pair(
     shared = Records(
         tuple(base),
         y,
-        rng.integers(0, 8, N_ROWS),
+        [PEOPLE[k] for k in rng.integers(0, 8, N_ROWS)],
         np.where(rng.random(N_ROWS) < 0.2, 0.0, rng.uniform(0.0, 4.0, N_ROWS)),
     )
 
@@ -263,7 +267,7 @@ def draw_pair(
         return Records(
             tuple(_hostile_row(rng, dtype) for _ in range(size)),
             _targets(rng, case.n_classes, size),
-            np.full(size, 99),
+            [PEOPLE[8]] * size,
             rng.choice([0.0, 5.0, 1e3, 1e308, 5e-324, 1.9], size),
         )
 
@@ -276,7 +280,7 @@ def _joined(one: Records, other: Records) -> Records:
     return Records(
         (*one.rows, *other.rows),
         np.concatenate([one.y, other.y]),
-        np.concatenate([one.people, other.people]),
+        one.people + other.people,
         np.concatenate([one.weights, other.weights]),
     )
 
@@ -295,6 +299,9 @@ def compare_pair(
             given["groups"] = records.people
         if form == "partitions":
             given = {name: _halves(some) for name, some in given.items()}
+            if "people" in case.uses:
+                # Of each part by itself: signed numbers in one, unsigned ones in the other.
+                given["groups"] = [_narrow(half) for half in _halves(records.people)]
             given["engine"] = InProcessEngine()
         return case.work(relation, X, y, given)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from dplasso.files.archive import digest, npy
+from evidence.assurance.hostile import FLOATS
 
 Mutate = Callable[[bytes, random.Random], bytes]
 
@@ -19,6 +20,7 @@ TOKENS = (
     *(b"9223372036854775807", b"9223372036854775808", b"18446744073709551616", b"1" * 400),
     *(b"2147483647", b"2147483648", b"3.4028235e38", b"3.4028236e38", b"1.7976931348623159e308"),
     *(b"4.9e-324", b"2.4703282292062327e-324", b"0.1000000000000000055511151231257827"),
+    *(repr(number).encode() for number in FLOATS),
     *(b":", b"::", b"1:", b":1", b"1:1", b"0:1", b"1:1 1:1", b"2:1 1:1", b"qid:", b"qid:7", b"#"),
     *(b"\n", b"\r\n", b"\r", b"\x00", b"\x0b", b"\x0c", b"\xa0", b"\xff", b"\xef\xbb\xbf"),
     *(b"\xe2\x80\xa8", b"\xd9\xa1", b"\xc2\xb2", b"\t", b" ", b"PK\x03\x04", b"\x1f\x8b"),
@@ -37,7 +39,7 @@ _ARRAYS: tuple[np.ndarray, ...] = (
     np.array([-1, 2**62, 2**63 - 1]),
     np.array([2**64 - 1], np.uint64),
     np.array([np.nan, np.inf, -np.inf]),
-    np.array([1e308, 5e-324, -0.0]),
+    np.array(FLOATS),
     np.array(["a", "\x00"]),
     np.array([b"csr"]),
     np.array([1 + 2j]),
