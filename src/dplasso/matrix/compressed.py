@@ -8,6 +8,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.errors import DataError
+from dplasso.matrix.check import check_rows
 
 
 class Compressed(NamedTuple):
@@ -68,13 +69,13 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     indptr, indices, values = X.indptr.astype(np.int64, copy=False), X.indices, X.data
     if indptr.size != n_major + 1 or indptr[0] != 0 or indptr[-1] > min(indices.size, values.size):
         raise DataError("X is not a valid sparse matrix: its row pointers do not fit its entries")
-    canonical = _check_indices(indptr, indices, n_minor)
-    if canonical < 0:
+    outside, unordered, _ = check_rows(indptr, indices, n_minor)
+    if outside >= 0:
         raise DataError(
             f"X is not a valid sparse matrix: an index lies outside 0 to {n_minor - 1}, "
             "or its pointers decrease"
         )
-    if canonical == 0:
+    if unordered >= 0:
         # Duplicate entries add up before they are clipped, else one record could exceed the bound.
         X = X.copy()
         add_duplicates(X)
@@ -96,24 +97,6 @@ def add_duplicates(X: Any) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         X.sum_duplicates()
     np.nan_to_num(X.data, copy=False, nan=0.0)
-
-
-@njit(cache=True, nogil=True)
-def _check_indices(indptr, indices, n_minor):
-    """Return 1 if all indices ascend strictly within each segment, 0 if not, -1 if invalid."""
-    ascending = 1
-    for i in range(indptr.size - 1):
-        if indptr[i + 1] < indptr[i] or indptr[i + 1] > indices.size:
-            return -1
-        before = np.int64(-1)
-        for p in range(indptr[i], indptr[i + 1]):
-            k = np.int64(indices[p])
-            if k < 0 or k >= n_minor:
-                return -1
-            if k <= before:
-                ascending = 0
-            before = k
-    return ascending
 
 
 @njit(cache=True, nogil=True)
