@@ -26,6 +26,9 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.fit import lasso as lasso_module
+from dplasso.fit import train as train_module
+from dplasso.fit.train import Hooks
 from dplasso.frank_wolfe import problem as problem_module
 from dplasso.frank_wolfe.outputs import StandardOutputState
 from dplasso.frank_wolfe.problem import Problem
@@ -36,9 +39,6 @@ from dplasso.matrix.design import Design
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.runtime.threads import Threads
 from dplasso.selection.replay import replay_state
-from dplasso.training import lasso as lasso_module
-from dplasso.training import train as train_module
-from dplasso.training.train import Hooks
 from neighbours import N_COLUMNS, Pair, in_form
 
 # One record's largest share of a gradient, in fixed-point units.

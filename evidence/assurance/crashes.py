@@ -38,13 +38,13 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
+from dplasso.fit.lasso_run import LassoRun
 from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.ledger import charging, create_ledger, read_budgets, store
+from dplasso.ledger.opening import transaction
 from dplasso.model.release import digest_of
 from dplasso.model.staged import StagedRelease
-from dplasso.privacy.ledger import charging, create_ledger, read_budgets, store
-from dplasso.privacy.ledger.opening import transaction
 from dplasso.runtime import chunks
-from dplasso.training.lasso_run import LassoRun
 
 # Where a process dies while it writes: the call, and whether before or after it is done.
 MOMENTS = tuple(

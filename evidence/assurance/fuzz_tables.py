@@ -244,7 +244,7 @@ def ledger_seeds() -> list[bytes]:
     """Return two ledgers as the bytes of their files: one new, one with charges of all states."""
     import tempfile
 
-    from dplasso.privacy.ledger import add_dataset, charge_of, create_ledger, finish, reserve
+    from dplasso.ledger import add_dataset, charge_of, create_ledger, finish, reserve
     from dplasso.privacy.mechanisms import build_mechanism
 
     charge = charge_of(build_mechanism(epsilon=0.5, delta=1e-6, n_iter=10))
@@ -265,7 +265,7 @@ def ledger_seeds() -> list[bytes]:
 
 def check_ledger(data: bytes, folder: Path) -> str:
     """Open and read a ledger; what it says was spent must be what some seed spent."""
-    from dplasso.privacy.ledger import read_budgets
+    from dplasso.ledger import read_budgets
 
     path = folder / "input.ledger"
     path.write_bytes(data)
@@ -293,7 +293,7 @@ def _told(budgets: Any) -> Any:
 def _known_ledgers() -> list[Any]:
     import tempfile
 
-    from dplasso.privacy.ledger import read_budgets
+    from dplasso.ledger import read_budgets
 
     known = []
     for seed in ledger_seeds():

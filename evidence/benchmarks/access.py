@@ -15,14 +15,14 @@ import numpy as np
 from numba import njit
 
 from dplasso import DPLassoClassifier
+from dplasso.fit.lasso import lasso_mechanism, lasso_problem, lasso_selector
+from dplasso.fit.settings import lasso_settings
 from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
 from dplasso.matrix.design import relabel
 from dplasso.matrix.numbering import AS_GIVEN, by_frequency
 from dplasso.privacy.randomness import random_stream
-from dplasso.training.lasso import lasso_mechanism, lasso_problem, lasso_selector
-from dplasso.training.settings import lasso_settings
 from evidence.datasets import Spec, describe, load_spec, sizes
 from evidence.items import Settings, Table
 from evidence.report import seconds_text

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dplasso.estimators.linear import DPLinearRegression
     from dplasso.estimators.load import load
     from dplasso.estimators.logistic import DPLogisticRegression
+    from dplasso.fit.cost import privacy_cost, weakest_association
     from dplasso.privacy.statement import PrivacyStatement
-    from dplasso.training.cost import privacy_cost, weakest_association
     from dplasso.tuning.scores import PrivateScore, private_score
     from dplasso.tuning.search import PrivateSearch
 
@@ -75,9 +75,9 @@ _HOMES = {
     "PublicEncoder": ("dplasso.encoding.encoder", "PublicEncoder"),
     "load": ("dplasso.estimators.load", "load"),
     "open_store": ("dplasso.data.store.reader", "open_store"),
-    "privacy_cost": ("dplasso.training.cost", "privacy_cost"),
+    "privacy_cost": ("dplasso.fit.cost", "privacy_cost"),
     "private_score": ("dplasso.tuning.scores", "private_score"),
-    "weakest_association": ("dplasso.training.cost", "weakest_association"),
+    "weakest_association": ("dplasso.fit.cost", "weakest_association"),
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ledger.workers import charge, small_problem
 
 from dplasso import BudgetError, DPLassoClassifier, LedgerError
 from dplasso.checkpoint import charge as checkpoint_charge
@@ -19,9 +20,9 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
+from dplasso.fit import train as training
 from dplasso.frank_wolfe.solve import FrankWolfe
-from dplasso.model.release import digest_of
-from dplasso.privacy.ledger import (
+from dplasso.ledger import (
     add_dataset,
     charging,
     create_ledger,
@@ -30,9 +31,8 @@ from dplasso.privacy.ledger import (
     reserve,
     store,
 )
-from dplasso.privacy.ledger.provenance import keyed
-from dplasso.training import train as training
-from privacy.ledger.workers import charge, small_problem
+from dplasso.ledger.provenance import keyed
+from dplasso.model.release import digest_of
 
 STEPS = 30
 DATA = small_problem()

@@ -18,12 +18,12 @@ from dplasso.checkpoint import session
 from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.errors import DataError
+from dplasso.fit import lasso_run
+from dplasso.fit import train as training
 from dplasso.gradient_descent import run
+from dplasso.ledger import charging, create_ledger, read_budgets
 from dplasso.model.release import digest_of
 from dplasso.model.staged import StagedRelease
-from dplasso.privacy.ledger import charging, create_ledger, read_budgets
-from dplasso.training import lasso_run
-from dplasso.training import train as training
 from dplasso.tuning import scores, search
 
 BOUNDS = {"target_bounds": (0.0, 1.0)}

@@ -17,7 +17,7 @@ from dplasso.errors import CheckpointError
 from dplasso.gradient_descent import run
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.state import GradientState
-from dplasso.privacy.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger, read_budgets
 
 STEPS = 30
 

@@ -21,9 +21,9 @@ from dplasso.checkpoint.session import (
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.lock import claim
-from dplasso.training import lasso
-from dplasso.training import train as training
-from dplasso.training.train import Hooks
+from dplasso.fit import lasso
+from dplasso.fit import train as training
+from dplasso.fit.train import Hooks
 
 STEPS = 60
 

@@ -8,7 +8,7 @@ from dplasso import DPLassoClassifier
 from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.errors import CheckpointError
 from dplasso.model.staged import StagedRelease
-from training.cases import fitted, four_classes, records, same_model
+from fit.cases import fitted, four_classes, records, same_model
 
 
 @pytest.mark.parametrize("count", [3, 10, 31, 116])

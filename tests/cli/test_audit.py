@@ -107,7 +107,7 @@ def test_noisy_gradients_are_consistent(run, neighbors):
 
 def test_noise_that_is_far_too_small_is_refuted(run, monkeypatch):
     """The power of the audit: 200 fits on each neighbour, noise 200 times too small."""
-    from dplasso.training import train
+    from dplasso.fit import train
 
     original = train.mechanism_of
 

@@ -13,8 +13,8 @@ from dplasso.checkpoint.format import ChargeNote, Checkpoint, write_checkpoint
 from dplasso.checkpoint.session import _stored
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.ledger import create_ledger, read_budgets
 from dplasso.model.release import digest_of
-from dplasso.privacy.ledger import create_ledger, read_budgets
 from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.privacy.statement import make_statement
 

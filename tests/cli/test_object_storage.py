@@ -15,7 +15,7 @@ from dplasso.checkpoint import read_checkpoint
 from dplasso.cli.clusters import open_stores
 from dplasso.cli.output import Bars
 from dplasso.cluster.partitions import Partitions
-from dplasso.privacy.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger, read_budgets
 
 CLUSTER = ("--cluster", "threads")
 PAID = ("--epsilon", "20", "--n-iter", "40", "--l1-radius", "10")

@@ -15,12 +15,12 @@ from dplasso.checkpoint import session
 from dplasso.checkpoint.session import read_checkpoint
 from dplasso.cli import fit as fit_command
 from dplasso.cli.checkpoints import KeptFit
+from dplasso.fit.lasso_run import LassoRun
 from dplasso.gradient_descent.run import GradientRun
+from dplasso.ledger import charging, create_ledger, read_budgets
 from dplasso.model import file as model_file
 from dplasso.model.release import digest_of
-from dplasso.privacy.ledger import charging, create_ledger, read_budgets
 from dplasso.runtime import chunks
-from dplasso.training.lasso_run import LassoRun
 
 METHODS = {
     "logistic": ("--method", "logistic", "--n-iter", 5),

@@ -11,10 +11,10 @@ import pytest
 
 from cli.test_errors import check_refused
 from dplasso import DPLassoClassifier, DPLogisticRegression, load
+from dplasso.ledger import create_ledger
 from dplasso.model.release import digest_of
 from dplasso.model.report import statement_facts
 from dplasso.model.weights import BY_NOISE
-from dplasso.privacy.ledger import create_ledger
 
 NAMES = [
     "<script>alert(1)</script>",

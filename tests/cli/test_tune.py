@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dplasso
-from dplasso.privacy.ledger import Entry, affords, charge_of, new_budget, read_budgets
+from dplasso.ledger import Entry, affords, charge_of, new_budget, read_budgets
 from dplasso.tuning.plan import plan_budget
 
 

@@ -11,8 +11,8 @@ from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.worker import Partition, VertexSteps, Worker
 from dplasso.errors import ClusterError, DataError
+from dplasso.ledger import create_ledger, read_budgets
 from dplasso.losses.logistic import Logistic
-from dplasso.privacy.ledger import create_ledger, read_budgets
 
 
 @dataclass

@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier
+from dplasso.fit.lasso import lasso_mechanism, lasso_problem, lasso_selector
+from dplasso.fit.settings import lasso_settings
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.replay import replay_state
-from dplasso.training.lasso import lasso_mechanism, lasso_problem, lasso_selector
-from dplasso.training.settings import lasso_settings
 from frank_wolfe.cases import dense_rows, some_labels, with_design
 
 INF = float("inf")

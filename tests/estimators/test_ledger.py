@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from ledger.workers import charge, small_problem
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -17,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from dplasso import BudgetError, DPLassoClassifier, LedgerError, LedgerWarning, load
-from dplasso.model.release import digest_of
-from dplasso.privacy.ledger import (
+from dplasso.fit import train as training
+from dplasso.ledger import (
     Payment,
     charged,
     create_ledger,
@@ -28,9 +29,8 @@ from dplasso.privacy.ledger import (
     rejoin,
     store,
 )
+from dplasso.model.release import digest_of
 from dplasso.privacy.mechanisms import build_mechanism
-from dplasso.training import train as training
-from privacy.ledger.workers import charge, small_problem
 
 X, Y = small_problem()
 

@@ -18,9 +18,9 @@ from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.gradient_descent import run
 from dplasso.gradient_descent.release import Calibration
+from dplasso.ledger import create_ledger, read_budgets
 from dplasso.losses.logistic import class_probabilities
 from dplasso.model import read_model
-from dplasso.privacy.ledger import create_ledger, read_budgets
 from gradient_descent.cases import records
 from neighbours import INPUT_KINDS, common_records
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, load
 from dplasso.model.report import report_section
-from training.cases import COLUMNS, NAMES, four_classes, other_forms, same_model
+from fit.cases import COLUMNS, NAMES, four_classes, other_forms, same_model
 
 
 @pytest.fixture(scope="module")

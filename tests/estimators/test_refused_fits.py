@@ -9,7 +9,7 @@ from data.store.reference import block_source
 from dplasso import DPLassoClassifier, DPLogisticRegression, load, open_store
 from dplasso.data.store import write_store
 from dplasso.errors import DataError
-from dplasso.privacy.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger, read_budgets
 
 ESTIMATORS = [
     pytest.param(lambda **given: DPLassoClassifier(n_iter=5, **given), id="lasso"),

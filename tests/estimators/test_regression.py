@@ -20,7 +20,7 @@ from dplasso import (
 from dplasso.checkpoint.session import fit_with_checkpoints, resume_fit
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
-from dplasso.privacy.ledger import create_ledger, read_budgets
+from dplasso.ledger import create_ledger, read_budgets
 from gradient_descent.cases import records
 
 INF = float("inf")

@@ -51,7 +51,7 @@ from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, session
 from dplasso.cli import main as command_line
 from dplasso.encoding.parts import Bins, Categories, Number, Text
 from dplasso.encoding.schema import Schema
-from dplasso.privacy.ledger import (
+from dplasso.ledger import (
     add_dataset,
     create_ledger,
     epsilon_total,

@@ -18,12 +18,12 @@ from typer.testing import CliRunner
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
 from dplasso.cli.app import app
 from dplasso.cli.output import NOT_FOR_RELEASE
+from dplasso.fit import lasso, lasso_run
 from dplasso.gradient_descent import run as gradient_run
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import Margins
 from dplasso.model.report import report_section
 from dplasso.selection.replay import replay_state
-from dplasso.training import lasso, lasso_run
 
 COLUMNS = 500
 TWO = {"classes": [0, 1], "random_state": 3}

@@ -274,7 +274,7 @@ def test_numpy_numbers_are_numbers():
 
 def test_the_accounting_library_is_imported_late_and_without_warnings():
     program = (
-        "import sys, dplasso.training.cost as cost\n"
+        "import sys, dplasso.fit.cost as cost\n"
         "assert 'dp_accounting' not in sys.modules\n"
         "cost.privacy_cost(1.0, 1e-6, 10)\n"
         "assert 'dp_accounting' in sys.modules\n"

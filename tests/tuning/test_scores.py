@@ -9,8 +9,8 @@ from tests.tuning.models import Given
 
 from dplasso import LedgerError, private_score
 from dplasso.errors import BudgetError, DataError
+from dplasso.ledger import create_ledger, read_budgets
 from dplasso.privacy.gaussian import gaussian_delta
-from dplasso.privacy.ledger import create_ledger, read_budgets
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning.metrics import METRICS
 from dplasso.tuning.scores import noisy_sums, score_mechanism

@@ -26,10 +26,10 @@ from dplasso import (
 )
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
+from dplasso.fit.inputs import check_inputs
+from dplasso.ledger import affords, charge_of, create_ledger, read_budgets
 from dplasso.model.release import digest_of
-from dplasso.privacy.ledger import affords, charge_of, create_ledger, read_budgets
 from dplasso.privacy.randomness import random_stream
-from dplasso.training.inputs import check_inputs
 from dplasso.tuning import candidates, division
 from dplasso.tuning import search as search_module
 from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon, list_candidates
@@ -37,7 +37,7 @@ from dplasso.tuning.cost import search_cost
 from dplasso.tuning.division import divided
 from dplasso.tuning.search import draw_candidate
 from dplasso.tuning.tries import tries_of
-from training.cases import four_classes
+from fit.cases import four_classes
 
 RNG = np.random.default_rng(0)
 ROWS = 400

@@ -17,7 +17,7 @@ from dplasso.audit.suite import Outcome
 from dplasso.estimators.fitting import settings_of
 from dplasso.estimators.lasso import DPLassoClassifier
 from dplasso.estimators.logistic import DPLogisticRegression
-from dplasso.training.train import mechanism_of
+from dplasso.fit.train import mechanism_of
 
 FitWeights = Callable[[Data], Any]
 

@@ -13,6 +13,13 @@ from dplasso.audit.claims import Data, Prefix, Target, claim_of
 from dplasso.audit.suite import Builder
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.lasso import DPLassoClassifier
+from dplasso.fit.lasso import (
+    lasso_mechanism,
+    lasso_problem,
+    lasso_selector,
+    lasso_solver,
+)
+from dplasso.fit.settings import LassoSettings, lasso_settings
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
@@ -20,13 +27,6 @@ from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.selection.implied import implied_log_probabilities
 from dplasso.selection.replay import replay_state
-from dplasso.training.lasso import (
-    lasso_mechanism,
-    lasso_problem,
-    lasso_selector,
-    lasso_solver,
-)
-from dplasso.training.settings import LassoSettings, lasso_settings
 
 
 @dataclass(frozen=True)

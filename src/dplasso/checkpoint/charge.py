@@ -12,8 +12,7 @@ from typing import Any
 
 from dplasso.checkpoint.format import ChargeNote, Checkpoint
 from dplasso.errors import CheckpointError
-from dplasso.model.release import Release, digest_of
-from dplasso.privacy.ledger import (
+from dplasso.ledger import (
     Reservation,
     charge_of,
     check_affordable,
@@ -22,6 +21,7 @@ from dplasso.privacy.ledger import (
     rejoin,
     reserve,
 )
+from dplasso.model.release import Release, digest_of
 from dplasso.privacy.statement import Accounted
 
 
@@ -42,7 +42,7 @@ def check_charge(
     Returns: for the checkpoint; None without a ledger.
 
     Raises CheckpointError if the checkpoint was begun with a ledger and there is none now, or the
-    other way round; BudgetError, LedgerError as `dplasso.privacy.ledger.check_affordable` and
+    other way round; BudgetError, LedgerError as `dplasso.ledger.check_affordable` and
     `rejoin`.
     """
     note = None if stored is None else stored.charge
@@ -84,9 +84,9 @@ def take_charge(
     `mechanism`: the fit's private step.
     `note`: from `check_charge`, in the checkpoint already.
     `reached`: what the checkpoint holds.
-    `notes`: purpose and fingerprint, as in `dplasso.privacy.ledger.charge_of`.
+    `notes`: purpose and fingerprint, as in `dplasso.ledger.charge_of`.
 
-    Raises BudgetError, LedgerError as `dplasso.privacy.ledger.reserve` and `rejoin`.
+    Raises BudgetError, LedgerError as `dplasso.ledger.reserve` and `rejoin`.
     """
     if note.number is None:
         return reserve(ledger, dataset, charge_of(mechanism, **notes), token=note.token)

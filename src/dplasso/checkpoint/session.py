@@ -26,13 +26,13 @@ from dplasso.estimators.fitting import fit_estimator, settings_of
 from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim, sidecar_path
 from dplasso.files.release_header import params_to_json
+from dplasso.fit.settings import with_class_weights
+from dplasso.fit.train import Begun, Hooks, Session, mechanism_of
+from dplasso.ledger import Payment, Reservation
 from dplasso.model import Release
 from dplasso.model.release import digest_of, empty_release
-from dplasso.privacy.ledger import Payment, Reservation
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.wording import FROM_SYSTEM
-from dplasso.training.settings import with_class_weights
-from dplasso.training.train import Begun, Hooks, Session, mechanism_of
 
 __all__ = [
     "DEFAULT_SECONDS",
@@ -260,7 +260,7 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
 def keep_checkpoints(
     path: str | os.PathLike[str], stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
 ) -> Begin:
-    """Return the hook that `dplasso.training.train.Hooks` takes as `checkpoints`.
+    """Return the hook that `dplasso.fit.train.Hooks` takes as `checkpoints`.
 
     `path`: the checkpoint, already claimed.
     `stored`: what to go on from; None starts at the first step.

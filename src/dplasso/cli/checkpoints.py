@@ -20,7 +20,7 @@ from dplasso.cli.output import print_note
 
 if TYPE_CHECKING:
     from dplasso.estimators.load import Estimator
-    from dplasso.training.train import Begun, Session
+    from dplasso.fit.train import Begun, Session
 
 
 class KeptFit:
@@ -143,7 +143,7 @@ def kept_checkpoint(
     from dplasso.checkpoint.session import check_resumable, keep_checkpoints
     from dplasso.files.lock import claim
     from dplasso.files.room import held_room
-    from dplasso.training.room import model_bytes
+    from dplasso.fit.room import model_bytes
 
     if path.resolve() in {other.resolve() for other in others}:
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")

@@ -67,7 +67,7 @@ def init(
     rows_per_person: BudgetRows = 1,
 ) -> None:
     """Create a ledger with the budget of one data set."""
-    from dplasso.privacy.ledger import create_ledger
+    from dplasso.ledger import create_ledger
 
     create_ledger(
         ledger,
@@ -96,7 +96,7 @@ def add(
     rows_per_person: BudgetRows = 1,
 ) -> None:
     """Add the budget of one more data set."""
-    from dplasso.privacy.ledger import add_dataset
+    from dplasso.ledger import add_dataset
 
     add_dataset(ledger, name, epsilon, delta, neighbors=neighbors, rows_per_person=rows_per_person)
 
@@ -104,7 +104,7 @@ def add(
 @app.command("name", cls=Command, epilog=options.examples("dplasso ledger name team.ledger visits"))
 def name(ledger: LedgerArgument, name: NameArgument) -> None:
     """Name the data set of a ledger that was created without --dataset."""
-    from dplasso.privacy.ledger import name_dataset
+    from dplasso.ledger import name_dataset
 
     name_dataset(ledger, name)
 
@@ -131,8 +131,8 @@ def spend(
     """Charge a fit that was made elsewhere."""
     from dataclasses import replace
 
-    from dplasso.privacy.ledger import finish, pick, read_budgets, reserve
-    from dplasso.privacy.ledger.creation import check_name
+    from dplasso.ledger import finish, pick, read_budgets, reserve
+    from dplasso.ledger.creation import check_name
 
     if purpose is not None:
         check_name(purpose, "purpose")
@@ -167,7 +167,7 @@ def show(
     as_json: options.AsJson = False,
 ) -> None:
     """Say who spent what, what is left, and what one more fit would leave."""
-    from dplasso.privacy.ledger import pick, read_budgets
+    from dplasso.ledger import pick, read_budgets
 
     budgets = read_budgets(ledger)
     if dataset is not None:
@@ -200,7 +200,7 @@ def plan(
     as_json: options.AsJson = False,
 ) -> None:
     """Say which epsilon to give each of K fits so that they use up what is left."""
-    from dplasso.privacy.ledger import largest_epsilon, pick, read_budgets
+    from dplasso.ledger import largest_epsilon, pick, read_budgets
 
     budget = pick(read_budgets(ledger), dataset, ledger)
     covered = budget.rows_per_person if rows_per_person is None else rows_per_person

@@ -10,8 +10,8 @@ from rich.markup import escape
 from dplasso.cli.output import print_table, print_text
 
 if TYPE_CHECKING:
+    from dplasso.ledger import Budget, Charge, Entry
     from dplasso.model import Model
-    from dplasso.privacy.ledger import Budget, Charge, Entry
     from dplasso.privacy.statement import PrivacyStatement
 
 
@@ -29,8 +29,8 @@ class Planned:
     rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
+        from dplasso.fit.cost import METHODS
         from dplasso.privacy.parameters import check_rows_per_person
-        from dplasso.training.cost import METHODS
 
         if self.rows_per_person is not None:
             check_rows_per_person(self.rows_per_person)
@@ -39,7 +39,7 @@ class Planned:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What `dplasso.privacy.ledger.largest_epsilon` asks of it."""
+        """What `dplasso.ledger.largest_epsilon` asks of it."""
         planned = self.mechanism(1.0, "add-remove", 1)
         return {
             "delta": self.delta,
@@ -50,7 +50,7 @@ class Planned:
 
     def mechanism(self, epsilon: float, neighbors: str, rows_per_person: int) -> Any:
         """Return its private step."""
-        from dplasso.training.cost import mechanism_for
+        from dplasso.fit.cost import mechanism_for
 
         return mechanism_for(
             self.method,
@@ -82,7 +82,7 @@ def left_after(
 
 def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") -> dict[str, Any]:
     """Return the same after the charge of the fit that released `release`, or after the last."""
-    from dplasso.privacy.ledger import fits_left, pick, read_budgets
+    from dplasso.ledger import fits_left, pick, read_budgets
 
     budget = pick(read_budgets(ledger), dataset, ledger)
     report = report_of(budget, None, fit)
@@ -113,7 +113,7 @@ def left_sentence(report: dict[str, Any]) -> str:
 
 
 def _protected(rows_per_person: int) -> str:
-    from dplasso.privacy.ledger.refusal import protected
+    from dplasso.ledger.refusal import protected
 
     return protected(rows_per_person)
 
@@ -128,7 +128,7 @@ def _shares(spent: float) -> tuple[str, str]:
 
 def charge_for(budget: "Budget", epsilon: float, fit: Planned) -> "Charge":
     """Return what a fit costs in this budget."""
-    from dplasso.privacy.ledger import charge_of
+    from dplasso.ledger import charge_of
 
     rows = fit.rows_per_person or budget.rows_per_person
     return charge_of(fit.mechanism(epsilon, budget.neighbors, rows))
@@ -136,7 +136,7 @@ def charge_for(budget: "Budget", epsilon: float, fit: Planned) -> "Charge":
 
 def report_of(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
-    from dplasso.privacy.ledger import (
+    from dplasso.ledger import (
         UNITS,
         counted,
         epsilon_total,
@@ -213,7 +213,7 @@ def _after(budget: "Budget", epsilon: float, fit: Planned) -> dict[str, Any]:
     """Say what one more fit would leave."""
     from dataclasses import replace
 
-    from dplasso.privacy.ledger import Entry, affords, epsilon_total, largest_epsilon, rho_limit
+    from dplasso.ledger import Entry, affords, epsilon_total, largest_epsilon, rho_limit
 
     charge = charge_for(budget, epsilon, fit)
     answer: dict[str, Any] = {"epsilon": epsilon, "allowed": affords(budget, charge)}
@@ -332,6 +332,6 @@ def up(value: float) -> str:
 
 def down(epsilon: float) -> str:
     """Write what can be asked for, never as more than it is."""
-    from dplasso.privacy.ledger.refusal import rounded_down
+    from dplasso.ledger.refusal import rounded_down
 
     return rounded_down(epsilon)

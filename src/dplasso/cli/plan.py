@@ -130,6 +130,6 @@ def _finds(part: "Part", method: str, rows: int, columns: int, n_iter: int | Non
 
 
 def _down(epsilon: float) -> str:
-    from dplasso.privacy.ledger.refusal import rounded_down
+    from dplasso.ledger.refusal import rounded_down
 
     return rounded_down(epsilon)

@@ -58,9 +58,9 @@ def report(
 
 def _paid(model: "Model", ledger: Path) -> dict[str, str] | str:
     """Word the entry of a ledger that paid for a model."""
+    from dplasso.ledger import read_budgets
+    from dplasso.ledger.refusal import protected
     from dplasso.model.release import digest_of
-    from dplasso.privacy.ledger import read_budgets
-    from dplasso.privacy.ledger.refusal import protected
     from dplasso.privacy.wording import rounded_up
 
     digest = digest_of(model.release)

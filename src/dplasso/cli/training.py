@@ -18,8 +18,8 @@ def check_before_reading(estimator: "Estimator", *, paid: bool = False) -> None:
     already, as for a fit that is resumed.
     """
     from dplasso.estimators.fitting import settings_of
-    from dplasso.privacy.ledger import check_affordable
-    from dplasso.training.train import mechanism_of
+    from dplasso.fit.train import mechanism_of
+    from dplasso.ledger import check_affordable
 
     settings = settings_of(estimator)
     # Finds a delta too small for n_iter; the size of the data does not matter for that.
@@ -44,7 +44,7 @@ def train_with_bar(
     compiler took. They depend on the data: for the curator only.
     """
     from dplasso.estimators.fitting import fit_estimator
-    from dplasso.training.train import Hooks
+    from dplasso.fit.train import Hooks
 
     seconds: dict[str, float] = {}
     before = bars.compiled.seconds

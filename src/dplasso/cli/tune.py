@@ -182,8 +182,8 @@ def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
 
     from dplasso.encoding.origin import origin_of
     from dplasso.estimators.fitting import settings_of
-    from dplasso.training.room import model_bytes
-    from dplasso.training.train import mechanism_of
+    from dplasso.fit.room import model_bytes
+    from dplasso.fit.train import mechanism_of
     from dplasso.tuning.candidates import list_candidates
 
     params, largest = search.estimator.get_params(), 0

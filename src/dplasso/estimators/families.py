@@ -8,11 +8,11 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from dplasso.fit.inputs import decision_margins, unit_margins
+from dplasso.fit.settings import lasso_settings, logistic_settings
 from dplasso.gradient_descent.run import CONSTANT
 from dplasso.losses.clipped_multinomial import clipped_multinomial_probabilities
 from dplasso.losses.multinomial import multinomial_probabilities, norm_bound
-from dplasso.training.inputs import decision_margins, unit_margins
-from dplasso.training.settings import lasso_settings, logistic_settings
 
 
 @dataclass(frozen=True)

@@ -13,17 +13,17 @@ from dplasso.data.store import Store
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.estimators.families import GRADIENT_DESCENT
 from dplasso.estimators.hints import raw_numbers, warn_of_found_names
+from dplasso.fit.groups import limit_rows
+from dplasso.fit.inputs import check_inputs
+from dplasso.fit.partitioned import partitioned_inputs
+from dplasso.fit.train import Hooks, Settings, train
+from dplasso.fit.weights import checked_weights
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
 from dplasso.model.staged import StagedRelease
 from dplasso.model.weights import half_width
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
-from dplasso.training.groups import limit_rows
-from dplasso.training.inputs import check_inputs
-from dplasso.training.partitioned import partitioned_inputs
-from dplasso.training.train import Hooks, Settings, train
-from dplasso.training.weights import checked_weights
 
 # Fitted attributes that not every fit has.
 _OPTIONAL = (

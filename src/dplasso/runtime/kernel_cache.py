@@ -21,8 +21,9 @@ from dplasso.runtime.extras import user_cache
 
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
 ROOMS_WITHOUT_KERNELS = (
-    *("cli", "audit", "checkpoint", "tuning", "estimators", "training", "cluster", "model"),
+    *("cli", "audit", "checkpoint", "tuning", "estimators", "fit", "cluster", "model"),
     "encoding",
+    "ledger",
 )
 _STAMP = "kernels.stamp"
 _VARIABLE = "NUMBA_CACHE_DIR"

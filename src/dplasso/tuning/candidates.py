@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dplasso.estimators.fitting import settings_of
-from dplasso.training.train import mechanism_of
+from dplasso.fit.train import mechanism_of
 from dplasso.tuning.cost import rho_of_event
 
 # What the search sets itself, or what must be the same for all tries.

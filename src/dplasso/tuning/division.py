@@ -19,9 +19,9 @@ from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.data.store import Store, check_entries, write_store
 from dplasso.data.streams import Progress
 from dplasso.errors import DataError
+from dplasso.fit.groups import person_numbers, rows_within_limit
+from dplasso.fit.inputs import Inputs
 from dplasso.privacy.randomness import RandomStream, random_word
-from dplasso.training.groups import person_numbers, rows_within_limit
-from dplasso.training.inputs import Inputs
 
 
 def entering_rows(

@@ -1,7 +1,7 @@
 """A budget divided before there are data: encoding, fit or search, further fits, score.
 
 Parts are shares of the zCDP that a ledger with this budget grants, so a ledger takes the whole plan
-(`dplasso.privacy.ledger`). Epsilons do not add up: those of the parts come to more than the whole.
+(`dplasso.ledger`). Epsilons do not add up: those of the parts come to more than the whole.
 """
 
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from dplasso.fit.cost import mechanism_for
+from dplasso.ledger import UNITS, charge_of, new_budget, rho_limit
 from dplasso.privacy.accounting import epsilon_of_rho
-from dplasso.privacy.ledger import UNITS, charge_of, new_budget, rho_limit
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
-from dplasso.training.cost import mechanism_for
 from dplasso.tuning.candidates import largest_within
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.metrics import METRICS

@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.labels import encode_targets, refuse_strange
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
+from dplasso.fit.groups import limit_rows
+from dplasso.fit.inputs import Inputs, check_inputs
+from dplasso.ledger import charged, check_affordable, check_ledger_settings
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
-from dplasso.privacy.ledger import charged, check_affordable, check_ledger_settings
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_choice, check_epsilon, check_neighbors, check_positive
 from dplasso.privacy.randomness import RandomStream, random_stream, word_buffers
 from dplasso.privacy.release import Gaussian, release
 from dplasso.privacy.statement import PrivacyStatement, make_statement
-from dplasso.training.groups import limit_rows
-from dplasso.training.inputs import Inputs, check_inputs
 from dplasso.tuning.metrics import (
     METRICS,
     UNIT,

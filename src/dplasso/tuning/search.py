@@ -26,9 +26,8 @@ from dplasso.data.store import Store
 from dplasso.errors import DataError
 from dplasso.estimators.fitting import check_columns_fit
 from dplasso.estimators.hints import warn_of_found_names
-from dplasso.model import Model
-from dplasso.model.release import digest_of
-from dplasso.privacy.ledger import (
+from dplasso.fit.inputs import Inputs, check_inputs
+from dplasso.ledger import (
     UNITS,
     charge_of,
     charged,
@@ -39,11 +38,12 @@ from dplasso.privacy.ledger import (
     read_budgets,
     rho_limit,
 )
+from dplasso.model import Model
+from dplasso.model.release import digest_of
 from dplasso.privacy.mechanisms.gaussian import l2_sensitivity
 from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import RandomStream, below, random_stream, random_word
 from dplasso.privacy.statement import PrivacyStatement, state_search
-from dplasso.training.inputs import Inputs, check_inputs
 from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon, list_candidates
 from dplasso.tuning.cost import SearchCost, search_cost
 from dplasso.tuning.division import divided, draw_held_out, entering_rows

@@ -39,7 +39,7 @@ MUTANTS = {
         LEDGER,
         """
         import dplasso.checkpoint.session as module
-        from dplasso.privacy.ledger import charge_of, reserve
+        from dplasso.ledger import charge_of, reserve
         module.take_charge = lambda ledger, dataset, mechanism, note, reached, notes: reserve(
             ledger, dataset, charge_of(mechanism)
         )
@@ -63,7 +63,7 @@ MUTANTS = {
     "counted again": (
         LEDGER + ", staged",
         """
-        import dplasso.training.lasso_run as module
+        import dplasso.fit.lasso_run as module
         original = module.LassoRun.begin
         def begin(self):
             kept, self._prefix = self._prefix, None

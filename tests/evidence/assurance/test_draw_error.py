@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from dplasso import load, privacy_cost
+from dplasso.fit import lasso as lasso_module
 from dplasso.privacy.accounting import epsilon_spent
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, SAMPLING_ERROR, SelectionRule, sensitivity
 from dplasso.selection.registry import make_selector
-from dplasso.training import lasso as lasso_module
 from neighbours import BOUND, common_records
 from replay import inputs
 from selection.distance import implied_by_big_little, implied_by_bucket, total_variation

@@ -18,11 +18,11 @@ import dplasso.gradient_descent
 import dplasso.losses
 import dplasso.selection
 from dplasso.errors import DataError
+from dplasso.fit import lasso as lasso_module
+from dplasso.fit import train as train_module
 from dplasso.frank_wolfe import problem as problem_module
 from dplasso.matrix import transpose as transpose_module
 from dplasso.privacy import gaussian_noise, randomness, share
-from dplasso.training import lasso as lasso_module
-from dplasso.training import train as train_module
 from neighbours import INPUT_KINDS, common_records
 
 FORMS = [name for name in INPUT_KINDS if name != "list"]

@@ -13,9 +13,9 @@ import pytest
 from dplasso import DPLassoClassifier
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.fit import lasso as lasso_module
+from dplasso.fit.train import Hooks
 from dplasso.frank_wolfe import problem as problem_module
-from dplasso.training import lasso as lasso_module
-from dplasso.training.train import Hooks
 from frank_wolfe.reference import column_gradients
 from neighbours import (
     BOUND,

@@ -16,8 +16,8 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from dplasso import DPLassoClassifier
+from dplasso.fit import train as train_module
 from dplasso.privacy.randomness import RandomStream, random_stream
-from dplasso.training import train as train_module
 from estimators.workers import noise_data, stream_key, transcript_of_default
 
 TASKS = 6

@@ -1,0 +1,328 @@
+"""What a fit would cost, and what it could find, answered before there is any data."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dplasso.fit.lasso import several_outputs
+from dplasso.fit.lasso_plan import (
+    MOST_COLUMNS,
+    REFIT_STEPS,
+    REGRESSION_STEP,
+    STEP,
+    most_vertices,
+    plan_lasso,
+)
+from dplasso.fit.logistic import REGRESSION_KAPPA
+from dplasso.fit.settings import checked_target_bounds, default_residual_bound
+from dplasso.gradient_descent.run import SIGNIFICANT
+from dplasso.gradient_descent.schedule import KAPPA, STEPS, Schedule, schedule_for
+from dplasso.losses.logistic import Logistic
+from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
+from dplasso.losses.squared import Squared
+from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
+from dplasso.privacy.mechanisms.gaussian import (
+    CALIBRATION_SHARE,
+    COUNT_SHARE,
+    GaussianSteps,
+    build_gaussian,
+)
+from dplasso.privacy.parameters import check_positive
+from dplasso.privacy.statement import (
+    Accounted,
+    PrivacyStatement,
+    make_statement,
+    use_of_count,
+)
+
+METHODS = ("lasso", "logistic", "linear")
+
+
+@dataclass(frozen=True)
+class Findable:
+    """The weakest association of a column with the label that stands out of the noise.
+
+    Attributes
+    ----------
+    n_weights : int
+        Columns that the model will have weights for, about.
+    gradient : float
+        Size of the column's gradient at the start, a sum over records.
+    rows : float
+        By how many rows of one class more than of the other the column has to occur; of a
+        regression, rows whose residual is at its bound, on one side more than on the other.
+    part : float
+        That over the number of rows; beyond 1 nothing can be found.
+    """
+
+    n_weights: int
+    gradient: float
+    rows: float
+    part: float
+
+
+def privacy_cost(
+    epsilon: float,
+    delta: float,
+    n_iter: int | None = None,
+    neighbors: str = "add-remove",
+    feature_bound: float = 1.0,
+    *,
+    method: str = "lasso",
+    residual_bound: float | None = None,
+    rows_per_person: int = 1,
+    n_records: int | None = None,
+    n_classes: int = 2,
+    target_bounds: tuple[float, float] | None = None,
+) -> PrivacyStatement:
+    """Say what a fit with these settings would spend, without data.
+
+    Parameters
+    ----------
+    epsilon : float
+        Total privacy loss to stay within; infinity for no privacy.
+    delta : float
+        In (0, 1).
+    n_iter : int, default=None
+        Number of steps T. None for the method's own: a LASSO that chooses its settings, or 300
+        gradients. Of a LASSO with a number, T vertices and nothing else.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        The neighbour relation.
+    feature_bound : float, default=1.0
+        Public bound on the magnitude of an entry; of the LASSO only.
+    method : {"lasso", "logistic", "linear"}, default="lasso"
+        `DPLassoClassifier` or `DPLasso`, `DPLogisticRegression`, `DPLinearRegression`.
+    residual_bound : float, default=None
+        Bound C on a residual. None for the method's own in a private fit.
+    rows_per_person : int, default=1
+        Rows of one person.
+    n_records : int, default=None
+        The number of rows, where it is public and so need not be counted.
+    n_classes : int, default=2
+        Number of classes, which costs nothing.
+    target_bounds : tuple of float, default=None
+        The interval of a regression's targets, whose ends cost nothing; of "linear" 0 to 1 where it
+        is not given.
+
+    Returns
+    -------
+    PrivacyStatement
+        What the statement of such a fit says, with operating-system randomness and declared
+        classes: ``eps0`` is what one step may spend (or ``mu`` what all gradients do), ``epsilon``
+        what all of them do. `weakest_association` says what such a fit can find.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range, or does not go with the method.
+
+    Examples
+    --------
+    >>> cost = privacy_cost(epsilon=1.0, delta=1e-6, n_iter=1000)
+    >>> round(cost.eps0, 5)
+    0.01396
+    >>> cost = privacy_cost(epsilon=1.0, delta=1e-6, method="logistic")
+    >>> round(cost.mu, 3)
+    0.237
+    """
+    if method != "lasso" and feature_bound != 1.0:
+        raise ValueError(f"feature_bound does not go with method={method!r}")
+    if method == "linear" and target_bounds is None:
+        target_bounds = (0.0, 1.0)
+    n_classes = _checked_classes(method, n_classes, target_bounds)
+    bounds: dict[str, Any] = {"residual_bound": residual_bound, "rows_per_person": rows_per_person}
+    if method == "lasso":
+        bounds["feature_bound"] = feature_bound
+    mechanism = mechanism_for(
+        method,
+        epsilon=epsilon,
+        delta=delta,
+        n_iter=n_iter,
+        neighbors=neighbors,
+        n_classes=n_classes,
+        **bounds,
+    )
+    return make_statement(
+        mechanism,
+        seeded=False,
+        classes_declared=True,
+        records=use_of_count(mechanism, n_records),
+        n_classes=n_classes,
+        target_bounds=target_bounds,
+    )
+
+
+def _checked_classes(method: str, n_classes: int, target_bounds: Any) -> int:
+    """Return the number of classes, 0 for a regression."""
+    if n_classes < 2:
+        raise ValueError(f"n_classes must be 2 or more, got {n_classes!r}")
+    if target_bounds is None and method != "linear":
+        return n_classes
+    if method == "logistic" or n_classes != 2:
+        what = "target_bounds" if method == "logistic" else "n_classes"
+        raise ValueError(
+            f"{what} does not go with method={method!r}, which is for "
+            + ("classes" if method == "logistic" else "numbers")
+        )
+    if target_bounds is not None:
+        checked_target_bounds(target_bounds)
+    return 0
+
+
+def _residual_bound(method: str, n_classes: int) -> float:
+    """Return the method's own bound in a private fit."""
+    if method == "logistic" and n_classes > 2:
+        return residual_norm_at_zero(n_classes)
+    return default_residual_bound(private=True, regression=n_classes == 0)
+
+
+def mechanism_for(
+    method: str, *, n_iter: int | None = None, n_classes: int = 2, **settings: Any
+) -> Accounted:
+    """Return the private step of a method, for data of many columns.
+
+    Parameters
+    ----------
+    method : {"lasso", "logistic", "linear"}
+        As in `privacy_cost`.
+    n_iter : int, default=None
+        Likewise.
+    n_classes : int, default=2
+        Number of classes; 0 for a regression, as "linear" always is.
+    **settings
+        Of `build_mechanism`, `build_staged` or `build_gaussian`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such method.
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be lasso, logistic or linear, got {method!r}")
+    n_classes = 0 if method == "linear" else n_classes
+    if settings.get("residual_bound") is None:
+        settings["residual_bound"] = _residual_bound(method, n_classes)
+    if method != "lasso":
+        return build_gaussian(n_iter=STEPS if n_iter is None else n_iter, **settings)
+    if n_iter is None:
+        return build_staged(
+            n_vertices=MOST_COLUMNS,
+            n_gradients=REFIT_STEPS,
+            **several_outputs(n_classes, settings["residual_bound"]),
+            **settings,
+        )
+    return build_mechanism(n_iter=n_iter, **settings)
+
+
+def weakest_association(
+    epsilon: float,
+    delta: float,
+    n_records: float,
+    n_features: int,
+    *,
+    method: str = "lasso",
+    n_iter: int | None = None,
+    row_entries: float = 1.0,
+    n_classes: int = 2,
+    target_bounds: tuple[float, float] | None = None,
+    **settings: Any,
+) -> Findable:
+    """Say how strong a column must be to be found among others, from public numbers.
+
+    Of the LASSO, a column whose gradient exceeds the largest of 2D noises of one draw, 2KD for K
+    classes; of noisy gradient descent, one whose weight exceeds three standard errors.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The budget.
+    n_records, n_features : int
+        N and D, public.
+    method : {"lasso", "logistic", "linear"}, default="lasso"
+        As in `privacy_cost`.
+    n_iter : int, default=None
+        Number of steps; None for the method's own.
+    row_entries : float, default=1
+        Entries that a row has, about; of noisy gradient descent, which scales rows to length 1.
+    n_classes, target_bounds
+        As in `privacy_cost`.
+    **settings
+        As in `privacy_cost`.
+
+    Returns
+    -------
+    Findable
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `privacy_cost`, or if a number is not positive.
+    """
+    n_records = check_positive("n_records", n_records)
+    n_features = int(check_positive("n_features", n_features))
+    row_entries = check_positive("row_entries", row_entries)
+    n_classes = _checked_classes(method, n_classes, target_bounds)
+    # A LASSO with a number of steps counts and refits like one without.
+    mechanism = mechanism_for(
+        method,
+        epsilon=epsilon,
+        delta=delta,
+        n_iter=n_iter if method != "lasso" else None,
+        n_classes=n_classes,
+        **settings,
+    )
+    n_weights, pull = n_features, mechanism.residual_bound / math.sqrt(row_entries)
+    gradient = 0.0
+    if mechanism.name == "none":
+        return Findable(n_weights, 0.0, 0.0, 0.0)
+    if isinstance(mechanism, GaussianSteps):
+        calibrated = CALIBRATION_SHARE if n_classes else 0.0
+        mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - calibrated))
+        schedule = dense_schedule(n_records, mu, mechanism.sensitivity, mechanism.n_iter, n_classes)
+        gradient = SIGNIFICANT * schedule.standard_error / schedule.reach
+    elif isinstance(mechanism, StagedSteps):
+        most = most_vertices(n_iter, None, n_features)
+        plan = plan_lasso(
+            replace(mechanism, n_vertices=most),
+            n_iter=n_iter,
+            l1_radius=None,
+            refit=None,
+            n_records=n_records,
+            n_features=n_features,
+            offset=0.0,
+            step=REGRESSION_STEP if n_classes == 0 else STEP,
+            calibrated=n_classes > 0,
+        )
+        # With as few columns as that none is drawn: about as much is told of each.
+        n_weights = plan.n_vertices or n_features
+        share = 1.0 - plan.refit_share - plan.calibration_share if most else 1.0
+        step = mechanism.vertices(n_weights, share)
+        scale = 2.0 * mechanism.sensitivity / step.eps0
+        # The largest of 2D Gumbel noises of scale s is about s ln(2D).
+        gradient = scale * math.log(2.0 * mechanism.n_outputs * n_features)
+        pull = mechanism.residual_bound
+    rows = gradient / pull
+    return Findable(n_weights, gradient, rows, rows / n_records)
+
+
+def dense_schedule(
+    n_records: float, mu: float, sensitivity: float, n_steps: int, n_classes: int
+) -> Schedule:
+    """Return the steps of a dense fit by noisy gradient descent, from public numbers.
+
+    Parameters
+    ----------
+    n_records, mu, sensitivity, n_steps
+        As in `dplasso.gradient_descent.schedule.schedule_for`.
+    n_classes : int
+        Number of classes; 0 for a regression.
+
+    Returns
+    -------
+    Schedule
+    """
+    loss: Any = Logistic() if n_classes else Squared(1.0)
+    if n_classes > 2:
+        loss = Multinomial(n_classes, 1.0)
+    kappa = KAPPA if n_classes else REGRESSION_KAPPA
+    return schedule_for(n_records, mu, sensitivity, n_steps, kappa, curvature=loss.curvature)

@@ -1,0 +1,151 @@
+"""What a fit does with a ledger: refuse what cannot be charged, charge, note the end."""
+
+import math
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from dplasso.errors import LedgerError, LedgerWarning
+from dplasso.ledger.composition import affords
+from dplasso.ledger.creation import check_name
+from dplasso.ledger.entries import Accounted, charge_of
+from dplasso.ledger.opening import LedgerPath
+from dplasso.ledger.refusal import refuse_overspending, refuse_relation
+from dplasso.ledger.store import (
+    Reservation,
+    finish,
+    pick,
+    read_budgets,
+    reserve,
+)
+
+
+@dataclass(frozen=True)
+class Payment:
+    """How a fit that can be resumed pays: once, however often it is begun again.
+
+    `take`: makes the fit's one charge, or takes it up where it was made before.
+    `release`: after the fit: the digest of what it released, which the charge pays for and no
+    other.
+    """
+
+    take: Callable[[], Reservation]
+    release: Callable[[], str]
+
+
+def check_ledger_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings of a fit that no ledger can account for.
+
+    `settings`: the estimator's parameters by name.
+
+    Raises TypeError if the ledger is no path, or the data set or the purpose no string;
+    LedgerError if one of these is named without a ledger, or if a fit with a ledger is not private:
+    seeded (whoever knows the seed can take the noise away), `mechanism="paper"` or infinite
+    epsilon.
+    """
+    ledger = settings["ledger"]
+    for name in ("dataset", "purpose"):
+        if settings[name] is None:
+            continue
+        check_name(settings[name], name)
+        if ledger is None:
+            raise LedgerError(f"{name}={settings[name]!r} needs a ledger, and none is given")
+    if ledger is None:
+        return
+    if not isinstance(ledger, str | os.PathLike) or not os.fspath(ledger):
+        raise TypeError(f"ledger must be None or a path, got {ledger!r}")
+    if settings["random_state"] is not None:
+        cause = "random_state"
+    elif settings["mechanism"] not in ("exponential", "gaussian"):
+        cause = f"mechanism={settings['mechanism']!r}"
+    elif math.isinf(settings["epsilon"]):
+        cause = "infinite epsilon"
+    else:
+        return
+    raise LedgerError(
+        f"a fit with {cause} is not private, so no ledger can account for it; leave out one "
+        "of the two"
+    )
+
+
+def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Accounted) -> None:
+    """Refuse, before the long work, a fit that could not be charged; nothing is spent.
+
+    `ledger`: the ledger; None has nothing to refuse.
+    `mechanism`: the fit's private step.
+
+    Raises LedgerError, BudgetError as `charged` would.
+    """
+    if ledger is None:
+        return
+    charge = charge_of(mechanism)
+    budget = pick(read_budgets(ledger), dataset, ledger)
+    refuse_relation(budget, charge, ledger)
+    if not affords(budget, charge):
+        refuse_overspending(budget, charge, ledger)
+
+
+@contextmanager
+def charged(
+    ledger: LedgerPath | None,
+    dataset: str | None,
+    mechanism: Accounted,
+    *,
+    payment: Payment | None = None,
+    release: Callable[[], str | None] | None = None,
+    notes: Mapping[str, str | None] | None = None,
+) -> Iterator[Reservation | None]:
+    """Charge the work inside the block to a ledger, before it begins.
+
+    `ledger`: the ledger; None charges nothing.
+    `mechanism`: the private step of the fit inside the block.
+    `payment`: of a fit that can be resumed. None makes a new charge, for which `release` gives the
+    digest of what the block released, and `notes` purpose and fingerprint, as in `charge_of`.
+
+    Yields: after the charge is on the disk. It stays spent however the block ends.
+
+    Raises LedgerError if the ledger cannot be used or the mechanism is not private: the block does
+    not run. After the block, if its charge has paid for another model meanwhile, or the end of a
+    fit that can be resumed cannot be noted (a copy of it could be released as well): the result
+    must not be used; BudgetError if too little is left; the block does not run.
+
+    Warns
+    -----
+    LedgerWarning
+        If the end of the block cannot be noted in the ledger; the charge is not affected.
+    """
+    if ledger is None:
+        yield None
+        return
+    if payment is not None:
+        reservation = payment.take()
+    else:
+        reservation = reserve(ledger, dataset, charge_of(mechanism, **(notes or {})))
+    try:
+        yield reservation
+    except BaseException:
+        # Only a note for the curator: without it the entry stays "reserved" and costs the same.
+        with suppress(Exception):
+            finish(reservation, failed=True)
+        raise
+    try:
+        digest = release if payment is None else payment.release
+        noted = finish(reservation, release=None if digest is None else digest())
+    except LedgerError as error:
+        if payment is not None:
+            raise
+        # The model exists and is paid for: losing it would spend the budget for nothing.
+        warnings.warn(
+            f"the fit was charged, but its end could not be recorded: {error}",
+            LedgerWarning,
+            stacklevel=4,
+        )
+        return
+    if not noted:
+        raise LedgerError(
+            f"entry {reservation.number} of {reservation.path} has meanwhile paid for another "
+            "model, or is gone; this one must not be used"
+        )

@@ -1,0 +1,246 @@
+"""What several fits on one data set cost together, in integers.
+
+A fit is charged with two numbers: its zCDP parameter rho, and the part of delta that covers what
+its draws lack of the distribution that has this rho. T steps that are each eps0-bounded-range have
+``rho = T eps0^2 / 8``; Gaussian noise gives rho itself. So a fit is delta_i-approximately
+rho_i-zCDP (arXiv 1605.02065, section 8). Epsilons are never added.
+
+The privacy filter
+------------------
+Whoever looks at one model before choosing the next fit also chooses how much the next one costs,
+and composition theorems for costs fixed in advance do not cover that. A *filter* does: for a limit
+of rho and a limit of delta that were fixed beforehand, adaptively chosen fits with adaptively
+chosen costs, stopped before either sum passes its limit, are together delta-approximately rho-zCDP
+with the two limits as parameters (Whitehouse, Ramdas, Rogers and Wu 2023, arXiv 2203.05481, the
+filter for approximate zCDP; for each single Renyi order Feldman and Zrnic 2021, arXiv 2008.11193,
+and Lecuyer 2021, arXiv 2103.01379). It costs nothing over fixed costs.
+
+So a budget (epsilon, delta) fixes both limits when it is created: `Budget.draw_delta_limit` of
+delta for the draws, and for rho the `capacity` of epsilon at the rest of delta. Neither depends on
+what is charged later. One exception, before anything was released: a first fit that is within
+(epsilon, delta) by itself may take the whole budget, and then nothing is left for another.
+
+What a charge counts in a budget that protects persons with several rows is in ``entries.py``.
+"""
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+from dplasso.ledger.entries import UNITS, Budget, Charge, charge_of, counted
+from dplasso.privacy.accounting import epsilon_of_rho
+from dplasso.privacy.gaussian import gaussian_epsilon
+from dplasso.privacy.mechanisms import build_mechanism, build_staged
+from dplasso.privacy.mechanisms.gaussian import RATIO_RHO, build_gaussian
+
+# Of a budget's delta, this part is set aside for the inexactness of draws.
+_DRAW_PART = 10
+# Relative precision of a budget's capacity; finer than the margin of a calibration.
+_CAPACITY_TOLERANCE = 2.0**-45
+# Below this a budget is taken for empty rather than searched further.
+_SMALLEST_RHO = 1e-29
+# Attempts, each 4 times farther, to step from a solved epsilon to one that is surely affordable.
+_STEPS_DOWN = 20
+
+
+def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
+    """Return the epsilon of everything that was spent.
+
+    `rho`, `draw_delta`: sums over the charges, in units of 10^-30.
+    `delta`: the delta at which epsilon is reported, in (0, 1).
+
+    Returns: at `delta`, of which `draw_delta` is set aside; infinite if nothing of it is left.
+    """
+    if rho == 0 and draw_delta == 0:
+        return 0.0
+    left = _rest(delta, draw_delta)
+    if left <= 0:
+        return math.inf
+    return epsilon_of_rho(_float_up(rho), left)
+
+
+def capacity(epsilon: float, delta: float, draw_delta: int) -> int:
+    """Return the largest total rho within (epsilon, delta).
+
+    `epsilon`, `delta`: the budget.
+    `draw_delta`: the part of delta spent on the inexactness of draws, in units of 10^-30.
+
+    Returns: in units of 10^-30, on the private side of the exact value by less than a part in
+    10^13; a function of the arguments alone, so that everybody compares with the same number.
+    """
+    left = _rest(delta, draw_delta)
+    return 0 if left <= 0 else _capacity(epsilon, left)
+
+
+@lru_cache(maxsize=4096)
+def _capacity(epsilon: float, delta: float) -> int:
+    # The classical conversion, epsilon = rho + 2 sqrt(rho log(1/delta)), allows less than the
+    # accountant: a place to start.
+    log_term = -math.log(delta)
+    low = (epsilon / (math.sqrt(log_term + epsilon) + math.sqrt(log_term))) ** 2
+    while epsilon_of_rho(low, delta) > epsilon:
+        low /= 2.0
+        if low < _SMALLEST_RHO:
+            return 0
+    high = 2.0 * low
+    while epsilon_of_rho(high, delta) <= epsilon:
+        low, high = high, 2.0 * high
+    from scipy.optimize import brentq
+
+    root = brentq(
+        lambda rho: epsilon_of_rho(rho, delta) - epsilon,
+        low,
+        high,
+        xtol=_CAPACITY_TOLERANCE / 4 * low,
+        rtol=_CAPACITY_TOLERANCE / 4,
+    )
+    # Only a value that the accountant accepts is granted.
+    low = root
+    while epsilon_of_rho(low, delta) > epsilon:
+        low *= 1.0 - _CAPACITY_TOLERANCE
+    return math.floor(Fraction(low) * UNITS)
+
+
+def draws_part(delta: float, part: float | None = None) -> int:
+    """Return what is set aside of a budget's delta for draws, a tenth by default, in units."""
+    return math.floor(Fraction(delta / _DRAW_PART if part is None else part) * UNITS)
+
+
+def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
+    """Return what the charges to a budget may come to in all.
+
+    `budget`: with all that was charged to it.
+    `draw_delta`: what the draws of further fits would use of delta, as counted in the budget, in
+    units of 10^-30.
+    `count`: the number of these fits.
+
+    Returns: the largest sum of rho, with that of the further fits, in units of 10^-30; 0 if the
+    draws use up too much of delta.
+    """
+    draws = budget.draw_delta + draw_delta
+    limit = 0
+    if draws <= budget.draw_delta_limit:
+        limit = capacity(budget.epsilon, budget.delta, budget.draw_delta_limit)
+    if count == 1 and not budget.entries:
+        limit = max(limit, capacity(budget.epsilon, budget.delta, draws))
+    return limit
+
+
+def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
+    """Return whether a budget has room for a charge.
+
+    `budget`: with all that was charged to it.
+    `charge`: what one more fit would cost.
+    `count`: how many such fits.
+
+    Returns: a comparison of integers.
+    """
+    rho, draws = counted(charge, budget.rows_per_person)
+    allowed = rho_limit(budget, count * draws, count)
+    return allowed > 0 and budget.rho + count * rho <= allowed
+
+
+def fits_left(budget: Budget, charge: Charge) -> int:
+    """Return how many more fits of the same cost a budget has room for."""
+    rho, draws = counted(charge, budget.rows_per_person)
+    if rho <= 0:
+        return 0
+    low, high = 0, max(0, rho_limit(budget, draws, 1) - budget.rho) // rho
+    while low < high:
+        count = (low + high + 1) // 2
+        low, high = (count, high) if affords(budget, charge, count) else (low, count - 1)
+    return low
+
+
+def largest_epsilon(
+    budget: Budget,
+    *,
+    delta: float,
+    n_iter: int,
+    fits: int = 1,
+    mechanism: str = "exponential",
+    rows_per_person: int | None = None,
+) -> float:
+    """Return the epsilon with which a number of equal fits uses up what is left.
+
+    Parameters
+    ----------
+    budget : Budget
+        With all that was charged to it.
+    delta : float
+        Of each fit, in (0, 1).
+    n_iter : int
+        Steps of each fit.
+    fits : int, default=1
+        How many.
+    mechanism : {"exponential", "gaussian", "exponential and gaussian"}, default="exponential"
+        How a step is private: vertices, noisy gradients, or both.
+    rows_per_person : int, optional
+        Rows of a person that each covers; by default those that the budget does.
+
+    Returns
+    -------
+    float
+        The largest `epsilon` that each of them can be given, to about 12 digits and never too
+        large; 0 if nothing is left.
+
+    Raises
+    ------
+    ValueError
+        If `delta` is too small to cover the inexactness of `n_iter` draws.
+    """
+    build: Any = build_gaussian if mechanism == "gaussian" else build_mechanism
+    covered = rows_per_person or budget.rows_per_person
+    times = max(1, -(-budget.rows_per_person // covered)) ** 2
+    settings: dict[str, Any] = {"delta": delta, "n_iter": n_iter, "neighbors": budget.neighbors}
+    settings["rows_per_person"] = covered
+    if mechanism == "exponential":
+        settings["plain_sum"] = False
+    if mechanism == "exponential and gaussian":
+        build = build_staged
+        settings |= {"n_vertices": n_iter, "n_gradients": settings.pop("n_iter")}
+    # The draws' part of delta grows with eps0, so a first solution bounds it from above.
+    draws = ratio = 0.0
+    rho = epsilon = 0.0
+    needed = 0
+    for _ in range(2):
+        part = (rho_limit(budget, fits * needed, fits) - budget.rho) // (fits * times)
+        rho = float(Fraction(part, UNITS)) - RATIO_RHO * ratio
+        if part <= 0 or rho <= 0:
+            return 0.0
+        epsilon = _epsilon_alone(rho, delta - draws, mechanism) + ratio
+        if epsilon <= 0:
+            return 0.0
+        built = build(epsilon=epsilon, **settings)
+        draws, ratio = built.sampling_delta, getattr(built, "ratio_error", 0.0)
+        needed = counted(charge_of(built), budget.rows_per_person)[1]
+    epsilon = _epsilon_alone(rho, delta - draws, mechanism) + ratio
+    step = 2.0**-44
+    for _ in range(_STEPS_DOWN):
+        if affords(budget, charge_of(build(epsilon=epsilon, **settings)), fits):
+            return epsilon
+        epsilon *= 1.0 - step
+        step *= 4.0
+    return 0.0
+
+
+def _epsilon_alone(rho: float, delta: float, mechanism: str) -> float:
+    """Return the epsilon of one fit that costs rho: exact for Gaussian noise alone."""
+    if mechanism == "gaussian":
+        return gaussian_epsilon(math.sqrt(2.0 * rho), delta)
+    return epsilon_of_rho(rho, delta)
+
+
+def _rest(delta: float, draw_delta: int) -> float:
+    """Return what the draws leave of delta, rounded down."""
+    exact = Fraction(delta) - Fraction(draw_delta, UNITS)
+    rest = float(exact)
+    return math.nextafter(rest, -math.inf) if rest > exact else rest
+
+
+def _float_up(units: int) -> float:
+    """Return a number of units as a double, rounded up."""
+    exact = Fraction(units, UNITS)
+    value = float(exact)
+    return math.nextafter(value, math.inf) if value < exact else value

@@ -1,0 +1,202 @@
+"""Creating a ledger and adding data sets to it."""
+
+import os
+import secrets
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from dplasso.errors import LedgerError
+from dplasso.files.atomic import sync_directory
+from dplasso.ledger.composition import draws_part, rho_limit
+from dplasso.ledger.entries import Budget
+from dplasso.ledger.opening import LedgerPath, transaction
+from dplasso.ledger.rows import insert_dataset, read_rows
+from dplasso.ledger.schema import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from dplasso.privacy.parameters import (
+    check_delta,
+    check_epsilon,
+    check_neighbors,
+    check_positive,
+    check_rows_per_person,
+)
+
+_LONGEST_NAME = 200
+
+
+def create_ledger(
+    path: LedgerPath,
+    epsilon: float,
+    delta: float,
+    *,
+    dataset: str | None = None,
+    neighbors: str = "add-remove",
+    draw_delta: float | None = None,
+    rows_per_person: int = 1,
+) -> None:
+    """Create a ledger with the budget of one data set; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where; nothing may be there yet.
+    epsilon, delta : float
+        What all fits on the data set may spend together; both finite.
+    dataset : str, optional
+        The data set's name. None leaves it to the first fit that gives one.
+    neighbors : {"add-remove", "replace-one"}, default="add-remove"
+        The neighbour relation that all fits must have.
+    draw_delta : float, optional
+        The part of `delta` that is set aside for good, for the inexactness of all fits' draws; in
+        (0, delta). A tenth of `delta` by default, which costs at most
+        1.5 % of epsilon where delta is 1e-4 or below.
+    rows_per_person : int, default=1
+        Whom the budget protects: 1 for each row, m for each person with up to m rows. A fit that
+        covers fewer rows of a person (its own `rows_per_person`) counts for more.
+
+    Raises
+    ------
+    LedgerError
+        If something is there already, the place cannot be written to, or the name is no name.
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range.
+    """
+    name = None if dataset is None else check_name(dataset)
+    budget = new_budget(name, epsilon, delta, neighbors, draw_delta, rows_per_person)
+    target = Path(path)
+    if os.path.lexists(target):
+        raise LedgerError(f"{target} exists already; a ledger is never overwritten")
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        db.executescript(SCHEMA)
+        insert_dataset(db, budget)
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        image = db.serialize()
+    temporary = target.with_name(f".dplasso-{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(image)
+            file.flush()
+            os.fsync(file.fileno())
+        # A link, unlike a rename, never takes the place of a file that appeared meanwhile.
+        os.link(temporary, target)
+        sync_directory(target.parent)
+    except FileExistsError:
+        raise LedgerError(f"{target} exists already; a ledger is never overwritten") from None
+    except OSError as error:
+        raise LedgerError(
+            f"no ledger can be created at {target}: its folder {target.parent} is missing or "
+            f"cannot take such a file ({error.strerror})"
+        ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def add_dataset(
+    path: LedgerPath,
+    dataset: str,
+    epsilon: float,
+    delta: float,
+    *,
+    neighbors: str = "add-remove",
+    draw_delta: float | None = None,
+    rows_per_person: int = 1,
+) -> None:
+    """Add the budget of one more data set, about other records, to a ledger.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The ledger.
+    dataset : str
+        A name that the ledger does not have yet.
+    epsilon, delta, neighbors, draw_delta, rows_per_person
+        As in `create_ledger`.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be used, has the name already, or has a data set without a name.
+    TypeError, ValueError
+        If a parameter is not of its kind or out of range.
+    """
+    name = check_name(dataset)
+    added = new_budget(name, epsilon, delta, neighbors, draw_delta, rows_per_person)
+    with transaction(path) as db:
+        names = [budget.name for budget in read_rows(db, path).values()]
+        if name in names:
+            raise LedgerError(f"{path} has a data set {name!r} already; its budget stays as it is")
+        if None in names:
+            raise LedgerError(
+                f"the data set in {path} has no name yet; name it first (dplasso ledger name)"
+            )
+        insert_dataset(db, added)
+
+
+def name_dataset(path: LedgerPath, dataset: str) -> None:
+    """Name the data set of a ledger that was created without a name.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The ledger.
+    dataset : str
+        The name.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger cannot be used or its data sets have names.
+    """
+    name = check_name(dataset)
+    with transaction(path) as db:
+        if all(budget.name is not None for budget in read_rows(db, path).values()):
+            raise LedgerError(f"the data sets in {path} have names, and names do not change")
+        db.execute("UPDATE dataset SET name = ? WHERE name IS NULL", (name,))
+
+
+def check_name(dataset: Any, what: str = "dataset") -> str:
+    """Check the name of a data set, or another word of the curator's.
+
+    `what`: the parameter, for messages. Returns the name.
+
+    Raises TypeError if it is not a string; LedgerError if it is empty, longer than 200 characters,
+    or not one line of printable text.
+    """
+    if not isinstance(dataset, str):
+        raise TypeError(f"{what} must be a string, got {dataset!r}")
+    if not dataset.strip() or not dataset.isprintable() or len(dataset) > _LONGEST_NAME:
+        raise LedgerError(
+            f"{what} must be one line of 1 to {_LONGEST_NAME} printable characters, got {dataset!r}"
+        )
+    return dataset
+
+
+def new_budget(
+    name: str | None,
+    epsilon: Any,
+    delta: Any,
+    neighbors: Any,
+    draw_delta: Any,
+    rows_per_person: Any = 1,
+) -> Budget:
+    """Return an empty budget, with the limits that it has from the start (see `create_ledger`)."""
+    delta = check_delta(delta)
+    part = None if draw_delta is None else check_positive("draw_delta", draw_delta)
+    if part is not None and part >= delta:
+        raise ValueError(f"draw_delta must be less than delta = {delta!r}, got {draw_delta!r}.")
+    budget = Budget(
+        name=name,
+        epsilon=check_positive("epsilon", check_epsilon(epsilon)),
+        delta=delta,
+        neighbors=check_neighbors(neighbors),
+        draw_delta_limit=draws_part(delta, part),
+        rows_per_person=check_rows_per_person(rows_per_person),
+    )
+    if rho_limit(budget) == 0:
+        raise LedgerError(
+            f"a budget of epsilon {epsilon!r} at delta {delta!r} allows no fit at all"
+        )
+    return budget

@@ -1,0 +1,149 @@
+"""Reading and writing the rows of a ledger, and the checksums that tie them together."""
+
+import hashlib
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from dplasso.errors import LedgerError
+from dplasso.ledger.composition import draws_part
+from dplasso.ledger.entries import Budget, Charge, Entry
+from dplasso.ledger.opening import LedgerPath
+from dplasso.ledger.provenance import described, now, program, user_host
+from dplasso.ledger.schema import DATASET_FIXED, ENTRY_FIXED, ENTRY_NOTES, RESERVED
+
+
+def new_token() -> str:
+    """Return a random token, which tells one entry from all others, of this ledger or another."""
+    return secrets.token_hex(16)
+
+
+def insert_dataset(db: sqlite3.Connection, budget: Budget) -> None:
+    """Append a data set, without entries."""
+    user, host = user_host()
+    key = db.execute("SELECT coalesce(max(id), 0) + 1 FROM dataset").fetchone()[0]
+    values = {
+        "id": key,
+        "name": budget.name,
+        **{name: getattr(budget, name) for name in DATASET_FIXED},
+        "created_by": f"{user}@{host}",
+        "created_at": now(),
+        "draw_delta_limit": str(budget.draw_delta_limit),
+        "rows_per_person": budget.rows_per_person,
+    }
+    values["digest"] = _dataset_digest(values)
+    _insert(db, "dataset", values)
+
+
+def _insert(db: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
+    names, marks = ", ".join(values), ", ".join("?" * len(values))
+    db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))
+
+
+def _dataset_digest(row: Any) -> str:
+    limit, rows = row["draw_delta_limit"], row["rows_per_person"]
+    values = [row["id"], *(row[name] for name in DATASET_FIXED)]
+    # Budgets of 0.1.0 had no limit, those of 0.2.0 were for a row.
+    values += [limit] * (limit is not None) + [rows] * (rows != 1)
+    return _digest("dataset", values)
+
+
+def insert_entry(
+    db: sqlite3.Connection, dataset: int, charge: Charge, token: str | None = None
+) -> tuple[int, str]:
+    """Append a charge to a data set's key; return its number and token."""
+    token = token or new_token()
+    values = {
+        "dataset": dataset,
+        "token": token,
+        **described(charge),
+        "program": program(),
+        "process": os.getpid(),
+        "reserved_at": now(),
+    }
+    values["user"], values["host"] = user_host()
+    last = db.execute("SELECT number, digest FROM entry ORDER BY number DESC LIMIT 1").fetchone()
+    number, before = (0, "") if last is None else last
+    values["digest"] = _entry_digest(before, values)
+    values |= {"number": number + 1, "state": RESERVED}
+    _insert(db, "entry", values)
+    return number + 1, token
+
+
+def _entry_digest(before: str, row: Any) -> str:
+    notes = [row[name] for name in ENTRY_NOTES]
+    noted = any(note is not None for note in notes)
+    rows = row["rows_per_person"]
+    # Entries of 0.2.0 do not say how many rows they cover.
+    covered = [*notes, rows] if rows is not None else notes if noted else []
+    return _digest(before, [*(row[name] for name in ENTRY_FIXED), *covered])
+
+
+def _digest(before: str, values: Sequence[Any]) -> str:
+    """Hash an entry's values together with the entry before it: none can be lost or altered."""
+    return hashlib.sha256(json.dumps([before, *values]).encode()).hexdigest()
+
+
+def read_rows(db: sqlite3.Connection, path: LedgerPath) -> dict[int, Budget]:
+    """Read and verify everything, by the data sets' keys."""
+    db.row_factory = sqlite3.Row
+    try:
+        budgets = _verified(db)
+    except (IndexError, TypeError, ValueError) as error:
+        raise LedgerError(
+            f"{path} is damaged: what it holds does not fit its checksums; restore it from a "
+            "backup and charge what was spent since (dplasso ledger spend)"
+        ) from error
+    finally:
+        db.row_factory = None
+    return budgets
+
+
+def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
+    """Read everything; ValueError if a row was altered or lost."""
+    entries: dict[int, list[Entry]] = {}
+    datasets: dict[int, sqlite3.Row] = {}
+    for row in db.execute("SELECT * FROM dataset ORDER BY id"):
+        if row["digest"] != _dataset_digest(row):
+            raise ValueError("a budget")
+        datasets[row["id"]] = row
+        entries[row["id"]] = []
+    before, number = "", 0
+    for row in db.execute("SELECT * FROM entry ORDER BY number"):
+        number += 1
+        if row["number"] != number or row["dataset"] not in entries:
+            raise ValueError(f"entry {number}")
+        if row["digest"] != _entry_digest(before, row):
+            raise ValueError(f"entry {number}")
+        before = row["digest"]
+        entries[row["dataset"]].append(_entry(row))
+    # SQLite counts the entries ever made: the last ones cannot be lost unnoticed either.
+    last = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entry'").fetchone()
+    if not datasets or (last["seq"] if last else 0) != number:
+        raise ValueError("the number of entries")
+    return {
+        key: Budget(
+            name=row["name"],
+            **{name: row[name] for name in DATASET_FIXED},
+            # Budgets made by 0.1.0 had none; this one grants less than their rule did.
+            draw_delta_limit=int(row["draw_delta_limit"] or draws_part(row["delta"])),
+            rows_per_person=row["rows_per_person"],
+            entries=tuple(entries[key]),
+        )
+        for key, row in datasets.items()
+    }
+
+
+def _entry(row: sqlite3.Row) -> Entry:
+    charge = Charge(
+        rho=int(row["rho"]),
+        draw_delta=int(row["draw_delta"]),
+        eps0=row["eps0"] or None,
+        **{name: row[name] for name in ("epsilon", "delta", "n_iter", "neighbors", "mechanism")},
+        **{name: row[name] for name in ("rows_per_person", *ENTRY_NOTES)},
+    )
+    facts = ("number", "state", "user", "host", "program", "process", "reserved_at", "ended_at")
+    return Entry(charge=charge, **{name: row[name] for name in (*facts, "release")})

@@ -1,0 +1,269 @@
+"""Which rows belong to one person is exact; which enter depends on that person alone."""
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import numpy as np
+import pandas
+import polars
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dplasso import DPLogisticRegression
+from dplasso.cluster.worker import Partition
+from dplasso.data.people import number_groups
+from dplasso.errors import DataError
+from dplasso.fit.groups import person_numbers, rows_within_limit
+from dplasso.fit.partitioned import _limited
+
+
+def within_limit(groups, n_rows, limit):
+    return rows_within_limit(person_numbers(groups, n_rows), limit)
+
+
+def slow(groups, limit):
+    seen, within = {}, []
+    for person in groups:
+        seen[person] = seen.get(person, 0) + 1
+        within.append(seen[person] <= limit)
+    return within
+
+
+def same_person(numbers):
+    return (numbers[:, None] == numbers[None, :]).tolist()
+
+
+def equal_values(names):
+    return [[one == other for other in names] for one in names]
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.integers(1, 4))
+def test_the_first_rows_of_each_person(groups, limit):
+    for given_as in (groups, np.array(groups), pandas.Series(groups), [f"n{g}" for g in groups]):
+        within = within_limit(given_as, len(groups), limit)
+        assert within.tolist() == slow(list(given_as), limit)
+
+
+@given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.data())
+def test_another_person_changes_nothing(groups, data):
+    person = data.draw(st.sampled_from(groups))
+    others = [g for g in groups if g != person]
+    within = within_limit(groups, len(groups), 2)
+    if others:
+        kept = [k for g, k in zip(groups, within.tolist(), strict=True) if g != person]
+        assert within_limit(others, len(others), 2).tolist() == kept
+
+
+NEAR = [0, 1, 2**24, 2**24 + 1, 2**53, 2**53 + 1, 2**60, 2**60 + 1, 2**63, 2**64 - 1, 2**64, 10**40]
+NAMES = st.one_of(
+    st.lists(st.sampled_from([*NEAR, *(-one for one in NEAR)]) | st.integers(), min_size=1),
+    st.lists(st.sampled_from(["a", "a\0", "A", "a ", "á", "á", "\ud800", "1", "01"]), min_size=1),
+    st.lists(st.sampled_from([b"a", b"a\0", b"a\0\0", b"b"]), min_size=1),
+    st.lists(st.booleans(), min_size=1),
+    st.lists(st.dates(), min_size=1),
+    st.lists(st.datetimes(), min_size=1),
+    st.lists(st.datetimes(timezones=st.just(UTC)), min_size=1),
+    st.lists(st.uuids(), min_size=1),
+    st.lists(st.decimals(allow_nan=False), min_size=1),
+)
+
+
+@given(NAMES, st.data())
+def test_rows_are_one_person_s_iff_their_names_are_equal(names, data):
+    expected = equal_values(names)
+    boxed = np.empty(len(names), dtype=object)
+    boxed[:] = names
+    for given_as in (names, tuple(names), boxed, pandas.Series(names, dtype=object)):
+        assert same_person(person_numbers(given_as, len(names))) == expected
+    # Cut in parts, of which numpy makes what it likes.
+    cut = data.draw(st.integers(0, len(names)))
+    for form in (list, object_array, natural):
+        parts = [form(names[:cut]), form(names[cut:])]
+        try:
+            numbers = number_groups([("g", part, len(part)) for part in parts])
+        except DataError:
+            assert form is natural
+        else:
+            asked = [one for part in parts for one in part] if form is natural else names
+            assert same_person(numbers) == equal_values(asked)
+
+
+def object_array(names):
+    boxed = np.empty(len(names), dtype=object)
+    boxed[:] = names
+    return boxed
+
+
+def natural(names):
+    return np.array(names)
+
+
+MERGED = {
+    "int64 and uint64": (np.array([2**60, 2**60 + 1]), np.array([2**63], dtype=np.uint64)),
+    "texts": (["a", "b"], ["a\0"]),
+    "bytes": ([b"a", b"b"], [b"a\0"]),
+    "texts in arrays": (np.array(["a", "b"], dtype=object), np.array(["a\0"], dtype=object)),
+    "beyond 64 bits": ([10**40, 10**40 + 1], [10**40 + 2]),
+    "numpy's own": ([np.int64(2**60), np.int64(2**60 + 1)], [np.uint64(2**63)]),
+    "numpy's own texts": ([np.str_("a"), np.str_("b")], [np.str_("a\0")]),
+}
+
+
+@pytest.mark.parametrize("case", MERGED)
+def test_three_people_stay_three_in_two_parts_and_in_one(case):
+    one, other = MERGED[case]
+    apart = number_groups([("g", one, 2), ("g", other, 1)])
+    together = person_numbers([*one, *other], 3)
+    assert np.unique(apart).size == np.unique(together).size == 3
+
+
+@pytest.mark.parametrize("case", MERGED)
+def test_without_one_person_the_exact_gradient_of_two_partitions_moves_by_one_share(case):
+    """Names that became one person left the second out, until the first was not there."""
+    one, other = MERGED[case]
+    # Unit rows, the first and the last of which pull in opposite directions by half their length.
+    X, y = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]), np.ones(3)
+
+    def gradient(rows):
+        parts = [
+            Partition(f"partition {k}", X=X[some], y=y[some])
+            for k, some in enumerate((rows[:-1], rows[-1:]), 1)
+        ]
+        people = [[one[k] for k in rows[:-1]], [other[0]]]
+        return sum(0.5 * part.X.sum(axis=0) for part in _limited(parts, people, 1))
+
+    with_all = gradient([0, 1, 2])
+    for left_out in (0, 1):
+        rows = [k for k in range(3) if k != left_out]
+        assert np.linalg.norm(with_all - gradient(rows)) <= 0.5 + 1e-12
+
+
+MISSING = [
+    None,
+    float("nan"),
+    np.float32("nan"),
+    pandas.NA,
+    pandas.NaT,
+    "",
+    "  ",
+    b"",
+    Decimal("nan"),
+]
+
+
+@pytest.mark.parametrize("nobody", MISSING, ids=repr)
+def test_whoever_has_no_name_is_refused(nobody):
+    for alike in ({"": "x"}.get(str(nobody).strip(), 7), "x"):
+        with pytest.raises(DataError, match=r"groups, row 2: a missing entry names nobody"):
+            person_numbers([alike, nobody, alike], 3)
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        # In one array these three were one person and a half.
+        ([2**60, 2**60 + 1, 2.0**63], "row 3: a floating-point number"),
+        (np.array([2**60, 2**60 + 1, 2.0**63]), "row 1: a floating-point number"),
+        (np.array([1, 2, 2.0**53]), "row 3: a floating-point number"),
+        (np.array([1, 2, 2.0**24], dtype=np.float32), "row 3: a floating-point number"),
+        ([1, 2, np.float32(2.0**24)], "row 3: a floating-point number"),
+        (np.array([1, 2, 2048], dtype=np.float16), "row 3: a floating-point number"),
+        (
+            polars.Series([1.0, 2.0, 2.0**24], dtype=polars.Float32),
+            "row 3: a floating-point number",
+        ),
+        (pyarrow.array([1.0, 2.0, 2.0**24], pyarrow.float32()), "row 3: a floating-point number"),
+        ([1, 2.5, 3], "row 2: a floating-point number"),
+        ([1, float("inf"), 3], "row 2: a floating-point number"),
+        ([1, "1", 2], "row 2: texts where there were whole numbers before"),
+        ([1, True, 2], "row 2: truth values where there were whole numbers before"),
+        (["a", b"a", "b"], "row 2: bytes where there were texts before"),
+        ([datetime(2020, 1, 1), date(2020, 1, 1), date(2020, 1, 2)], "row 2: dates where"),
+        (
+            [datetime(2020, 1, 1), datetime(2020, 1, 1, tzinfo=UTC), datetime(2020, 1, 2)],
+            "row 2: times with a time zone where there were times before",
+        ),
+        ([1, Decimal(1), 2], "row 2: decimal numbers where"),
+        ([("a", 1), ("a", 1), ("b", 2)], "row 1: a value of type tuple names nobody"),
+        ([[1], [2], [3]], "row 1: a value of type list names nobody"),
+        ([object(), object(), object()], "row 1: a value of type object names nobody"),
+        ([1j, 2j, 3j], "row 1: a value of type complex names nobody"),
+        (np.array([1.0, np.nan, 1.0]), "row 2: a missing entry"),
+        (np.ma.masked_array([1, 2, 1], [False, True, False]), "row 2: a missing entry"),
+        (np.array(["2020-01-01", "NaT", "2020-01-01"], "datetime64[D]"), "row 2: a missing entry"),
+        (pandas.Series([2**60, None, 2**60 + 1], dtype="Int64"), "row 2: a missing entry"),
+        (pandas.Categorical([2**60, None, 2**60 + 1]), "row 2: a missing entry"),
+        (polars.Series([2**60, None, 2**60 + 1]), "row 2: a missing entry"),
+        (pyarrow.array([2**60, None, 2**60 + 1]), "row 2: a missing entry"),
+    ],
+)
+def test_what_a_conversion_would_merge_or_cut_in_two_is_refused(groups, words):
+    with pytest.raises(DataError, match=f"^groups, {words}"):
+        person_numbers(groups, 3)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ([1, 2], ["1"]),
+        (np.array([1, 2]), np.array([True])),
+        (np.array(["2020-01-01", "2020-01-02"], "M8[D]"), np.array(["2020-01-01"], "M8[ns]")),
+        ([b"a", b"b"], ["a"]),
+    ],
+)
+def test_kinds_that_mix_over_partitions_are_refused(one, other):
+    with pytest.raises(DataError, match=r"partition 2, row 1: .* where there were .* before"):
+        number_groups([("groups of partition 1", one, 2), ("groups of partition 2", other, 1)])
+
+
+FORMS = {
+    "categorical texts": lambda: pandas.Categorical(["b", "a", "b"]),
+    "categorical numbers": lambda: pandas.Series([2**60 + 1, 2**60, 2**60 + 1]).astype("category"),
+    "index": lambda: pandas.Index([2**60 + 1, 2**60, 2**60 + 1]),
+    "nullable": lambda: pandas.Series([2**60 + 1, 2**60, 2**60 + 1], dtype="Int64"),
+    "nullable texts": lambda: pandas.Series(["a\0", "a", "a\0"], dtype="string"),
+    "arrow in pandas": lambda: pandas.Series(["a\0", "a", "a\0"], dtype="string[pyarrow]"),
+    "times": lambda: pandas.to_datetime(["2020-01-02", "2020-01-01", "2020-01-02"]),
+    "times in a zone": lambda: pandas.Series(
+        pandas.to_datetime(["2020-01-02", "2020-01-01", "2020-01-02"], utc=True)
+    ),
+    "polars numbers": lambda: polars.Series([2**60 + 1, 2**60, 2**60 + 1]),
+    "polars texts": lambda: polars.Series(["a\0", "a", "a\0"]),
+    "polars categorical": lambda: polars.Series(["b", "a", "b"], dtype=polars.Categorical),
+    "pyarrow texts": lambda: pyarrow.array(["a\0", "a", "a\0"]),
+    "pyarrow dictionary": lambda: pyarrow.array(["b", "a", "b"]).dictionary_encode(),
+    "pyarrow chunks": lambda: pyarrow.chunked_array([[2**60 + 1], [2**60, 2**60 + 1]]),
+    "floats that are whole": lambda: pandas.Series([2.0, 1.0, 2.0]),
+    "unsigned": lambda: np.array([2**64 - 1, 2**64 - 2, 2**64 - 1], dtype=np.uint64),
+    "another byte order": lambda: np.array([2, 1, 2], dtype=">i8"),
+    "UUIDs": lambda: [UUID(int=2), UUID(int=1), UUID(int=2)],
+    "range": lambda: np.array([1, 0, 1]).astype(object),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_columns_of_every_library(form):
+    assert same_person(person_numbers(FORMS[form](), 3)) == equal_values([2, 1, 2])
+
+
+def test_whole_floats_are_the_integers_they_equal():
+    assert same_person(person_numbers([1, 1.0, np.float32(1), 2], 4)) == equal_values([1, 1, 1, 2])
+    numbers = number_groups([("g", np.array([1.0, 2.0]), 2), ("g", [2, 3], 2), ("g", [], 0)])
+    assert same_person(numbers) == equal_values([1, 2, 2, 3])
+
+
+@pytest.mark.parametrize("groups", [[1, 2], np.array([[1], [2], [3]]), 7, "abc"])
+def test_one_name_for_each_row_is_needed(groups):
+    with pytest.raises(DataError, match="one entry for each of 3 rows is needed"):
+        person_numbers(groups, 3)
+
+
+def test_a_refusal_quotes_nobody():
+    for groups in (["Ann Smith", 3, 1], ["Ann Smith", ("Bob Jones",), 1]):
+        with pytest.raises(DataError) as refusal:
+            DPLogisticRegression(1.0).fit(np.eye(3), [0, 1, 0], groups=groups)
+        assert "Smith" not in str(refusal.value)
+        assert "Jones" not in str(refusal.value)

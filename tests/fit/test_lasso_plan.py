@@ -1,0 +1,149 @@
+"""The settings that a LASSO chooses: public facts in, public numbers out."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from dplasso import DPLassoClassifier, weakest_association
+from dplasso.fit.lasso_plan import (
+    columns_to_be_found,
+    most_vertices,
+    offset_of,
+    plan_lasso,
+)
+from dplasso.losses.contract import value
+from dplasso.losses.logistic import Logistic
+from dplasso.privacy.mechanisms import build_staged
+
+
+def plan(n_features, n_records, epsilon=1.0, **changes):
+    asked = {"n_iter": None, "l1_radius": None, "refit": None} | changes
+    mechanism = build_staged(
+        epsilon=epsilon,
+        delta=1e-6,
+        n_vertices=most_vertices(asked["n_iter"], asked["l1_radius"], n_features),
+        n_gradients=100,
+    )
+    return plan_lasso(mechanism, **asked, n_records=n_records, n_features=n_features, offset=0.25)
+
+
+def test_few_columns_are_all_taken():
+    found = plan(200, 10_000)
+    assert (found.n_vertices, found.refit_share) == (0, 1.0)
+    assert plan(30, 10_000, n_iter=50).n_vertices == 0
+
+
+@pytest.mark.parametrize("n_features", [201, 300, 399])
+def test_of_somewhat_more_columns_at_most_half_are_drawn(n_features):
+    assert plan(n_features, 10**6).n_vertices == n_features // 2
+    assert plan(n_features, 10**6, n_iter=150).n_vertices <= n_features // 2
+
+
+def test_the_number_of_columns_grows_with_the_budget_and_the_records():
+    by_epsilon = [plan(10**5, 20_000, epsilon).n_vertices for epsilon in (0.1, 0.3, 1.0, 3.0)]
+    assert by_epsilon == sorted(by_epsilon)
+    assert by_epsilon[0] < by_epsilon[-1]
+    by_records = [plan(10**5, n).n_vertices for n in (1_000, 10_000, 100_000, 10**8)]
+    assert by_records == sorted(by_records)
+    assert by_records[-1] == 200
+    assert plan(10**5, 20_000).n_vertices >= plan(10**7, 20_000).n_vertices
+
+
+def test_where_noise_leaves_few_columns_all_of_the_budget_finds_them():
+    found = plan(10**5, 2_000, 0.3)
+    assert found.refit_share == 0.0
+    assert 1 <= found.n_vertices < 12
+    assert plan(10**5, 2_000, 0.3, refit=0.5).refit_share == 0.5
+    assert plan(10**5, 10**6).refit_share == 0.3
+    assert plan(10**5, 10**6, refit=0.0).refit_share == 0.0
+
+
+def test_what_is_given_is_taken():
+    found = plan(10**5, 50_000, n_iter=30, l1_radius=7.0)
+    assert (found.n_vertices, found.l1_radius, found.late_start) == (30, 7.0, 0)
+    found = plan(10**5, 50_000, n_iter=30)
+    # Every column weighs 0.8 / sqrt(T): radius times 2 / (t0 + T).
+    assert found.n_vertices == 30
+    weight = found.l1_radius * 2 / (30 + found.late_start)
+    assert weight == pytest.approx(0.8 / math.sqrt(30))
+
+
+def test_no_privacy_takes_the_most():
+    assert columns_to_be_found(math.inf, 10, 10**6) == 200
+
+
+@given(st.floats(0.02, 0.98), st.sampled_from([0.5, 0.6, 0.9, 1.0]), st.integers(100, 10**6))
+def test_the_offset_minimises_the_loss_of_a_constant(part, residual_bound, count):
+    loss = Logistic(residual_bound)
+
+    def mean_loss(margin):
+        return part * value(loss, margin, 1.0) + (1 - part) * value(loss, margin, 0.0)
+
+    found = offset_of((1 - part) * count, part * count, 0.0, residual_bound)
+    best = minimize_scalar(mean_loss, bounds=(-12, 12), options={"xatol": 1e-10})
+    assert mean_loss(found) <= best.fun + 1e-9
+
+
+def test_a_balance_that_may_be_noise_moves_nothing():
+    assert offset_of(1000.0, 1050.0, 20.0, 0.5) == 0.0
+    assert 0 < offset_of(1000.0, 1100.0, 20.0, 0.5) < offset_of(1000.0, 1100.0, 0.0, 0.5)
+    assert math.isfinite(offset_of(1.0, 1e9, 0.0, 0.5))
+
+
+class TestWeakestAssociation:
+    def test_more_records_and_more_budget_find_less(self):
+        parts = [weakest_association(1.0, 1e-6, n, 10**5).part for n in (1_000, 10_000, 10**6)]
+        assert parts == sorted(parts, reverse=True)
+        parts = [weakest_association(e, 1e-6, 10**4, 10**5).part for e in (0.1, 1.0, 3.0)]
+        assert parts == sorted(parts, reverse=True)
+
+    def test_is_the_noise_of_the_draws(self):
+        found = weakest_association(1.0, 1e-6, 50_000, 10**5, n_iter=30)
+        mechanism = build_staged(epsilon=1.0, delta=1e-6, n_vertices=200, n_gradients=100)
+        # With few columns to be found nothing is left for a refit.
+        scale = 2 * mechanism.sensitivity / mechanism.vertices(30, 0.7).eps0
+        assert found.n_weights == 30
+        assert found.gradient == pytest.approx(scale * math.log(2e5))
+        # A row that speaks for the column gives 1/2.
+        assert found.rows == pytest.approx(2 * found.gradient)
+        assert found.part == pytest.approx(found.rows / 50_000)
+
+    def test_a_planted_column_of_that_strength_is_drawn(self):
+        """Of 60 columns of twice this strength nearly all are drawn, of a quarter nearly none.
+
+        The chance that a column at the limit is missed is about that of the largest of 2D noises
+        to be above its middle, 1/2; at twice the limit it is below 1 %, seeds aside.
+        """
+        rng = np.random.default_rng(5)
+        n, d, planted = 4_000, 3_000, 5
+        limit = weakest_association(3.0, 1e-6, n, d, n_iter=planted).rows
+        y = np.arange(n) % 2
+        hits = {}
+        for factor in (2.0, 0.25):
+            found, excess = 0, round(factor * limit / 2)
+            for seed in range(12):
+                X = (rng.random((n, d)) < 0.001).astype(np.float32)
+                X[:, :planted] = 0
+                # Each has rows of its own, so many more of one class, and no chance in it.
+                for k in range(planted):
+                    for label in (0, 1):
+                        rows = np.flatnonzero((y == label) & (np.arange(n) // 2 % planted == k))
+                        X[rows[: 200 + (2 * label - 1) * excess], k] = 1
+                model = DPLassoClassifier(
+                    3.0, n_iter=planted, refit=None, n_records=n, random_state=seed
+                ).fit(X, y)
+                found += int((model.coef_.indices < planted).sum())
+            hits[factor] = found / (12 * planted)
+        assert hits[2.0] > 0.9
+        assert hits[0.25] < 0.3
+
+    def test_gradient_descent_depends_on_the_length_of_rows(self):
+        short, long = (
+            weakest_association(1.0, 1e-6, 10**4, 10**5, method="logistic", row_entries=r)
+            for r in (1, 100)
+        )
+        assert long.rows == pytest.approx(10 * short.rows)

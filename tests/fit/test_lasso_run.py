@@ -1,0 +1,315 @@
+"""A LASSO that chooses its own settings: what it releases, from whatever form the data come in."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+
+from dplasso import DPLasso, DPLassoClassifier, load
+from dplasso.cluster import InProcessEngine
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import open_store, write_store
+from dplasso.errors import ModelFileError
+from dplasso.fit import lasso_run
+from dplasso.fit.settings import checked_class_weight
+from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.distinct import leave_out
+from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.gradient_descent.release import Calibration
+from dplasso.gradient_descent.slopes import Margins
+from dplasso.ledger import create_ledger
+from dplasso.losses.logistic import Logistic
+from dplasso.matrix.numbering import AS_GIVEN
+from dplasso.model.staged import StagedRelease
+from dplasso.privacy.mechanisms import SelectionRule, build_staged
+from dplasso.privacy.randomness import random_stream
+from dplasso.runtime.threads import ONE_THREAD
+from dplasso.selection.registry import make_selector
+from fit.cases import fitted, four_classes, other_forms, records, same_model
+from frank_wolfe.cases import build, dense_rows, some_labels
+
+FEW = 60
+
+
+@pytest.fixture(scope="module")
+def data():
+    return records()
+
+
+SETTINGS = {
+    "default": {},
+    "no refit": {"refit": None},
+    "steps": {"n_iter": 12},
+    "radius": {"l1_radius": 5.0},
+    "refit of a radius": {"n_iter": 15, "l1_radius": 5.0, "refit": 0.4},
+    "no privacy": {"epsilon": math.inf, "random_state": None, "n_iter": 20},
+    "no intercept": {"fit_intercept": False, "n_records": 700},
+    "weights": {"class_weight": [1.0, 2.0]},
+}
+
+
+@pytest.mark.parametrize("options", SETTINGS.values(), ids=SETTINGS)
+class TestForms:
+    def test_the_same_bits_from_every_form(self, data, options, tmp_path):
+        X, y = data
+        first = fitted(data, **options)
+        for form, labels in other_forms(X, y, tmp_path / "rows.store"):
+            again = fitted((form, labels), **options)
+            same_model(first, again)
+            np.testing.assert_array_equal(again.decision_function(form), first.decision_function(X))
+        same_model(first, fitted(data, n_jobs=2, **options))
+
+    def test_both_solvers_take_the_same_steps(self, data, options):
+        exact = [
+            fitted(data, solver=s, drift_tol=0, selector="noisy-max", **options)
+            for s in ("sparse", "standard")
+        ]
+        same_model(*exact)
+
+    def test_a_file_holds_it(self, data, options, tmp_path):
+        model = fitted(data, **options)
+        model.save(tmp_path / "m.npz")
+        loaded = load(tmp_path / "m.npz")
+        same_model(model, loaded)
+        np.testing.assert_array_equal(
+            loaded.decision_function(data[0]), model.decision_function(data[0])
+        )
+        assert loaded.privacy_ == model.privacy_
+        assert loaded.n_records_ == model.n_records_
+        assert getattr(loaded, "coef_standard_error_", None) == getattr(
+            model, "coef_standard_error_", None
+        )
+
+
+def test_few_columns_are_all_refitted():
+    model = fitted(records(FEW))
+    assert model.n_iter_ == 0
+    assert model.coef_.nnz == FEW
+    assert model.coef_standard_error_ > 0
+
+
+def test_every_column_is_drawn_once(data):
+    model = fitted(data, n_iter=200)
+    assert np.unique(model.transcript_.vertex).size == model.n_iter_ == 200
+
+
+def test_it_finds_what_tells_the_label_and_refits_it(data):
+    model = fitted(data, n_iter=15)
+    assert set(range(10)) <= set(model.coef_.indices.tolist())
+    assert model.coef_.toarray()[0, :10].mean() > 1.3 * model.coef_standard_error_
+    assert model.score(*records(seed=4)) > 0.8
+    assert abs(model.n_records_ - 700) < 100
+
+
+def fits(observed, expected):
+    """Compare counts with what is expected of them, rare ones together."""
+    common = expected > 5
+    told = [np.append(counts[common], counts[~common].sum()) for counts in (observed, expected)]
+    kept = told[1] > 0
+    assert chisquare(told[0][kept], told[1][kept], sum_check=False).pvalue > 1e-6
+
+
+@pytest.mark.parametrize("solver", ["sparse", "standard"])
+def test_draws_are_from_the_exponential_mechanism_over_the_rest(solver):
+    """The second of two draws, by its probability given the first: 6,000 runs, false alarm 1e-6.
+
+    Drawing the first one's column again, or by its gradient before the step, fails at once.
+    """
+    X, y = dense_rows(40, 6, 0), some_labels(40, 0)
+    runs, scale = 6000, 0.35
+    rule = SelectionRule("exponential", scale / 2**32, 0.0)
+    given = {"late_start": 2**20, "distinct": True, "intercept": False}
+    problem = build(X, y, 2, radius=2.0**19, loss=Logistic(1.0, 0.4), **given)
+    alpha = {0: starting_alpha(problem, ONE_THREAD) * scale / 2**32}
+    first, second = np.zeros(12), {}
+    stream = random_stream(1)
+    for _ in range(runs):
+        selector = make_selector("bucket", 6, rule, problem.design.numbering)
+        run = FrankWolfe(problem, selector, stream, solver=solver, drift_tol=0.0)
+        run.advance(1, 1)
+        drawn = run.transcript()
+        key = int(drawn.vertex[0]), int(drawn.sign[0])
+        first[2 * key[0] + (key[1] > 0)] += 1
+        run.advance(2, 2)
+        second.setdefault(key, np.zeros(12))
+        second[key][2 * int(drawn.vertex[1]) + (int(drawn.sign[1]) > 0)] += 1
+
+    def probabilities(alpha, without=None):
+        weights = np.exp(np.column_stack([alpha, -alpha])).ravel()
+        if without is not None:
+            weights[2 * without : 2 * without + 2] = 0.0
+        return weights / weights.sum()
+
+    fits(first, runs * probabilities(alpha[0]))
+    key = max(second, key=lambda one: second[one].sum())
+    # The gradients after that step, from the definition.
+    margin = 0.4 + key[1] * 2.0**19 * 2 * (2**20 + 2) / ((2.0**20 + 2) * (2**20 + 3)) * np.clip(
+        X[:, key[0]], -1, 1
+    )
+    q = 1 / (1 + np.exp(-margin)) - y
+    after = scale * (q @ np.clip(X, -1, 1))
+    assert second[key][2 * key[0] : 2 * key[0] + 2].sum() == 0
+    fits(second[key], second[key].sum() * probabilities(after, key[0]))
+
+
+def test_a_person_s_rows_count_together(data):
+    X, y = data
+    groups = np.arange(X.shape[0]) // 2
+    model = DPLassoClassifier(5.0, rows_per_person=2, n_iter=5).fit(X, y, groups=groups)
+    assert model.privacy_.sensitivity == 1.0
+    assert "each person, with up to 2 rows" in model.privacy_.text()
+    one = DPLassoClassifier(5.0, n_iter=5, l1_radius=3.0, rows_per_person=1).fit(X, y)
+    two = DPLassoClassifier(5.0, n_iter=5, l1_radius=3.0, rows_per_person=2).fit(X, y)
+    assert (one.privacy_.sensitivity, two.privacy_.sensitivity) == (0.5, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"refit": 1.0}, "refit must be 'auto', None or a share of the budget below 1, got 1.0"),
+        ({"residual_bound": 0.4}, "residual_bound must be 'auto' or a number from 0.5 to 1"),
+        ({"n_iter": "many"}, "n_iter must be"),
+        ({"l1_radius": "large"}, "l1_radius must be"),
+        ({"class_weight": "balanced"}, "class_weight must be None, weights in"),
+        ({"class_weight": {"no": 1.0}, "classes": ["no", "yes"]}, "a weight for each label"),
+        ({"mechanism": "paper", "refit": 0.3}, "has no refit and no class_weight"),
+    ],
+)
+def test_bad_settings_are_named(data, options, named):
+    with pytest.raises((TypeError, ValueError), match=named):
+        DPLassoClassifier(**options).fit(*data)
+
+
+def test_class_weights_by_name(data):
+    named = fitted(data, classes=["no", "yes"], class_weight={"yes": 4.0, "no": 2.0})
+    same_model(named, fitted(data, class_weight=[0.5, 1.0]))
+    # Whoever counts for more is found more often.
+    plain, weighted = (
+        fitted(data, n_iter=15, class_weight=weight).predict(data[0]) for weight in (None, [1, 9])
+    )
+    assert (weighted == "yes").sum() > (plain == "yes").sum()
+
+
+def test_a_release_with_the_parts_of_another_is_refused(data, tmp_path):
+    release = fitted(data).model_.release
+    with pytest.raises(ValueError, match="not those of its vertices"):
+        StagedRelease(
+            release.done,
+            release.n_steps,
+            release.counts,
+            release.offset,
+            release.vertices,
+            fitted(data, n_iter=5).model_.release.weights,
+        )
+    (tmp_path / "m.npz").write_bytes(b"nothing")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "m.npz")
+
+
+def test_a_statement_tells_of_counts_only_where_there_are_any(data):
+    X, y = data
+    public = {"n_records": 700, "n_iter": 5}
+    told = DPLassoClassifier(**public).fit(X, y).privacy_
+    assert "How: noisy counts of the two classes, then at most 105 steps" in told.text()
+    told = DPLassoClassifier(fit_intercept=False, **public).fit(X, y).privacy_
+    assert "How: at most 105 steps" in told.text()
+    assert not told.counted
+    told = DPLasso(target_bounds=(0, 1), n_iter=5).fit(X, y == "yes").privacy_
+    assert "How: noisy counts at both ends of the interval of the targets, then" in told.text()
+
+
+def test_counts_are_noisy(data):
+    """Sixty draws of a standard deviation far beyond 1: one that is exact is no chance."""
+    X, y = data
+    exact = [(y == "no").sum(), (y == "yes").sum()]
+    counts = np.array(
+        [DPLassoClassifier(1.0, n_iter=2).fit(X, y).model_.release.counts for _ in range(15)]
+    )
+    mechanism = build_staged(epsilon=1.0, delta=1e-6, n_vertices=2, n_gradients=100)
+    deviation = mechanism.count_sensitivity / mechanism.count_mu
+    assert deviation > 30
+    assert not (counts == exact).any()
+    # Of 30 draws, by more than five standard deviations: false alarm 1e-5.
+    assert (np.abs(counts - exact) < 5.5 * deviation).all()
+    assert counts.std(axis=0).min() > deviation / 3
+
+
+def test_a_drawn_column_has_no_weight_in_a_draw():
+    X, y = dense_rows(40, 6, 0), some_labels(40, 0)
+    problem = build(X, y, 2, distinct=True, intercept=False)
+    alpha = starting_alpha(problem, ONE_THREAD)
+    vertex = np.array([4, 1])
+    before = alpha.copy()
+    selector = make_selector("noisy-max", 6, SelectionRule("exponential", 1e-9, 0.0), AS_GIVEN)
+    leave_out(problem, alpha, selector, vertex, 1, True)
+    assert alpha[4] == 0
+    assert (np.delete(alpha, 4) == np.delete(before, 4)).all()
+
+
+def test_no_class_weighs_more_than_one():
+    assert checked_class_weight([2.0, 5.0], None) == (0.4, 1.0)
+    assert checked_class_weight({"a": 8, "b": 2}, ["a", "b"]) == (1.0, 0.25)
+
+
+def test_with_a_ledger_few_steps_cost_what_the_ledger_adds_up(data, tmp_path):
+    create_ledger(tmp_path / "l.ledger", 5.0, 1e-5)
+    asked = {"n_iter": 2, "l1_radius": 3.0, "delta": 1e-6}
+    alone = DPLassoClassifier(0.9, **asked).fit(*data)
+    paid = DPLassoClassifier(0.9, ledger=tmp_path / "l.ledger", **asked).fit(*data)
+    assert alone.privacy_.eps0 == pytest.approx(0.45, rel=1e-5)
+    assert paid.privacy_.eps0 < alone.privacy_.eps0
+
+
+@pytest.mark.parametrize("options", [{}, {"refit": None}, {"refit": 0.4}, {"n_iter": 3}])
+def test_vertices_and_what_follows_share_the_budget(data, options, monkeypatch):
+    shares, mechanism = [], type(build_staged(epsilon=1.0, delta=1e-6, n_vertices=9, n_gradients=9))
+    vertices, gradients = mechanism.vertices, mechanism.gradients
+
+    def one(self, n_iter, share):
+        shares.append(share)
+        return vertices(self, n_iter, share)
+
+    def other(self, share):
+        shares.append(share)
+        return gradients(self, share)
+
+    monkeypatch.setattr(mechanism, "vertices", one)
+    monkeypatch.setattr(mechanism, "gradients", other)
+    fitted(data, **options)
+    assert len(shares) == 2
+    assert sum(shares) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+@pytest.mark.parametrize("classes", ["two", "four"])
+def test_margins_are_set_right_that_are_predicted(monkeypatch, tmp_path, classes, scale):
+    """Entries beyond the bound are clipped there too: in memory, stores and partitions."""
+    X, y = four_classes() if classes == "four" else records()
+    # Two kinds of entries: equal ones have no values of their own.
+    X.data[::2] *= scale
+    seen = []
+
+    def sums(self, parameters, unit):
+        seen.append(self.margins)
+        return np.zeros(parameters.size, dtype=np.int64)
+
+    def unchanged(margins, *_, **__):
+        margins.sums(np.zeros(2), 1.0)
+        return Calibration(1.0, (0.0,) * (4 if classes == "four" else 1))
+
+    monkeypatch.setattr(Margins, "sums", sums)
+    monkeypatch.setattr(lasso_run, "calibrate_margins", unchanged)
+    options = {"n_iter": 20, "refit": None, "feature_bound": 0.5, "random_state": 7}
+    write_store(matrix_source(X, y), tmp_path / "s")
+    cut = [X[:100], X[100:]], [y[:100], y[100:]]
+    forms = [((X, y), {}), ((open_store(tmp_path / "s"),), {})]
+    # Partitions are of two classes.
+    forms += [(cut, {"engine": InProcessEngine()})] if classes == "two" else []
+    for form, engine in forms:
+        model = DPLassoClassifier(20.0, **options).fit(*form, **engine)
+        margins = np.concatenate(seen)
+        seen.clear()
+        np.testing.assert_allclose(
+            margins, model.decision_function(X).reshape(margins.shape), rtol=1e-6, atol=1e-6
+        )

@@ -1,0 +1,50 @@
+"""No model file is larger than was foretold from public numbers, and none much smaller."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
+from dplasso.estimators.fitting import settings_of
+from dplasso.fit.room import model_bytes
+from dplasso.fit.train import mechanism_of
+
+BOUNDS = {"target_bounds": (0.0, 1.0)}
+FITS = {
+    "lasso": DPLassoClassifier(20.0, n_iter=20),
+    "lasso, all columns": DPLassoClassifier(20.0, n_iter=3000),
+    "lasso of numbers": DPLasso(20.0, n_iter=20, **BOUNDS),
+    "vertices": DPLassoClassifier(1.0, n_iter=4000, l1_radius=5.0),
+    "logistic": DPLogisticRegression(2.0, n_iter=5),
+    "short list": DPLogisticRegression(2.0, n_iter=5, max_weights=20),
+    "significant": DPLogisticRegression(50.0, n_iter=5, max_weights="significant"),
+    "linear": DPLinearRegression(2.0, n_iter=5, **BOUNDS),
+}
+
+
+@pytest.mark.parametrize("n_classes", [2, 5])
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize("name", FITS)
+def test_the_largest_size(name, named, n_classes, tmp_path):
+    rng = np.random.default_rng(2)
+    X = sp.random_array((300, 3000), density=0.02, format="csr", rng=rng, dtype=np.float32)
+    labels = np.array([f"label {'é' * 30} {k}" for k in range(n_classes)])
+    y = labels[rng.integers(0, n_classes, 300)]
+    model, classes = FITS[name], labels
+    if "target_bounds" in model.get_params():
+        y, classes = rng.random(300), np.zeros(0)
+    if named:
+        import pandas
+
+        names = [f"column «{j}»" for j in range(3000)]
+        X = pandas.DataFrame(X.toarray(), columns=names)
+    model.fit(X, y)
+    model.save(tmp_path / "m.npz")
+    size = (tmp_path / "m.npz").stat().st_size
+    settings = settings_of(model)
+    mechanism = mechanism_of(settings, n_features=3000, n_classes=classes.size)
+    names = getattr(model, "feature_names_in_", None)
+    most = model_bytes(settings, mechanism, 3000, classes, names)
+    assert size <= most
+    if name not in ("significant", "short list"):
+        assert most < size + 2**16 + 2**15

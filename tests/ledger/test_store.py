@@ -1,0 +1,478 @@
+"""The ledger's file: entries that stay, data sets kept apart, and files that are no ledger."""
+
+import fcntl
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from ledger.workers import charge, raw_charge
+
+from dplasso.errors import BudgetError, LedgerError
+from dplasso.ledger import (
+    Reservation,
+    add_dataset,
+    create_ledger,
+    find,
+    finish,
+    image,
+    name_dataset,
+    new_token,
+    pick,
+    read_budgets,
+    rejoin,
+    reserve,
+    rho_limit,
+)
+from dplasso.ledger.schema import OLDEST_VERSION, SCHEMA_VERSION
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Give a ledger with a budget of (3, 1e-5) for "visits"."""
+    create_ledger(tmp_path / "team.ledger", 3.0, 1e-5, dataset="visits")
+    return str(tmp_path / "team.ledger")
+
+
+def alter(path, *statements):
+    """Do with another program what this one never does."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def only(path):
+    (budget,) = read_budgets(path)
+    return budget
+
+
+class TestEntries:
+    def test_a_charge_comes_back_as_it_was_made(self, path):
+        began = datetime.now(UTC) - timedelta(seconds=1)
+        cost = charge(0.7, 1e-7, 33)
+        reservation = reserve(path, "visits", cost)
+        (entry,) = only(path).entries
+        assert entry.charge == cost
+        assert (entry.number, entry.state, entry.ended_at) == (1, "reserved", None)
+        assert entry.process == os.getpid()
+        assert entry.user
+        assert entry.host
+        assert entry.program.startswith("dplasso ")
+        assert began <= datetime.fromisoformat(entry.reserved_at) <= datetime.now(UTC)
+        assert finish(reservation)
+        (entry,) = only(path).entries
+        assert (entry.state, entry.charge) == ("finished", cost)
+        assert entry.ended_at >= entry.reserved_at
+
+    @pytest.mark.parametrize("end", [None, False, True])
+    def test_the_cost_counts_in_every_state(self, path, end):
+        reservation = reserve(path, "visits", charge(2.5))
+        if end is not None:
+            assert finish(reservation, failed=end)
+        assert only(path).rho == charge(2.5).rho
+        with pytest.raises(BudgetError):
+            reserve(path, "visits", charge(2.5))
+        assert len(only(path).entries) == 1
+
+    def test_a_fit_is_finished_once(self, path):
+        reservation = reserve(path, None, charge())
+        assert finish(reservation, failed=True)
+        assert finish(reservation)
+        assert not finish(reservation)
+        assert not finish(reservation, failed=True)
+        assert only(path).entries[0].state == "finished"
+
+    def test_a_reservation_of_another_copy_is_unknown(self, path):
+        reservation = reserve(path, None, charge())
+        assert not finish(Reservation(path, reservation.number, "0" * 32))
+        assert not finish(Reservation(path, 7, reservation.token))
+        assert only(path).entries[0].state == "reserved"
+
+    def test_rejoining_pays_nothing_and_only_for_the_same_fit(self, path):
+        made = reserve(path, None, charge())
+        again = rejoin(path, made.number, made.token, charge())
+        assert again == made
+        assert len(only(path).entries) == 1
+        for number, token, cost in (
+            (made.number + 1, made.token, charge()),
+            (made.number, "0" * 32, charge()),
+            (made.number, made.token, charge(1.0 + 1e-9)),
+        ):
+            with pytest.raises(LedgerError, match="holds no entry"):
+                rejoin(path, number, token, cost)
+        assert rejoin(path, made.number, made.token, charge(), dataset="visits") == made
+        with pytest.raises(LedgerError, match="charged to 'visits', not 'other'"):
+            rejoin(path, made.number, made.token, charge(), dataset="other")
+        finish(made, failed=True)
+        assert rejoin(path, made.number, made.token, charge()) == made
+        finish(made)
+        with pytest.raises(LedgerError, match="has paid for a model already"):
+            rejoin(path, made.number, made.token, charge())
+
+    def test_a_finished_entry_keeps_what_it_paid_for(self, path):
+        made = reserve(path, None, charge())
+        assert finish(made, release="one")
+        assert finish(made, release="one")
+        assert not finish(made, release="another")
+        assert not finish(made)
+        assert not finish(made, failed=True)
+        assert not finish(made, failed=True, release="one")
+        assert only(path).entries[0].state == "finished"
+        assert rejoin(path, made.number, made.token, charge(), release="one") == made
+        with pytest.raises(LedgerError, match="in another one"):
+            rejoin(path, made.number, made.token, charge(), release="another")
+
+    def test_purpose_and_fingerprint_come_back_and_cannot_be_altered(self, path):
+        noted = replace(charge(0.1), purpose="readmission", fingerprint="0123456789abcdef")
+        reserve(path, None, noted)
+        finish(reserve(path, None, charge(0.1)), release="one")
+        first, second = only(path).entries
+        kept = replace(noted, fingerprint=first.charge.fingerprint)
+        assert (first.charge, second.charge) == (kept, charge(0.1))
+        assert (first.release, second.release) == (None, "one")
+        for column in ("purpose", "fingerprint", "rows_per_person"):
+            copy = f"{path}.{column}"
+            shutil.copy(path, copy)
+            alter(copy, f"UPDATE entry SET {column} = 7 WHERE number = 1")
+            with pytest.raises(LedgerError, match="is damaged"):
+                read_budgets(copy)
+
+    def test_a_release_nobody_noted_is_not_guessed(self, path):
+        made = reserve(path, None, charge())
+        finish(made)
+        assert not finish(made, release="one")
+        with pytest.raises(LedgerError, match="has paid for a model already"):
+            rejoin(path, made.number, made.token, charge(), release="one")
+
+    def test_a_token_charges_once(self, path):
+        token = new_token()
+        assert find(path, token) is None
+        made = reserve(path, None, charge(), token=token)
+        assert made.token == token
+        assert reserve(path, "visits", charge(), token=token) == made
+        assert find(path, token) == made.number
+        assert len(only(path).entries) == 1
+        with pytest.raises(LedgerError, match="holds no entry"):
+            reserve(path, None, charge(2.0), token=token)
+        assert reserve(path, None, charge(), token=new_token()).number == 2
+
+    def test_a_charge_without_steps_comes_back_as_it_was_made(self, path):
+        cost = replace(raw_charge(10**27, 5), eps0=None, mechanism="gaussian")
+        made = reserve(path, "visits", cost)
+        assert only(path).entries[0].charge == cost
+        assert rejoin(path, made.number, made.token, cost) == made
+
+    def test_the_last_drop(self, path):
+        whole = rho_limit(only(path))
+        for _ in range(7):
+            reserve(path, "visits", raw_charge(whole // 7))
+        reserve(path, "visits", raw_charge(whole % 7)) if whole % 7 else None
+        assert only(path).rho == whole
+        with pytest.raises(BudgetError, match="nothing is left"):
+            reserve(path, "visits", raw_charge(1))
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "DELETE FROM entry",
+            "UPDATE entry SET rho = '1'",
+            "UPDATE entry SET dataset = 2",
+            "UPDATE entry SET state = 'reserved' WHERE state = 'finished'",
+            "DELETE FROM dataset",
+            "UPDATE dataset SET epsilon = 100",
+            "UPDATE dataset SET draw_delta_limit = '1'",
+            "UPDATE dataset SET rows_per_person = 2",
+            "UPDATE dataset SET name = 'other'",
+            "UPDATE entry SET state = 'refunded'",
+        ],
+    )
+    def test_no_statement_takes_a_charge_back(self, path, statement):
+        finish(reserve(path, None, charge()))
+        before = read_budgets(path)
+        with pytest.raises(sqlite3.IntegrityError):
+            alter(path, statement)
+        assert read_budgets(path) == before
+
+    @pytest.mark.parametrize(
+        "statements",
+        [
+            ("DROP TRIGGER entry_stays", "DELETE FROM entry WHERE number = 1"),
+            ("DROP TRIGGER entry_stays", "DELETE FROM entry WHERE number = 3"),
+            ("DROP TRIGGER entry_fixed", "UPDATE entry SET rho = '1' WHERE number = 2"),
+            ("UPDATE entry SET epsilon = 0.4 WHERE number = 1",),
+            ("UPDATE entry SET user = 'somebody else' WHERE number = 1",),
+            ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET epsilon = 100"),
+            ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET rows_per_person = 2"),
+            ("UPDATE entry SET rows_per_person = NULL WHERE number = 1",),
+            ("UPDATE entry SET rows_per_person = 2 WHERE number = 3",),
+            ("DROP TRIGGER dataset_fixed", "UPDATE dataset SET draw_delta_limit = '1'"),
+            ("PRAGMA foreign_keys = OFF", "DROP TRIGGER dataset_stays", "DELETE FROM dataset"),
+        ],
+    )
+    def test_an_altered_or_lost_row_is_noticed(self, path, statements):
+        for _ in range(3):
+            reserve(path, None, charge(0.5))
+        alter(path, *statements)
+        with pytest.raises(LedgerError, match="is damaged"):
+            read_budgets(path)
+        with pytest.raises(LedgerError, match="is damaged"):
+            reserve(path, None, charge(0.5))
+
+
+class TestDatasets:
+    def test_each_has_a_budget_of_its_own(self, path):
+        add_dataset(path, "referrals", 1.0, 1e-6, neighbors="replace-one")
+        reserve(path, "visits", charge(3.0))
+        cost = charge(1.0, neighbors="replace-one")
+        reserve(path, "referrals", cost)
+        visits, referrals = read_budgets(path)
+        assert (visits.name, visits.rho) == ("visits", charge(3.0).rho)
+        assert (referrals.name, referrals.rho, referrals.epsilon) == ("referrals", cost.rho, 1.0)
+        with pytest.raises(BudgetError, match="'referrals'"):
+            reserve(path, "referrals", charge(0.1, neighbors="replace-one"))
+
+    def test_the_relation_is_the_budget_s(self, path):
+        with pytest.raises(LedgerError, match=r"neighbors='add-remove'.*'replace-one'"):
+            reserve(path, "visits", charge(neighbors="replace-one"))
+        assert only(path).entries == ()
+
+    def test_an_unknown_name_is_refused_and_not_added(self, path):
+        with pytest.raises(LedgerError, match="has no data set 'vistis'; it knows 'visits'"):
+            reserve(path, "vistis", charge())
+        assert only(path).entries == ()
+
+    def test_a_name_is_needed_where_there_are_several(self, path):
+        reserve(path, None, charge(0.1))
+        add_dataset(path, "referrals", 1.0, 1e-6)
+        with pytest.raises(LedgerError, match="name one of 'visits', 'referrals'"):
+            reserve(path, None, charge(0.1))
+
+    def test_the_first_name_given_is_the_name(self, tmp_path):
+        path = tmp_path / "team.ledger"
+        create_ledger(path, 3.0, 1e-5)
+        reserve(path, None, charge(0.5))
+        with pytest.raises(LedgerError, match="no name yet"):
+            add_dataset(path, "referrals", 1.0, 1e-6)
+        with pytest.raises(BudgetError):
+            reserve(path, "vistis", charge(50.0))
+        assert only(path).name is None
+        reserve(path, "visits", charge(0.5))
+        assert (only(path).name, len(only(path).entries)) == ("visits", 2)
+        with pytest.raises(LedgerError, match="has no data set"):
+            reserve(path, "vistis", charge(0.5))
+        with pytest.raises(LedgerError, match="names do not change"):
+            name_dataset(path, "vistis")
+
+    def test_naming(self, tmp_path):
+        create_ledger(tmp_path / "l", 3.0, 1e-5)
+        name_dataset(tmp_path / "l", "visits")
+        assert only(tmp_path / "l").name == "visits"
+
+    def test_a_name_is_added_once(self, path):
+        before = read_budgets(path)
+        with pytest.raises(LedgerError, match="has a data set 'visits' already"):
+            add_dataset(path, "visits", 100.0, 1e-5)
+        assert read_budgets(path) == before
+
+    @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x00", "x" * 201])
+    def test_what_is_no_name(self, path, name):
+        with pytest.raises(LedgerError, match="dataset must be one line"):
+            add_dataset(path, name, 1.0, 1e-5)
+        with pytest.raises(LedgerError, match="dataset must be one line"):
+            reserve(path, name, charge(0.1))
+        with pytest.raises(TypeError, match="dataset must be a string"):
+            pick(read_budgets(path), 5, path)
+
+    @pytest.mark.parametrize("name", ["größe ☂", "a'b\"; DROP TABLE entry", "x" * 200])
+    def test_any_printable_name(self, path, name):
+        add_dataset(path, name, 1.0, 1e-5)
+        reserve(path, name, charge(0.1))
+        assert pick(read_budgets(path), name, path).entries
+
+
+class TestCreation:
+    @pytest.mark.parametrize(
+        ("epsilon", "delta", "neighbors"),
+        [
+            (float("inf"), 1e-5, "add-remove"),
+            (0.0, 1e-5, "add-remove"),
+            (-1.0, 1e-5, "add-remove"),
+            (float("nan"), 1e-5, "add-remove"),
+            ("3", 1e-5, "add-remove"),
+            (3.0, 0.0, "add-remove"),
+            (3.0, 1.0, "add-remove"),
+            (3.0, 1e-5, "remove"),
+            (1e-12, 1e-300, "add-remove"),
+        ],
+    )
+    def test_no_budget_no_file(self, tmp_path, epsilon, delta, neighbors):
+        with pytest.raises((ValueError, TypeError)):
+            create_ledger(tmp_path / "l", epsilon, delta, neighbors=neighbors)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_nothing_is_overwritten(self, path, tmp_path):
+        reserve(path, None, charge())
+        before = read_budgets(path)
+        with pytest.raises(LedgerError, match="exists already"):
+            create_ledger(path, 100.0, 1e-5)
+        assert read_budgets(path) == before
+        (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+        with pytest.raises(LedgerError, match="exists already"):
+            create_ledger(tmp_path / "link", 1.0, 1e-5)
+        assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "team.ledger"]
+
+    def test_a_missing_directory_is_named(self, tmp_path):
+        with pytest.raises(LedgerError, match="nowhere is missing or cannot take such a file"):
+            create_ledger(tmp_path / "nowhere" / "l", 1.0, 1e-5)
+
+    def test_a_failure_leaves_nothing(self, tmp_path, monkeypatch):
+        def refuse(*_):
+            raise OSError(1, "links are not supported")
+
+        monkeypatch.setattr(os, "link", refuse)
+        with pytest.raises(LedgerError, match="links are not supported"):
+            create_ledger(tmp_path / "l", 1.0, 1e-5)
+        assert list(tmp_path.iterdir()) == []
+
+    def test_it_is_one_file_that_sqlite_can_read(self, path, tmp_path):
+        reserve(path, None, charge())
+        assert [p.name for p in tmp_path.iterdir()] == ["team.ledger"]
+        with closing(sqlite3.connect(path)) as db:
+            assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+            assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+            assert db.execute("SELECT count(*) FROM entry").fetchone() == (1,)
+
+    @pytest.mark.parametrize("part", [0.0, -1e-6, 1e-5, 1.0, float("nan"), "1e-6"])
+    def test_the_draws_part_of_delta_lies_within_it(self, tmp_path, part):
+        with pytest.raises((ValueError, TypeError), match="draw_delta must"):
+            create_ledger(tmp_path / "l", 3.0, 1e-5, draw_delta=part)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("name", ["a b%20?c#d", "größe.ledger"])
+    def test_odd_file_names(self, tmp_path, name):
+        create_ledger(tmp_path / name, 1.0, 1e-5)
+        reserve(tmp_path / name, None, charge(0.5))
+        assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+class TestBadFiles:
+    """Each is refused in one sentence, and the file is not touched."""
+
+    @pytest.mark.parametrize(
+        "use",
+        [
+            lambda path: reserve(path, None, charge(0.1)),
+            read_budgets,
+            lambda path: add_dataset(path, "more", 1.0, 1e-5),
+            lambda path: finish(Reservation(str(path), 1, "0")),
+            lambda path: rejoin(path, 1, "0", charge(0.1)),
+        ],
+        ids=["reserve", "read", "add", "finish", "rejoin"],
+    )
+    @pytest.mark.parametrize(
+        ("content", "words"),
+        [
+            (b"", "is not a dplasso ledger"),
+            (b"+1 1:1\n-1 2:1\n" * 30, "is not a dplasso ledger"),
+            (b"SQLite format 3\x00" + bytes(500), "is not a dplasso ledger"),
+            ("another database", "is not a dplasso ledger"),
+            ("newer", f"has version {SCHEMA_VERSION + 1} .* install a newer dplasso"),
+            ("older", f"has version {OLDEST_VERSION - 1} .* charge it once with dplasso 0.2.0, or"),
+            ("cut", "is damaged"),
+            ("scribbled", "is damaged"),
+            (None, "there is no ledger .*; create it with dplasso ledger init"),
+            ("directory", "is a folder, not a ledger"),
+        ],
+    )
+    def test_refused(self, tmp_path, use, content, words):
+        path = tmp_path / "bad.ledger"
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        elif content == "directory":
+            path.mkdir()
+        elif content == "another database":
+            alter(path, "CREATE TABLE entry (x)")
+        elif content is not None:
+            create_ledger(path, 1.0, 1e-5)
+            if content in ("newer", "older"):
+                version = SCHEMA_VERSION + 1 if content == "newer" else OLDEST_VERSION - 1
+                alter(path, f"PRAGMA user_version = {version}")
+            whole = path.read_bytes()
+            if content == "cut":
+                path.write_bytes(whole[: len(whole) // 2])
+            elif content == "scribbled":
+                path.write_bytes(whole[:4096] + b"\x55" * (len(whole) - 4096))
+        before = path.read_bytes() if path.is_file() else None
+        with pytest.raises(LedgerError, match=words) as refusal:
+            use(path)
+        assert "bad.ledger" in str(refusal.value)
+        assert "\n" not in str(refusal.value)
+        if before is None:
+            assert path.is_dir() or list(tmp_path.iterdir()) == []
+        else:
+            assert path.read_bytes() == before
+
+    def test_locked_for_too_long(self, path, monkeypatch):
+        monkeypatch.setattr(image, "BUSY_SECONDS", 0.2)
+        with Path(path).open("rb") as other:
+            fcntl.flock(other, fcntl.LOCK_SH)
+            with pytest.raises(LedgerError, match=r"locked by other processes for more than 0\.2"):
+                reserve(path, None, charge(0.1))
+            # Readers do not keep each other out.
+            assert only(path).entries == ()
+            fcntl.flock(other, fcntl.LOCK_EX)
+            with pytest.raises(LedgerError, match=r"locked by other processes for more than 0\.2"):
+                read_budgets(path)
+        reserve(path, None, charge(0.1))
+        assert len(only(path).entries) == 1
+
+    def test_an_error_in_the_middle_undoes_the_whole(self, path, monkeypatch):
+        from dplasso.ledger import rows
+
+        def fail():
+            raise RuntimeError("in the middle")
+
+        monkeypatch.setattr(rows, "now", fail)
+        with pytest.raises(RuntimeError, match="in the middle"):
+            reserve(path, None, charge(0.1))
+        monkeypatch.undo()
+        assert only(path).entries == ()
+        reserve(path, None, charge(0.1))
+
+
+def test_every_flipped_byte_is_noticed_or_harmless(tmp_path):
+    """Never a smaller sum than what was spent, whichever byte of the file goes wrong."""
+    path = tmp_path / "l"
+    create_ledger(path, 3.0, 1e-5, dataset="visits")
+    for epsilon in (0.5, 1.0):
+        finish(reserve(path, None, charge(epsilon)))
+    before, whole = read_budgets(path), path.read_bytes()
+    rows = [k for k in range(len(whole)) if whole[k] and whole[k] not in b" "]
+    damaged = tmp_path / "damaged"
+    refused = 0
+    for k in rows[:: max(1, len(rows) // 150)]:
+        damaged.write_bytes(whole[:k] + bytes([whole[k] ^ 0x04]) + whole[k + 1 :])
+        try:
+            (budget,) = read_budgets(damaged)
+        except LedgerError:
+            refused += 1
+            continue
+        assert budget.rho == before[0].rho
+        assert (budget.epsilon, budget.delta) == (3.0, 1e-5)
+        assert len(budget.entries) == 2
+    assert refused > 10
+
+
+def test_a_user_without_a_name(path, monkeypatch):
+    import getpass
+
+    def nobody():
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr(getpass, "getuser", nobody)
+    reserve(path, None, charge(0.1))
+    assert only(path).entries[0].user.startswith("uid ")

@@ -1,0 +1,212 @@
+"""Whom a charge protects: a total for a row, and one for a person with several, right for both."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ledger.workers import raw_charge
+
+from dplasso.errors import BudgetError
+from dplasso.ledger import (
+    UNITS,
+    add_dataset,
+    affords,
+    charge_of,
+    counted,
+    create_ledger,
+    epsilon_total,
+    fits_left,
+    largest_epsilon,
+    new_budget,
+    read_budgets,
+    reserve,
+    rho_limit,
+    spent,
+    totals,
+)
+from dplasso.ledger.entries import Entry
+from dplasso.privacy.mechanisms import build_mechanism, build_staged
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from dplasso.privacy.mechanisms.signed_exponential import sampling_delta_of
+from dplasso.privacy.mechanisms.staged import _gaussian_draws, _sampling_delta
+from dplasso.tuning.cost import search_cost
+from dplasso.tuning.tries import tries_of
+
+COMMON = {"delta": 1e-6}
+MECHANISMS = {
+    "exponential": lambda **given: build_mechanism(n_iter=50, plain_sum=False, **COMMON, **given),
+    "gaussian": lambda **given: build_gaussian(n_iter=300, **COMMON, **given),
+    "staged": lambda **given: build_staged(n_vertices=200, n_gradients=100, **COMMON, **given),
+}
+
+
+def with_entries(budget, charges):
+    entries = tuple(
+        Entry(number, "finished", one, "", "", "", 0, "", None)
+        for number, one in enumerate(charges, start=1)
+    )
+    return replace(budget, entries=entries)
+
+
+def for_persons(rows, epsilon=3.0, delta=1e-5):
+    return new_budget("x", epsilon, delta, "add-remove", None, rows)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+@pytest.mark.parametrize("epsilon", [0.05, 0.5, 2.0])
+@pytest.mark.parametrize("rows", [2, 3, 10])
+def test_more_rows_cost_what_the_mechanism_itself_says(name, epsilon, rows):
+    mechanism = MECHANISMS[name](epsilon=epsilon)
+    rho, draws = counted(charge_of(mechanism), rows)
+    assert rho == rows**2 * charge_of(mechanism).rho
+    own = mechanism.epsilon_of_rows(rows)
+    told = epsilon_total(rho, draws, mechanism.delta)
+    assert told >= own * (1.0 - 1e-9)
+    # Gaussian noise alone is cheaper by its exact curve than by zCDP.
+    if math.isfinite(told):
+        assert told <= own * (1.15 if name == "gaussian" else 1.01)
+
+
+@pytest.mark.parametrize("rows", [2, 5, 20])
+def test_the_delta_of_draws_grows_as_their_loss_does(rows):
+    vertices = MECHANISMS["exponential"](epsilon=1.0)
+    exact = sampling_delta_of(rows * vertices.eps0_accounted, 50)
+    assert exact <= counted(charge_of(vertices), rows)[1] / UNITS <= 1.000001 * exact
+    staged = MECHANISMS["staged"](epsilon=0.5)
+    draws = _gaussian_draws(staged.n_columns, staged.n_gradients, staged.n_outputs)
+    own = _sampling_delta(rows**2 * staged.rho, staged.n_vertices, draws)
+    assert own <= counted(charge_of(staged), rows)[1] / UNITS
+    noise = MECHANISMS["gaussian"](epsilon=0.5)
+    loss = rows**2 * noise.rho + 2 * rows * math.sqrt(40 * noise.rho)
+    assert noise.sampling_delta / 2 * (1 + math.exp(loss)) <= (
+        counted(charge_of(noise), rows)[1] / UNITS
+    )
+
+
+@given(
+    st.integers(1, 10**29),
+    st.integers(0, 10**20),
+    st.one_of(st.none(), st.integers(1, 40)),
+    st.integers(1, 100),
+)
+def test_a_charge_counts_the_square_of_the_steps_between_two_data_sets(rho, draws, covered, rows):
+    one = replace(raw_charge(rho, draws), rows_per_person=covered)
+    steps = math.ceil(rows / (covered or 1))
+    found = counted(one, rows)
+    assert found[0] == steps**2 * rho
+    assert found[1] == draws if steps == 1 or not draws else found[1] > draws
+    # Whoever has more rows pays no less.
+    assert counted(one, rows + 1) >= found
+
+
+CHARGES = st.lists(
+    st.tuples(st.integers(1, 10**27), st.integers(0, 10**18), st.sampled_from([1, 2, 3, 5, None])),
+    max_size=6,
+)
+
+
+@settings(max_examples=50)
+@given(CHARGES, st.integers(1, 6))
+def test_totals_are_right_for_a_row_and_for_every_person(charges, rows):
+    made = [replace(raw_charge(rho, d), rows_per_person=m) for rho, d, m in charges]
+    budget = with_entries(for_persons(rows), made)
+    found = totals(budget)
+    assert set(found) == {1, rows, *(m or 1 for _, _, m in charges)}
+    for person, (rho, draws) in found.items():
+        assert rho == sum(math.ceil(person / (m or 1)) ** 2 * cost for cost, _, m in charges)
+        assert (rho, draws) == spent(budget.entries, person)
+    assert (budget.rho, budget.draw_delta) == found[rows]
+    assert found[1] == (sum(c[0] for c in charges), sum(c[1] for c in charges))
+    # Within a budget for persons, a row is within it too.
+    assert list(found.values()) == sorted(found.values())
+
+
+@settings(max_examples=20)
+@given(CHARGES, st.integers(1, 6), st.integers(1, 6), st.integers(1, 10**28))
+def test_a_budget_compares_what_its_persons_pay(charges, rows, covered, rho):
+    made = [replace(raw_charge(cost, d), rows_per_person=m) for cost, d, m in charges]
+    budget = with_entries(for_persons(rows), made)
+    one = replace(raw_charge(rho), rows_per_person=covered)
+    whole, draws = counted(one, rows)
+    room = rho_limit(budget, draws, 1) - budget.rho
+    assert affords(budget, one) == (whole <= room)
+    assert (fits_left(budget, one) > 0) == affords(budget, one)
+
+
+def test_one_budget_with_a_fit_of_five_rows_and_one_of_one(tmp_path):
+    """What issue 25 found: the printed total covered a row only, and nobody said so."""
+    five, one = (replace(raw_charge(10**27), rows_per_person=rows) for rows in (5, 1))
+    for rows, expected in ((1, 2 * 10**27), (5, 26 * 10**27)):
+        path = tmp_path / f"{rows}.ledger"
+        create_ledger(path, 3.0, 1e-5, rows_per_person=rows)
+        reserve(path, None, five)
+        reserve(path, None, one)
+        (budget,) = read_budgets(path)
+        assert budget.rows_per_person == rows
+        assert [entry.charge.rows_per_person for entry in budget.entries] == [5, 1]
+        assert budget.rho == expected
+        assert {m: total[0] for m, total in totals(budget).items()} == {
+            1: 2 * 10**27,
+            5: 26 * 10**27,
+        }
+
+
+def test_what_a_person_cannot_pay_is_refused_and_says_why(tmp_path):
+    path = tmp_path / "l"
+    create_ledger(path, 1.0, 1e-5, dataset="visits", rows_per_person=5)
+    cost = charge_of(MECHANISMS["gaussian"](epsilon=0.5))
+    with pytest.raises(BudgetError) as refusal:
+        reserve(path, "visits", cost)
+    told = str(refusal.value)
+    assert "in all for each person with up to 5 rows; it covers each row and so counts 25" in told
+    assert "times: rows_per_person=5 would count once" in told
+    left = float(told.split("at most epsilon ")[1].split()[0])
+    assert read_budgets(path)[0].entries == ()
+    reserve(path, "visits", charge_of(MECHANISMS["gaussian"](epsilon=0.5, rows_per_person=5)))
+    add_dataset(path, "other", 1.0, 1e-5, rows_per_person=5)
+    reserve(path, "other", charge_of(MECHANISMS["gaussian"](epsilon=left)))
+
+
+def test_of_a_search_for_rows_nobody_knows_what_it_costs_a_person(tmp_path):
+    path = tmp_path / "l"
+    create_ledger(path, 100.0, 1e-5, rows_per_person=2)
+    with pytest.raises(BudgetError, match=r"search for each row .*; give rows_per_person=2 and g"):
+        reserve(path, None, charge_of(search_cost(0.5, 1e-6, tries_of(3, "poisson"))))
+    assert read_budgets(path)[0].entries == ()
+    known = search_cost(0.5, 1e-6, tries_of(3, "poisson"), rows_per_person=2)
+    reserve(path, None, charge_of(known))
+    assert read_budgets(path)[0].rho == charge_of(known).rho
+
+
+@pytest.mark.parametrize("name", ["exponential", "gaussian", "staged"])
+@pytest.mark.parametrize("covered", [1, 2, 5])
+def test_the_rest_of_a_budget_for_persons(name, covered):
+    budget = with_entries(for_persons(5), [raw_charge(10**26)])
+    mechanism = MECHANISMS[name](epsilon=1.0)
+    # Of vertices and gradients as many each, as a plan has it.
+    steps = mechanism.n_iter if name != "staged" else 100
+    left = largest_epsilon(
+        budget, delta=1e-6, n_iter=steps, mechanism=mechanism.name, rows_per_person=covered
+    )
+
+    def cost(epsilon):
+        given = {"epsilon": epsilon, "rows_per_person": covered}
+        if name == "staged":
+            return charge_of(build_staged(n_vertices=100, n_gradients=100, **COMMON, **given))
+        return charge_of(MECHANISMS[name](**given))
+
+    assert left > 0.05
+    assert affords(budget, cost(left))
+    assert not affords(budget, cost(1.001 * left))
+    if covered == 5:
+        same = largest_epsilon(budget, delta=1e-6, n_iter=steps, mechanism=mechanism.name)
+        assert same == left
+
+
+@pytest.mark.parametrize("rows", [0, -1, 1.5, True, "5", None])
+def test_a_budget_is_for_a_whole_number_of_rows(tmp_path, rows):
+    with pytest.raises((ValueError, TypeError), match="rows_per_person must be"):
+        create_ledger(tmp_path / "l", 3.0, 1e-5, rows_per_person=rows)
+    assert list(tmp_path.iterdir()) == []

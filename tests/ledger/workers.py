@@ -1,0 +1,101 @@
+"""What other processes do to a ledger in its tests, and charges to do it with."""
+
+import os
+
+import numpy as np
+
+from dplasso import BudgetError, DPLassoClassifier
+from dplasso.ledger import Charge, capacity, charge_of, finish, reserve
+from dplasso.privacy.mechanisms import build_mechanism
+
+UNIT = 10**30
+
+
+def charge(epsilon=1.0, delta=1e-6, n_iter=100, neighbors="add-remove") -> Charge:
+    """Give what a fit would be charged."""
+    return charge_of(
+        build_mechanism(
+            epsilon=epsilon, delta=delta, n_iter=n_iter, neighbors=neighbors, plain_sum=False
+        )
+    )
+
+
+def raw_charge(rho: int, draw_delta: int = 0) -> Charge:
+    """Give a charge of so many units."""
+    return Charge(rho, draw_delta, 1.0, 1e-6, 10, 0.1, "add-remove", "exponential")
+
+
+def small_problem():
+    """Give 60 rows, 20 columns and two labels."""
+    rng = np.random.default_rng(0)
+    X = (rng.random((60, 20)) < 0.3).astype(np.float32)
+    return X, (X[:, 0] > 0).astype(np.int64)
+
+
+def spend_all(path, dataset, cost, start, answers):
+    """Reserve and finish until refused; answer with the entries' numbers and tokens."""
+    start.wait()
+    taken = []
+    try:
+        while True:
+            reservation = reserve(path, dataset, cost)
+            assert finish(reservation)
+            taken.append((reservation.number, reservation.token))
+    except BudgetError:
+        answers.put((os.getpid(), taken))
+
+
+def spend_once_each(paths, cost, together, start, answers):
+    """Reserve once in each ledger, all at once; answer with the numbers, None where refused."""
+    start.wait()
+    numbers = []
+    for path in paths:
+        together.wait(60)
+        try:
+            numbers.append(reserve(path, None, cost).number)
+        except BudgetError:
+            numbers.append(None)
+    answers.put((os.getpid(), numbers))
+
+
+def spend_until_killed(path, cost, pipe):
+    """Reserve and finish for ever; tell what the ledger has acknowledged."""
+    while True:
+        reservation = reserve(path, None, cost)
+        pipe.send(("reserved", reservation.number, reservation.token))
+        finish(reservation)
+        pipe.send(("finished", reservation.number, reservation.token))
+
+
+def create_one(path, epsilon, start, answers):
+    """Try to create a ledger; answer whether this process did."""
+    from dplasso.errors import LedgerError
+    from dplasso.ledger import create_ledger
+
+    start.wait()
+    try:
+        create_ledger(path, epsilon, 1e-5)
+    except LedgerError:
+        answers.put(None)
+    else:
+        answers.put(epsilon)
+
+
+def fit_without_end(path):
+    """Begin a fit that outlasts the test by far."""
+    DPLassoClassifier(1.0, n_iter=1_000_000, l1_radius=10.0, delta=1e-3, ledger=path).fit(
+        *small_problem()
+    )
+
+
+def without_rights(function, arguments, answers):
+    """Run a function as a user who may not write; answer with its error."""
+    capacity(1.0, 1e-5, 1)  # what it imports, that user may not read
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+    try:
+        function(*arguments)
+    except Exception as error:
+        answers.put((type(error).__name__, str(error)))
+    else:
+        answers.put(None)
