@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ledger.workers import charge, small_problem
 
 from dplasso import BudgetError, DPLassoClassifier, LedgerError
 from dplasso.checkpoint import charge as checkpoint_charge
@@ -33,6 +32,7 @@ from dplasso.ledger import (
 )
 from dplasso.ledger.provenance import keyed
 from dplasso.model.release import digest_of
+from ledger.workers import charge, small_problem
 
 STEPS = 30
 DATA = small_problem()

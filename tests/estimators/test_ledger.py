@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
-from ledger.workers import charge, small_problem
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -31,6 +30,7 @@ from dplasso.ledger import (
 )
 from dplasso.model.release import digest_of
 from dplasso.privacy.mechanisms import build_mechanism
+from ledger.workers import charge, small_problem
 
 X, Y = small_problem()
 

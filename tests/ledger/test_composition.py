@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger.workers import charge, raw_charge
 
 from dplasso.errors import BudgetError, LedgerError
 from dplasso.ledger import (
@@ -27,6 +26,7 @@ from dplasso.ledger.refusal import refuse_overspending, rounded_down
 from dplasso.privacy.accounting import renyi_orders
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
+from ledger.workers import charge, raw_charge
 
 
 def with_charges(charges, epsilon=3.0, delta=1e-5, limit=None, rows=1):

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ledger.workers import raw_charge
 
 from dplasso.ledger import (
     create_ledger,
@@ -13,6 +12,7 @@ from dplasso.ledger import (
     read_budgets,
     reserve,
 )
+from ledger.workers import raw_charge
 
 LABELS = np.array([0, 1, 1, 0, 1], dtype=np.int8)
 

@@ -5,10 +5,10 @@ import random
 from io import FileIO
 
 import pytest
-from ledger.workers import raw_charge
 
 from dplasso.errors import LedgerError
 from dplasso.ledger import create_ledger, finish, image, read_budgets, reserve
+from ledger.workers import raw_charge
 
 SECTOR = 512
 CHARGE = raw_charge(10**20)

@@ -7,6 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+
+from dplasso.errors import BudgetError
+from dplasso.ledger import create_ledger, finish, read_budgets, reserve, rho_limit
 from ledger.workers import (
     charge,
     create_one,
@@ -17,9 +20,6 @@ from ledger.workers import (
     spend_until_killed,
     without_rights,
 )
-
-from dplasso.errors import BudgetError
-from dplasso.ledger import create_ledger, finish, read_budgets, reserve, rho_limit
 
 PROCESSES = 20
 

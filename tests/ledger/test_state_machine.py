@@ -10,7 +10,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
-from ledger.workers import raw_charge
 
 from dplasso.errors import BudgetError, LedgerError
 from dplasso.ledger import (
@@ -24,6 +23,7 @@ from dplasso.ledger import (
     rejoin,
     reserve,
 )
+from ledger.workers import raw_charge
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 BUDGETS = st.sampled_from([(3.0, 1e-5), (0.1, 1e-6), (20.0, 1e-9)])

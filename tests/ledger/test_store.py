@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from ledger.workers import charge, raw_charge
 
 from dplasso.errors import BudgetError, LedgerError
 from dplasso.ledger import (
@@ -29,6 +28,7 @@ from dplasso.ledger import (
     rho_limit,
 )
 from dplasso.ledger.schema import OLDEST_VERSION, SCHEMA_VERSION
+from ledger.workers import charge, raw_charge
 
 
 @pytest.fixture

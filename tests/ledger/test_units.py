@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ledger.workers import raw_charge
 
 from dplasso.errors import BudgetError
 from dplasso.ledger import (
@@ -33,6 +32,7 @@ from dplasso.privacy.mechanisms.signed_exponential import sampling_delta_of
 from dplasso.privacy.mechanisms.staged import _gaussian_draws, _sampling_delta
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.tries import tries_of
+from ledger.workers import raw_charge
 
 COMMON = {"delta": 1e-6}
 MECHANISMS = {

@@ -7,7 +7,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from ledger.workers import raw_charge
 
 from dplasso.errors import BudgetError, LedgerError
 from dplasso.ledger import (
@@ -20,6 +19,7 @@ from dplasso.ledger import (
 )
 from dplasso.ledger.composition import draws_part
 from dplasso.ledger.schema import SCHEMA_VERSION
+from ledger.workers import raw_charge
 
 HERE = Path(__file__).parent
 # Two data sets; a charge that failed, one that never ended, and one of up to five rows of a person.
