@@ -15,7 +15,8 @@ from rich.console import Console
 from scipy.sparse import csr_array, save_npz
 
 from dplasso.cli.files import naming
-from dplasso.cli.output import in_options, json_safe, one_line
+from dplasso.cli.options import in_options
+from dplasso.cli.output import json_safe, one_line
 from dplasso.cli.paper import _print
 from dplasso.encoding.files import read_categories
 from dplasso.runtime.compilation import COMPILING

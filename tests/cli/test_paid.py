@@ -13,8 +13,8 @@ from dplasso import load
 from dplasso.checkpoint import charge as checkpoint_charge
 from dplasso.checkpoint import session
 from dplasso.checkpoint.session import read_checkpoint
-from dplasso.cli import fit as fit_command
 from dplasso.cli.checkpoints import KeptFit
+from dplasso.cli.training import OutputOptions
 from dplasso.fit.lasso_run import LassoRun
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.ledger import charging, create_ledger, read_budgets
@@ -235,7 +235,7 @@ KILLS = {
     "at a step": (*WRITE, 5, True),
     "after the last step": (charging, "finish", 1, False),
     "after the end is noted": (charging, "finish", 1, True),
-    "when the model is written": (fit_command, "write_outputs", 1, False),
+    "when the model is written": (OutputOptions, "write", 1, False),
     "while the model is written": (model_file, "write_archive", 1, False),
     "when the model is there": (KeptFit, "finish", 1, False),
 }

@@ -72,7 +72,7 @@ class TestTune:
             (("--grid", "epsilon=1,2"), "cannot be tuned", 1),
             (("--metric", "f1"), "--metric must be", 1),
             (("--held-out", "2"), "--held-out must lie", 1),
-            (("--rows-per-person", "2"), "whose row each is", 1),
+            (("--rows-per-person", "2"), "the person of each row", 1),
         ],
     )
     def test_what_is_wrong_is_refused_before_reading(self, run, tmp_path, more, words, code):

@@ -18,12 +18,11 @@ from dplasso.cli import (
     plan,
     predict,
     report,
-    schema,
     show,
     tune,
 )
-from dplasso.cli.commands import GuardedGroup, add_command
-from dplasso.cli.options import option
+from dplasso.cli.commands import SETTINGS, GuardedGroup, add_command
+from dplasso.cli.output import print_text
 
 app = typer.Typer(
     name="dplasso",
@@ -41,25 +40,30 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=SETTINGS,
 )
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"dplasso {version('dplasso')}")
+        print_text(f"dplasso {version('dplasso')}")
         raise typer.Exit
 
 
+_Version = Annotated[
+    bool,
+    typer.Option(
+        "--version",
+        help="Print the version and exit.",
+        metavar="",
+        callback=_print_version,
+        is_eager=True,
+    ),
+]
+
+
 @app.callback()
-def _options(
-    _version: Annotated[
-        bool,
-        option(
-            "--version", "Print the version and exit.", "", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
+def _options(_version: _Version = False) -> None:
     """Hold the options that stand before the command's name."""
 
 
@@ -67,6 +71,5 @@ modules = (fit, tune, predict, evaluate, show, report, plan, budget, audit, demo
 for module in modules:
     name = module.__name__.rpartition(".")[2]
     add_command(app, name, getattr(module, name), module.EXAMPLES)
-app.add_typer(data.app)
-app.add_typer(schema.app)
-app.add_typer(ledger.app)
+for group in (data.app, data.schemas, ledger.app):
+    app.add_typer(group)

@@ -1,15 +1,16 @@
 """``dplasso convert``: data files to a store, for data larger than memory and for fast starts."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from dplasso.cli import options
 from dplasso.cli.clusters import ClusterOptions, store_name
 from dplasso.cli.encodings import EncodingOptions
-from dplasso.cli.options import DATA, argument, option
+from dplasso.cli.options import examples
 from dplasso.cli.output import (
+    data_text,
     print_facts,
     print_json,
     print_note,
@@ -17,10 +18,10 @@ from dplasso.cli.output import (
     progress_bars,
 )
 from dplasso.cli.reading import ReadingOptions
-from dplasso.cli.stores import StoreOptions, data_text, new_store, parse_memory
+from dplasso.cli.stores import StoreOptions, new_store, parse_memory
 from dplasso.errors import DataError
 
-EXAMPLES = options.examples(
+EXAMPLES = examples(
     "dplasso convert train.svm.gz train.store",
     "dplasso convert day_*.svm url.store --memory 4GB",
     "dplasso convert train.svm train.store --features 1000000 --binarize --force",
@@ -33,77 +34,63 @@ EXAMPLES = options.examples(
     "keeps in memory only what grows with the number of rows and of columns. It needs about 16 "
     "bytes of disk per entry (8 where all values are 1), and 4 more while it is made.",
 )
-
 _ROWS_LOOKED_AT = 2_000
 
 
-def _folder(name: str) -> Path:
-    """Return the folder to make; one on object storage is wrong usage."""
-    from dplasso.data.source_files import is_address
-
-    if is_address(name):
-        raise typer.BadParameter(
-            "stores are made in folders; make this one in a folder, and copy that to object storage"
-        )
-    return Path(name)
-
-
 def convert(
-    data: Annotated[
-        list[str],
-        argument(
-            "DATA...",
-            "One or more files of one data set, or a quoted pattern: svmlight text (plain, "
-            ".gz, .bz2, .xz, .zst), scipy sparse .npz, or tables (CSV, JSON lines, Parquet, "
-            "Arrow).",
-        ),
-    ],
-    store: Annotated[Path, argument("STORE", "The folder to make.", parser=_folder)],
+    data: list[str],
+    store: str,
     *,
-    features: Annotated[
-        int | None,
-        option(
-            "--features",
-            "Number of columns, as public knowledge. Default: the largest column in the data.",
-            "D",
-            DATA,
-            min=1,
-        ),
-    ] = None,
-    person_column: options.PersonColumn = None,
+    features: int | None = None,
+    person_column: str | None = None,
     reading: ReadingOptions,
     encoding: EncodingOptions,
     making: StoreOptions,
     cluster: ClusterOptions,
 ) -> None:
-    """Convert data files to a store on disk, in bounded memory; with --cluster each to its own."""
-    meaning = reading.meaning()
+    """Convert data files to a store on disk, in bounded memory; with --cluster each to its own.
+
+    Arguments
+    ---------
+    data : DATA...
+        One or more files of one data set, or a quoted pattern: svmlight text (plain, .gz, .bz2,
+        .xz, .zst), scipy sparse .npz, or tables (CSV, JSON lines, Parquet, Arrow).
+    store : STORE
+        The folder to make.
+
+    Data
+    ----
+    features : D >= 1
+        Number of columns, as public knowledge. Default: the largest column in the data.
+    """
+    from dplasso.data.source_files import is_address
+    from dplasso.encoding.files import encode_files
+
+    if is_address(store):
+        raise typer.BadParameter(
+            "stores are made in folders; make this one in a folder, and copy that to object storage"
+        )
+    read = {
+        "label_column": reading.label_column or "label",
+        "n_features": features,
+        "zero_based": reading.zero_based,
+        "labels_path": reading.labels,
+        "label_map": reading.meaning(),
+        "binarize": reading.binarize,
+    }
+    place, chosen = Path(store), encoding.encoding(data, features, reading)
     if cluster.cluster is not None:
-        chosen = encoding.encoding(data, features, reading)
         if chosen is None and features is None:
             raise typer.BadParameter(
                 "--cluster needs --features D: the number of columns, which all stores must share"
             )
-        _convert_each(data, store, features, reading, chosen, making, cluster)
+        _convert_each(data, place, chosen, read, making, cluster)
         return
-    new = new_store(store, making)
-    chosen = encoding.encoding(data, features, reading)
-    from dplasso.encoding.files import encode_files
-
+    new = new_store(place, making)
     if encoding.hash_columns is not None:
         _warn_of_numbers(data, encoding.hash_columns)
     with progress_bars() as bars:
-        records = encode_files(
-            data,
-            chosen,
-            label_column=reading.label_column or "label",
-            person_column=person_column,
-            n_features=features,
-            zero_based=reading.zero_based,
-            labels_path=reading.labels,
-            label_map=meaning,
-            binarize=reading.binarize,
-        )
+        records = encode_files(data, chosen, person_column=person_column, **read)
         report = new.write(records.source, bars, records.origin)
     public = records.public
     if public is None and features is None:
@@ -127,9 +114,7 @@ def _warn_of_numbers(data: list[str], columns: str) -> None:
 
     table = first_rows(expand(data)[0], _ROWS_LOOKED_AT)
     for name in (name.strip() for name in columns.split(",")):
-        if name not in table.column_names:
-            continue
-        if isinstance(draft_part(name, table.column(name)), Bins):
+        if name in table.column_names and isinstance(draft_part(name, table.column(name)), Bins):
             print_note(
                 f"column {name!r} holds numbers: hashed, each becomes a category of its own, "
                 "and 34 has nothing in common with 35; bins of a schema put them in public "
@@ -142,9 +127,8 @@ def _warn_of_numbers(data: list[str], columns: str) -> None:
 def _convert_each(
     data: list[str],
     folder: Path,
-    features: int | None,
-    reading: ReadingOptions,
     chosen: Any,
+    read: Mapping[str, Any],
     making: StoreOptions,
     cluster: ClusterOptions,
 ) -> None:
@@ -164,17 +148,10 @@ def _convert_each(
     folder.mkdir(exist_ok=True)
     for place in places:
         check_place(place, force=making.force)
-    options = {
-        "label_column": reading.label_column or "label",
-        "n_features": features,
-        "zero_based": reading.zero_based,
-        "labels_path": reading.labels,
-        "label_map": reading.meaning(),
-        "binarize": reading.binarize,
-    }
     assert cluster.cluster is not None
+    settings = {"memory": memory, "force": making.force, "n_threads": cluster.worker_threads}
     pieces = [
-        (path.absolute(), place, chosen, options, memory, making.force, cluster.worker_threads)
+        (path.absolute(), place, chosen, read, settings)
         for path, place in zip(files, places, strict=True)
     ]
     with progress_bars() as bars, bars.task(f"converting {len(files)} files") as progress:
@@ -183,44 +160,23 @@ def _convert_each(
         )
     report = {
         "stores": [str(place) for place in places],
-        "n_samples": sum(one["n_samples"] for one in done),
         "n_features": done[0]["n_features"],
-        "nnz": sum(one["nnz"] for one in done),
-        "bytes": sum(one["bytes"] for one in done),
+        **{name: sum(one[name] for one in done) for name in ("n_samples", "nnz", "bytes")},
     }
     if making.as_json:
         print_json(report)
         return
-    print_facts(
-        {
-            "stores": f"{len(places)} in {folder}",
-            "data": data_text(report),
-            "size": f"{report['bytes']:,} bytes",
-        }
-    )
+    facts = {"stores": f"{len(places)} in {folder}", "data": data_text(report)}
+    print_facts(facts | {"size": f"{report['bytes']:,} bytes"})
     print_text(f"train on them: dplasso fit {folder} --cluster {cluster.cluster} --epsilon 1")
 
 
 def convert_file(
-    path: Path,
-    place: Path,
-    chosen: Any,
-    options: dict[str, Any],
-    memory: int,
-    force: bool,
-    n_threads: int,
+    path: Path, place: Path, chosen: Any, read: dict[str, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """Convert one file to a store, and describe it."""
     from dplasso.data.store import describe, write_store
     from dplasso.encoding.files import encode_files
 
-    records = encode_files([str(path)], chosen, **options)
-    written = write_store(
-        records.source,
-        place,
-        memory=memory,
-        force=force,
-        origin=records.origin,
-        n_threads=n_threads,
-    )
-    return describe(written)
+    records = encode_files([str(path)], chosen, **read)
+    return describe(write_store(records.source, place, origin=records.origin, **settings))

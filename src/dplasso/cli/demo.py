@@ -4,13 +4,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dplasso.cli import options
 from dplasso.cli.files import check_directory, naming, write_file
-from dplasso.cli.options import OUTPUT, option
+from dplasso.cli.options import examples
 from dplasso.cli.output import (
     Bars,
     print_json,
@@ -18,11 +17,11 @@ from dplasso.cli.output import (
     print_promise,
     print_table,
     print_text,
+    print_weights,
     progress_bars,
     uninterrupted,
 )
 from dplasso.cli.training import train_with_bar
-from dplasso.cli.weights import print_weights
 from dplasso.runtime.extras import missing
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from dplasso.data.files import Dataset
     from dplasso.estimators.load import Estimator
 
-EXAMPLES = options.examples(
+EXAMPLES = examples(
     "dplasso demo",
     "dplasso demo --epsilon 0.1 --out tighter",
     note="The data is UCI Adult (Becker and Kohavi, 1996; CC BY 4.0), 32,560 people to train on"
@@ -64,17 +63,24 @@ class Trained:
 
 
 def demo(
-    output: Annotated[
-        Path,
-        option("--out", "Folder for the models, statements and the picture.", "DIR", OUTPUT),
-    ] = Path("dplasso-demo"),
-    epsilon: options.Epsilon = 1.0,
-    seed: options.Seed = None,
-    explain: options.Explain = False,
-    n_iter: Annotated[int | None, option("--n-iter", "", hidden=True)] = None,
-    as_json: options.AsJson = False,
+    output: Path = Path("dplasso-demo"),
+    epsilon: float = 1.0,
+    random_state: int | None = None,
+    explain: bool = False,
+    n_iter: int | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Train on real data by both methods, privately and plainly, and look at the difference."""
+    """Train on real data by both methods, privately and plainly, and look at the difference.
+
+    Output
+    ------
+    output : DIR
+        Folder for the models, statements and the picture.
+
+    Hidden
+    ------
+    n_iter
+    """
     from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
 
     for method in METHODS:
@@ -87,9 +93,11 @@ def demo(
         public: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1}
         steps = "auto" if n_iter is None else n_iter
         models: dict[str, Estimator] = {
-            "lasso": DPLassoClassifier(epsilon, DELTA, n_iter=steps, random_state=seed, **public),
+            "lasso": DPLassoClassifier(
+                epsilon, DELTA, n_iter=steps, random_state=random_state, **public
+            ),
             "logistic": DPLogisticRegression(
-                epsilon, DELTA, n_iter=steps, random_state=seed, **public
+                epsilon, DELTA, n_iter=steps, random_state=random_state, **public
             ),
             "plain": DPLogisticRegression(float("inf"), DELTA, n_iter=steps, **public),
         }

@@ -1,12 +1,12 @@
 """``dplasso evaluate``: how well a model predicts labelled rows."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from dplasso.cli import options
 from dplasso.cli.clusters import ClusterOptions, over_stores, refuse_beside
 from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.options import PRIVACY, option
+from dplasso.cli.options import examples
 from dplasso.cli.output import (
     print_facts,
     print_json,
@@ -15,15 +15,12 @@ from dplasso.cli.output import (
     print_text,
     progress_bars,
 )
-from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read_for
+from dplasso.cli.reading import ReadingOptions, read_for
 
 if TYPE_CHECKING:
     from dplasso.tuning.scores import PrivateScore
 
-# Classes of a table that a screen holds; JSON has them all.
-_MOST_SHOWN = 12
-
-EXAMPLES = options.examples(
+EXAMPLES = examples(
     "dplasso evaluate model.npz test.svm.gz",
     "dplasso evaluate model.npz test.svm.gz --epsilon 0.1 --metric auc",
     "dplasso evaluate model.npz test.npz --labels labels.npy --json",
@@ -37,36 +34,33 @@ _NOT_PRIVATE = (
 
 
 def evaluate(
-    model: ModelArgument,
-    data: DataArgument,
+    model: Path,
+    data: list[str],
     reading: ReadingOptions,
     cluster: ClusterOptions,
-    epsilon: Annotated[
-        float | None,
-        option("--epsilon", "Budget of one private score. Default: scores without noise.", "E"),
-    ] = None,
-    delta: options.Delta = 1e-6,
-    metric: Annotated[
-        str | None,
-        option(
-            "--metric",
-            "The private score: accuracy (default), auc, log_loss or calibration; for a "
-            "regression mae (default) or r2.",
-            "METRIC",
-            PRIVACY,
-        ),
-    ] = None,
-    neighbors: options.Neighbors = "add-remove",
-    ledger: options.Ledger = None,
-    dataset: options.DatasetName = None,
-    purpose: options.Purpose = None,
-    seed: options.Seed = None,
-    explain: options.Explain = False,
-    as_json: options.AsJson = False,
+    epsilon: float | None = None,
+    delta: float = 1e-6,
+    metric: str | None = None,
+    neighbors: str = "add-remove",
+    ledger: Path | None = None,
+    dataset: str | None = None,
+    purpose: str | None = None,
+    random_state: int | None = None,
+    explain: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon."""
+    """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon.
+
+    Privacy
+    -------
+    epsilon : E
+        Budget of one private score. Default: scores without noise.
+    metric : METRIC
+        The private score: accuracy (default), auc, log_loss or calibration; for a regression mae
+        (default) or r2.
+    """
     import dplasso
-    from dplasso.cli.metrics import RegressionScores, auc_text, r2_text, score
+    from dplasso.cli.metrics import print_scores, score
     from dplasso.data.files import Dataset
     from dplasso.data.source_files import expand
 
@@ -84,53 +78,30 @@ def evaluate(
             refuse_beside({"--epsilon": epsilon is not None})
             fitted, stores, targets = over_stores(fitted, model, data, cluster, bars)
             rows = Dataset(stores, targets, f"{len(stores.stores)} stores")
-        if epsilon is not None:
+        if epsilon is None:
+            scores = score(fitted, rows.X, rows.y, rows.source)
+        else:
             private = dplasso.private_score(
                 fitted,
                 rows.X,
                 rows.y,
                 epsilon,
                 delta,
-                metric=metric or ("accuracy" if fitted.privacy_.n_classes else "mae"),
+                metric=metric or ("accuracy" if hasattr(fitted, "classes_") else "mae"),
                 neighbors=neighbors,
-                random_state=seed,
+                random_state=random_state,
                 ledger=ledger,
                 dataset=dataset,
                 purpose=purpose,
             )
-            left = None if ledger is None else left_after(ledger, dataset, private.privacy)
-            _report(private, left, explain=explain, as_json=as_json)
-            return
-        scores = score(fitted, rows.X, rows.y, rows.source)
-    if as_json:
+    if epsilon is not None:
+        left = None if ledger is None else left_after(ledger, dataset, private.privacy)
+        _report(private, left, explain=explain, as_json=as_json)
+    elif as_json:
         print_json({**asdict(scores), "private": False})
-        return
-    if isinstance(scores, RegressionScores):
-        numbers = {
-            "rows": f"{scores.n_samples:,}",
-            "R^2": r2_text(scores.r2),
-            "mean absolute error": f"{scores.mae:.4g}",
-        }
-        print_facts(numbers, right=True)
+    else:
+        print_scores(scores)
         print_text(_NOT_PRIVATE)
-        return
-    facts = {
-        "rows": f"{scores.n_samples:,}",
-        "accuracy": f"{scores.accuracy:.4f}",
-        "  of the majority class": f"{scores.majority_accuracy:.4f}",
-        "AUC" if len(scores.classes) == 2 else "macro AUC": auc_text(scores.auc),
-        "log-loss": f"{scores.log_loss:.4f}",
-    }
-    print_facts(facts, right=True)
-    if 2 < len(scores.classes) <= _MOST_SHOWN:
-        labels = [f"{c:g}" if isinstance(c, float) else str(c) for c in scores.classes]
-        headings = ["class", *(f">{label}" for label in labels)]
-        table = [
-            [label, *(f"{count:,}" for count in counts)]
-            for label, counts in zip(labels, scores.confusion, strict=True)
-        ]
-        print_table(headings, table, title="Rows of each class by the class predicted")
-    print_text(_NOT_PRIVATE)
 
 
 def _report(

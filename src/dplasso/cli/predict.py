@@ -1,18 +1,17 @@
 """``dplasso predict``: one line per row, to standard output or a file."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from dplasso.cli import options
 from dplasso.cli.clusters import ClusterOptions, over_stores
 from dplasso.cli.files import check_outputs, write_file
-from dplasso.cli.options import OUTPUT, flag, option
+from dplasso.cli.options import examples
 from dplasso.cli.output import progress_bars, uninterrupted, write_out
-from dplasso.cli.reading import DataArgument, ModelArgument, ReadingOptions, read_for
+from dplasso.cli.reading import ReadingOptions, read_for
 
-EXAMPLES = options.examples(
+EXAMPLES = examples(
     "dplasso predict model.npz new.svm.gz",
     "dplasso predict model.npz 'new-*.svm.gz' --proba --out probabilities.txt",
     "dplasso predict model.npz new.csv",
@@ -24,24 +23,27 @@ EXAMPLES = options.examples(
 
 
 def predict(
-    model: ModelArgument,
-    data: DataArgument,
+    model: Path,
+    data: list[str],
     reading: ReadingOptions,
     cluster: ClusterOptions,
-    proba: Annotated[
-        bool,
-        flag(
-            "--proba",
-            "The probability of the positive class instead of the label; with more than "
-            "two classes, that of each.",
-        ),
-    ] = False,
-    output: Annotated[
-        Path | None, option("--out", "Write here instead of standard output.", "FILE", OUTPUT)
-    ] = None,
-    force: Annotated[bool, flag("--force", "Overwrite an existing FILE.", OUTPUT)] = False,
+    proba: bool = False,
+    output: Path | None = None,
+    force: bool = False,
 ) -> None:
-    """Predict the label or number of every row: one line each, in the order of the rows."""
+    """Predict the label or number of every row: one line each, in the order of the rows.
+
+    Options
+    -------
+    proba
+        The probability of the positive class instead of the label; with more than two classes, that
+        of each.
+
+    Output
+    ------
+    output : FILE
+        Write here instead of standard output.
+    """
     import dplasso
     from dplasso.data.source_files import expand
 

@@ -4,18 +4,16 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-from dplasso.cli import options
 from dplasso.cli.files import check_outputs, write_file
-from dplasso.cli.options import OUTPUT, flag, option
+from dplasso.cli.options import examples
 from dplasso.cli.output import print_facts, uninterrupted
-from dplasso.cli.reading import ModelArgument
 
 if TYPE_CHECKING:
     from dplasso.model import Model
 
-EXAMPLES = options.examples(
+EXAMPLES = examples(
     "dplasso report model.npz --out report.html",
     "dplasso report model.npz --out report.html --ledger team.ledger",
     note="With --ledger the page names the entry that paid for the model, its purpose and what is "
@@ -23,16 +21,19 @@ EXAMPLES = options.examples(
 )
 
 
-def report(
-    model: ModelArgument,
-    output: Annotated[Path, option("--out", "Write the page here.", "OUT.html", OUTPUT)],
-    ledger: Annotated[
-        Path | None,
-        option("--ledger", "Look up the entry that paid for the model here.", "LEDGER"),
-    ] = None,
-    force: Annotated[bool, flag("--force", "Overwrite an existing file.", OUTPUT)] = False,
-) -> None:
-    """Write what a model promises and holds on one page that can be printed and signed."""
+def report(model: Path, output: Path, ledger: Path | None = None, force: bool = False) -> None:
+    """Write what a model promises and holds on one page that can be printed and signed.
+
+    Output
+    ------
+    output : OUT.html
+        Write the page here.
+
+    Options
+    -------
+    ledger : LEDGER
+        Look up the entry that paid for the model here.
+    """
     from dplasso.model import read_model
     from dplasso.model.file import written_by
     from dplasso.model.report import report_page
@@ -64,20 +65,20 @@ def _paid(model: "Model", ledger: Path) -> dict[str, str] | str:
     from dplasso.privacy.wording import rounded_up
 
     digest = digest_of(model.release)
-    for budget in read_budgets(ledger):
-        for entry in budget.entries:
-            if entry.release != digest:
-                continue
-            return {
-                "entry": f"{entry.number} of {ledger.name}",
-                "data set": budget.name or "(without a name)",
-                "purpose": entry.charge.purpose or "(none given)",
-                "charged": f"epsilon {rounded_up(entry.charge.epsilon)} at delta "
-                f"{rounded_up(entry.charge.delta)}, {entry.reserved_at}",
-                "budget": f"epsilon {rounded_up(budget.epsilon)} at delta "
-                f"{rounded_up(budget.delta)} for all fits on this data set, for "
-                f"{protected(budget.rows_per_person)}",
-            }
+    paid = ((budget, entry) for budget in read_budgets(ledger) for entry in budget.entries)
+    for budget, entry in paid:
+        if entry.release != digest:
+            continue
+        return {
+            "entry": f"{entry.number} of {ledger.name}",
+            "data set": budget.name or "(without a name)",
+            "purpose": entry.charge.purpose or "(none given)",
+            "charged": f"epsilon {rounded_up(entry.charge.epsilon)} at delta "
+            f"{rounded_up(entry.charge.delta)}, {entry.reserved_at}",
+            "budget": f"epsilon {rounded_up(budget.epsilon)} at delta "
+            f"{rounded_up(budget.delta)} for all fits on this data set, for "
+            f"{protected(budget.rows_per_person)}",
+        }
     return (
         f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
         "entries held digests, or not at all."

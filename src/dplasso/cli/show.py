@@ -1,31 +1,34 @@
 """``dplasso show``: what is inside a model file."""
 
+from pathlib import Path
 from textwrap import wrap
-from typing import Annotated
 
-from dplasso.cli import options
-from dplasso.cli.options import option
-from dplasso.cli.output import out, print_facts, print_json, print_promise, print_text
-from dplasso.cli.reading import ModelArgument
-from dplasso.cli.weights import print_weights
+from dplasso.cli.options import examples
+from dplasso.cli.output import (
+    out,
+    print_facts,
+    print_json,
+    print_promise,
+    print_text,
+    print_weights,
+)
 
-EXAMPLES = options.examples(
+EXAMPLES = examples(
     "dplasso show model.npz",
     "dplasso show model.npz --top 50 --explain",
     "dplasso show model.npz --json",
     note="All of this is in the model file: whoever has the file may see it.",
 )
 
-Top = Annotated[int, option("--top", "How many of the largest weights.", "K", min=0)]
 
+def show(model: Path, top: int = 20, explain: bool = False, as_json: bool = False) -> None:
+    """Name a model's largest weights, its settings and what it promises.
 
-def show(
-    model: ModelArgument,
-    top: Top = 20,
-    explain: options.Explain = False,
-    as_json: options.AsJson = False,
-) -> None:
-    """Name a model's largest weights, its settings and what it promises."""
+    Options
+    -------
+    top : K >= 0
+        How many of the largest weights.
+    """
     from dplasso.model import read_model
     from dplasso.model.report import model_facts
     from dplasso.model.weights import weights_of
@@ -34,15 +37,14 @@ def show(
     weights = weights_of(held)
     heaviest = weights.top(top).rows()
     if as_json:
+        schema = None if held.origin is None else held.origin.schema
         print_json(
             {
                 "model": model,
                 "facts": model_facts(held, weights),
                 "n_features": held.n_features,
                 "params": {**held.params, "classes": held.classes.tolist()},
-                "schema": None
-                if held.origin is None or held.origin.schema is None
-                else held.origin.schema.to_json(),
+                "schema": None if schema is None else schema.to_json(),
                 "n_nonzero": len(weights),
                 "n_clear": None if weights.clear is None else int(weights.clear.sum()),
                 "weights": heaviest,

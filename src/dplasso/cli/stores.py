@@ -6,40 +6,29 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dplasso.cli.options import OUTPUT, AsJson, flag, option
-from dplasso.cli.output import Bars, print_facts, print_json
+from dplasso.cli.output import Bars, data_text, print_facts, print_json
 
 if TYPE_CHECKING:
     from dplasso.data.blocks import BlockSource
 
-_UNITS = {
-    "": 1,
-    "K": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "KI": 2**10,
-    "MI": 2**20,
-    "GI": 2**30,
-    "TI": 2**40,
-}
-_AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?I?)B?", re.IGNORECASE)
+_AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
 SMALLEST = 64 * 2**20
 
 
 def parse_memory(text: str) -> int:
     """Read a number of bytes, or one with a unit: ``2GB`` (10^9 each), ``2GiB`` (2^30 each)."""
     found = _AMOUNT.fullmatch(text.strip())
-    unit = found.group(2).upper() if found else ""
-    if found is None or unit not in _UNITS:
+    # An I stands for powers of 2 only behind another letter.
+    if found is None or (found[3] and not found[2]):
         raise typer.BadParameter(
             f"{text!r} is not an amount of memory; write 2GB or 500MB, for example"
         )
-    amount = int(float(found.group(1)) * _UNITS[unit])
+    power = " KMGT".index(found[2].upper() or " ")
+    amount = int(float(found[1]) * (1024 if found[3] else 1000) ** power)
     if amount < SMALLEST:
         raise typer.BadParameter(f"{text} is too little; give at least {SMALLEST // 2**20}MiB")
     return amount
@@ -47,26 +36,23 @@ def parse_memory(text: str) -> int:
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """How a store is made, and how that is reported."""
+    """How a store is made, and how that is reported.
 
-    memory: Annotated[
-        str,
-        option(
-            "--memory",
-            "Memory to use in all, for example 2GB or 500MB; the disk does the rest.",
-            "SIZE",
-        ),
-    ] = "2GB"
-    jobs: Annotated[int | None, option("--jobs", "Threads.", "N", min=1)] = None
-    force: Annotated[
-        bool, flag("--force", "Replace an existing store, once the new one is complete.", OUTPUT)
-    ] = False
-    as_json: AsJson = False
+    Options
+    -------
+    memory : SIZE
+        Memory to use in all, for example 2GB or 500MB; the disk does the rest.
 
-    @property
-    def threads(self) -> int:
-        """How many to use."""
-        return self.jobs or len(os.sched_getaffinity(0))
+    Output
+    ------
+    force
+        Replace an existing store, once the new one is complete.
+    """
+
+    memory: str = "2GB"
+    jobs: int | None = None
+    force: bool = False
+    as_json: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,7 +78,7 @@ class NewStore:
                 force=self.options.force,
                 origin=origin,
                 progress=progress,
-                n_threads=self.options.threads,
+                n_threads=self.options.jobs or len(os.sched_getaffinity(0)),
             )
         return describe(written) | {"seconds": time.perf_counter() - self.began}
 
@@ -101,14 +87,9 @@ class NewStore:
         if self.options.as_json:
             print_json(report)
             return
-        print_facts(
-            {
-                "store": str(self.place),
-                "data": data_text(report),
-                "size": f"{report['bytes']:,} bytes",
-                "seconds": f"{report['seconds']:.2f}",
-            }
-        )
+        facts = {"store": str(self.place), "data": data_text(report)}
+        facts["size"] = f"{report['bytes']:,} bytes"
+        print_facts(facts | {"seconds": f"{report['seconds']:.2f}"})
 
 
 def new_store(place: Path, options: StoreOptions) -> NewStore:
@@ -118,10 +99,3 @@ def new_store(place: Path, options: StoreOptions) -> NewStore:
     memory = parse_memory(options.memory)
     check_place(place.absolute(), force=options.force)
     return NewStore(place, options, memory, time.perf_counter())
-
-
-def data_text(report: Mapping[str, Any]) -> str:
-    """Word the size of a data set."""
-    return (
-        f"{report['n_samples']:,} rows, {report['n_features']:,} columns, {report['nnz']:,} entries"
-    )
