@@ -1,28 +1,13 @@
 """The Typer application: its commands, their order and the help in front of them."""
 
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from dplasso.cli import (
-    audit,
-    budget,
-    convert,
-    data,
-    demo,
-    evaluate,
-    fit,
-    ledger,
-    paper,
-    plan,
-    predict,
-    report,
-    show,
-    tune,
-)
+from dplasso.cli import audit, budget, convert, data, demo, fit, ledger, models, output, paper, tune
 from dplasso.cli.commands import SETTINGS, GuardedGroup, add_command
-from dplasso.cli.output import print_text
 
 app = typer.Typer(
     name="dplasso",
@@ -46,7 +31,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print_text(f"dplasso {version('dplasso')}")
+        output.text(f"dplasso {version('dplasso')}")
         raise typer.Exit
 
 
@@ -67,9 +52,11 @@ def _options(_version: _Version = False) -> None:
     """Hold the options that stand before the command's name."""
 
 
-modules = (fit, tune, predict, evaluate, show, report, plan, budget, audit, demo, paper, convert)
-for module in modules:
-    name = module.__name__.rpartition(".")[2]
-    add_command(app, name, getattr(module, name), module.EXAMPLES)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    *(fit.fit, tune.tune, models.predict, models.evaluate, models.show, models.report),
+    *(budget.plan, budget.budget, audit.audit, demo.demo, paper.paper, convert.convert),
+)
+for command in COMMANDS:
+    add_command(app, command.__name__, command)
 for group in (data.app, data.schemas, ledger.app):
     app.add_typer(group)

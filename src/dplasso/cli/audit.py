@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dplasso.cli import output
 from dplasso.cli.files import check_directory, write_file
-from dplasso.cli.options import examples
-from dplasso.cli.output import (
-    json_safe,
-    print_json,
-    print_note,
-    print_table,
-    print_text,
-    progress_bars,
-    uninterrupted,
-)
 from dplasso.runtime.extras import missing
 
 if TYPE_CHECKING:
@@ -29,16 +20,6 @@ if TYPE_CHECKING:
 # Not 1, which is any failure to audit at all, and not 2, which is a misspelt command line.
 VIOLATION_FOUND = 3
 FILES = {"report": "audit.json", "picture": "audit.png"}
-
-EXAMPLES = examples(
-    "dplasso audit",
-    "dplasso audit --epsilon 0.5 --neighbors replace-one --out audit",
-    "dplasso audit --mechanism paper --epsilon 0.1",
-    "dplasso audit --method exact --selector big-little --json",
-    "dplasso audit --method logistic --epsilon 1",
-    note="Exit code: 0 if nothing refutes the claim, 3 if an audit refutes it, 1 if the audit could"
-    " not be run. An audit can refute a claim, never prove one.",
-)
 
 
 def audit(
@@ -54,7 +35,7 @@ def audit(
     runs: int = 10_000,
     canaries: int = 1000,
     false_alarm: float = 5e-4,
-    output: Path | None = None,
+    out: Path | None = None,
     as_json: bool = False,
 ) -> None:
     """Try to refute the privacy claim by attacking the implementation.
@@ -81,8 +62,19 @@ def audit(
 
     Output
     ------
-    output : DIR
+    out : DIR
         Write audit.json and the attack's ROC curve, audit.png, here.
+
+    Examples
+    --------
+    dplasso audit
+    dplasso audit --epsilon 0.5 --neighbors replace-one --out audit
+    dplasso audit --mechanism paper --epsilon 0.1
+    dplasso audit --method exact --selector big-little --json
+    dplasso audit --method logistic --epsilon 1
+
+    Exit code: 0 if nothing refutes the claim, 3 if an audit refutes it, 1 if the audit could not be
+    run. An audit can refute a claim, never prove one.
     """
     from dplasso.audit import METHODS, Plan, run_audits
     from dplasso.audit.targets import AuditSettings, builder
@@ -96,16 +88,16 @@ def audit(
     build = builder(settings)
     build(n_iter, public=True)
     attack = _weights_attack(settings, plan, method) if whole else None
-    if output is not None:
-        check_directory(output, FILES.values())
+    if out is not None:
+        check_directory(out, FILES.values())
     started = time.perf_counter()
-    with progress_bars() as bars, bars.stages() as progress:
+    with output.progress_bars() as bars, bars.stages() as progress:
         outcome = run_audits(build, plan, progress) if attack is None else attack(progress)
     seconds = time.perf_counter() - started
     document = {**outcome.report.to_dict(), "settings": vars(settings), "seconds": seconds}
-    files = {} if output is None else _write(output, outcome, document)
+    files = {} if out is None else _write(out, outcome, document)
     if as_json:
-        print_json({**document, "files": files})
+        output.document({**document, "files": files})
     else:
         _print(outcome.report, files, seconds)
     if outcome.report.violated:
@@ -146,17 +138,17 @@ def _weights_attack(
 
 def _write(directory: Path, outcome: "Outcome", document: dict[str, Any]) -> dict[str, Path]:
     contents: dict[str, str | bytes] = {
-        "report": json.dumps(json_safe(document), indent=2, allow_nan=False) + "\n"
+        "report": json.dumps(output.json_safe(document), indent=2, allow_nan=False) + "\n"
     }
     if outcome.roc is not None and outcome.attack is not None:
         if undrawn := missing("matplotlib", "The picture"):
-            print_note(undrawn)
+            output.note(undrawn)
         else:
             from dplasso.audit.plot import audit_picture
 
             contents["picture"] = audit_picture(outcome.roc, outcome.attack)
     files = {name: directory / FILES[name] for name in contents}
-    with uninterrupted():
+    with output.uninterrupted():
         directory.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             write_file(files[name], content)
@@ -179,12 +171,12 @@ def _print(report: "Report", files: dict[str, Path], seconds: float) -> None:
             )
         )
     found = {i: "bold red" for i, finding in enumerate(report.findings) if finding.violated}
-    print_table(["audit", ">claimed", ">at least", "verdict"], rows, strong=found)
+    output.table(["audit", ">claimed", ">at least", "verdict"], rows, strong=found)
     for finding in report.findings:
         if finding.violated:
-            print_text(f"{finding.name}: {finding.detail}.")
-    print_text(report.text())
+            output.text(f"{finding.name}: {finding.detail}.")
+    output.text(report.text())
     if any(finding.name == "canary: noisy gradients" for finding in report.findings):
-        print_text("Exact enumeration is for vertices: Gaussian noise has no outcomes to list.")
+        output.text("Exact enumeration is for vertices: Gaussian noise has no outcomes to list.")
     written = f" Written: {', '.join(map(str, files.values()))}" if files else ""
-    print_text(f"Done in {seconds:.0f} s.{written}")
+    output.text(f"Done in {seconds:.0f} s.{written}")

@@ -1,24 +1,17 @@
-"""``dplasso budget``: what a privacy budget buys, before any data is touched."""
+"""``dplasso budget`` and ``plan``: what a privacy budget buys, before any data is touched."""
 
 import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from dplasso.cli.options import examples
-from dplasso.cli.output import print_json, print_promise, print_table, print_text
+from dplasso.cli import output
+from dplasso.cli.ledger_report import down
 from dplasso.cli.training import parse_target_bounds
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
+    from dplasso.tuning.plan import Part
 
-EXAMPLES = examples(
-    "dplasso budget --epsilon 1",
-    "dplasso budget --epsilon 1 --rows 30000 --columns 100000",
-    "dplasso budget --epsilon 0.5 --n-iter 300 --columns 1000000",
-    "dplasso budget --epsilon 1 --method logistic --n-classes 10",
-    "dplasso budget --epsilon 1 --method linear",
-    "dplasso budget --epsilon 1 --neighbors replace-one --json",
-)
 ITERATIONS_SHOWN = (10, 30, 100, 300, 1000, 4000)
 EPSILONS_SHOWN = (0.1, 0.3, 1.0, 3.0, 10.0)
 
@@ -51,6 +44,15 @@ def budget(
         Number of classes.
     row_entries : R
         logistic, linear: entries of a row, about.
+
+    Examples
+    --------
+    dplasso budget --epsilon 1
+    dplasso budget --epsilon 1 --rows 30000 --columns 100000
+    dplasso budget --epsilon 0.5 --n-iter 300 --columns 1000000
+    dplasso budget --epsilon 1 --method logistic --n-classes 10
+    dplasso budget --epsilon 1 --method linear
+    dplasso budget --epsilon 1 --neighbors replace-one --json
     """
     from dplasso import privacy_cost, weakest_association
 
@@ -88,24 +90,24 @@ def budget(
             for one in shown
         ]
     if as_json:
-        print_json(report)
+        output.document(report)
         return
-    print_text("A fit with these settings would be:\n")
-    print_promise(asked, explain=explain)
-    print_text()
+    output.text("A fit with these settings would be:\n")
+    output.promise(asked, explain=explain)
+    output.text()
     if "findable" in report:
         _print_findable(report["findable"], shown.index(epsilon))
         reached = "is drawn rather than noise" if draws else "is beyond 3 standard errors"
         sides = "of one class than of the other"
         if asked.n_classes == 0:
             sides = "far above what the others predict than far below"
-        print_text(
+        output.text(
             f"Of {features:,} columns in {n_records:,} rows: one that occurs in so many more rows "
             f"{sides} {reached}."
         )
     if draws and (n_iter is not None or "findable" not in report):
         _print_draws(rows, None if n_iter is None else mine, features)
-        print_text(
+        output.text(
             "A column's gradient is a sum over records, each giving at most "
             f"{asked.residual_bound * feature_bound:g}. At noise scale s, a column whose gradient "
             "is larger by s is about e times as likely to be chosen."
@@ -113,14 +115,14 @@ def budget(
     if not draws and "findable" not in report:
         unit = "in halves of the targets' interval" if method == "linear" else "log-odds"
         _print_noise(rows, mine)
-        print_text(
+        output.text(
             f"Rows have length 1, so the standard error is also that of any row's margin ({unit}): "
             "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
             "column's gradient is a sum over records: with R entries of equal size in a row, each "
             f"that speaks for the column gives at most {asked.residual_bound:.3g}/sqrt(R)."
         )
     if draws and "findable" not in report:
-        print_text("With --rows N and --columns D: what such a fit can find.")
+        output.text("With --rows N and --columns D: what such a fit can find.")
 
 
 def _draws_row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
@@ -172,7 +174,7 @@ def _print_findable(found: list[dict[str, Any]], asked: int) -> None:
         for one in found
     ]
     headings = [">epsilon", ">weights", ">weakest column,\nin rows", ">of all rows"]
-    print_table(headings, cells, strong={asked: "bold"})
+    output.table(headings, cells, strong={asked: "bold"})
 
 
 def _print_draws(rows: list[dict[str, Any]], asked: int | None, features: int | None) -> None:
@@ -187,7 +189,7 @@ def _print_draws(rows: list[dict[str, Any]], asked: int | None, features: int | 
         headings.append(f">gradient that stands out\namong {features:,} columns")
         for line, row in zip(cells, rows, strict=True):
             line.append(f"{row['findable_gradient']:,.0f}")
-    print_table(headings, cells, strong={} if asked is None else {asked: "bold"})
+    output.table(headings, cells, strong={} if asked is None else {asked: "bold"})
 
 
 def _print_noise(rows: list[dict[str, Any]], asked: int) -> None:
@@ -198,4 +200,107 @@ def _print_noise(rows: list[dict[str, Any]], asked: int) -> None:
         ">gradient beyond\n3 standard errors": ("findable_gradient", ",.1f"),
     }
     cells = [[format(row[name], form) for name, form in columns.values()] for row in rows]
-    print_table(list(columns), cells, strong={asked: "bold"})
+    output.table(list(columns), cells, strong={asked: "bold"})
+
+
+def plan(
+    epsilon: float,
+    rows: int,
+    delta: float = 1e-6,
+    neighbors: str = "add-remove",
+    method: str = "lasso",
+    n_iter: int | None = None,
+    columns: int = 100_000,
+    score: float = 0.1,
+    encoding: float = 0.0,
+    refit: float = 0.0,
+    tries: float = 0.0,
+    as_json: bool = False,
+) -> None:
+    """Divide a budget among encoding, fit or search, second fit and score.
+
+    Privacy
+    -------
+    epsilon : E
+        What everything may spend together.
+
+    Options
+    -------
+    rows : N >= 1
+        About how many rows there are; public.
+    columns : D >= 1
+        About how many columns there are.
+    score : S
+        Share of a private score.
+    encoding : S
+        Share of a private encoding of the columns.
+    refit : S
+        Share of a second fit.
+    tries : M
+        Search, with so many tries expected, in place of the fit.
+
+    Examples
+    --------
+    dplasso plan --epsilon 2 --rows 30000
+    dplasso plan --epsilon 2 --rows 30000 --method logistic --tries 3
+
+    Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole.
+    """
+    from dplasso.tuning.plan import plan_budget
+
+    shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
+    fit: dict[str, Any] = {"method": method, "n_iter": n_iter}
+    parts = plan_budget(epsilon, delta, neighbors=neighbors, **fit, **shares)
+    finds = [_finds(part, rows, columns, fit) for part in parts]
+    if as_json:
+        told = [
+            {name: getattr(part, name) for name in ("name", "share", "epsilon", "delta")}
+            | {"try_epsilon": part.try_epsilon or None, "finds": found}
+            for part, found in zip(parts, finds, strict=True)
+        ]
+        whole = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+        output.document({**whole, "parts": told})
+        return
+    output.table(
+        ["part", ">share", ">epsilon", "what it finds"],
+        [
+            [part.name, f"{part.share:.0%}", down(part.epsilon), found]
+            for part, found in zip(parts, finds, strict=True)
+        ],
+    )
+    output.text("\nA ledger takes the plan:")
+    relation = "" if neighbors == "add-remove" else f" --neighbors {neighbors}"
+    init = f"  dplasso ledger init L --epsilon {epsilon:g} --delta {delta:g}{relation}"
+    output.text(init, wrap=False)
+    train = f"DATA --method {method}"
+    search = f"tune {train} --grid NAME=V,V --tries {tries:g} --law poisson"
+    commands = dict.fromkeys(("fit", "refit"), f"fit {train}")
+    commands |= {"search": search, "score": "evaluate model.npz DATA"}
+    for part in parts:
+        if part.epsilon and part.name in commands:
+            spent = f"--epsilon {down(part.epsilon)} --delta {delta:g} --ledger L"
+            kept = "" if part.name == "score" else " --model model.npz"
+            output.text(f"  dplasso {commands[part.name]} {spent}{kept}", wrap=False)
+
+
+def _finds(part: "Part", rows: int, columns: int, fit: dict[str, Any]) -> str:
+    """Say what a part can tell from so many rows."""
+    from dplasso import weakest_association
+
+    if part.mechanism is None:
+        return "nothing: the share is too small"
+    if part.name in ("score", "encoding"):
+        sigma = part.mechanism.sensitivity / part.mechanism.mu
+        if part.name == "encoding":
+            return f"a count of rows to within {2.0 * sigma:,.0f}"
+        # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
+        return f"an accuracy over all rows to within {2.0 * sigma / rows:.4f}, and chance"
+    budget = part.try_epsilon or part.epsilon, part.delta
+    neighbors = part.mechanism.neighbors
+    found = weakest_association(*budget, rows, columns, neighbors=neighbors, **fit)
+    told = "nothing"
+    if found.part <= 1.0:
+        told = f"columns in {found.rows:,.0f} more rows of one class than of the other"
+    if part.name == "search":
+        return f"{told}, by each try (epsilon about {down(part.try_epsilon)})"
+    return told

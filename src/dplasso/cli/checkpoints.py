@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dplasso.cli import output
 from dplasso.cli.commands import command_line
 from dplasso.cli.files import check_outputs
-from dplasso.cli.output import print_note
 from dplasso.cli.training import OutputOptions
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
     """Refuse to begin a fit where an unfinished one has its checkpoint; say how it goes on."""
     if path is None or not _is_unfinished(path):
         return
-    there = any(output.exists() for output in outputs)
+    there = any(outputs.exists() for outputs in outputs)
     command = command_line("--resume", *(["--force"] if there else []))
     # A system's error is shown as it stands, and so is the command in it.
     raise FileExistsError(
@@ -107,7 +107,7 @@ def kept_checkpoint(
     estimator: "Estimator",
     options: CheckpointOptions,
     path: Path | None,
-    output: OutputOptions,
+    outputs: OutputOptions,
     inputs: list[Path],
     *,
     charged: bool,
@@ -122,24 +122,26 @@ def kept_checkpoint(
     from dplasso.files.room import held_room
     from dplasso.fit.room import model_bytes
 
-    if path.resolve() in {other.resolve() for other in (*inputs, *output.paths())}:
+    if path.resolve() in {other.resolve() for other in (*inputs, *outputs.paths())}:
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
-    check_outputs([path], force=output.force or resume)
+    check_outputs([path], force=outputs.force or resume)
     begun = False
     with claim(path), ExitStack() as held:
         stored = check_resumable(estimator, path) if resume else None
         if not resume and _is_unfinished(path):
-            print_note(f"{path} kept a fit that had not ended; --force gives it up", style="yellow")
+            output.note(
+                f"{path} kept a fit that had not ended; --force gives it up", style="yellow"
+            )
         keep = keep_checkpoints(path, stored, options.checkpoint_seconds)
 
         def begin(fit: "Begun") -> "Session":
             nonlocal begun
-            if charged and output.model is not None:
+            if charged and outputs.model is not None:
                 columns = fit.feature_names, fit.origin
                 size = model_bytes(
                     fit.settings, fit.mechanism, fit.n_features, fit.classes, *columns
                 )
-                kept.temporary = held.enter_context(held_room(output.model, size))
+                kept.temporary = held.enter_context(held_room(outputs.model, size))
             session, begun = keep(fit), True
             return session
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dplasso.errors import DataError
 
 if TYPE_CHECKING:
-    from dplasso.cli.output import Bars
+    from dplasso.cli import output
     from dplasso.cli.reading import ReadingOptions
     from dplasso.cluster import Engine
     from dplasso.data.files import Dataset
@@ -135,7 +135,7 @@ class OverStores:
     path: Path
     address: str
     threads: int
-    bars: "Bars"
+    bars: "output.Bars"
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.fitted, name)
@@ -172,9 +172,10 @@ def apply_model(model: Path, method: str, place: str) -> NDArray[Any]:
 
 
 def over_stores(
-    fitted: Any, path: Path, data: Sequence[str], options: ClusterOptions, bars: "Bars"
-) -> tuple[OverStores, Stores, NDArray[Any]]:
-    """Return a model as it is applied to stores, the stores, and all labels."""
+    fitted: Any, path: Path, data: Sequence[str], options: ClusterOptions, bars: "output.Bars"
+) -> "tuple[OverStores, Dataset]":
+    """Return a model as it is applied to stores, and the stores as one data set."""
+    from dplasso.data.files import Dataset
     from dplasso.encoding.origin import check_same_origin, origin_of
 
     assert options.cluster is not None
@@ -182,7 +183,7 @@ def over_stores(
     for place, store in zip(rows.places, rows.stores, strict=True):
         check_same_origin(fitted.model_.origin, origin_of(store), place)
     model = OverStores(fitted, path, options.cluster, options.worker_threads, bars)
-    return model, rows, labels
+    return model, Dataset(rows, labels, f"{len(rows.places)} stores")
 
 
 def refuse_beside(options: dict[str, bool]) -> None:

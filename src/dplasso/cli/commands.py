@@ -9,8 +9,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from dplasso.cli import output
 from dplasso.cli.options import documented, in_options, with_options
-from dplasso.cli.output import one_line, print_error, print_note
 from dplasso.errors import ClusterError, MissingExtraError
 
 INTERRUPTED = 130
@@ -39,7 +39,7 @@ class Command(_Help, TyperCommand):
     _whole: Any = None
 
     @property
-    def params(self) -> list[Any]:  # type: ignore[override]
+    def params(self) -> list[Any]:
         """The arguments and options."""
         if self._whole is None:
             alone = typer.Typer(add_completion=False, context_settings=SETTINGS)
@@ -77,25 +77,25 @@ class GuardedGroup(Group):
                 return super().invoke(ctx)
             except KeyboardInterrupt as error:
                 _print_notes(error)
-                print_note("interrupted, no result was written", style="yellow")
+                output.note("interrupted, no result was written", style="yellow")
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:
                 raise  # the reader of our output left: not an error worth a sentence
             # DataError and ModelFileError are ValueErrors.
             except (ValueError, OSError, ClusterError, MissingExtraError, MemoryError) as error:
                 memory = "not enough memory: " if isinstance(error, MemoryError) else ""
-                print_error(memory + one_line(error))
+                output.error(memory + output.one_line(error))
                 _print_notes(error)
                 raise typer.Exit(1) from None
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print_note(f"warning: {in_options(' '.join(str(message).split()))}", style="yellow")
+    output.note(f"warning: {in_options(' '.join(str(message).split()))}", style="yellow")
 
 
 def _print_notes(error: BaseException) -> None:
     for note in getattr(error, "__notes__", ()):
-        print_note(note, style="yellow")
+        output.note(note, style="yellow")
 
 
 def command_line(*more: str) -> str:
@@ -104,25 +104,29 @@ def command_line(*more: str) -> str:
     return shlex.join(["dplasso", *given, *(one for one in more if one not in given)])
 
 
-def command_group(name: str, help: str, epilog: str | None = None) -> typer.Typer:
+def command_group(name: str, docstring: str) -> typer.Typer:
     """Return an empty group of commands."""
+    told = documented(docstring)
     return typer.Typer(
         name=name,
         cls=Group,
-        help=help,
-        epilog=epilog,
+        help=told.summary,
+        epilog=told.epilog,
         no_args_is_help=True,
         rich_markup_mode="rich",
         context_settings=SETTINGS,
     )
 
 
-def add_command(app: typer.Typer, name: str, command: Callable[..., None], epilog: str) -> None:
+def add_command(app: typer.Typer, name: str, command: Callable[..., None]) -> None:
     """Add a command; `with_options` says how its signature and docstring become options."""
 
-    def named() -> None:
+    def without_options() -> None:
         pass
 
     kind = type("Command", (Command,), {"function": staticmethod(command)})
-    summary, _ = documented(command.__doc__)
-    app.command(name, cls=kind, help=summary, epilog=epilog, context_settings=SETTINGS)(named)
+    told = documented(command.__doc__)
+    add = app.command(
+        name, cls=kind, help=told.summary, epilog=told.epilog, context_settings=SETTINGS
+    )
+    add(without_options)

@@ -5,18 +5,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+from dplasso.cli import output
 from dplasso.cli.commands import add_command, command_group
-from dplasso.cli.options import examples
-from dplasso.cli.output import (
-    print_facts,
-    print_json,
-    print_note,
-    print_table,
-    print_text,
-    progress_bars,
-    write_out,
-)
-from dplasso.cli.stores import StoreOptions, new_store
+from dplasso.cli.convert import StoreOptions, new_store
 
 app = command_group("data", "Data sets and stores: list and fetch them, and see what is in them.")
 schemas = command_group("schema", "What the columns of a table are: draft a schema to edit.")
@@ -34,10 +25,16 @@ def info(store: Path, verify: bool = False, as_json: bool = False) -> None:
     -------
     verify
         Read everything and compare all checksums.
+
+    Examples
+    --------
+    dplasso data info train.store
+    dplasso data info train.store --verify
+    dplasso data info train.store --json
     """
     from dplasso.data.store import describe, open_store
 
-    with progress_bars() as bars:
+    with output.progress_bars() as bars:
         if verify:
             with bars.task(f"verifying {store.name}") as progress:
                 opened = open_store(store, verify=True, progress=progress)
@@ -45,7 +42,7 @@ def info(store: Path, verify: bool = False, as_json: bool = False) -> None:
             opened = open_store(store)
     report = describe(opened) | {"verified": verify}
     if as_json:
-        print_json(report)
+        output.document(report)
         return
     values = f"{report['dtype']}, largest |value| {report['largest_value']:g}"
     if report["constant"] is not None:
@@ -63,11 +60,19 @@ def info(store: Path, verify: bool = False, as_json: bool = False) -> None:
         **({"origin": origin} if origin else {}),
         "checksums": "every checksum fits" if verify else "not compared (give --verify)",
     }
-    print_facts(facts)
+    output.facts(facts)
 
 
 def list_sets(base_url: str | None = None, as_json: bool = False) -> None:
-    """Show the data sets that can be fetched, with their sizes and source."""
+    """Show the data sets that can be fetched, with their sizes and source.
+
+    Examples
+    --------
+    dplasso data list
+    dplasso data list --json
+
+    fetch downloads one and converts it to a store.
+    """
     from dplasso.datasets import catalog
 
     base, folder = catalog.base_url(base_url), catalog.download_folder()
@@ -88,7 +93,7 @@ def list_sets(base_url: str | None = None, as_json: bool = False) -> None:
             }
         )
     if as_json:
-        print_json({"data_sets": rows, "base_url": base, "folder": folder})
+        output.document({"data_sets": rows, "base_url": base, "folder": folder})
         return
     plain: dict[str, Any] = {"box": None, "pad_edge": False}
     sizes = [
@@ -101,11 +106,11 @@ def list_sets(base_url: str | None = None, as_json: bool = False) -> None:
         for row in rows
     ]
     headings = ["name", ">rows", ">columns", ">entries", ">store, about", ">downloaded"]
-    print_table(headings, sizes, **plain)
-    print_text()
+    output.table(headings, sizes, **plain)
+    output.text()
     sources = [(row["name"], row["title"], row["source"].rpartition("/")[2]) for row in rows]
-    print_table(["name", "what", "file at the source"], sources, **plain)
-    print_text(f"\nsource: {base}\ndownloads: {folder}")
+    output.table(["name", "what", "file at the source"], sources, **plain)
+    output.text(f"\nsource: {base}\ndownloads: {folder}")
 
 
 def _size(n_bytes: int) -> str:
@@ -116,7 +121,7 @@ def _size(n_bytes: int) -> str:
 def fetch(
     name: str,
     *,
-    output: Path | None = None,
+    out: Path | None = None,
     downloads: Path | None = None,
     base_url: str | None = None,
     making: StoreOptions,
@@ -130,17 +135,26 @@ def fetch(
 
     Output
     ------
-    output : STORE
+    out : STORE
         The store to make. Default: NAME.store here.
     downloads : FOLDER
         Where the file as downloaded is kept. Default: $DPLASSO_DATA, else your cache.
+
+    Examples
+    --------
+    dplasso data fetch rcv1
+    dplasso data fetch url --out url.store --downloads /big/disk
+    dplasso data fetch news20 --base-url http://mirror.example.org/binary/
+
+    A broken download resumes where it stopped, in a later run too. The checksum is pinned beside
+    the file at the first download and compared from then on.
     """
     from dplasso.data.blocks import block_source
     from dplasso.datasets import catalog
 
     entry = catalog.find_entry(name)
-    new = new_store(output or Path(f"{name}.store"), making)
-    with progress_bars() as bars:
+    new = new_store(out or Path(f"{name}.store"), making)
+    with output.progress_bars() as bars:
         with bars.task(f"fetching {name}") as progress:
             file = catalog.fetch(name, folder=downloads, url=base_url, progress=progress)
         seconds = time.perf_counter() - new.began
@@ -164,56 +178,24 @@ def draft(table: str, label_column: str | None = None, rows: int = 1 << 16) -> N
         Where the label is. Default: label.
     rows : N >= 1
         Rows to look at.
+
+    Examples
+    --------
+    dplasso schema draft visits.csv --label-column readmitted > schema.json
+    dplasso fit visits.csv --schema schema.json --epsilon 1 --model model.npz    (after editing)
+
+    The first rows are looked at. What is drafted from records is not private: replace it by what
+    was known without them.
     """
     from dplasso.encoding.source import first_rows
     from dplasso.encoding.suggest import NOTE, suggest_schema
 
     schema = suggest_schema(first_rows(table, rows), label_column)
-    write_out(json.dumps(schema.to_json(), indent=1, ensure_ascii=False) + "\n")
-    print_note(NOTE[0].upper() + NOTE[1:], style="yellow")
+    output.write_out(json.dumps(schema.to_json(), indent=1, ensure_ascii=False) + "\n")
+    output.note(NOTE[0].upper() + NOTE[1:], style="yellow")
 
 
-add_command(
-    app,
-    "info",
-    info,
-    examples(
-        "dplasso data info train.store",
-        "dplasso data info train.store --verify",
-        "dplasso data info train.store --json",
-    ),
-)
-add_command(
-    app,
-    "list",
-    list_sets,
-    examples(
-        "dplasso data list",
-        "dplasso data list --json",
-        note="fetch downloads one and converts it to a store.",
-    ),
-)
-add_command(
-    app,
-    "fetch",
-    fetch,
-    examples(
-        "dplasso data fetch rcv1",
-        "dplasso data fetch url --out url.store --downloads /big/disk",
-        "dplasso data fetch news20 --base-url http://mirror.example.org/binary/",
-        note="A broken download resumes where it stopped, in a later run too. The checksum is "
-        "pinned beside the file at the first download and compared from then on.",
-    ),
-)
-add_command(
-    schemas,
-    "draft",
-    draft,
-    examples(
-        "dplasso schema draft visits.csv --label-column readmitted > schema.json",
-        "dplasso fit visits.csv --schema schema.json --epsilon 1 --model model.npz    (after "
-        "editing)",
-        note="The first rows are looked at. What is drafted from records is not private: replace "
-        "it by what was known without them.",
-    ),
-)
+add_command(app, "info", info)
+add_command(app, "list", list_sets)
+add_command(app, "fetch", fetch)
+add_command(schemas, "draft", draft)

@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dplasso.cli import output
 from dplasso.cli.files import check_directory, naming, write_file
-from dplasso.cli.options import examples
-from dplasso.cli.output import (
-    Bars,
-    print_json,
-    print_note,
-    print_promise,
-    print_table,
-    print_text,
-    print_weights,
-    progress_bars,
-    uninterrupted,
-)
 from dplasso.cli.training import train_with_bar
 from dplasso.runtime.extras import missing
 
@@ -29,12 +18,6 @@ if TYPE_CHECKING:
     from dplasso.data.files import Dataset
     from dplasso.estimators.load import Estimator
 
-EXAMPLES = examples(
-    "dplasso demo",
-    "dplasso demo --epsilon 0.1 --out tighter",
-    note="The data is UCI Adult (Becker and Kohavi, 1996; CC BY 4.0), 32,560 people to train on"
-    " and 16,281 to test on; it is packaged, nothing is downloaded.",
-)
 
 DELTA = 1e-6
 
@@ -63,7 +46,7 @@ class Trained:
 
 
 def demo(
-    output: Path = Path("dplasso-demo"),
+    out: Path = Path("dplasso-demo"),
     epsilon: float = 1.0,
     random_state: int | None = None,
     explain: bool = False,
@@ -74,21 +57,29 @@ def demo(
 
     Output
     ------
-    output : DIR
+    out : DIR
         Folder for the models, statements and the picture.
 
     Hidden
     ------
     n_iter
+
+    Examples
+    --------
+    dplasso demo
+    dplasso demo --epsilon 0.1 --out tighter
+
+    The data is UCI Adult (Becker and Kohavi, 1996; CC BY 4.0), 32,560 people to train on and 16,281
+    to test on; it is packaged, nothing is downloaded.
     """
     from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
 
     for method in METHODS:
         privacy_cost(epsilon, DELTA, n_iter, method=method)
     undrawn = missing("matplotlib", "The picture")
-    check_directory(output, FILES.values())
+    check_directory(out, FILES.values())
     started = time.perf_counter()
-    with progress_bars() as bars:
+    with output.progress_bars() as bars:
         train, test = _load(bars)
         public: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1}
         steps = "auto" if n_iter is None else n_iter
@@ -113,18 +104,18 @@ def demo(
             with bars.task("drawing"):
                 picture = _picture(results, heaviest, test, epsilon)
     if undrawn:
-        print_note(undrawn)
-    with uninterrupted():
-        files = _write(output, results, picture)
+        output.note(undrawn)
+    with output.uninterrupted():
+        files = _write(out, results, picture)
     seconds = {"seconds": time.perf_counter() - started, "compile_seconds": bars.compiled.seconds}
     report = _report(results, heaviest, train, test) | seconds
     if as_json:
-        print_json(report | {"files": files})
+        output.document(report | {"files": files})
         return
     _print_report(report, epsilon)
-    print_promise(results["logistic"].model.privacy_, explain=explain)
+    output.promise(results["logistic"].model.privacy_, explain=explain)
     compiling = f" ({report['compile_seconds']:.0f} of it compiling, once on this machine)"
-    print_text(
+    output.text(
         f"\nDone in {report['seconds']:.0f} s{compiling if report['compile_seconds'] > 1 else ''}. "
         f"Written: {', '.join(map(str, files.values()))}"
     )
@@ -136,7 +127,7 @@ def _names(epsilon: float) -> dict[str, str]:
     return private | {"plain": "logistic,\nno privacy"}
 
 
-def _load(bars: Bars) -> tuple["Dataset", "Dataset"]:
+def _load(bars: output.Bars) -> tuple["Dataset", "Dataset"]:
     """Load both parts and cross their columns over the whole public domain."""
     from dplasso.data.files import Dataset
     from dplasso.datasets.adult import crosses, load_adult
@@ -150,7 +141,7 @@ def _load(bars: Bars) -> tuple["Dataset", "Dataset"]:
 
 
 def _train(
-    model: "Estimator", train: "Dataset", test: "Dataset", bars: Bars, label: str
+    model: "Estimator", train: "Dataset", test: "Dataset", bars: output.Bars, label: str
 ) -> Trained:
     from dplasso.cli.metrics import Scores, score
 
@@ -247,7 +238,7 @@ def _report(
 
 
 def _print_report(report: Mapping[str, Any], epsilon: float) -> None:
-    print_text(
+    output.text(
         f"UCI Adult: is a person's income above 50,000 dollars? {report['n_samples']:,} people to "
         f"train on, {report['n_test']:,} to test on, {report['n_features']:,} columns: all crosses "
         "of up to three attributes.\n"
@@ -257,7 +248,7 @@ def _print_report(report: Mapping[str, Any], epsilon: float) -> None:
     def row(name: str, key: str, form: str, majority: str) -> tuple[str, ...]:
         return name, *(format(report[model][key], form) for model in names), majority
 
-    print_table(
+    output.table(
         ["", *(f">{name}" for name in names.values()), ">majority\nclass"],
         [
             row("AUC", "auc", ".3f", "0.500"),
@@ -268,14 +259,14 @@ def _print_report(report: Mapping[str, Any], epsilon: float) -> None:
         title="On the test rows",
     )
     for key, ones in report["heaviest"].items():
-        print_weights(ones, f"{METHODS[key]}: the largest weights")
+        output.weights(ones, f"{METHODS[key]}: the largest weights")
     from dplasso.model.weights import beyond_by_chance
 
     columns = report["n_features"]
-    print_text(
+    output.text(
         f"Of {columns:,} columns, noise alone takes about {beyond_by_chance(columns):,} beyond a z "
         "of 3.\n",
         "dim",
     )
-    print_text("logistic: the most accurate model, and every weight with its standard error.")
-    print_text("LASSO: few, named weights and nothing else to show or store.\n")
+    output.text("logistic: the most accurate model, and every weight with its standard error.")
+    output.text("LASSO: few, named weights and nothing else to show or store.\n")

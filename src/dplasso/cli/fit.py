@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dplasso.cli import output
 from dplasso.cli.checkpoints import (
     CheckpointOptions,
     KeptFit,
@@ -16,18 +17,6 @@ from dplasso.cli.checkpoints import (
 from dplasso.cli.clusters import ClusterOptions, read_partitions, refuse_beside
 from dplasso.cli.files import check_outputs
 from dplasso.cli.ledger_report import left_in, left_sentence
-from dplasso.cli.options import examples
-from dplasso.cli.output import (
-    NOT_FOR_RELEASE,
-    data_text,
-    print_facts,
-    print_json,
-    print_promise,
-    print_text,
-    print_weights,
-    progress_bars,
-    uninterrupted,
-)
 from dplasso.cli.reading import ReadingOptions, read
 from dplasso.cli.training import (
     EstimatorOptions,
@@ -41,26 +30,6 @@ if TYPE_CHECKING:
     from dplasso.data.files import Dataset
     from dplasso.estimators.load import Estimator
 
-EXAMPLES = examples(
-    "dplasso fit train.svm.gz --epsilon 1 --model model.npz",
-    "dplasso fit train.svm.gz --epsilon 1 --binarize --classes 0,1 --test test.svm.gz",
-    "dplasso fit 'part-*.svm.gz' --epsilon 1 --label-map neg=0,pos=1 --model model.npz",
-    "dplasso fit train.store --epsilon 1 --model model.npz    (after: dplasso convert train.svm.gz "
-    "train.store)",
-    "dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz",
-    "dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json",
-    "dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    "
-    "(killed? the same again with --resume)",
-    "dplasso fit train.svm.gz --epsilon 1 --method logistic --max-weights 30 --model model.npz",
-    "dplasso fit stores/ --cluster auto --epsilon 1 --classes 0,1 --checkpoint c.npz --model m.npz "
-    "   (after: dplasso convert 'part-*' stores/ --features 1000000 --cluster auto)",
-    "dplasso fit s3://bucket/stores/ --cluster auto --epsilon 1 --classes 0,1 --model m.npz",
-    "dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso "
-    "schema draft table.csv > schema.json, and editing it)",
-    note="Row counts, seconds and test scores are for the curator. They are computed without "
-    "noise and are not part of the release: what may be released is the model and its "
-    "statement.",
-)
 HEAVIEST = 10
 # Entries of the JSON object that depend on the data without noise, or on other fits.
 _CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "ledger")
@@ -100,14 +69,36 @@ def fit(
     wanted: EstimatorOptions,
     reading: ReadingOptions,
     testing: TestOptions,
-    output: OutputOptions,
+    outputs: OutputOptions,
     interruptions: CheckpointOptions,
     cluster: ClusterOptions,
     person_column: str | None = None,
     explain: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Train a private model on labelled sparse rows."""
+    """Train a private model on labelled sparse rows.
+
+    Examples
+    --------
+    dplasso fit train.svm.gz --epsilon 1 --model model.npz
+    dplasso fit train.svm.gz --epsilon 1 --binarize --classes 0,1 --test test.svm.gz
+    dplasso fit 'part-*.svm.gz' --epsilon 1 --label-map neg=0,pos=1 --model model.npz
+    dplasso fit train.store --epsilon 1 --model model.npz    (after: dplasso convert train.svm.gz
+        train.store)
+    dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
+    dplasso fit counts.npz --labels labels.npy --epsilon 0.5 --n-iter 300 --l1-radius 20 --json
+    dplasso fit train.svm --epsilon 1 --model m.npz --checkpoint c.npz    (killed? the same again
+        with --resume)
+    dplasso fit train.svm.gz --epsilon 1 --method logistic --max-weights 30 --model model.npz
+    dplasso fit stores/ --cluster auto --epsilon 1 --classes 0,1 --checkpoint c.npz --model m.npz
+        (after: dplasso convert 'part-*' stores/ --features 1000000 --cluster auto)
+    dplasso fit s3://bucket/stores/ --cluster auto --epsilon 1 --classes 0,1 --model m.npz
+    dplasso fit table.csv --schema schema.json --epsilon 1 --model model.npz    (after: dplasso
+        schema draft table.csv > schema.json, and editing it)
+
+    Row counts, seconds and test scores are for the curator. They are computed without noise and are
+    not part of the release: what may be released is the model and its statement.
+    """
     from dplasso.data.source_files import expand
 
     # Everything that can be refused is refused before the long work starts.
@@ -118,10 +109,10 @@ def fit(
             "--person-column needs --rows-per-person M: how many rows of one person may enter"
         )
     charged = wanted.ledger is not None
-    output.refuse_unwritten(wanted.ledger)
-    place = interruptions.place(output.model, charged=charged)
-    if not (interruptions.resume or output.force):
-        refuse_unfinished(place, output.paths())
+    outputs.refuse_unwritten(wanted.ledger)
+    place = interruptions.place(outputs.model, charged=charged)
+    if not (interruptions.resume or outputs.force):
+        refuse_unfinished(place, outputs.paths())
     # A fit that is resumed was charged already; its checkpoint checks the settings.
     if not interruptions.resume:
         check_before_reading(estimator)
@@ -133,11 +124,11 @@ def fit(
     beside = (reading.labels, reading.schema, testing.test_labels, wanted.ledger)
     inputs = [*files, *tests, *(path for path in beside if path is not None)]
     again = ", which is charged again" if charged and not interruptions.resume else ""
-    check_outputs(output.paths(), inputs, force=output.force, again=again)
+    check_outputs(outputs.paths(), inputs, force=outputs.force, again=again)
 
     with (
-        kept_checkpoint(estimator, interruptions, place, output, inputs, charged=charged) as kept,
-        progress_bars() as bars,
+        kept_checkpoint(estimator, interruptions, place, outputs, inputs, charged=charged) as kept,
+        output.progress_bars() as bars,
     ):
         started = time.perf_counter()
         if engine is None:
@@ -167,16 +158,17 @@ def fit(
             from dplasso.cli.metrics import score
 
             scores = score(estimator, held_out.X, held_out.y, held_out.source)
-        with uninterrupted():
-            output.write(estimator, kept.temporary)
-            if output.model is not None:
+        with output.uninterrupted():
+            outputs.write(estimator, kept.temporary)
+            if outputs.model is not None:
                 kept.finish()
     fitted = _Fitted(estimator, train, scores, seconds, kept)
-    report = _report(fitted, wanted, output, interruptions)
+    report = _report(fitted, wanted, outputs, interruptions)
     if as_json:
-        print_json(report | {"not_for_release": [name for name in _CURATORS if name in report]})
+        curators = [name for name in _CURATORS if name in report]
+        output.document(report | {"not_for_release": curators})
         return
-    _print(fitted, report, wanted, output, explain=explain, people=person_column is not None)
+    _print(fitted, report, wanted, outputs, explain=explain, people=person_column is not None)
 
 
 def _refuse_other_rows(train: "Dataset", test: "Dataset", estimator: "Estimator") -> None:
@@ -196,7 +188,7 @@ def _refuse_other_rows(train: "Dataset", test: "Dataset", estimator: "Estimator"
 def _report(
     fitted: _Fitted,
     wanted: EstimatorOptions,
-    output: OutputOptions,
+    outputs: OutputOptions,
     interruptions: CheckpointOptions,
 ) -> dict[str, Any]:
     """Put together all that is said about a fit, as JSON says it."""
@@ -211,8 +203,8 @@ def _report(
         "n_nonzero": len(weights),
         "seconds": fitted.seconds,
         "privacy": estimator.privacy_.to_dict(),
-        "model": output.model,
-        "statement": output.statement,
+        "model": outputs.model,
+        "statement": outputs.statement,
     }
     if hasattr(estimator, "coef_standard_error_"):
         report |= {
@@ -235,7 +227,7 @@ def _print(
     fitted: _Fitted,
     report: dict[str, Any],
     wanted: EstimatorOptions,
-    output: OutputOptions,
+    outputs: OutputOptions,
     *,
     explain: bool,
     people: bool,
@@ -245,29 +237,31 @@ def _print(
     from dplasso.fit.inputs import store_of
 
     estimator, train = fitted.estimator, fitted.train
-    written = [*output.paths(), *([report["checkpoint"]["path"]] if "checkpoint" in report else [])]
+    written = outputs.paths()
+    if "checkpoint" in report:
+        written.append(report["checkpoint"]["path"])
     paths = ", ".join(map(str, written))
-    if output.model is None:
+    if outputs.model is None:
         nothing = paths + ", but no model" if written else "nothing"
         paths = f"{nothing} (give --model to keep the model)"
-    print_facts({"model": _model_text(estimator, report), "written": paths})
-    print_text()
+    output.facts({"model": _model_text(estimator, report), "written": paths})
+    output.text()
     if "heaviest" in report:
-        print_weights(report["heaviest"], "The largest weights, for rows of length 1")
-    print_promise(estimator.privacy_, explain=explain)
+        output.weights(report["heaviest"], "The largest weights, for rows of length 1")
+    output.promise(estimator.privacy_, explain=explain)
     store = store_of(train.X)
     if people or (store is not None and store.knows_people):
-        print_text(
+        output.text(
             f"At most {estimator.rows_per_person:,} rows of each person entered "
             "(--rows-per-person); the promise covers a person."
         )
     note = None if wanted.features is not None else _columns_note(train)
     for sentence in (note, wanted.better_method(estimator)):
         if sentence is not None:
-            print_text(sentence)
-    print_text()
-    print_text(NOT_FOR_RELEASE)
-    facts = {"data": data_text(report)}
+            output.text(sentence)
+    output.text()
+    output.text(output.NOT_FOR_RELEASE)
+    facts = {"data": output.data_text(report)}
     if fitted.scores is not None:
         facts["test"] = scores_text(fitted.scores)
     if "ledger" in report:
@@ -277,7 +271,7 @@ def _print(
     facts["seconds"] = ", ".join(f"{name} {spent:.2f}" for name, spent in seconds.items())
     if compiling > 0:
         facts["seconds"] += f"; compiling {compiling:.2f} of that"
-    print_facts(facts)
+    output.facts(facts)
 
 
 def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from dplasso.cli.output import print_table, print_text
+from dplasso.cli import output
 
 if TYPE_CHECKING:
     from dplasso.ledger import Budget, Charge, Entry
@@ -17,14 +17,30 @@ if TYPE_CHECKING:
 
 
 # What a person is told of a budget after a charge.
-_LEFT = ("dataset", "epsilon", "delta", "rows_per_person", "epsilon_spent", "epsilon_left")
-_LEFT += ("share_spent",)
-# What is told of an entry as it is, and of its charge.
-_ENTRY = ("number", "state", "release", "user", "host", "process", "program")
-_ENTRY += ("reserved_at", "ended_at")
-_CHARGE = ("epsilon", "delta", "n_iter", "eps0", "neighbors", "rows_per_person", "purpose")
+_LEFT = [
+    "dataset",
+    "epsilon",
+    "delta",
+    "rows_per_person",
+    "epsilon_spent",
+    "epsilon_left",
+    "share_spent",
+]
+# What is told of an entry as it is, and of its charge; and of a budget.
+_ENTRY = [
+    "number",
+    "state",
+    "release",
+    "user",
+    "host",
+    "process",
+    "program",
+    "reserved_at",
+    "ended_at",
+]
+_CHARGE = ["epsilon", "delta", "n_iter", "eps0", "neighbors", "rows_per_person", "purpose"]
 _STATES = {"reserved": "running or died"}
-_BUDGET = ("epsilon", "delta", "neighbors", "rows_per_person")
+_BUDGET = ["epsilon", "delta", "neighbors", "rows_per_person"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +51,8 @@ class Planned:
     otherwise.
     """
 
-    method: str
-    delta: float
+    method: str = "lasso"
+    delta: float = 1e-6
     n_iter: int | None = None
     rows_per_person: int | None = None
 
@@ -45,6 +61,10 @@ class Planned:
 
         if self.rows_per_person is not None:
             check_rows_per_person(self.rows_per_person)
+
+    def covering(self, rows_per_person: int) -> "Planned":
+        """Return the fit, which covers so many rows of a person unless told otherwise."""
+        return self if self.rows_per_person else replace(self, rows_per_person=rows_per_person)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -217,7 +237,7 @@ def _after(budget: "Budget", epsilon: float, fit: Planned) -> dict[str, Any]:
 def print_report(report: dict[str, Any]) -> None:
     """Print one data set for a person."""
     another, entries = report["another_fit"], report["entries"]
-    print_text(
+    output.text(
         f"{report['dataset'] or '(a data set without a name)'}: epsilon {up(report['epsilon'])} "
         f"at delta {up(report['delta'])}, {report['neighbors']}, for "
         f"{_protected(report['rows_per_person'])}",
@@ -235,16 +255,16 @@ def print_report(report: dict[str, Any]) -> None:
         words += less if another["delta"] < report["delta"] else ""
         epsilon = down(report["epsilon_left"])
         rest = f"Left: {left}, which one fit of epsilon {epsilon} uses up ({words})."
-    print_text(f"Spent: {spent} by {fits}. {rest}", wrap=False)
+    output.text(f"Spent: {spent} by {fits}. {rest}", wrap=False)
     if len(report["totals"]) > 1:
         everybody = ", ".join(
             f"{up(one['epsilon'])} for {_protected(one['rows_per_person'])}"
             for one in report["totals"]
         )
-        print_text(f"At delta {up(report['delta'])} that is epsilon {everybody}.", wrap=False)
+        output.text(f"At delta {up(report['delta'])} that is epsilon {everybody}.", wrap=False)
     if "epsilon" in another:
-        print_text(_after_sentence(another), wrap=False)
-    print_text()
+        output.text(_after_sentence(another), wrap=False)
+    output.text()
 
 
 def _after_sentence(another: dict[str, Any]) -> str:
@@ -270,13 +290,13 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
     if any(entry["rows_per_person"] != 1 for entry in entries):
         columns[">rows of a person"] = lambda entry: f"{entry['rows_per_person'] or 'unknown'}"
     rows = [[cell(entry) for cell in columns.values()] for entry in entries]
-    print_table(list(columns), rows)
+    output.table(list(columns), rows)
     notes = [
         (str(entry["number"]), escape(entry["purpose"] or ""), (entry["release"] or "")[:12])
         for entry in entries
     ]
     if any(any(note[1:]) for note in notes):
-        print_table([">fit", "purpose", "model (SHA-256)"], notes)
+        output.table([">fit", "purpose", "model (SHA-256)"], notes)
     rows_of = {entry["rows_as_in"] for entry in entries} - {None}
     if len(rows_of) > 1:
         alike = ", ".join(
@@ -284,7 +304,7 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
             for entry in entries
             if entry["rows_as_in"]
         )
-        print_text(
+        output.text(
             "Not for release: fits on different rows, folds of one data set or two under one name? "
             f"Rows of fit {alike}."
         )

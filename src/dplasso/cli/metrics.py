@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dplasso.cli.output import print_facts, print_table
+from dplasso.cli import output
 from dplasso.errors import DataError
 
 # Classes of a table that a screen holds; JSON has them all.
@@ -65,7 +65,7 @@ def print_scores(scores: Scores | RegressionScores) -> None:
     facts = {"rows": f"{scores.n_samples:,}"}
     if isinstance(scores, RegressionScores):
         facts |= {"R^2": _r2_text(scores.r2), "mean absolute error": f"{scores.mae:.4g}"}
-        print_facts(facts, right=True)
+        output.facts(facts, right=True)
         return
     name, auc = _auc_text(scores)
     facts |= {
@@ -74,7 +74,7 @@ def print_scores(scores: Scores | RegressionScores) -> None:
         name: auc,
         "log-loss": f"{scores.log_loss:.4f}",
     }
-    print_facts(facts, right=True)
+    output.facts(facts, right=True)
     if 2 < len(scores.classes) <= _MOST_SHOWN:
         labels = [f"{c:g}" if isinstance(c, float) else str(c) for c in scores.classes]
         table = [
@@ -82,7 +82,7 @@ def print_scores(scores: Scores | RegressionScores) -> None:
             for label, counts in zip(labels, scores.confusion, strict=True)
         ]
         headings = ["class", *(f">{label}" for label in labels)]
-        print_table(headings, table, title="Rows of each class by the class predicted")
+        output.table(headings, table, title="Rows of each class by the class predicted")
 
 
 def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:

@@ -1,9 +1,10 @@
 """Options, read off signatures and docstrings: of the commands, and of the estimators.
 
 A docstring has one section for each panel of ``--help``. In it stand the options, as numpydoc puts
-parameters: a line ``name : METAVAR >= smallest value``, and indented below it the help. What a
-command's docstring does not describe is described by the first of these that does: the texts that
-commands share (`SHARED`), and the estimators, whose first sentence about a parameter is taken.
+parameters: a line ``name : METAVAR >= smallest value``, and indented below it the help. A section
+of examples has command lines and, after a blank line, a remark. What a command's docstring does not
+describe is described by the first of these that does: the texts that commands share (`SHARED`), and
+the estimators' docstrings.
 """
 
 from collections.abc import Callable, Collection
@@ -11,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from inspect import Parameter, Signature, cleandoc, signature
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
@@ -28,13 +29,26 @@ SPELT = {
     "labels_path": "--labels",
     "n_features": "--features",
     "n_jobs": "--jobs",
-    "output": "--out",
     "random_state": "--seed",
 }
-ARGUMENTS, HIDDEN, MODEL, PRIVACY = "Arguments", "Hidden", "Model", "Privacy"
+ARGUMENTS, EXAMPLES, HIDDEN, MODEL, PRIVACY = [
+    "Arguments",
+    "Examples",
+    "Hidden",
+    "Model",
+    "Privacy",
+]
 # Parameters of the estimators that shape the model; the others are about privacy.
-_OF_THE_MODEL = ("drift_tol", "l1_radius", "max_weights", "n_iter", "n_jobs")
-_OF_THE_MODEL += ("refit", "selector", "solver")
+_OF_THE_MODEL = [
+    "drift_tol",
+    "l1_radius",
+    "max_weights",
+    "n_iter",
+    "n_jobs",
+    "refit",
+    "selector",
+    "solver",
+]
 # Without an option, because files hold no weights; or with one that is written another way.
 _NOT_GENERATED = ("class_weight", "fit_intercept", "verbose", "weight_bound")
 # How much of a parameter's docstring ``--help`` shows.
@@ -52,6 +66,8 @@ ledger_file : LEDGER
     The ledger's file.
 model : MODEL
     A model written by fit.
+name : NAME
+    The data set's name.
 
 Options
 -------
@@ -121,30 +137,44 @@ class Text:
         return int(least) if least else None
 
 
-def examples(*commands: str, note: str = "") -> str:
-    """Lay out command lines, and a paragraph after them, as Typer's epilog."""
-    lines = ["[bold]Examples[/bold]", *(f"[cyan]$ {command}[/cyan]" for command in commands)]
-    return "\n\n".join([*lines, "\n" + note] if note else lines)
+class Documented(NamedTuple):
+    """What a docstring says: a summary, the texts of options by name, and examples as epilog."""
+
+    summary: str
+    texts: dict[str, Text]
+    epilog: str
 
 
-def documented(docstring: str | None) -> tuple[str, dict[str, Text]]:
-    """Return what stands before the first section of a docstring, and the texts of its options."""
+def documented(docstring: str | None) -> Documented:
+    """Read a docstring."""
     lines = cleandoc(docstring or "").splitlines()
-    above: list[str] = []
-    panel, texts, names = "", {}, []
+    summary: list[str] = []
+    examples: list[str] = []
+    panel, texts, names = "", {}, [""]
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if below and not below.strip("-"):
             panel = line
-        elif not panel:
-            above.append(line)
-        elif line and line.strip("-") and not line.startswith(" "):
+        elif line and not line.strip("-"):
+            continue
+        elif panel in ("", EXAMPLES):
+            (examples if panel else summary).append(line)
+        elif line and not line.startswith(" "):
             name, _, kind = line.partition(" : ")
             names = name.split(", ")
             texts[names[0]] = Text(panel, kind, "", tuple(names[1:]))
-        elif line.startswith(" "):
+        elif line:
             text = texts[names[0]]
             texts[names[0]] = replace(text, help=f"{text.help} {line.strip()}".strip())
-    return "\n".join(above).strip(), texts
+    return Documented("\n".join(summary).strip(), texts, _epilog(examples))
+
+
+def _epilog(lines: list[str]) -> str:
+    """Lay out command lines, and a paragraph after them, as Typer's epilog."""
+    commands, _, note = "\n".join(lines).strip().replace("\n    ", " ").partition("\n\n")
+    if not commands:
+        return ""
+    shown = (f"[cyan]$ {command}[/cyan]" for command in commands.splitlines())
+    return "\n\n".join(["[bold]Examples[/bold]", *shown, *(["\n" + note] if note else [])])
 
 
 def option_name(parameter: str) -> str:
@@ -160,7 +190,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     becomes a mapping of those that were given.
     """
     hints = get_type_hints(command)
-    texts = documented(SHARED)[1] | documented(command.__doc__)[1]
+    texts = documented(SHARED).texts | documented(command.__doc__).texts
     parameters: list[Parameter] = []
     groups: dict[str, dict[str, list[str]]] = {}
     for name, parameter in signature(command).parameters.items():
@@ -168,7 +198,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             parameters.append(_declared(name, hints[name], parameter.default, texts))
             continue
         group: Any = hints[name]
-        of_group = texts | documented(group.__doc__)[1]
+        of_group = texts | documented(group.__doc__).texts
         kinds, groups[name] = get_type_hints(group), {}
         for field in fields(group):
             if "options" in field.metadata:
@@ -256,10 +286,10 @@ def estimator_parameters() -> dict[str, EstimatorParameter]:
 
     found: dict[str, EstimatorParameter] = {}
     methods: dict[str, list[str]] = {}
-    ours = documented(SHARED)[1]
+    ours = documented(SHARED).texts
     for (method, _), kind in ESTIMATORS.items():
         estimator = getattr(dplasso, kind)
-        texts, parameters = documented(estimator.__doc__)[1], signature(estimator).parameters
+        texts, parameters = documented(estimator.__doc__).texts, signature(estimator).parameters
         for name, parameter in parameters.items():
             methods.setdefault(name, []).append(method)
             if name not in found:

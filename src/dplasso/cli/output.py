@@ -53,23 +53,23 @@ def one_line(error: BaseException) -> str:
     return in_options(" ".join(str(error).split())) or type(error).__name__
 
 
-def print_error(sentence: str) -> None:
+def error(sentence: str) -> None:
     """Print one sentence in red on standard error, unwrapped and without reading it as markup."""
     err.print(f"error: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
-def print_note(sentence: str, style: str = "dim") -> None:
+def note(sentence: str, style: str = "dim") -> None:
     """Print a remark that is no result on standard error."""
     err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_text(text: str = "", style: str | None = None, *, wrap: bool = True) -> None:
+def text(text: str = "", style: str | None = None, *, wrap: bool = True) -> None:
     """Print a part of the result on standard output, without reading it as markup."""
     with naming("standard output"):
         out.print(text, style=style, markup=False, highlight=False, soft_wrap=not wrap)
 
 
-def print_table(
+def table(
     headings: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
@@ -97,7 +97,7 @@ def print_table(
         out.print(table)
 
 
-def print_facts(facts: Mapping[str, str], *, right: bool = False) -> None:
+def facts(facts: Mapping[str, str], *, right: bool = False) -> None:
     """Print names and what belongs to them in two columns; a long path is not broken."""
     name_width, fact_width = max(map(len, facts)), max(map(len, facts.values())) if right else 0
     with naming("standard output"):
@@ -106,7 +106,7 @@ def print_facts(facts: Mapping[str, str], *, right: bool = False) -> None:
             out.print(line, soft_wrap=True)
 
 
-def print_weights(heaviest: list[dict[str, Any]], title: str) -> None:
+def weights(heaviest: list[dict[str, Any]], title: str) -> None:
     """Print what `dplasso.model.weights.Weights.rows` lists, with what is known of the errors."""
     if not heaviest:
         return
@@ -127,11 +127,11 @@ def print_weights(heaviest: list[dict[str, Any]], title: str) -> None:
         columns[">steps"] = lambda one: f"{one['steps']:,}"
     if doubtful:
         columns[""] = lambda one: "~" if one["clear"] is False else ""
-    print_table(
+    table(
         list(columns), [[cell(one) for cell in columns.values()] for one in heaviest], title=title
     )
     if doubtful:
-        print_text(f"~ {BY_NOISE}", "dim")
+        text(f"~ {BY_NOISE}", "dim")
 
 
 def data_text(report: Mapping[str, Any]) -> str:
@@ -141,19 +141,19 @@ def data_text(report: Mapping[str, Any]) -> str:
     )
 
 
-def print_promise(statement: "PrivacyStatement", *, explain: bool) -> None:
+def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
     """Print what a fit promises: the whole statement, or the sentences that matter most."""
     paragraphs = statement.text().split("\n\n")
     if explain:
-        print_text(in_options("\n\n".join(paragraphs)))
+        text(in_options("\n\n".join(paragraphs)))
     elif statement.is_private:
-        print_text(paragraphs[0])
-        print_text("Each single row is protected; --explain says how, and what is taken as public.")
+        text(paragraphs[0])
+        text("Each single row is protected; --explain says how, and what is taken as public.")
     else:
-        print_text(in_options("\n".join(paragraphs[:2])))
+        text(in_options("\n".join(paragraphs[:2])))
 
 
-def print_json(document: Mapping[str, Any]) -> None:
+def document(document: Mapping[str, Any]) -> None:
     """Print one JSON object on one line of standard output."""
     write_out(json.dumps(json_safe(document), allow_nan=False) + "\n")
 
@@ -260,4 +260,4 @@ def uninterrupted() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, previous)
     if held:
-        print_note("interrupted too late: the outputs were already being written, and are complete")
+        note("interrupted too late: the outputs were already being written, and are complete")

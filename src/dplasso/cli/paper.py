@@ -13,32 +13,14 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 
 import dplasso
+from dplasso.cli import output
 from dplasso.cli.files import check_directory
-from dplasso.cli.options import examples
-from dplasso.cli.output import (
-    err,
-    out,
-    print_facts,
-    print_json,
-    print_note,
-    print_table,
-    print_text,
-)
 from dplasso.runtime.extras import need
 
 if TYPE_CHECKING:
     from evidence.cells import Report
     from evidence.items import Item
 
-EXAMPLES = examples(
-    "dplasso paper table4 --data news20_rebuilt.svm.gz",
-    "dplasso paper figure1 --data rcv1 --data url@0.02 --twin",
-    "dplasso paper table3 --data web@0.1 --data kdda@0.2 --limit 4",
-    "dplasso paper all --data rcv1 --twin --out report",
-    note="A cell that is finished is not measured again: the same command continues where it "
-    "stopped. The numbers depend on the data, and the paper's mechanism is not private: for public "
-    "data sets only.",
-)
 # Letters that a column of words needs at least.
 _READABLE = 11
 # Lines on a standard error that is no terminal come at most this often, in seconds.
@@ -50,7 +32,7 @@ def paper(
     data: list[str] | None = None,
     twin: bool = False,
     scale: float = 1.0,
-    output: Path = Path("paper"),
+    out: Path = Path("paper"),
     iterations: int | None = None,
     seed: int = 0,
     repeats: int = 3,
@@ -77,7 +59,7 @@ def paper(
 
     Output
     ------
-    output : DIR
+    out : DIR
         Where CSV, PNG, SVG and Markdown go, and the finished cells.
 
     Runs
@@ -90,6 +72,16 @@ def paper(
         Runs of which a time is the median (table1, table3).
     limit : SECONDS >= 0
         A timed run is stopped after this time and scaled to all its steps.
+
+    Examples
+    --------
+    dplasso paper table4 --data news20_rebuilt.svm.gz
+    dplasso paper figure1 --data rcv1 --data url@0.02 --twin
+    dplasso paper table3 --data web@0.1 --data kdda@0.2 --limit 4
+    dplasso paper all --data rcv1 --twin --out report
+
+    A cell that is finished is not measured again: the same command continues where it stopped. The
+    numbers depend on the data, and the paper's mechanism is not private: for public data sets only.
     """
     need("matplotlib", "dplasso paper")
     import_evidence()
@@ -105,18 +97,19 @@ def paper(
     shape: dict[str, Any] = {"twin": twin, "scale": scale, "seed": seed}
     found = find_sources(data or [], **shape, n_jobs=threads) if needed else []
     settings = Settings(tuple(found), iterations, seed, threads, repeats, limit)
-    check_directory(output, [f"{name}.{kind}" for name in names for kind in ("csv", "png", "md")])
+    kinds = ("csv", "png", "md")
+    check_directory(out, [f"{name}.{kind}" for name in names for kind in kinds])
     started = time.perf_counter()
     with _progress() as report:
-        items, _ = runner.run_items(module, names, settings, output, report)
-    files = runner.publish(module, items, settings, output)
+        items, _ = runner.run_items(module, names, settings, out, report)
+    files = runner.publish(module, items, settings, out)
     seconds = time.perf_counter() - started
     if as_json:
-        print_json({"items": _document(items), "files": files, "seconds": seconds})
+        output.document({"items": _document(items), "files": files, "seconds": seconds})
         return
     for one in items:
         _print(one)
-    print_text(f"Done in {seconds:.0f} s. Written to {output}")
+    output.text(f"Done in {seconds:.0f} s. Written to {out}")
 
 
 def import_evidence() -> None:
@@ -136,19 +129,20 @@ def _document(items: "Sequence[Item]") -> dict[str, Any]:
 
 
 def _print(item: "Item") -> None:
-    print_text(f"\n{item.title}", "bold")
+    output.text(f"\n{item.title}", "bold")
     for part in item.parts:
         if isinstance(part, str):
-            print_text(part)
+            output.text(part)
             continue
         columns = zip(part.head, *part.rows, strict=True)
-        if sum(min(max(map(len, cells)), _READABLE) + 3 for cells in columns) > out.width:
+        if sum(min(max(map(len, cells)), _READABLE) + 3 for cells in columns) > output.out.width:
             for row in part.rows:
-                print_text()
-                print_facts({name: cell for name, cell in zip(part.head, row, strict=True) if cell})
+                output.text()
+                cells = zip(part.head, row, strict=True)
+                output.facts({name: cell for name, cell in cells if cell})
             continue
         rows = ([escape(cell) for cell in row] for row in part.rows)
-        print_table(part.head, rows, box=SIMPLE_HEAD, pad_edge=False)
+        output.table(part.head, rows, box=SIMPLE_HEAD, pad_edge=False)
 
 
 def time_left(seconds: float, share: float) -> str:
@@ -170,8 +164,8 @@ def _progress() -> "Iterator[Report]":
 
     began = time.perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn())
-    bar = Progress(*columns, TextColumn("{task.fields[left]}"), console=err)
-    bar.disable = not err.is_terminal
+    bar = Progress(*columns, TextColumn("{task.fields[left]}"), console=output.err)
+    bar.disable = not output.err.is_terminal
     said, last_line = -_LINE_EVERY, ""
     with bar:
         task = bar.add_task("", total=1.0, left="")
@@ -184,7 +178,7 @@ def _progress() -> "Iterator[Report]":
             if not bar.disable or (line == last_line and seconds - said < _LINE_EVERY):
                 return
             said, last_line = seconds, line
-            print_note(f"{100 * share:3.0f} %  {line}" + (f"  ({left})" if left else ""))
+            output.note(f"{100 * share:3.0f} %  {line}" + (f"  ({left})" if left else ""))
 
-        with announce_compilation(lambda line: print_note(line)):
+        with announce_compilation(lambda line: output.note(line)):
             yield report

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dplasso.cli.output import Bars, print_note
+from dplasso.cli import output
 from dplasso.errors import DataError, PrivacyLeakWarning
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ReadingOptions:
 
 def read(
     files: Sequence[Path],
-    bars: Bars,
+    bars: output.Bars,
     options: ReadingOptions,
     n_features: int | None,
     schema: "Schema | None" = None,
@@ -109,7 +109,12 @@ def read(
 
 
 def read_for(
-    fitted: Any, files: Sequence[Path], bars: Bars, options: ReadingOptions, *, labelled: bool
+    fitted: Any,
+    files: Sequence[Path],
+    bars: output.Bars,
+    options: ReadingOptions,
+    *,
+    labelled: bool,
 ) -> "Dataset":
     """Read the rows that a fitted model shall be applied to, as its own were read."""
     from dplasso.encoding.origin import check_same_origin, origin_of
@@ -136,7 +141,7 @@ def read_for(
     rows = read(files, bars, options, n_features, schema, labelled=labelled)
     check_same_origin(origin, origin_of(rows.X), rows.source)
     if origin is None:
-        print_note(
+        output.note(
             "warning: the model does not say how its columns were made; give --binarize or "
             "--schema here if it was fitted with them",
             style="yellow",

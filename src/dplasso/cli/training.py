@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 from numpy.typing import NDArray
 
+from dplasso.cli import output
 from dplasso.cli.files import naming, write_file
 from dplasso.cli.options import ESTIMATORS, estimator_options
-from dplasso.cli.output import Bars
 from dplasso.errors import DataError, PrivacyLeakWarning
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def train_with_bar(
     estimator: "Estimator",
     X: Any,
     y: Any,
-    bars: Bars,
+    bars: output.Bars,
     label: str,
     checkpoints: Any = None,
     groups: Any = None,

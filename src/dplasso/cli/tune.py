@@ -6,17 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from dplasso.cli import output
 from dplasso.cli.files import check_outputs
 from dplasso.cli.ledger_report import left_after, left_in, left_sentence
-from dplasso.cli.options import examples, number_or_word
-from dplasso.cli.output import (
-    print_facts,
-    print_json,
-    print_promise,
-    print_text,
-    progress_bars,
-    uninterrupted,
-)
+from dplasso.cli.options import number_or_word
 from dplasso.cli.reading import ReadingOptions, read
 from dplasso.cli.training import EstimatorOptions, OutputOptions
 
@@ -24,14 +17,6 @@ if TYPE_CHECKING:
     from dplasso.data.files import Dataset
     from dplasso.tuning.search import PrivateSearch
 
-EXAMPLES = examples(
-    "dplasso tune train.svm.gz --epsilon 3 --grid l1-radius=3,10,30 --grid n-iter=50,200 "
-    "--model model.npz",
-    "dplasso tune train.svm.gz --epsilon 3 --method logistic --grid max-weights=none,30,100 "
-    "--tries 3 --metric accuracy",
-    note="One fit with the defaults and the whole epsilon is mostly better than a search: "
-    "docs/tuning.md says when a search pays. The number of tries is random, and not released.",
-)
 
 # Settings that are worth a try at most.
 _LIKELY = {
@@ -45,7 +30,7 @@ def tune(
     data: list[str],
     wanted: EstimatorOptions,
     reading: ReadingOptions,
-    output: OutputOptions,
+    outputs: OutputOptions,
     grid: list[str],
     tries: float = 10.0,
     law: str = "auto",
@@ -68,6 +53,16 @@ def tune(
         auc (default, for two classes), accuracy or log_loss; for a regression mae (default) or r2.
     held_out : S
         Share of the rows that tries are scored on.
+
+    Examples
+    --------
+    dplasso tune train.svm.gz --epsilon 3 --grid l1-radius=3,10,30 --grid n-iter=50,200 --model
+        model.npz
+    dplasso tune train.svm.gz --epsilon 3 --method logistic --grid max-weights=none,30,100 --tries 3
+        --metric accuracy
+
+    One fit with the defaults and the whole epsilon is mostly better than a search: docs/tuning.md
+    says when a search pays. The number of tries is random, and not released.
     """
     from dplasso.data.source_files import expand
     from dplasso.files.room import held_room
@@ -76,33 +71,33 @@ def tune(
     metric = metric or ("mae" if wanted.is_regression else "auc")
     settings = {"tries": tries, "law": law, "metric": metric, "held_out": held_out}
     search = _search(wanted, reading, grid, settings)
-    output.refuse_unwritten(wanted.ledger)
+    outputs.refuse_unwritten(wanted.ledger)
     files = expand(data)
     beside = (reading.labels, reading.schema, wanted.ledger)
     inputs = [*files, *(path for path in beside if path is not None)]
     again = "" if wanted.ledger is None else ", which is charged again"
-    check_outputs(output.paths(), inputs, force=output.force, again=again)
-    with progress_bars() as bars, ExitStack() as held:
+    check_outputs(outputs.paths(), inputs, force=outputs.force, again=again)
+    with output.progress_bars() as bars, ExitStack() as held:
         rows = read(files, bars, reading, wanted.features, schema)
         wanted.declare(search.estimator, rows.y)
         temporary = None
-        if wanted.ledger is not None and output.model is not None:
-            temporary = held.enter_context(held_room(output.model, _model_bytes(search, rows)))
+        if wanted.ledger is not None and outputs.model is not None:
+            temporary = held.enter_context(held_room(outputs.model, _model_bytes(search, rows)))
         with bars.task("searching"):
             search.fit(rows.X, rows.y)
-        if search.best_params_ is not None or output.model is None:
-            with uninterrupted():
-                output.write(search.best_estimator_, temporary)
-    if search.best_params_ is None and output.model is not None:
-        print_text("There was no try, so there is no model to write.")
+        if search.best_params_ is not None or outputs.model is None:
+            with output.uninterrupted():
+                outputs.write(search.best_estimator_, temporary)
+    if search.best_params_ is None and outputs.model is not None:
+        output.text("There was no try, so there is no model to write.")
     report: dict[str, Any] = {
         "n_features": rows.X.shape[1],
         "best_params": search.best_params_,
         "best_score": None if search.best_score_ is None else search.best_score_._asdict(),
         "metric": metric,
         "privacy": search.privacy_.to_dict(),
-        "model": output.model,
-        "statement": output.statement,
+        "model": outputs.model,
+        "statement": outputs.statement,
     }
     if wanted.ledger is not None:
         best = search.best_estimator_
@@ -112,11 +107,11 @@ def tune(
             else left_after(wanted.ledger, wanted.dataset, search.privacy_)
         )
     if as_json:
-        print_json(report)
+        output.document(report)
         return
-    print_facts(_facts(report, output))
-    print_text()
-    print_promise(search.privacy_, explain=explain)
+    output.facts(_facts(report, outputs))
+    output.text()
+    output.promise(search.privacy_, explain=explain)
 
 
 def _search(
@@ -182,7 +177,7 @@ def _setting(text: str) -> tuple[str, list[Any]]:
     return name.strip().replace("-", "_"), parsed
 
 
-def _facts(report: dict[str, Any], output: OutputOptions) -> dict[str, str]:
+def _facts(report: dict[str, Any], outputs: OutputOptions) -> dict[str, str]:
     params, score = report["best_params"], report["best_score"]
     facts = {"best": "none: the random number of tries came out as zero"}
     if params is not None:
@@ -196,5 +191,5 @@ def _facts(report: dict[str, Any], output: OutputOptions) -> dict[str, str]:
         }
     if "ledger" in report:
         facts["ledger"] = left_sentence(report["ledger"])
-    paths = ", ".join(map(str, output.paths()))
+    paths = ", ".join(map(str, outputs.paths()))
     return facts | {"written": paths or "nothing (give --model to keep the model)"}
