@@ -261,7 +261,7 @@ class EstimatorParameter:
         """Return the option, which is None unless it is given."""
         numeric, kind, more = self.types & {int, float}, str, {}
         if numeric and str in self.types:
-            more["parser"] = partial(_number_or, self.words)
+            more["parser"] = partial(_number_or, self.words, int in self.types)
         elif numeric:
             (kind,) = numeric
         option = typer.Option(
@@ -326,13 +326,13 @@ def estimator_options(but: Collection[str]) -> list[Parameter]:
     return [one.option(name) for name, one in every if name not in left_out]
 
 
-def _number_or(words: list[str], text: str) -> Any:
-    """Read a number or one of the words."""
+def _number_or(words: list[str], whole: bool, text: str) -> Any:
+    """Read a number, a whole one where it can be, or one of the words."""
     value = number_or_word(text)
     # Of other words than these two, the estimator says what they mean.
     if isinstance(value, str) and value not in words and set(words) <= {"auto", "none"}:
         raise typer.BadParameter(f"{text!r} is neither a number nor {' nor '.join(words)}")
-    return value
+    return value if whole or isinstance(value, str) else float(value)
 
 
 def number_or_word(text: str) -> int | float | str:

@@ -76,7 +76,8 @@ class EstimatorOptions:
         estimator: Estimator = getattr(dplasso, ESTIMATORS[self.method, task])()
         known = estimator.get_params()
         chosen = {
-            **self.given,
+            # None is an option that was not given.
+            **{name: None if value == "none" else value for name, value in self.given.items()},
             "epsilon": self.epsilon,
             "fit_intercept": not self.no_intercept,
             "random_state": self.random_state,

@@ -1,0 +1,334 @@
+"""Bad input: one clear sentence, an exit code that is not 0, nothing trained, nothing written."""
+
+import shlex
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+from cli.conftest import refused, run_command
+from dplasso.ledger import create_ledger, read_budgets
+
+ROWS = {
+    "number.svm": "+1 1:1\n-1 2:x\n",
+    "colon.svm": "+1 1:1\n-1 2\n",
+    "label.svm": "+1 1:1\nmany 2:1\n",
+    "nan.svm": "+1 1:1\n-1 2:nan\n",
+    "infinity.svm": "+1 1:1\n-1 2:inf\n",
+    "negative.svm": "+1 1:1\n-1 -2:1\n",
+    "zero.svm": "+1 1:1\n-1 0:1\n",
+    "twice.svm": "+1 1:1\n-1 2:1 2:1\n",
+    "unsorted.svm": "+1 1:1\n-1 3:1 2:1\n",
+    "large.svm": "+1 1:1\n-1 99999999999999999999:1\n",
+    "empty.svm": "",
+    "one.svm": "+1 1:1\n+1 2:1\n",
+    "two.svm": "1 1:1\n2 2:1\n",
+    "strange.svm": "+1 1:1\n7 2:1\n",
+    "wide.svm": "+1 1:1 31:1\n",
+    "words.svm": "yes 1:1\nno 2:1\n",
+    "part-1.svm": "+1 1:1\n-1 2:1\n",
+    "part-2.svm": "+1 1:1\n-1 2:1\n",
+    "numbers.svm": "1.5 1:1\n2.25 2:1\n7.0 1:1\n",
+    "reviews.csv": 'id,body,y\n1,"Good, good film",pos\n2,bad,neg\n',
+    "list.json": "[1]",
+    "taken": "older",
+    "foreign.npz": "not a model",
+    "none.npz": "",
+}
+
+# A command line => what the sentence says, and exit code 2 where it is marked as wrong usage.
+TABLE = """
+fit number.svm --epsilon 1 --model m.npz => number.svm | line 2
+fit colon.svm --epsilon 1 => line 2
+fit label.svm --epsilon 1 => line 2 | label
+fit nan.svm --epsilon 1 => line 2 | entry 1 | NaN
+fit infinity.svm --epsilon 1 => line 2 | entry 1 | infinite
+fit negative.svm --epsilon 1 => line 2 | negative
+fit zero.svm --epsilon 1 => line 2 | 0
+fit twice.svm --epsilon 1 => line 2 | entry 2 | twice
+fit unsorted.svm --epsilon 1 => line 2 | entry 2 | increase
+fit large.svm --epsilon 1 => line 2
+fit empty.svm --epsilon 1 => empty.svm
+fit nan.npz --labels y.npy --epsilon 1 --binarize => nan.npz
+fit inf.npz --labels y.npy --epsilon 1 --binarize => inf.npz
+fit two.svm --epsilon 1 --classes no,yes => no,yes | numbers
+
+fit none.svm --epsilon 0 => error: --epsilon
+fit none.svm --epsilon -1 => error: --epsilon
+fit none.svm --epsilon nan => error: --epsilon
+fit none.svm --epsilon 1 --delta 0 => error: --delta
+fit none.svm --epsilon 1 --delta 1 => error: --delta
+fit none.svm --epsilon 1 --delta -0.1 => error: --delta
+fit none.svm --epsilon 1 --delta nan => error: --delta
+fit none.svm --epsilon 1 --l1-radius 0 => error: --l1-radius
+fit none.svm --epsilon 1 --l1-radius -1 => error: --l1-radius
+fit none.svm --epsilon 1 --l1-radius nan => error: --l1-radius
+fit none.svm --epsilon 1 --l1-radius inf => error: --l1-radius
+fit none.svm --epsilon 1 --n-iter 0 => error: --n-iter
+fit none.svm --epsilon 1 --n-iter -5 => error: --n-iter
+fit none.svm --epsilon 1 --feature-bound 0 => error: --feature-bound
+fit none.svm --epsilon 1 --feature-bound nan => error: --feature-bound
+fit none.svm --epsilon 1 --feature-bound inf => error: --feature-bound
+fit none.svm --epsilon 1 --neighbors both => error: --neighbors
+fit none.svm --epsilon 1 --mechanism laplace => error: --mechanism
+fit none.svm --epsilon 1 --solver fast => error: --solver
+fit none.svm --epsilon 1 --selector best => error: --selector
+fit none.svm --epsilon 1 --selector argmax => error: --selector
+fit none.svm --epsilon 1 --drift-tol -1 => error: --drift-tol
+fit none.svm --epsilon 1 --drift-tol nan => error: --drift-tol
+fit none.svm --epsilon 1 --n-records 0 => error: --n-records must be
+fit none.svm --epsilon 1 --method ridge => --method must be lasso, logistic or linear, got 'ridge'
+fit none.svm --epsilon 1 --max-weights 3 => --max-weights does not go with --method lasso
+fit none.svm --epsilon 1 --row-norm unit => --row-norm does not go with --method lasso
+fit none.svm --epsilon 1 --method logistic --l1-radius 3 => --l1-radius does not go with --method logistic
+fit none.svm --epsilon 1 --method logistic --feature-bound 1 => --feature-bound does not go with --method logistic
+fit none.svm --epsilon 1 --method logistic --mechanism paper => --mechanism does not go with --method logistic
+fit none.svm --epsilon 1 --method logistic --drift-tol 0 => --drift-tol does not go with --method logistic
+fit none.svm --epsilon 1 --method logistic --max-weights many => --max-weights must be
+fit none.svm --epsilon 1 --method logistic --row-norm long => --row-norm must be 'unit' or a number > 0
+fit none.svm --epsilon 1 --method logistic --residual-bound 2 => --residual-bound must be
+fit none.svm --epsilon 1 --method logistic --rows-per-person 0 => --rows-per-person must be
+fit numbers.svm --epsilon 1 --method logistic => the labels are numbers with fractions
+fit none.svm --epsilon 1 --task regression => --target-bounds is missing
+fit none.svm --epsilon 1 --method linear => --target-bounds is missing
+fit none.svm --epsilon 1 --task ranking => task must be classification or regression
+fit none.svm --epsilon 1 --task classification --target-bounds 0,9 => is for a regression
+fit none.svm --epsilon 1 --target-bounds 0,9 --method logistic => takes the method lasso or linear
+fit none.svm --epsilon 1 --target-bounds 0,9 --classes 0,1 => a regression has no classes
+fit none.svm --epsilon 1 --target-bounds 9,0 => two finite numbers
+2 fit none.svm --epsilon 1 --target-bounds 0;9 => is not an interval
+2 fit none.svm --epsilon 1 --person-column p => --person-column needs --rows-per-person M
+fit part-1.svm --epsilon 1 --rows-per-person 2 --person-column p => does not say whose row each is
+convert part-1.svm s.store --person-column p => does not say whose row each is
+
+2 fit => Missing argument
+2 fit part-1.svm => Missing option
+2 fit part-1.svm --epsilon much => much
+2 fit part-1.svm --epsilon 1 --classes 1 => does not name two different labels
+2 fit part-1.svm --epsilon 1 --classes 1,1 => does not name two different labels
+2 fit part-1.svm --epsilon 1 --drift-tol little => neither a number nor auto nor none
+2 fit part-1.svm --epsilon 1 --l1-radius wide => neither a number nor auto
+2 fit part-1.svm --epsilon 1 --features 0 => --features
+2 fit part-1.svm --epsilon 1 --seed -1 => --seed
+2 train part-1.svm => No such command
+2 fit words.svm --epsilon 1 --label-map '' => label map
+2 fit words.svm --epsilon 1 --label-map no => no
+2 fit words.svm --epsilon 1 --label-map no=0,no=1 => no
+2 fit words.svm --epsilon 1 --label-map no=x => no
+2 fit words.svm --epsilon 1 --label-map no=0,yes=0 => two are needed
+fit words.svm --epsilon 1 => words.svm | line 1 | label map
+fit words.svm --epsilon 1 --label-map no=0,maybe=1 => line 1 | 'maybe'
+evaluate model.npz words.svm => words.svm | line 1
+
+fit part-1.svm --epsilon 1 --model no/such/directory/out => no
+fit part-1.svm --epsilon 1 --model folder => folder
+fit part-1.svm --epsilon 1 --model taken => taken
+fit part-1.svm --epsilon 1 --model taken/below => taken
+fit part-1.svm --epsilon 1 --statement no/such/directory/out => no
+fit part-1.svm --epsilon 1 --statement folder => folder
+fit part-1.svm --epsilon 1 --statement taken => taken
+fit part-1.svm --epsilon 1 --statement taken/below => taken
+fit part-1.svm --epsilon 1 --model /proc/self/model.npz => /proc/self/model.npz
+fit part-1.svm --epsilon 1 --model part-1.svm --force => input of this command
+fit 'part-*.svm' --epsilon 1 --model part-2.svm --force => input of this command
+predict model.npz 'part-*.svm' --out part-2.svm --force => input of this command
+fit part-1.svm --epsilon 1 --model out --statement out => two outputs
+fit part-1.svm --epsilon 1 --model out --ledger team.ledger --checkpoint out => is named twice
+fit part-1.svm --epsilon 1 --test gone.svm => gone.svm
+fit part-1.svm --epsilon 1 --test wide.svm => wide.svm | line 1
+fit part-1.svm --epsilon 1 --test strange.svm => strange.svm | row 2
+fit part-1.svm --epsilon 1 --resume --checkpoint kept => no checkpoint
+fit part-1.svm --epsilon 1 --checkpoint taken => --force
+fit part-1.svm --epsilon 1 --checkpoint part-1.svm --force => is named twice
+fit part-1.svm --epsilon 1 --checkpoint m.npz --model m.npz => is named twice
+fit part-1.svm --epsilon 1 --checkpoint taken --resume => not a dplasso checkpoint file
+2 fit part-1.svm --epsilon 1 --resume => --checkpoint
+predict model.npz number.svm --out labels.txt => number.svm | line 2
+predict model.npz part-1.svm --out taken => --force
+fit 'none-*.svm' --epsilon 1 => none-*.svm | no file fits
+evaluate model.npz 'none-*.svm' => none-*.svm | no file fits
+predict model.npz 'none-*.svm' => none-*.svm | no file fits
+fit 'part-*.svm' part-2.svm --epsilon 1 => part-2.svm | named twice
+evaluate model.npz 'part-*.svm' part-2.svm => part-2.svm | named twice
+predict model.npz 'part-*.svm' part-2.svm => part-2.svm | named twice
+evaluate model.npz strange.svm => strange.svm | the label of row 2 is not one of
+evaluate model.npz part-1.svm --metric auc => needs --epsilon
+
+predict short.npz part-1.svm => short.npz
+evaluate short.npz part-1.svm => short.npz
+predict flipped.npz part-1.svm => flipped.npz
+evaluate flipped.npz part-1.svm => flipped.npz
+predict none.npz part-1.svm => none.npz
+predict foreign.npz part-1.svm => foreign.npz
+evaluate foreign.npz part-1.svm => foreign.npz
+predict gone.npz part-1.svm => gone.npz
+show gone.npz => No such file
+show part-1.svm => is not a dplasso model file
+report part-1.svm --out page.html => is not a dplasso model file
+report model.npz --out taken => --force
+report model.npz --out model.npz --force => is an input
+
+2 tune none.svm --epsilon 5 --grid n-iter => not of the form
+2 tune none.svm --epsilon 5 --grid n-itre=1 => there is no such setting
+tune none.svm --epsilon 5 --grid epsilon=1,2 => cannot be tuned
+tune none.svm --epsilon 5 --grid n-iter=1,2 --metric f1 => --metric must be
+tune none.svm --epsilon 5 --grid n-iter=1,2 --held-out 2 => --held-out must lie
+tune none.svm --epsilon 5 --grid n-iter=1,2 --rows-per-person 2 => the person of each row
+2 tune none.svm --epsilon 1 --grid n-iter=1,2 --ledger team.ledger => --ledger needs --model
+2 fit none.svm --epsilon 1 --ledger team.ledger => --ledger needs --model
+plan --epsilon 2 --rows 100 --score 1.5 => must be a share
+plan --epsilon 2 --rows 100 --score 0.5 --refit 0.5 => nothing of the budget
+budget --epsilon 1 --method ridge => --method must be lasso, logistic or linear
+budget --epsilon 1 --method linear --n-classes 3 => --n-classes does not go with
+budget --epsilon 1 --method logistic --feature-bound 2 => --feature-bound does not go with
+demo --epsilon 0 --out new => --epsilon
+demo --out taken => taken
+demo --out taken/below => taken
+
+audit --method guess => method
+audit --epsilon inf => nothing to audit
+audit --epsilon 0 => --epsilon
+audit --mechanism other => mechanism
+audit --selector heap => selector
+audit --runs 3 => runs
+audit --false-alarm 2 => --false-alarm must
+audit --mechanism paper --selector noisy-max --method exact => closed form
+audit --method logistic --solver standard => --solver does not go with
+audit --method logistic --epsilon inf => nothing to audit
+audit --out taken => taken
+
+fit none.svm --epsilon 1 --model m.npz --ledger team.ledger --seed 1 => --seed | not private
+fit none.svm --epsilon 1 --model m.npz --ledger team.ledger --mechanism paper => --mechanism paper | not private
+fit none.svm --epsilon 1 --model m.npz --ledger team.ledger --neighbors replace-one => --neighbors replace-one | add up
+fit none.svm --epsilon 1 --model m.npz --ledger team.ledger --dataset vistis => 'vistis' | 'visits'
+fit none.svm --n-iter 6 --delta 1e-9 --epsilon 8 --model m.npz --ledger team.ledger => epsilon 8 | left
+fit nan.svm --epsilon 1 --model m.npz --ledger team.ledger => line 2
+fit part-1.svm --epsilon 1 --model team.ledger --ledger team.ledger --force => is an input
+fit none.svm --epsilon 1 --model m.npz --ledger gone => there is no ledger | gone
+fit none.svm --epsilon 1 --model m.npz --ledger taken => is not a dplasso ledger | taken
+ledger show gone => there is no ledger | gone
+ledger show taken => is not a dplasso ledger | taken
+ledger plan gone => there is no ledger | gone
+ledger plan taken => is not a dplasso ledger | taken
+ledger name gone x => there is no ledger | gone
+ledger name taken x => is not a dplasso ledger | taken
+ledger name team.ledger other => names do not change
+ledger init team.ledger --epsilon 9 --delta 1e-5 => exists already
+ledger init l --epsilon inf --delta 1e-5 => --epsilon
+ledger init l --epsilon 0 --delta 1e-5 => --epsilon
+ledger init l --epsilon 1 --delta 0 => --delta
+ledger init l --epsilon 1 --delta 2 => --delta
+ledger init no/l --epsilon 1 --delta 1e-5 => directory
+ledger init l --epsilon 3 --delta 1e-5 --rows-per-person 0 => --rows-per-person must be at least 1, got 0
+ledger spend team.ledger --epsilon 0.1 --rows-per-person 0 => --rows-per-person must be at least 1, got 0
+ledger plan team.ledger --rows-per-person 0 => --rows-per-person must be at least 1, got 0
+ledger spend team.ledger --epsilon inf => not private
+ledger spend team.ledger --epsilon 9 => cannot pay
+ledger spend team.ledger --epsilon 1 --purpose ' ' => --purpose
+ledger spend team.ledger --epsilon 1 --method ridge => --method must be lasso, logistic or linear
+
+convert part-1.svm train.store => replace it with --force
+convert number.svm s => line 2
+convert nan.npz --labels y.npy s --binarize => entry 2 is not a finite number
+2 convert part-1.svm s --memory=2 => is not an amount of memory
+2 convert part-1.svm s --memory=lots => is not an amount of memory
+2 convert part-1.svm s --memory=2XB => is not an amount of memory
+2 convert part-1.svm s --memory=63MiB => too little
+2 convert part-1.svm s --memory=-2GB => is not an amount of memory
+2 convert part-1.svm s --memory= => is not an amount of memory
+data info gone => no such store
+data info folder => is not a dplasso store
+evaluate model.npz folder => is not a dplasso store
+fit train.store --epsilon 1 --binarize => --binarize does not go with a store; give it to the conversion
+fit train.store --epsilon 1 --zero-based => --zero-based does not go with a store; give it to the conversion
+fit train.store --epsilon 1 --label-map a=0,b=1 => --label-map does not go with a store; give it to the conversion
+fit train.store --epsilon 1 --labels y.npy => --labels does not go
+fit train.store part-1.svm --epsilon 1 => is given alone
+fit train.store --epsilon 1 --features 31 => 30 columns, but 31
+fit nowhere/ --epsilon 1 --cluster threads => no such store, and no folder
+2 fit stores --epsilon 1 --binarize --cluster threads => --binarize does not go
+fit stores --epsilon 1 --features 31 --cluster threads => 30 columns, not 31
+2 convert part-1.svm stores/x --cluster threads => --cluster needs --features
+convert part-1.svm stores/part-9.store --features 30 --cluster threads => is a store
+2 convert part-1.svm s3://bucket/a.store => make this one in a folder, and copy that to object storage
+2 convert part-1.svm s3://bucket/a.store --cluster threads --features 30 => make this one in a folder
+
+2 convert t.parquet s => say with one of --schema, --indices, --categories, --hash-columns
+2 convert t.parquet s --indices words --hash-columns city => say with one of
+2 convert t.parquet s --hash-columns city --values counts => --values goes with
+2 convert t.parquet s --indices words --hash-bits 9 => --hash-bits goes with
+2 convert t.parquet s --indices words --ignore-unknown => --ignore-unknown goes with
+2 convert t.parquet s --indices words --ngrams 1,2 => --ngrams goes with --text
+2 convert t.parquet s --hash-columns city --features 9 => --features does not go
+2 convert t.parquet s --indices words --zero-based => --zero-based does not go
+2 convert --text reviews.csv s --indices words => say with one of
+2 convert --text reviews.csv s --ngrams two => write FROM,TO
+2 convert part-1.svm s --binary => --binary goes with tables or --text
+2 convert part-1.svm s --label-column y => --label-column goes with tables
+convert --text reviews.csv s => no column 'text' among the 3 of the first line
+convert t.parquet s --indices x --label-column y => no column 'x'
+convert t.parquet s --indices city --label-column y => lists are needed
+convert t.parquet s --hash-columns city --hash-bits 40 => from 1 to 30
+convert t.parquet s --categories reviews.csv => not a JSON file
+convert t.parquet s --categories none.json => none.json
+convert t.parquet s --categories list.json => a JSON object of column names
+schema draft reviews.csv --label-column x => x
+"""
+CASES = [line for line in TABLE.splitlines() if line]
+
+
+@pytest.fixture(scope="module")
+def world(train, model, stores, tmp_path_factory):
+    """Give a folder with one file of each kind."""
+    folder = tmp_path_factory.mktemp("world")
+    for name, text in ROWS.items():
+        (folder / name).write_text(text)
+    whole = model.read_bytes()
+    (folder / "model.npz").write_bytes(whole)
+    (folder / "short.npz").write_bytes(whole[: len(whole) // 2])
+    (folder / "flipped.npz").write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
+    for name, value in {"nan.npz": np.nan, "inf.npz": -np.inf}.items():
+        save_npz(folder / name, csr_array(np.array([[1.0, 0.0], [2.0, value]])))
+    np.save(folder / "y.npy", np.array([0, 1]))
+    columns = {"words": [[3, 0], [1]], "counts": [[1.0, 2.0], [0.5]], "city": ["Rome", "Oslo"]}
+    pq.write_table(pa.table(columns | {"y": [1, 0]}), folder / "t.parquet")
+    (folder / "folder").mkdir()
+    create_ledger(folder / "team.ledger", 3.0, 1e-5, dataset="visits")
+    shutil.copytree(stores, folder / "stores")
+    made = run_command("convert", train, folder / "train.store", "--features", 30)
+    assert made.exit_code == 0, made.output
+    return folder
+
+
+def contents(folder):
+    return {path: path.is_dir() or path.read_bytes() for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused_before_training(case, world, no_training, run, monkeypatch):
+    monkeypatch.chdir(world)
+    line, _, words = case.partition(" => ")
+    code = 2 if line.startswith("2 ") else 1
+    before = contents(world)
+    refused(run(*shlex.split(line.removeprefix("2 "))), *words.split(" | "), code=code)
+    assert contents(world) == before
+    assert read_budgets(world / "team.ledger")[0].entries == ()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "fit one.svm --epsilon 1 --model m.npz => the data hold only one class | --classes",
+        "fit two.svm --epsilon 1 --classes 0,1 --model m.npz => row 2 | 0 and 1",
+        "fit stores stores --epsilon 1 --cluster threads => is given twice",
+    ],
+)
+def test_refused_by_the_fit(case, world, run, monkeypatch):
+    monkeypatch.chdir(world)
+    line, _, words = case.partition(" => ")
+    before = contents(world)
+    refused(run(*shlex.split(line)), *words.split(" | "))
+    assert contents(world) == before
