@@ -20,7 +20,7 @@ from dplasso.cli.training import OutputOptions
 
 if TYPE_CHECKING:
     from dplasso.estimators.load import Estimator
-    from dplasso.fit.train import Begun, Session
+    from dplasso.fit.hooks import Begun, Session
 
 
 @dataclass(frozen=True)
@@ -137,10 +137,9 @@ def kept_checkpoint(
         def begin(fit: "Begun") -> "Session":
             nonlocal begun
             if charged and outputs.model is not None:
-                columns = fit.feature_names, fit.origin
-                size = model_bytes(
-                    fit.settings, fit.mechanism, fit.n_features, fit.classes, *columns
-                )
+                rows, classes = fit.records, fit.task.classes
+                columns = rows.feature_names, rows.origin
+                size = model_bytes(fit.method, fit.mechanism, rows.shape[1], classes, *columns)
                 kept.temporary = held.enter_context(held_room(outputs.model, size))
             session, begun = keep(fit), True
             return session

@@ -234,7 +234,7 @@ def _print(
 ) -> None:
     """Print the same for a person: what may be released, and below it what may not."""
     from dplasso.cli.metrics import scores_text
-    from dplasso.fit.inputs import store_of
+    from dplasso.fit.records import store_of
 
     estimator, train = fitted.estimator, fitted.train
     written = outputs.paths()

@@ -190,13 +190,12 @@ class OutputOptions:
 
 def check_before_reading(estimator: "Estimator") -> None:
     """Refuse settings that no data can make right, and a fit that its ledger cannot pay for."""
-    from dplasso.estimators.fitting import settings_of
-    from dplasso.fit.train import mechanism_of
+    from dplasso.estimators.fitting import method_of
     from dplasso.ledger import check_affordable
 
-    settings = settings_of(estimator)
+    method = method_of(estimator)
     # Finds a delta too small for n_iter; the size of the data does not matter for that.
-    check_affordable(settings.ledger, settings.dataset, mechanism_of(settings))
+    check_affordable(method.ledger, method.dataset, method.cost())
 
 
 def train_with_bar(
@@ -215,7 +214,7 @@ def train_with_bar(
     they depend on the data and are for the curator only.
     """
     from dplasso.estimators.fitting import fit_estimator
-    from dplasso.fit.train import Hooks
+    from dplasso.fit.hooks import Hooks
 
     seconds: dict[str, float] = {}
     before = bars.compiled.seconds

@@ -148,9 +148,8 @@ def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
     import numpy as np
 
     from dplasso.encoding.origin import origin_of
-    from dplasso.estimators.fitting import settings_of
+    from dplasso.estimators.fitting import method_of
     from dplasso.fit.room import model_bytes
-    from dplasso.fit.train import mechanism_of
     from dplasso.tuning.candidates import list_candidates
 
     params, largest = search.estimator.get_params(), 0
@@ -159,9 +158,9 @@ def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
         classes = np.asarray(params["classes"] or np.unique(rows.y))
     n_features, origin = int(rows.X.shape[1]), origin_of(rows.X)
     for candidate in list_candidates(search.estimator, search.grid, search.delta):
-        settings = settings_of(candidate.estimator)
-        mechanism = mechanism_of(settings, n_features=n_features, n_classes=classes.size)
-        largest = max(largest, model_bytes(settings, mechanism, n_features, classes, origin=origin))
+        method = method_of(candidate.estimator)
+        mechanism = method.cost(n_features, classes.size)
+        largest = max(largest, model_bytes(method, mechanism, n_features, classes, origin=origin))
     return largest
 
 
