@@ -83,15 +83,6 @@ def check_paid_once(ledger):
     assert names(ledger.parent) == ["m.npz", "team.ledger"]
 
 
-@pytest.mark.parametrize("command", ["fit", "tune"])
-def test_what_is_paid_for_has_to_be_written(command, train, ledger, run, no_training):
-    more = () if command == "fit" else ("--grid", "n-iter=3,4", "--method", "logistic")
-    result = run(command, train, "--epsilon", 1, "--ledger", ledger, *more)
-    assert result.exit_code == 2
-    assert "--ledger needs --model" in " ".join(result.stderr.split())
-    assert states(ledger) == []
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_a_fit_that_ends_leaves_its_model_alone(method, train, ledger, run):
     result = run(*paid(train, ledger, method))

@@ -10,6 +10,7 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from cli.conftest import refused, run_command
+from dplasso.datasets import catalog
 from dplasso.ledger import create_ledger, read_budgets
 
 ROWS = {
@@ -39,7 +40,9 @@ ROWS = {
     "none.npz": "",
 }
 
-# A command line => what the sentence says, and exit code 2 where it is marked as wrong usage.
+FIT, GOOD = "fit none.svm --epsilon 1", "fit part-1.svm --epsilon 1"
+PAID = f"{FIT} --model m.npz --ledger team.ledger"
+# A command line => what the sentence says; a 2 in front is the exit code of wrong usage.
 TABLE = """
 fit number.svm --epsilon 1 --model m.npz => number.svm | line 2
 fit colon.svm --epsilon 1 => line 2
@@ -59,60 +62,60 @@ fit two.svm --epsilon 1 --classes no,yes => no,yes | numbers
 fit none.svm --epsilon 0 => error: --epsilon
 fit none.svm --epsilon -1 => error: --epsilon
 fit none.svm --epsilon nan => error: --epsilon
-fit none.svm --epsilon 1 --delta 0 => error: --delta
-fit none.svm --epsilon 1 --delta 1 => error: --delta
-fit none.svm --epsilon 1 --delta -0.1 => error: --delta
-fit none.svm --epsilon 1 --delta nan => error: --delta
-fit none.svm --epsilon 1 --l1-radius 0 => error: --l1-radius
-fit none.svm --epsilon 1 --l1-radius -1 => error: --l1-radius
-fit none.svm --epsilon 1 --l1-radius nan => error: --l1-radius
-fit none.svm --epsilon 1 --l1-radius inf => error: --l1-radius
-fit none.svm --epsilon 1 --n-iter 0 => error: --n-iter
-fit none.svm --epsilon 1 --n-iter -5 => error: --n-iter
-fit none.svm --epsilon 1 --feature-bound 0 => error: --feature-bound
-fit none.svm --epsilon 1 --feature-bound nan => error: --feature-bound
-fit none.svm --epsilon 1 --feature-bound inf => error: --feature-bound
-fit none.svm --epsilon 1 --neighbors both => error: --neighbors
-fit none.svm --epsilon 1 --mechanism laplace => error: --mechanism
-fit none.svm --epsilon 1 --solver fast => error: --solver
-fit none.svm --epsilon 1 --selector best => error: --selector
-fit none.svm --epsilon 1 --selector argmax => error: --selector
-fit none.svm --epsilon 1 --drift-tol -1 => error: --drift-tol
-fit none.svm --epsilon 1 --drift-tol nan => error: --drift-tol
-fit none.svm --epsilon 1 --n-records 0 => error: --n-records must be
-fit none.svm --epsilon 1 --method ridge => --method must be lasso, logistic or linear, got 'ridge'
-fit none.svm --epsilon 1 --max-weights 3 => --max-weights does not go with --method lasso
-fit none.svm --epsilon 1 --row-norm unit => --row-norm does not go with --method lasso
-fit none.svm --epsilon 1 --method logistic --l1-radius 3 => --l1-radius does not go with --method logistic
-fit none.svm --epsilon 1 --method logistic --feature-bound 1 => --feature-bound does not go with --method logistic
-fit none.svm --epsilon 1 --method logistic --mechanism paper => --mechanism does not go with --method logistic
-fit none.svm --epsilon 1 --method logistic --drift-tol 0 => --drift-tol does not go with --method logistic
-fit none.svm --epsilon 1 --method logistic --max-weights many => --max-weights must be
-fit none.svm --epsilon 1 --method logistic --row-norm long => --row-norm must be 'unit' or a number > 0
-fit none.svm --epsilon 1 --method logistic --residual-bound 2 => --residual-bound must be
-fit none.svm --epsilon 1 --method logistic --rows-per-person 0 => --rows-per-person must be
+FIT --delta 0 => error: --delta
+FIT --delta 1 => error: --delta
+FIT --delta -0.1 => error: --delta
+FIT --delta nan => error: --delta
+FIT --l1-radius 0 => error: --l1-radius
+FIT --l1-radius -1 => error: --l1-radius
+FIT --l1-radius nan => error: --l1-radius
+FIT --l1-radius inf => error: --l1-radius
+FIT --n-iter 0 => error: --n-iter
+FIT --n-iter -5 => error: --n-iter
+FIT --feature-bound 0 => error: --feature-bound
+FIT --feature-bound nan => error: --feature-bound
+FIT --feature-bound inf => error: --feature-bound
+FIT --neighbors both => error: --neighbors
+FIT --mechanism laplace => error: --mechanism
+FIT --solver fast => error: --solver
+FIT --selector best => error: --selector
+FIT --selector argmax => error: --selector
+FIT --drift-tol -1 => error: --drift-tol
+FIT --drift-tol nan => error: --drift-tol
+FIT --n-records 0 => error: --n-records must be
+FIT --method ridge => --method must be lasso, logistic or linear, got 'ridge'
+FIT --max-weights 3 => --max-weights does not go with --method lasso
+FIT --row-norm unit => --row-norm does not go with --method lasso
+FIT --method logistic --l1-radius 3 => --l1-radius does not go with --method logistic
+FIT --method logistic --feature-bound 1 => --feature-bound does not go with --method logistic
+FIT --method logistic --mechanism paper => --mechanism does not go with --method logistic
+FIT --method logistic --drift-tol 0 => --drift-tol does not go with --method logistic
+FIT --method logistic --max-weights many => --max-weights must be
+FIT --method logistic --row-norm long => --row-norm must be 'unit' or a number > 0
+FIT --method logistic --residual-bound 2 => --residual-bound must be
+FIT --method logistic --rows-per-person 0 => --rows-per-person must be
 fit numbers.svm --epsilon 1 --method logistic => the labels are numbers with fractions
-fit none.svm --epsilon 1 --task regression => --target-bounds is missing
-fit none.svm --epsilon 1 --method linear => --target-bounds is missing
-fit none.svm --epsilon 1 --task ranking => task must be classification or regression
-fit none.svm --epsilon 1 --task classification --target-bounds 0,9 => is for a regression
-fit none.svm --epsilon 1 --target-bounds 0,9 --method logistic => takes the method lasso or linear
-fit none.svm --epsilon 1 --target-bounds 0,9 --classes 0,1 => a regression has no classes
-fit none.svm --epsilon 1 --target-bounds 9,0 => two finite numbers
-2 fit none.svm --epsilon 1 --target-bounds 0;9 => is not an interval
-2 fit none.svm --epsilon 1 --person-column p => --person-column needs --rows-per-person M
-fit part-1.svm --epsilon 1 --rows-per-person 2 --person-column p => does not say whose row each is
+FIT --task regression => --target-bounds is missing
+FIT --method linear => --target-bounds is missing
+FIT --task ranking => task must be classification or regression
+FIT --task classification --target-bounds 0,9 => is for a regression
+FIT --target-bounds 0,9 --method logistic => takes the method lasso or linear
+FIT --target-bounds 0,9 --classes 0,1 => a regression has no classes
+FIT --target-bounds 9,0 => two finite numbers
+2 FIT --target-bounds 0;9 => is not an interval
+2 FIT --person-column p => --person-column needs --rows-per-person M
+GOOD --rows-per-person 2 --person-column p => does not say whose row each is
 convert part-1.svm s.store --person-column p => does not say whose row each is
 
 2 fit => Missing argument
 2 fit part-1.svm => Missing option
-2 fit part-1.svm --epsilon much => much
-2 fit part-1.svm --epsilon 1 --classes 1 => does not name two different labels
-2 fit part-1.svm --epsilon 1 --classes 1,1 => does not name two different labels
-2 fit part-1.svm --epsilon 1 --drift-tol little => neither a number nor auto nor none
-2 fit part-1.svm --epsilon 1 --l1-radius wide => neither a number nor auto
-2 fit part-1.svm --epsilon 1 --features 0 => --features
-2 fit part-1.svm --epsilon 1 --seed -1 => --seed
+2 fit part-1.svm --epsilon much => --epsilon
+2 GOOD --classes 1 => does not name two different labels
+2 GOOD --classes 1,1 => does not name two different labels
+2 GOOD --drift-tol little => neither a number nor auto nor none
+2 GOOD --l1-radius wide => neither a number nor auto
+2 GOOD --features 0 => --features
+2 GOOD --seed -1 => --seed
 2 train part-1.svm => No such command
 2 fit words.svm --epsilon 1 --label-map '' => label map
 2 fit words.svm --epsilon 1 --label-map no => no
@@ -123,29 +126,29 @@ fit words.svm --epsilon 1 => words.svm | line 1 | label map
 fit words.svm --epsilon 1 --label-map no=0,maybe=1 => line 1 | 'maybe'
 evaluate model.npz words.svm => words.svm | line 1
 
-fit part-1.svm --epsilon 1 --model no/such/directory/out => no
-fit part-1.svm --epsilon 1 --model folder => folder
-fit part-1.svm --epsilon 1 --model taken => taken
-fit part-1.svm --epsilon 1 --model taken/below => taken
-fit part-1.svm --epsilon 1 --statement no/such/directory/out => no
-fit part-1.svm --epsilon 1 --statement folder => folder
-fit part-1.svm --epsilon 1 --statement taken => taken
-fit part-1.svm --epsilon 1 --statement taken/below => taken
-fit part-1.svm --epsilon 1 --model /proc/self/model.npz => /proc/self/model.npz
-fit part-1.svm --epsilon 1 --model part-1.svm --force => input of this command
+GOOD --model no/such/directory/out => no
+GOOD --model folder => folder
+GOOD --model taken => taken
+GOOD --model taken/below => taken
+GOOD --statement no/such/directory/out => no
+GOOD --statement folder => folder
+GOOD --statement taken => taken
+GOOD --statement taken/below => taken
+GOOD --model /proc/self/model.npz => /proc/self/model.npz
+GOOD --model part-1.svm --force => input of this command
 fit 'part-*.svm' --epsilon 1 --model part-2.svm --force => input of this command
 predict model.npz 'part-*.svm' --out part-2.svm --force => input of this command
-fit part-1.svm --epsilon 1 --model out --statement out => two outputs
-fit part-1.svm --epsilon 1 --model out --ledger team.ledger --checkpoint out => is named twice
-fit part-1.svm --epsilon 1 --test gone.svm => gone.svm
-fit part-1.svm --epsilon 1 --test wide.svm => wide.svm | line 1
-fit part-1.svm --epsilon 1 --test strange.svm => strange.svm | row 2
-fit part-1.svm --epsilon 1 --resume --checkpoint kept => no checkpoint
-fit part-1.svm --epsilon 1 --checkpoint taken => --force
-fit part-1.svm --epsilon 1 --checkpoint part-1.svm --force => is named twice
-fit part-1.svm --epsilon 1 --checkpoint m.npz --model m.npz => is named twice
-fit part-1.svm --epsilon 1 --checkpoint taken --resume => not a dplasso checkpoint file
-2 fit part-1.svm --epsilon 1 --resume => --checkpoint
+GOOD --model out --statement out => two outputs
+GOOD --model out --ledger team.ledger --checkpoint out => is named twice
+GOOD --test gone.svm => gone.svm
+GOOD --test wide.svm => wide.svm | line 1
+GOOD --test strange.svm => strange.svm | row 2
+GOOD --resume --checkpoint kept => no checkpoint
+GOOD --checkpoint taken => --force
+GOOD --checkpoint part-1.svm --force => is named twice
+GOOD --checkpoint m.npz --model m.npz => is named twice
+GOOD --checkpoint taken --resume => not a dplasso checkpoint file
+2 GOOD --resume => --checkpoint
 predict model.npz number.svm --out labels.txt => number.svm | line 2
 predict model.npz part-1.svm --out taken => --force
 fit 'none-*.svm' --epsilon 1 => none-*.svm | no file fits
@@ -178,7 +181,7 @@ tune none.svm --epsilon 5 --grid n-iter=1,2 --metric f1 => --metric must be
 tune none.svm --epsilon 5 --grid n-iter=1,2 --held-out 2 => --held-out must lie
 tune none.svm --epsilon 5 --grid n-iter=1,2 --rows-per-person 2 => the person of each row
 2 tune none.svm --epsilon 1 --grid n-iter=1,2 --ledger team.ledger => --ledger needs --model
-2 fit none.svm --epsilon 1 --ledger team.ledger => --ledger needs --model
+2 FIT --ledger team.ledger => --ledger needs --model
 plan --epsilon 2 --rows 100 --score 1.5 => must be a share
 plan --epsilon 2 --rows 100 --score 0.5 --refit 0.5 => nothing of the budget
 budget --epsilon 1 --method ridge => --method must be lasso, logistic or linear
@@ -200,15 +203,15 @@ audit --method logistic --solver standard => --solver does not go with
 audit --method logistic --epsilon inf => nothing to audit
 audit --out taken => taken
 
-fit none.svm --epsilon 1 --model m.npz --ledger team.ledger --seed 1 => --seed | not private
-fit none.svm --epsilon 1 --model m.npz --ledger team.ledger --mechanism paper => --mechanism paper | not private
-fit none.svm --epsilon 1 --model m.npz --ledger team.ledger --neighbors replace-one => --neighbors replace-one | add up
-fit none.svm --epsilon 1 --model m.npz --ledger team.ledger --dataset vistis => 'vistis' | 'visits'
-fit none.svm --n-iter 6 --delta 1e-9 --epsilon 8 --model m.npz --ledger team.ledger => epsilon 8 | left
+PAID --seed 1 => --seed | not private
+PAID --mechanism paper => --mechanism paper | not private
+PAID --neighbors replace-one => --neighbors replace-one | add up
+PAID --dataset vistis => 'vistis' | 'visits'
+PAID --n-iter 6 --delta 1e-9 --epsilon 8 => epsilon 8 | left
 fit nan.svm --epsilon 1 --model m.npz --ledger team.ledger => line 2
-fit part-1.svm --epsilon 1 --model team.ledger --ledger team.ledger --force => is an input
-fit none.svm --epsilon 1 --model m.npz --ledger gone => there is no ledger | gone
-fit none.svm --epsilon 1 --model m.npz --ledger taken => is not a dplasso ledger | taken
+GOOD --model team.ledger --ledger team.ledger --force => is an input
+FIT --model m.npz --ledger gone => there is no ledger | gone
+FIT --model m.npz --ledger taken => is not a dplasso ledger | taken
 ledger show gone => there is no ledger | gone
 ledger show taken => is not a dplasso ledger | taken
 ledger plan gone => there is no ledger | gone
@@ -222,9 +225,9 @@ ledger init l --epsilon 0 --delta 1e-5 => --epsilon
 ledger init l --epsilon 1 --delta 0 => --delta
 ledger init l --epsilon 1 --delta 2 => --delta
 ledger init no/l --epsilon 1 --delta 1e-5 => directory
-ledger init l --epsilon 3 --delta 1e-5 --rows-per-person 0 => --rows-per-person must be at least 1, got 0
-ledger spend team.ledger --epsilon 0.1 --rows-per-person 0 => --rows-per-person must be at least 1, got 0
-ledger plan team.ledger --rows-per-person 0 => --rows-per-person must be at least 1, got 0
+ledger init l --epsilon 3 --delta 1e-5 --rows-per-person 0 => --rows-per-person must be at least 1
+ledger spend team.ledger --epsilon 0.1 --rows-per-person 0 => --rows-per-person must be at least 1
+ledger plan team.ledger --rows-per-person 0 => --rows-per-person must be at least 1
 ledger spend team.ledger --epsilon inf => not private
 ledger spend team.ledger --epsilon 9 => cannot pay
 ledger spend team.ledger --epsilon 1 --purpose ' ' => --purpose
@@ -233,7 +236,7 @@ ledger spend team.ledger --epsilon 1 --method ridge => --method must be lasso, l
 convert part-1.svm train.store => replace it with --force
 convert number.svm s => line 2
 convert nan.npz --labels y.npy s --binarize => entry 2 is not a finite number
-2 convert part-1.svm s --memory=2 => is not an amount of memory
+2 convert part-1.svm s --memory=2 => is too little
 2 convert part-1.svm s --memory=lots => is not an amount of memory
 2 convert part-1.svm s --memory=2XB => is not an amount of memory
 2 convert part-1.svm s --memory=63MiB => too little
@@ -242,9 +245,9 @@ convert nan.npz --labels y.npy s --binarize => entry 2 is not a finite number
 data info gone => no such store
 data info folder => is not a dplasso store
 evaluate model.npz folder => is not a dplasso store
-fit train.store --epsilon 1 --binarize => --binarize does not go with a store; give it to the conversion
-fit train.store --epsilon 1 --zero-based => --zero-based does not go with a store; give it to the conversion
-fit train.store --epsilon 1 --label-map a=0,b=1 => --label-map does not go with a store; give it to the conversion
+fit train.store --epsilon 1 --binarize => --binarize does not go with a store
+fit train.store --epsilon 1 --zero-based => --zero-based does not go with a store
+fit train.store --epsilon 1 --label-map a=0,b=1 => --label-map does not go with a store
 fit train.store --epsilon 1 --labels y.npy => --labels does not go
 fit train.store part-1.svm --epsilon 1 => is given alone
 fit train.store --epsilon 1 --features 31 => 30 columns, but 31
@@ -253,8 +256,8 @@ fit nowhere/ --epsilon 1 --cluster threads => no such store, and no folder
 fit stores --epsilon 1 --features 31 --cluster threads => 30 columns, not 31
 2 convert part-1.svm stores/x --cluster threads => --cluster needs --features
 convert part-1.svm stores/part-9.store --features 30 --cluster threads => is a store
-2 convert part-1.svm s3://bucket/a.store => make this one in a folder, and copy that to object storage
-2 convert part-1.svm s3://bucket/a.store --cluster threads --features 30 => make this one in a folder
+2 convert part-1.svm s3://bucket/a.store => make this one in a folder
+2 convert part-1.svm s3://bucket/a.store --cluster threads --features 30 => make this one
 
 2 convert t.parquet s => say with one of --schema, --indices, --categories, --hash-columns
 2 convert t.parquet s --indices words --hash-columns city => say with one of
@@ -276,8 +279,26 @@ convert t.parquet s --categories reviews.csv => not a JSON file
 convert t.parquet s --categories none.json => none.json
 convert t.parquet s --categories list.json => a JSON object of column names
 schema draft reviews.csv --label-column x => x
+data fetch iris => no data set 'iris'; there are rcv1, news20
+data fetch a9a --base-url ftp://mirror => must start with http:// or https://
+paper table5 => no item 'table5' | table1
+paper table4 --data url => url is not here | dplasso data fetch url
+paper table4 => none of the paper's data sets is here | --twin
+paper table4 --data gone.svm => gone.svm | no such file
+paper table4 --data rcv1@0 => rcv1@0 | positive number
+paper table4 --data rcv1@0.01 --out taken => taken | not a folder
+2 paper table4 --data rcv1@0.01 --iterations 0 => --iterations
 """
 CASES = [line for line in TABLE.splitlines() if line]
+SHORT = {"FIT ": f"{FIT} ", "GOOD ": f"{GOOD} ", "PAID ": f"{PAID} "}
+
+
+def split(case):
+    """Return the arguments of a case and the words of its sentence."""
+    line, _, words = case.removeprefix("2 ").partition(" => ")
+    for name, command in SHORT.items():
+        line = line.replace(name, command)
+    return shlex.split(line), words.split(" | ")
 
 
 @pytest.fixture(scope="module")
@@ -310,10 +331,10 @@ def contents(folder):
 @pytest.mark.parametrize("case", CASES)
 def test_refused_before_training(case, world, no_training, run, monkeypatch):
     monkeypatch.chdir(world)
-    line, _, words = case.partition(" => ")
-    code = 2 if line.startswith("2 ") else 1
-    before = contents(world)
-    refused(run(*shlex.split(line.removeprefix("2 "))), *words.split(" | "), code=code)
+    monkeypatch.setenv(catalog.FOLDER_VARIABLE, "downloads")
+    monkeypatch.delenv(catalog.BASE_URL_VARIABLE, raising=False)
+    before, (arguments, words) = contents(world), split(case)
+    refused(run(*arguments), *words, code=2 if case.startswith("2 ") else 1)
     assert contents(world) == before
     assert read_budgets(world / "team.ledger")[0].entries == ()
 
@@ -328,7 +349,6 @@ def test_refused_before_training(case, world, no_training, run, monkeypatch):
 )
 def test_refused_by_the_fit(case, world, run, monkeypatch):
     monkeypatch.chdir(world)
-    line, _, words = case.partition(" => ")
-    before = contents(world)
-    refused(run(*shlex.split(line)), *words.split(" | "))
+    before, (arguments, words) = contents(world), split(case)
+    refused(run(*arguments), *words)
     assert contents(world) == before
