@@ -25,10 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from dplasso.cluster import worker as worker_module
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.fit import lasso as lasso_module
-from dplasso.fit import train as train_module
-from dplasso.fit.train import Hooks
+from dplasso.fit import records as records_module
+from dplasso.fit import run as run_module
+from dplasso.fit import vertices as vertices_module
+from dplasso.fit.hooks import Hooks
 from dplasso.frank_wolfe import problem as problem_module
 from dplasso.frank_wolfe.outputs import StandardOutputState
 from dplasso.frank_wolfe.problem import Problem
@@ -53,18 +56,18 @@ LAYOUTS = {
     "popular columns first": (True, True),
 }
 
-# The functions that a fit calls are globals of the modules that make up the one path. Calls whose
-# public arguments are recorded, and calls whose results are.
-_WATCHED_ARGUMENTS = (
-    (problem_module, "lay_out"),
-    (problem_module, "adopt"),
-    (lasso_module, "build_problem"),
-    (lasso_module, "make_selector"),
-    (lasso_module, "FrankWolfe"),
-    (train_module, "make_statement"),
-    (train_module, "run_in_chunks"),
-)
-_WATCHED_RESULTS = ((lasso_module, "build_mechanism"),)
+# What a fit calls, by the module on its path where it finds it. Recorded are the public arguments
+# of these calls, and of the mechanism what comes back.
+PLACES = {
+    "lay_out": problem_module,
+    "adopt": problem_module,
+    "build_problem": worker_module,
+    "build_mechanism": lasso_module,
+    "make_selector": vertices_module,
+    "FrankWolfe": records_module,
+    "make_statement": run_module,
+    "run_in_chunks": run_module,
+}
 
 
 @dataclass(frozen=True)
@@ -116,16 +119,11 @@ def describe(value: Any) -> Any:
     return type(value).__name__, repr(value)
 
 
-def _describe_matrix(X: Any) -> Any:
-    if isinstance(X, np.ndarray):
-        return "dense", str(X.dtype), X.shape[1]
-    return describe(X)
-
-
 def _describe_call(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    if name == "lay_out":
+    if name == "lay_out" and isinstance(arguments[0], np.ndarray):
         # X itself, whose number of rows is private.
-        arguments = (_describe_matrix(arguments[0]), *arguments[1:])
+        X = arguments[0]
+        arguments = (("dense", str(X.dtype), X.shape[1]), *arguments[1:])
     if name == "build_problem":
         # The labels.
         arguments = (arguments[0], str(arguments[1].dtype), *arguments[2:])
@@ -150,19 +148,13 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
             entropy.append(size)
         return system_entropy(size)
 
-    def watched(module: Any, name: str) -> Any:
-        function = getattr(module, name)
+    def watched(name: str) -> Any:
+        function = getattr(PLACES[name], name)
 
         def call(*arguments: Any, **options: Any) -> Any:
-            calls.append(_describe_call(name, arguments, options))
-            return function(*arguments, **options)
-
-        return call
-
-    def watched_result(module: Any, name: str) -> Any:
-        function = getattr(module, name)
-
-        def call(*arguments: Any, **options: Any) -> Any:
+            if name != "build_mechanism":
+                calls.append(_describe_call(name, arguments, options))
+                return function(*arguments, **options)
             result = function(*arguments, **options)
             calls.append((name, repr(result)))
             return result
@@ -176,10 +168,8 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
         stack.enter_context(redirect_stderr(printed))
         warned = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        for module, name in _WATCHED_ARGUMENTS:
-            stack.enter_context(patch.object(module, name, watched(module, name)))
-        for module, name in _WATCHED_RESULTS:
-            stack.enter_context(patch.object(module, name, watched_result(module, name)))
+        for name, module in PLACES.items():
+            stack.enter_context(patch.object(module, name, watched(name)))
         stack.enter_context(patch.object(os, "urandom", counted))
         try:
             hooks = Hooks(progress=lambda _, total: totals.add(total), replay=taken)
@@ -270,7 +260,7 @@ def training_run(model: Any, data: tuple[Any, Any], taken: Transcript) -> tuple[
         seen.update(problem=problem, options=options | {"n_threads": threads.count})
         return FrankWolfe(problem, *rest, threads=threads, **options)
 
-    with patch.object(lasso_module, "FrankWolfe", keep):
+    with patch.object(PLACES["FrankWolfe"], "FrankWolfe", keep):
         fit_estimator(clone(model), *data, Hooks(replay=taken))
     return seen["problem"], seen["options"]
 

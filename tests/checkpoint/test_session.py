@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from dplasso.fit.train import Hooks
 from sklearn.base import clone
 
 from dplasso import DPLassoClassifier
@@ -23,7 +24,6 @@ from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.lock import claim
 from dplasso.fit import lasso
 from dplasso.fit import train as training
-from dplasso.fit.train import Hooks
 
 STEPS = 60
 

@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from dplasso.fit.lasso_run import LassoRun
 from evidence.assurance.crashes import in_child
 
 from dplasso import load
@@ -15,7 +16,6 @@ from dplasso.checkpoint import session
 from dplasso.checkpoint.session import read_checkpoint
 from dplasso.cli import fit as fit_command
 from dplasso.cli.checkpoints import KeptFit
-from dplasso.fit.lasso_run import LassoRun
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.ledger import charging, create_ledger, read_budgets
 from dplasso.model import file as model_file

@@ -4,10 +4,9 @@ import pytest
 
 from cluster.cases import records, released
 from dplasso import DPLassoClassifier
-from dplasso.fit.lasso import drift_tolerance
-from dplasso.fit.settings import lasso_settings
+from dplasso.fit.lasso import Lasso
+from dplasso.fit.vertices import drift_tolerance
 from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
-from dplasso.privacy.mechanisms import build_mechanism
 
 ASKED = {"n_iter": 60, "l1_radius": 8.0}
 
@@ -19,10 +18,8 @@ def fit(data=None, **given):
 
 def tolerance(counted, **known):
     """Return what a fit takes that knows so many records."""
-    settings = lasso_settings(DPLassoClassifier(2.0, **ASKED | known).get_params())
-    names = ("epsilon", "delta", "n_iter", "neighbors", "residual_bound")
-    step = build_mechanism(**{name: getattr(settings, name) for name in names})
-    return drift_tolerance(settings, step, counted, 60)
+    method = Lasso.from_params(DPLassoClassifier(2.0, **ASKED | known).get_params())
+    return drift_tolerance(method, method.cost(), counted, 60)
 
 
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 import pytest
+from dplasso.fit.inputs import check_inputs
 from scipy import stats
 from scipy.sparse import csr_array
 from sklearn.base import clone
@@ -26,7 +27,6 @@ from dplasso import (
 )
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
-from dplasso.fit.inputs import check_inputs
 from dplasso.ledger import affords, charge_of, create_ledger, read_budgets
 from dplasso.model.release import digest_of
 from dplasso.privacy.randomness import random_stream

@@ -270,7 +270,7 @@ class Labels:
 
         Raises ValueError as `dplasso.data.labels.encode_labels` and `of_classes`.
         """
-        y = np.asarray(self.declared) if self.is_declared else records.labels
+        y = np.atleast_1d(self.declared) if self.is_declared else records.labels
         return self.of_classes(encode_labels(y, self.declared)[0])
 
     def of_classes(self, classes: NDArray[Any]) -> Binary | Multiclass:
