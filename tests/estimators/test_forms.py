@@ -22,7 +22,7 @@ from estimators.kinds import (
     sort_of,
     stored,
 )
-from neighbours import INPUT_KINDS, common_records
+from neighbours import INPUT_KINDS, common_records, explicit
 
 INF = float("inf")
 VERTICES = {"n_iter": 40, "l1_radius": 10.0, "feature_bound": 1.2}
@@ -74,8 +74,7 @@ def test_stored_zeros(kind):
     X, y = few()
     X = X != 0 if kind == "binary" else X
     X = X.toarray().astype(np.float32)
-    indices = np.tile(np.arange(12, dtype=np.int32), 120)
-    full = sp.csr_array((X.ravel(), indices, np.arange(0, 1441, 12, dtype=np.int32)), X.shape)
+    full = explicit(X)
     assert full.nnz == 1440
     for options in ({"drift_tol": 0.01}, {"drift_tol": None}, {"solver": "standard"}):
         model = DPLassoClassifier(INF, n_iter=30, l1_radius=10.0, **options)
