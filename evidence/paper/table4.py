@@ -119,7 +119,7 @@ class _Fit:
         from dplasso.privacy.mechanisms import SelectionRule
         from dplasso.privacy.randomness import random_stream
         from dplasso.selection.registry import make_selector
-        from dplasso.selection.uniform import uniform_state
+        from evidence.paper.uniform import uniform_state
 
         design = lay_out(
             X,

@@ -32,10 +32,16 @@ from dplasso.model.release import digest_of
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning import candidates, division
 from dplasso.tuning import search as search_module
-from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon, list_candidates
+from dplasso.tuning.candidates import (
+    Candidate,
+    cost_of_try,
+    draw_candidate,
+    give_epsilon,
+    list_candidates,
+)
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.division import divided
-from dplasso.tuning.search import draw_candidate
+from dplasso.tuning.scores import Scorer
 from dplasso.tuning.tries import tries_of
 from fit.cases import four_classes
 
@@ -223,8 +229,8 @@ def test_the_score_costs_as_much_as_the_fit(monkeypatch):
         seen = []
         monkeypatch.setattr(
             search_module,
-            "noisy_estimate",
-            lambda *a, seen=seen: seen.append(a[5]) or search_module.Estimate(0.5, 0.4, 0.6),
+            "Scorer",
+            lambda *given, seen=seen: seen.append(given[3]) or Scorer(*given),
         )
         estimator = DPLogisticRegression(neighbors=neighbors, n_iter=20)
         search = PrivateSearch(estimator, {"max_weights": [None]}, tries=2, law="geometric")
