@@ -97,8 +97,8 @@ def run_cells(
 ) -> list[dict[str, Any]]:
     """Measure cells that are not finished, one data set after the other; return all results.
 
-    Cells of one file are measured once. Results are kept in the folder's subfolder ``cells``. Of the
-    cells that run apart, `jobs` run at a time; with `again`, finished ones are measured too.
+    Cells of one file are measured once. Results are kept in the subfolder ``cells``. Of the cells
+    that run apart, `jobs` run at a time; with `again`, finished ones are measured too.
     """
     paths = [cell.path(folder) for cell in cells]
     results = {

@@ -60,7 +60,7 @@ def run_items(
     jobs: int = 1,
     again: bool = False,
 ) -> tuple[list[Item], list[dict[str, Any]]]:
-    """Measure what is not finished, and present the items; with `only`, the cell of that name alone.
+    """Measure what is not finished, or the cell named by `only` alone, and present the items.
 
     Returns the items, and the results of the cells that were asked for.
 
