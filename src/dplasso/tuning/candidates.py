@@ -10,9 +10,8 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from dplasso.data.refusals import of_a_stranger
-from dplasso.estimators.fitting import settings_of
-from dplasso.fit.inputs import Inputs
-from dplasso.fit.train import mechanism_of
+from dplasso.estimators.fitting import method_of
+from dplasso.fit.records import LocalRecords
 from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.cost import rho_of_event
 from dplasso.tuning.metrics import Estimate
@@ -89,9 +88,7 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
     elif is_ours(estimator):
-        settings = settings_of(estimator)
-        n_classes = 2 if settings.classes is None else len(settings.classes)
-        mechanism = mechanism_of(settings, n_features=n_features, n_classes=n_classes)
+        mechanism = method_of(estimator).cost(n_features)
         # Its part of delta is the variation times 1 + e^x for some x >= 0.
         rho, variation = mechanism.rho, mechanism.sampling_delta / 2.0
     else:
@@ -141,8 +138,8 @@ def largest_within(cost: Callable[[float], float], allowed: float, delta: float)
 def best_of(
     candidates: list[Candidate],
     tries: int,
-    fitted_on: Inputs,
-    scored_on: Inputs,
+    fitted_on: LocalRecords,
+    scored_on: LocalRecords,
     scorer: Scorer,
     stream: RandomStream,
     *,

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.labels import encode_targets, refuse_strange
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
-from dplasso.fit.groups import limit_rows
-from dplasso.fit.inputs import Inputs, check_inputs
+from dplasso.fit.records import LocalRecords, local_records
 from dplasso.ledger import charged, check_affordable, check_ledger_settings
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
@@ -160,9 +159,9 @@ def private_score(
     sigma = mechanism.sensitivity / mechanism.mu
     scorer = Scorer(chosen, bounds, mechanism.sensitivity, sigma, confidence)
     stream = random_stream(random_state)
-    inputs = check_inputs(model, X, y)
+    inputs = local_records(model, X, y)
     if groups is not None:
-        inputs = limit_rows(inputs, groups, rows_per_person)
+        inputs = inputs.limited(groups, rows_per_person)
     check_scored(chosen, getattr(model, "classes_", None), inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
     check_affordable(ledger, dataset, mechanism)
@@ -199,7 +198,7 @@ class Scorer:
         """Return how many standard errors an interval reaches to each side."""
         return standard_errors(self.confidence)
 
-    def sums(self, model: Any, rows: Inputs, stream: RandomStream) -> NDArray[np.float64]:
+    def sums(self, model: Any, rows: LocalRecords, stream: RandomStream) -> NDArray[np.float64]:
         """Return the noisy sums of a model's predictions for rows."""
         with of_a_stranger(model):
             exact = self.metric.sums(model, rows.X, rows.y, self.bounds)

@@ -26,7 +26,7 @@ from dplasso.data.store import Store
 from dplasso.errors import DataError
 from dplasso.estimators.fitting import check_columns_fit
 from dplasso.estimators.hints import warn_of_found_names
-from dplasso.fit.inputs import Inputs, check_inputs
+from dplasso.fit.records import LocalRecords, local_records
 from dplasso.ledger import (
     UNITS,
     charge_of,
@@ -225,7 +225,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         """
         self.check()
         stream = random_stream(self.random_state)
-        inputs = check_inputs(self.estimator, X, y)
+        inputs = local_records(self.estimator, X, y)
         check_columns_fit(self.estimator, inputs.n_features)
         warn_of_found_names(inputs.feature_names)
         if isinstance(inputs.X, Store) and not is_ours(self.estimator):
@@ -294,7 +294,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         cost: SearchCost,
         classes: NDArray[Any] | None,
         bounds: Bounds,
-        inputs: Inputs,
+        inputs: LocalRecords,
     ) -> None:
         """Set the fitted attributes, functions of the best try and of public values alone."""
         if best is None:
