@@ -20,12 +20,7 @@ MECHANISMS = ("exponential", "paper")
 
 
 def check_mechanism(mechanism: Any) -> str:
-    """Check the name of a mechanism.
-
-    Returns: the same value.
-
-    Raises TypeError if it is not a string; ValueError if there is no mechanism of that name.
-    """
+    """Return the name of a mechanism; TypeError, ValueError if it is none."""
     return check_choice("mechanism", mechanism, MECHANISMS)
 
 
@@ -43,43 +38,14 @@ def build_mechanism(
     n_samples: int | None = None,
     plain_sum: bool = True,
 ) -> Mechanism:
-    """Choose the scale of the private step from public parameters.
+    """Return the mechanism that spends at most `epsilon`; the exact one where that is infinite.
 
-    Parameters
-    ----------
-    epsilon : float
-        Total privacy loss to stay within; infinity gives the mechanism "none".
-    delta : float
-        In (0, 1).
-    n_iter : int
-        Number of steps T.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
-        The neighbour relation.
-    feature_bound : float, default=1.0
-        Bound B on the magnitude of an entry.
-    residual_bound : float, default=1.0
-        Bound C on the magnitude of a residual, that of the loss.
-    rows_per_person : int, default=1
-        Rows of one person, at most, that may change between neighbours.
-    mechanism : {"exponential", "paper"}, default="exponential"
-        "paper" takes the scales as printed in arXiv 2310.19978 and is not private.
-    l1_radius : float, optional
-        The radius lambda; "paper" only.
-    n_samples : int, optional
-        The number of rows N; "paper" only (one more reason why it is not private).
-    plain_sum : bool, default=True
-        Whether few steps may be accounted by the plain sum of their eps0; not with a ledger.
+    "paper" takes the scales as printed in arXiv 2310.19978 and is not private; it alone needs the
+    radius and the number of rows. `plain_sum` says whether few steps may be accounted by the plain
+    sum of their eps0, which no ledger adds up.
 
-    Returns
-    -------
-    Mechanism
-        With ``epsilon_spent <= epsilon`` where it is private.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range, or if `delta` is too small to cover the
-        inexactness of `n_iter` draws.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or if `delta` is
+    too small to cover the inexactness of `n_iter` draws.
     """
     name = check_mechanism(mechanism)
     common: dict[str, Any] = {
