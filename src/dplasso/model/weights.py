@@ -102,7 +102,9 @@ class Weights:
         parts: dict[str, Any] = {} if self.labels is None else {"class": self.labels}
         parts |= {
             "column": self.columns,
-            "name": None if self.index is self.columns else np.array([*map(str, self.index)], dtype=object),
+            "name": None
+            if self.index is self.columns
+            else np.array([*map(str, self.index)], dtype=object),
             "weight": values,
             "standard_error": np.full(len(self), error) if error is not None else None,
             "z": values / error if error else None,
