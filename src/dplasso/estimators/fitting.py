@@ -13,8 +13,8 @@ from dplasso.estimators.families import GRADIENT_DESCENT
 from dplasso.estimators.hints import raw_numbers, warn_of_found_names
 from dplasso.fit.hooks import Hooks
 from dplasso.fit.method import Method
-from dplasso.fit.partitioned import cluster_records
-from dplasso.fit.records import LocalRecords, Records, local_records
+from dplasso.fit.partitioned import Records, cluster_records
+from dplasso.fit.records import LocalRecords, local_records
 from dplasso.fit.run import run
 from dplasso.fit.weights import checked_weights
 from dplasso.model import Model

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dplasso.fit.method import Method
-from dplasso.fit.records import Records
+from dplasso.fit.partitioned import Records
 from dplasso.fit.task import Task
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import Payment

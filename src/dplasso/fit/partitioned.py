@@ -21,7 +21,7 @@ from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
 from dplasso.errors import DataError
 from dplasso.fit.groups import rows_within_limit
 from dplasso.fit.method import Method
-from dplasso.fit.records import local_records, store_of
+from dplasso.fit.records import LocalRecords, local_records, store_of
 from dplasso.fit.task import Task
 from dplasso.fit.vertices import vertex_selector
 from dplasso.fit.weights import checked_weights
@@ -36,8 +36,9 @@ from dplasso.runtime.threads import Threads
 
 @dataclass(frozen=True)
 class ClusterRecords:
-    """Records that workers hold; a `dplasso.fit.records.Records`.
+    """Records that workers hold: as `LocalRecords`, by asking them.
 
+    `every_step`: workers hear of a step only once it is on the disk.
     `workers`: the rows, and a context: close it.
     `task`: what is learnt, once it is known.
     """
@@ -140,7 +141,7 @@ class ClusterRecords:
         replay: Transcript | None = None,
         recorded: bool = False,  # noqa: ARG002
     ) -> PartitionedFrankWolfe:
-        """Return the coordinator of a run of Frank-Wolfe; see `Records.vertices`."""
+        """Return the coordinator of a run of Frank-Wolfe."""
         self.laid_out(method, steps.n_steps, steps.intercept)
         check_records(self.shape[0], steps.share_bits)
         if replay is not None:
@@ -159,6 +160,9 @@ class ClusterRecords:
         """Return the records for gradient descent, in the columns that are kept or in all."""
         whole = kept is None or kept.size == self.shape[1]
         return PartitionedRecords(self.workers, self._loss(loss), None if whole else kept)
+
+
+Records = LocalRecords | ClusterRecords
 
 
 def cluster_records(

@@ -6,7 +6,7 @@ A fit asks its records for integer statistics and for nothing else. Rows in part
 
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,82 +37,11 @@ from dplasso.runtime.threads import Threads
 from dplasso.selection.replay import replay_state
 
 
-class Records(Protocol):
-    """The contract of records.
-
-    Attributes
-    ----------
-    labels : ndarray
-        The labels that a task is taken from.
-    shape : tuple of int
-        N and D.
-    feature_names : ndarray of str objects, shape (D,), or None
-        Names of the columns.
-    origin : Origin or None
-        How the columns were made.
-    weighted : bool
-        Whether records have weights.
-    carried : bool
-        Whether some count for less than 1: by their weights, or because they are left out.
-    every_step : bool
-        Whether each step is to be on the disk before the next begins: workers hear of it then.
-    """
-
-    @property
-    def labels(self) -> NDArray[Any]: ...
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def feature_names(self) -> NDArray[np.object_] | None: ...
-    @property
-    def origin(self) -> Origin | None: ...
-    @property
-    def weighted(self) -> bool: ...
-    @property
-    def carried(self) -> bool: ...
-
-    every_step: ClassVar[bool]
-
-    def encoded(self, task: Task) -> Self:
-        """Return the records with the targets of a task."""
-
-    def fingerprint(self) -> str:
-        """Return the fingerprint that a ledger's entry holds."""
-
-    def check(self, n_threads: int) -> None:
-        """Refuse damaged entries, where they have not been looked at yet."""
-
-    def counts(self, loss: Any) -> tuple[list[int], int]:
-        """Count the records of the classes; see `dplasso.losses.counts.count_classes`."""
-
-    def sum_of_weights(self, loss: Any) -> float:
-        """Return the sum of the weights; not private."""
-
-    def laid_out(self, method: Any, n_steps: int, intercept: bool) -> Self:
-        """Return the records ready for a run of Frank-Wolfe of at most so many steps."""
-
-    def vertices(
-        self,
-        method: Any,
-        steps: VertexSteps,
-        mechanism: Mechanism,
-        stream: RandomStream,
-        threads: Threads,
-        *,
-        prefix: Transcript | None = None,
-        replay: Transcript | None = None,
-        recorded: bool = False,
-    ) -> Any:
-        """Return a run of Frank-Wolfe; `recorded` with history and work where they may be had."""
-
-    def gradients(self, loss: Any, threads: Threads, kept: Any = None) -> Any:
-        """Return the records for gradient descent, in the columns that are kept or in all."""
-
-
 @dataclass(frozen=True)
 class LocalRecords:
     """Records that one process holds, checked.
 
+    `every_step`: whether each step is to be on the disk before the next begins.
     `X`, shape (N, D): float32 or float64, or a store, whose entries `check` looks at.
     `y`, shape (N,): labels as given.
     `feature_names`, `origin`: where X or its store has them.
@@ -250,7 +179,7 @@ class LocalRecords:
         replay: Transcript | None = None,
         recorded: bool = False,
     ) -> FrankWolfe:
-        """Return a run of Frank-Wolfe; see `Records.vertices`."""
+        """Return a run of Frank-Wolfe; `recorded` with history and work where they may be had."""
         problem = self.problem(method, steps)
         if replay is None:
             selector = vertex_selector(method.selector, mechanism, problem)

@@ -4,7 +4,7 @@ import time
 
 from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.fit.method import Method
-from dplasso.fit.records import Records
+from dplasso.fit.partitioned import Records
 from dplasso.frank_wolfe.work import Work
 from dplasso.ledger import charged, check_affordable
 from dplasso.model import Model

@@ -3,13 +3,32 @@
 A task answers every question whose answer depends on that (DESIGN.md section 13). `Labels` and
 `Bounded` are what the parameters of an estimator say of it before there are data; of a regression
 that is all there is to know.
+
+=================  ==============================================================================
+`classes`          the labels, of two the negative first; none for a regression
+`target_bounds`    the interval of a regression's targets
+`n_outputs`        margins of a record: K for more than two classes, otherwise 1
+`kappa`            how far noise may move the margin of a unit row in a dense run
+`refit_kappa`      likewise in a refit
+`column_step`      weight of each drawn column before the refit, times the square root of their
+                   number
+`calibration`      share of the budget that sets the margins right in the end
+`encode`           labels as the losses take them
+`residual_bound`   what "auto" stands for where columns are drawn: bound C on each residual
+`gradient_bound`   and in a dense run: bound on the length of a record's residuals
+`norm_bound`       the length that goes with a bound C on each
+`vertex_loss`      the loss that columns are drawn by, its margins starting at an offset
+`gradient_loss`    the loss of a dense run
+`refit_loss`       the loss of the refit that follows draws by `vertex_loss`
+`offset`           where margins start, from noisy counts (`dplasso.fit.offsets`)
+=================  ==============================================================================
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,62 +43,6 @@ from dplasso.losses.squared import Squared
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 
 NO_CLASSES = np.zeros(0)
-
-
-class Task(Protocol):
-    """The contract of a task.
-
-    Attributes
-    ----------
-    classes : ndarray, shape (K,)
-        The labels, of two the negative first; none for a regression.
-    target_bounds : tuple of float or None
-        The interval of a regression's targets.
-    n_outputs : int
-        Margins of a record: K for more than two classes, otherwise 1.
-    kappa, refit_kappa : float
-        How far noise may move the margin of a unit row, in a dense run and in a refit.
-    column_step : float
-        Weight of each drawn column before the refit, times the square root of their number.
-    calibration : float
-        Share of the budget that sets the margins right in the end.
-    """
-
-    @property
-    def classes(self) -> NDArray[Any]: ...
-    @property
-    def target_bounds(self) -> tuple[float, float] | None: ...
-    @property
-    def n_outputs(self) -> int: ...
-
-    kappa: ClassVar[float]
-    refit_kappa: ClassVar[float]
-    column_step: ClassVar[float]
-    calibration: ClassVar[float]
-
-    def encode(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return the targets as the losses take them, shape (N,)."""
-
-    def residual_bound(self, *, private: bool) -> float:
-        """Return the bound C on a residual that "auto" stands for where columns are drawn."""
-
-    def gradient_bound(self, *, private: bool) -> float:
-        """Return the bound on a record's residuals that "auto" stands for in a dense run."""
-
-    def norm_bound(self, residual_bound: float) -> float:
-        """Return the L2 bound on a record's residuals that goes with a bound C on each."""
-
-    def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
-        """Return the loss that columns are drawn by, its margins starting at an offset."""
-
-    def gradient_loss(self, bound: float) -> Any:
-        """Return the loss of a dense run."""
-
-    def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:
-        """Return the loss of the refit that follows draws by `vertex_loss`."""
-
-    def offset(self, counts: NDArray[np.float64], deviation: float, residual_bound: float) -> Any:
-        """Return where margins start, from noisy counts; see `dplasso.fit.offsets`."""
 
 
 @dataclass(frozen=True)
@@ -251,6 +214,9 @@ class Bounded:
         return mean_target(negative, positive, deviation)
 
 
+Task = Binary | Multiclass | Bounded
+
+
 @dataclass(frozen=True)
 class Labels:
     """Classes, as far as parameters tell: the labels, if declared, and weights of the classes."""
@@ -270,7 +236,7 @@ class Labels:
 
         Raises ValueError as `dplasso.data.labels.encode_labels` and `of_classes`.
         """
-        y = np.asarray(self.declared) if self.is_declared else records.labels
+        y = np.ravel(np.asarray(self.declared)) if self.is_declared else records.labels
         return self.of_classes(encode_labels(y, self.declared)[0])
 
     def of_classes(self, classes: NDArray[Any]) -> Binary | Multiclass:
