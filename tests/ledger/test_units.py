@@ -51,7 +51,7 @@ def with_entries(budget, charges):
 
 
 def for_persons(rows, epsilon=3.0, delta=1e-5):
-    return new_budget("x", epsilon, delta, "add-remove", None, rows)
+    return new_budget("x", epsilon, delta, "add-remove", rows)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -23,9 +23,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
 
 from dplasso.errors import LedgerError
+from dplasso.privacy.mechanisms.contract import Cost
 
 # Units to 1: of rho, and of delta.
 UNITS = 10**30
@@ -153,10 +153,7 @@ class Budget:
 
 
 def counted(charge: Charge, rows_per_person: int) -> tuple[int, int]:
-    """Return what a charge costs a person with up to so many rows (see above).
-
-    Returns: rho and the delta of draws, in units of 10^-30.
-    """
+    """Return rho and the delta of draws that a charge costs a person with up to so many rows."""
     steps = -(-rows_per_person // (charge.rows_per_person or 1))
     if steps <= 1:
         return charge.rho, charge.draw_delta
@@ -183,76 +180,25 @@ def spent(entries: Sequence[Entry], rows_per_person: int) -> tuple[int, int]:
 
 
 def totals(budget: Budget) -> dict[int, tuple[int, int]]:
-    """Return what was charged in all, for everybody whom the budget or a charge covers.
-
-    Returns: by the rows of a person, from 1 on, rho and the delta of draws as `counted`.
-    """
+    """Return what was charged in all, as `counted`, by the rows of everybody who is covered."""
     units = {entry.charge.rows_per_person or 1 for entry in budget.entries}
     return {
         rows: spent(budget.entries, rows) for rows in sorted({1, budget.rows_per_person, *units})
     }
 
 
-class Accounted(Protocol):
-    """What the ledger asks of a mechanism besides its cost (see `charge_of`)."""
-
-    @property
-    def name(self) -> str:
-        """The mechanism's name."""
-
-    @property
-    def epsilon(self) -> float:
-        """What was asked for."""
-
-    @property
-    def delta(self) -> float:
-        """What was asked for."""
-
-    @property
-    def n_iter(self) -> int:
-        """Number of steps T."""
-
-    @property
-    def neighbors(self) -> str:
-        """The neighbour relation."""
-
-    @property
-    def rows_per_person(self) -> int:
-        """Rows of one person, at most, that may change between neighbours."""
-
-    @property
-    def sampling_delta(self) -> float:
-        """The delta that its draws need."""
-
-
 def charge_of(
-    mechanism: Accounted, *, purpose: str | None = None, fingerprint: str | None = None
+    mechanism: Cost, *, purpose: str | None = None, fingerprint: str | None = None
 ) -> Charge:
-    """Return what a fit with this mechanism costs.
+    """Return what a fit with this mechanism costs, in whole units, rounded up.
 
-    Parameters
-    ----------
-    mechanism : Accounted
-        The private step of the fit. Its cost is read off `eps0_accounted`, the bounded-range
-        parameter of each of `n_iter` steps, where it has one, and otherwise off `rho`, the zCDP
-        parameter of the whole fit; and off `sampling_delta`, the delta that its draws need.
-    purpose, fingerprint : str, optional
-        As in `Charge`.
+    The cost is read off `eps0_accounted`, the bounded-range parameter of each of `n_iter` steps,
+    where it has one, and otherwise off `rho`, the zCDP of the whole.
 
-    Returns
-    -------
-    Charge
-        In whole units, rounded up.
-
-    Raises
-    ------
-    LedgerError
-        If the mechanism is not private: no budget can pay for it.
+    Raises LedgerError if the mechanism is not private: no budget can pay for it.
     """
-    known: Any = mechanism
-    eps0 = getattr(known, "eps0_accounted", None)
-    draws = mechanism.sampling_delta
-    cost = known.rho if eps0 is None else eps0
+    eps0, draws = mechanism.eps0_accounted, mechanism.sampling_delta
+    cost = mechanism.rho if eps0 is None else eps0
     if not (math.isfinite(cost) and cost >= 0 and 0 <= draws < 1):
         raise LedgerError(
             f"a fit with mechanism {mechanism.name!r} is not private, so no ledger can account for "

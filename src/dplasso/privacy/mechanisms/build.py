@@ -1,12 +1,17 @@
 """From public parameters to the mechanism of a fit."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from dplasso.privacy.mechanisms.contract import Mechanism
+from dplasso.privacy.accounting import epsilon_of_rho
+from dplasso.privacy.gaussian import gaussian_epsilon
+from dplasso.privacy.mechanisms.contract import Accounted, Mechanism
 from dplasso.privacy.mechanisms.exact import ExactStep
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.privacy.mechanisms.paper import PaperStep, paper_scales
 from dplasso.privacy.mechanisms.signed_exponential import calibrated
+from dplasso.privacy.mechanisms.staged import build_staged
 from dplasso.privacy.parameters import (
     check_choice,
     check_delta,
@@ -15,6 +20,7 @@ from dplasso.privacy.parameters import (
     check_n_iter,
     check_neighbors,
 )
+from dplasso.privacy.wording import STAGED
 
 MECHANISMS = ("exponential", "paper")
 
@@ -64,3 +70,29 @@ def build_mechanism(
         exponent_scale, laplace_scale = paper_scales(*budget, l1_radius, n_samples)
         return PaperStep(**common, exponent_scale=exponent_scale, laplace_scale=laplace_scale)
     return calibrated(**common, plain_sum=plain_sum)
+
+
+class LedgerFit(NamedTuple):
+    """A fit of n_iter steps (of both kinds, where it has two) as a ledger plans it.
+
+    `build`: takes the steps and what else its mechanism is built from.
+    `epsilon_of_rho`: takes rho and a delta; of one such fit that costs rho, exact for Gaussian
+    noise alone.
+    """
+
+    build: Callable[..., Accounted]
+    epsilon_of_rho: Callable[[float, float], float] = epsilon_of_rho
+
+
+LEDGER_FITS = {
+    "exponential": LedgerFit(
+        lambda n_iter, **asked: build_mechanism(n_iter=n_iter, plain_sum=False, **asked)
+    ),
+    "gaussian": LedgerFit(
+        lambda n_iter, **asked: build_gaussian(n_iter=n_iter, **asked),
+        lambda rho, delta: gaussian_epsilon(math.sqrt(2.0 * rho), delta),
+    ),
+    STAGED: LedgerFit(
+        lambda n_iter, **asked: build_staged(n_vertices=n_iter, n_gradients=n_iter, **asked)
+    ),
+}
