@@ -48,25 +48,16 @@ class ChargeNote:
 class Checkpoint(Released):
     """What a checkpoint holds.
 
-    Attributes
-    ----------
-    params : dict
-        The estimator's parameters that the model depends on; no seed, and none that only says how
-        to compute or to report.
-    release : Release
-        What was drawn so far, at most ``statement.steps`` steps.
-    statement : PrivacyStatement
-        What the whole fit guarantees.
-    classes : ndarray, shape (2,)
-        The labels.
-    n_features : int
-        Number of columns D.
-    feature_names : ndarray of str objects, shape (D,), or None
-        Names of the columns, if they had any.
-    finished : bool
-        Whether the fit's results have been put where they belong, so that nothing is left to do.
-    charge : ChargeNote or None
-        The entry of the ledger that the fit is charged to, if there is one.
+    `params`: the estimator's parameters that the model depends on; no seed, and none that only says
+    how to compute or to report.
+    `release`: what was drawn so far, at most ``statement.steps`` steps.
+    `statement`: what the whole fit guarantees.
+    `classes`, shape (2,): the labels.
+    `n_features`: number of columns D.
+    `feature_names`, shape (D,): names of the columns, if they had any.
+    `finished`: whether the fit's results have been put where they belong, so that nothing is left
+    to do.
+    `charge`: the entry of the ledger that the fit is charged to, if there is one.
     """
 
     finished: bool = False

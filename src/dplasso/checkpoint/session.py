@@ -63,54 +63,18 @@ def fit_with_checkpoints(
     overwrite: bool = False,
     engine: Engine | None = None,
 ) -> Estimator:
-    """Fit, and keep a checkpoint while at it.
+    """Fit an estimator in place, keep a checkpoint while at it, and return the estimator.
 
-    Parameters
-    ----------
-    estimator : DPLassoClassifier or DPLogisticRegression
-        Fitted in place.
-    X : sparse or dense matrix, shape (N, D)
-        As in the estimator's `fit`.
-    y : array-like, shape (N,)
-        Labels.
-    path : path
-        The checkpoint: replaced at once whenever it is written, never left half-written.
-    seconds : float, default=5.0
-        How often it is written, or less where writing would take up more than a tenth of the time;
-        what step 0 counted and the last steps always are. At 0, about ten times a second.
-    overwrite : bool, default=False
-        Whether a checkpoint that exists is given up and the fit starts anew.
-    engine : Engine, optional
-        As in the estimator's `fit`; then every step is written before any worker hears of it.
+    `path`: the checkpoint: replaced at once whenever it is written, never left half-written.
+    `seconds`: how often it is written, or less where writing would take up more than a tenth of the
+    time; what step 0 counted and the last steps always are. At 0, about ten times a second.
+    `overwrite`: whether a checkpoint that exists is given up and the fit starts anew.
+    `engine`: as in the estimator's `fit`; then every step is written before any worker hears of it.
 
-    Returns
-    -------
-    DPLassoClassifier or DPLogisticRegression
-        The estimator itself.
-
-    Raises
-    ------
-    FileExistsError
-        If there is a file at `path` and `overwrite` is false.
-    CheckpointError
-        If another process is using the checkpoint.
-    OSError
-        If the checkpoint cannot be written; the fit stops, and the last one stays.
-    BudgetError, LedgerError, ValueError, TypeError
-        As the estimator's `fit`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from dplasso import DPLassoClassifier
-    >>> from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint
-    >>> X, y = np.eye(4), [0, 1, 0, 1]
-    >>> path = Path(tempfile.mkdtemp()) / "fit.checkpoint"
-    >>> estimator = DPLassoClassifier(n_iter=20, l1_radius=5.0)
-    >>> model = fit_with_checkpoints(estimator, X, y, path)
-    >>> len(read_checkpoint(path).transcript)
-    20
+    Raises FileExistsError if there is a file at `path` and `overwrite` is false; CheckpointError if
+    another process is using the checkpoint; OSError if the checkpoint cannot be written: the fit
+    stops, and the last one stays; BudgetError, LedgerError, ValueError, TypeError as the
+    estimator's `fit`.
     """
     with claim(path):
         if not overwrite and os.path.lexists(path):
@@ -132,46 +96,23 @@ def resume_fit(
     seconds: float = DEFAULT_SECONDS,
     engine: Engine | None = None,
 ) -> Estimator:
-    """Go on with a fit that was interrupted, from its checkpoint.
+    """Go on with a fit that was interrupted, from its checkpoint, and return the estimator.
 
     Without a seed the steps in the checkpoint are taken again and the others drawn afresh. With one
     (or without privacy) everything is drawn again and must agree with the checkpoint. Either way
     the fit costs what an uninterrupted one does. A checkpoint that holds all steps gives the same
     model again.
 
-    Parameters
-    ----------
-    estimator : DPLassoClassifier or DPLogisticRegression
-        With the parameters of the interrupted fit, `random_state` and `ledger` included; fitted in
-        place.
-    X : sparse or dense matrix, shape (N, D)
-        The same data. Without a seed nothing can tell other rows of as many columns apart, because
-        a checkpoint holds no trace of them; see ``docs/checkpoints.md``.
-    y : array-like, shape (N,)
-        The same labels.
-    path : path
-        The checkpoint, which the fit goes on writing.
-    seconds : float, default=5.0
-        As in `fit_with_checkpoints`.
-    engine : Engine, optional
-        As in the estimator's `fit`; it may be another one than before, or none.
+    `estimator`: with the parameters of the interrupted fit, `random_state` and `ledger` included;
+    fitted in place.
+    `X`, `y`: the same data and labels. Without a seed nothing can tell other rows of as many
+    columns apart, because a checkpoint holds no trace of them; see ``docs/checkpoints.md``.
+    `engine`: it may be another one than before, or none.
 
-    Returns
-    -------
-    DPLassoClassifier or DPLogisticRegression
-        The estimator itself.
-
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint is damaged, marked as finished, in use by another process, or of a fit
-        with other parameters, columns, labels or (with a seed) data.
-    FileNotFoundError
-        If there is no checkpoint.
-    LedgerError
-        If the ledger is not the one that was charged, or the charge has paid for another model.
-    ValueError, TypeError
-        As the estimator's `fit`.
+    Raises CheckpointError if the checkpoint is damaged, marked as finished, in use by another
+    process, or of a fit with other parameters, columns, labels or (with a seed) data;
+    FileNotFoundError if there is none; LedgerError if the ledger is not the one that was charged,
+    or the charge has paid for another model; ValueError, TypeError as the estimator's `fit`.
     """
     with claim(path):
         stored = check_resumable(estimator, path)

@@ -36,26 +36,15 @@ def create_ledger(
 ) -> None:
     """Create a ledger with the budget of one data set; the file appears whole or not at all.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where; nothing may be there yet.
-    epsilon, delta : float
-        What all fits on the data set may spend together; both finite.
-    dataset : str, optional
-        The data set's name. None leaves it to the first fit that gives one.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
-        The neighbour relation that all fits must have.
-    rows_per_person : int, default=1
-        Whom the budget protects: 1 for each row, m for each person with up to m rows. A fit that
-        covers fewer rows of a person (its own `rows_per_person`) counts for more.
+    `path`: where; nothing may be there yet.
+    `epsilon`, `delta`: what all fits on the data set may spend together; both finite.
+    `dataset`: the data set's name. None leaves it to the first fit that gives one.
+    `neighbors`: the neighbour relation that all fits must have.
+    `rows_per_person`: whom the budget protects: 1 for each row, m for each person with up to m
+    rows. A fit that covers fewer rows of a person (its own `rows_per_person`) counts for more.
 
-    Raises
-    ------
-    LedgerError
-        If something is there already, the place cannot be written to, or the name is no name.
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises LedgerError if something is there already, the place cannot be written to, or the name is
+    no name; TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     name = None if dataset is None else check_name(dataset)
     budget = new_budget(name, epsilon, delta, neighbors, rows_per_person)
@@ -100,21 +89,10 @@ def add_dataset(
 ) -> None:
     """Add the budget of one more data set, about other records, to a ledger.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger.
-    dataset : str
-        A name that the ledger does not have yet.
-    epsilon, delta, neighbors, rows_per_person
-        As in `create_ledger`.
+    The other parameters are those of `create_ledger`.
 
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used, has the name already, or has a data set without a name.
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises LedgerError if the ledger cannot be used, has the name already, or has a data set without
+    a name; TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     name = check_name(dataset)
     added = new_budget(name, epsilon, delta, neighbors, rows_per_person)
@@ -132,17 +110,7 @@ def add_dataset(
 def name_dataset(path: LedgerPath, dataset: str) -> None:
     """Name the data set of a ledger that was created without a name.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger.
-    dataset : str
-        The name.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used or its data sets have names.
+    Raises LedgerError if the ledger cannot be used or its data sets have names.
     """
     name = check_name(dataset)
     with transaction(path) as db:

@@ -39,30 +39,20 @@ _LARGEST_EXPONENT = 600.0
 class Charge:
     """What one fit costs, and what it is; made of public parameters alone.
 
-    Attributes
-    ----------
-    rho : int
-        zCDP parameter of the whole fit, in units of 10^-30, rounded up.
-    draw_delta : int
-        Delta that covers the inexactness of the fit's draws, in units of 10^-30, rounded up.
-    epsilon, delta : float
-        What was asked for.
-    n_iter : int
-        Number of steps T.
-    eps0 : float or None
-        Bounded-range parameter of a step as it was accounted; None for a mechanism that is not
-        made of such steps.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation.
-    mechanism : str
-        The mechanism's name.
-    rows_per_person : int or None
-        Rows of one person, at most, that the cost covers together; None where an entry of
-        dplasso 0.2.0 does not say: a row at least.
-    purpose : str or None
-        What the model is for, in the curator's words.
-    fingerprint : str or None
-        Of the records: from `data_fingerprint` in a charge to be made, from `keyed` in an entry.
+    `rho`: zCDP parameter of the whole fit, in units of 10^-30, rounded up.
+    `draw_delta`: delta that covers the inexactness of the fit's draws, in units of 10^-30, rounded
+    up.
+    `epsilon`, `delta`: what was asked for.
+    `n_iter`: number of steps T.
+    `eps0`: bounded-range parameter of a step as it was accounted; None for a mechanism that is not
+    made of such steps.
+    `neighbors`, "add-remove" or "replace-one": the neighbour relation.
+    `mechanism`: the mechanism's name.
+    `rows_per_person`: rows of one person, at most, that the cost covers together; None where an
+    entry of dplasso 0.2.0 does not say: a row at least.
+    `purpose`: what the model is for, in the curator's words.
+    `fingerprint`: of the records: from `data_fingerprint` in a charge to be made, from `keyed` in
+    an entry.
     """
 
     rho: int
@@ -82,23 +72,15 @@ class Charge:
 class Entry:
     """One charge in a ledger.
 
-    Attributes
-    ----------
-    number : int
-        1, 2, 3 ... in the order of the reservations, over all data sets of the ledger.
-    state : {"reserved", "finished", "failed"}
-        "reserved" means that the fit is still running or that its process died. The cost counts
-        in every state.
-    charge : Charge
-        What was charged.
-    user, host, program : str
-        Who charged it, where, and with which version of the program.
-    process : int
-        The process's number on that host.
-    reserved_at, ended_at : str or None
-        UTC, ISO 8601.
-    release : str or None
-        Digest of what the fit released (`dplasso.model.release.digest_of`), once it is known.
+    `number`: 1, 2, 3 ... in the order of the reservations, over all data sets of the ledger.
+    `state` ("reserved", "finished", "failed"): "reserved" means that the fit is still running or
+    that its process died. The cost counts in every state.
+    `charge`: what was charged.
+    `user`, `host`, `program`: who charged it, where, and with which version of the program.
+    `process`: the process's number on that host.
+    `reserved_at`, `ended_at`: UTC, ISO 8601.
+    `release`: digest of what the fit released (`dplasso.model.release.digest_of`), once it is
+    known.
     """
 
     number: int
@@ -117,20 +99,12 @@ class Entry:
 class Budget:
     """The budget of one data set and what was charged to it.
 
-    Attributes
-    ----------
-    name : str or None
-        The data set; None as long as nobody has named it.
-    epsilon, delta : float
-        What all fits together may spend.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation all of them must have.
-    draw_delta_limit : int
-        The part of `delta` that all draws together may use, in units of 10^-30.
-    rows_per_person : int
-        Whom the budget protects: a person with up to so many rows; 1 for each row.
-    entries : tuple of Entry
-        In the order of the reservations.
+    `name`: the data set; None as long as nobody has named it.
+    `epsilon`, `delta`: what all fits together may spend.
+    `neighbors`, "add-remove" or "replace-one": the neighbour relation all of them must have.
+    `draw_delta_limit`: the part of `delta` that all draws together may use, in units of 10^-30.
+    `rows_per_person`: whom the budget protects: a person with up to so many rows; 1 for each row.
+    `entries`: in the order of the reservations.
     """
 
     name: str | None

@@ -27,25 +27,15 @@ _ORIGIN = "origin"
 class Model(Released):
     """Everything that leaves a fit, and that a model file holds.
 
-    Attributes
-    ----------
-    params : dict
-        The estimator's parameters at the fit. A file leaves out the curator's (`ledger`, `dataset`,
-        `purpose`) and any seed.
-    release : Release
-        What was drawn.
-    statement : PrivacyStatement
-        What the fit guarantees.
-    classes : ndarray, shape (K,)
-        The labels; none for a regression.
-    n_features : int
-        Number of columns D.
-    feature_names : ndarray of str objects, shape (D,), or None
-        Names of the columns, if they had any.
-    history : History or None
-        Only without privacy.
-    origin : Origin or None
-        How the columns were made; None where nobody noted it.
+    `params`: the estimator's parameters at the fit. A file leaves out the curator's (`ledger`,
+    `dataset`, `purpose`) and any seed.
+    `release`: what was drawn.
+    `statement`: what the fit guarantees.
+    `classes`, shape (K,): the labels; none for a regression.
+    `n_features`: number of columns D.
+    `feature_names`, shape (D,): names of the columns, if they had any.
+    `history`: only without privacy.
+    `origin`: how the columns were made; None where nobody noted it.
     """
 
     history: History | None = None

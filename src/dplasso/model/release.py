@@ -16,24 +16,14 @@ from dplasso.model.staged import StagedRelease
 class Release(Protocol):
     """All that leaves a fit: private by composition, and everything else is a function of it.
 
-    Attributes
-    ----------
-    kind : str
-        What a file calls it.
-    types : dict of str
-        Types of its arrays in a file.
-    method : tuple of str
-        What made it, of classes and of numbers.
-    vertices : VertexRelease or None
-        The vertices drawn, if any are.
-    refitted : NoisyWeights or None
-        The weights that noisy gradients led to, if there are any.
-    n_records : float or None
-        Noisy number of records, where they are counted for it.
-    standard_error : float or None
-        Standard deviation of each weight by the noise alone.
-    n_outputs : int
-        How many margins a record has: K for more than two classes, otherwise 1.
+    `kind`: what a file calls it.
+    `types`: types of its arrays in a file.
+    `method`: what made it, of classes and of numbers.
+    `vertices`: the vertices drawn, if any are.
+    `refitted`: the weights that noisy gradients led to, if there are any.
+    `n_records`: noisy number of records, where they are counted for it.
+    `standard_error`: standard deviation of each weight by the noise alone.
+    `n_outputs`: how many margins a record has: K for more than two classes, otherwise 1.
     """
 
     kind: ClassVar[str]

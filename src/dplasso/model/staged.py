@@ -25,22 +25,14 @@ _INNER = ("weights", "velocity", "averaged", "numbers")
 class StagedRelease:
     """Counts, vertices and refitted weights; a `dplasso.model.release.Release`.
 
-    Attributes
-    ----------
-    done, n_steps : int
-        Steps done and to be done.
-    counts : ndarray of float64, shape (2,) or (K,)
-        Noisy numbers of the records of each class.
-    offset : ndarray of float64, shape (1,) or (K,)
-        Where the margins of the vertices start, from the counts; of one margin, those of the refit
-        too.
-    vertices : VertexRelease
-        The columns drawn; none where all were taken.
-    weights : NoisyWeights, GradientState or None
-        The refit on the columns of the vertices, ascending, or on all; a state while it is under
-        way, None before it and where there is none.
-    calibration : Calibration or None
-        What stretches the margins of the vertices where there is no refit.
+    `done`, `n_steps`: steps done and to be done.
+    `counts`, shape (2,) or (K,): noisy numbers of the records of each class.
+    `offset`, shape (1,) or (K,): where the margins of the vertices start, from the counts; of one margin,
+    those of the refit too.
+    `vertices`: the columns drawn; none where all were taken.
+    `weights`: the refit on the columns of the vertices, ascending, or on all; a state while it is
+    under way, None before it and where there is none.
+    `calibration`: what stretches the margins of the vertices where there is no refit.
     """
 
     kind: ClassVar[str] = "staged"

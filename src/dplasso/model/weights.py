@@ -27,26 +27,18 @@ class Weights:
     Like a pandas Series it has `index`, `values` and a length, and ``weights["age"]`` is the weight
     of that column; iteration gives pairs of name and weight.
 
-    Attributes
-    ----------
-    columns : ndarray of int64, shape (k,)
-        Their columns, from 0.
-    values : ndarray of float64, shape (k,)
-        The weights.
-    names : ndarray of str objects, shape (k,), or None
-        Names of the columns, where the training data had any.
-    schema : Schema or None
-        What names them otherwise, where the columns were made by one.
-    standard_error : float or None
-        Standard deviation of each weight by the noise alone, where the method has one.
-    steps : ndarray of int64, shape (k,), or None
-        Of the LASSO: steps towards the weight's sign less steps against it.
-    labels : ndarray, shape (k,), or None
-        Of more than two classes, the class whose margin each weight is of; ``weights["age"]`` is
-        then that of the first.
-    clear : ndarray of bool, shape (k,), or None
-        Whether a weight is more than noise makes: beyond three standard errors; for the LASSO,
-        chosen more often than uniform draws choose any vertex in 19 of 20 runs. None without noise.
+    `columns`, shape (k,): their columns, from 0.
+    `values`, shape (k,): the weights.
+    `names`, shape (k,): names of the columns, where the training data had any.
+    `schema`: what names them otherwise, where the columns were made by one.
+    `standard_error`: standard deviation of each weight by the noise alone, where the method has
+    one.
+    `steps`, shape (k,): of the LASSO: steps towards the weight's sign less steps against it.
+    `labels`, shape (k,): of more than two classes, the class whose margin each weight is of;
+    ``weights["age"]`` is then that of the first.
+    `clear`, shape (k,): whether a weight is more than noise makes: beyond three standard errors;
+    for the LASSO, chosen more often than uniform draws choose any vertex in 19 of 20 runs. None
+    without noise.
     """
 
     columns: NDArray[np.int64]

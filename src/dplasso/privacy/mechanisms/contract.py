@@ -63,46 +63,29 @@ class Cost(Protocol):
 class Accounted(Cost, Protocol):
     """How a fit is private, and what that costs; made of public parameters alone.
 
-    Attributes
-    ----------
-    name : {"exponential", "gaussian", "exponential and gaussian", "paper", "none"}
-        The paper's published step is not differentially private; "none" draws nothing.
-    epsilon, delta : float
-        The guarantee asked for.
-    n_iter : int
-        Number of steps T.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation.
-    feature_bound, residual_bound : float
-        Bounds B on the magnitude of an entry and C on that of a residual.
-    rows_per_person : int
-        Rows of one person, at most, that may change between neighbours.
-    sensitivity : float
-        How far one coordinate of the summed gradient, or with Gaussian noise the whole of it in L2,
-        can move between neighbours.
-    count_sensitivity : float or None
-        How far the counts that a fit begins with can move, in L2; None if it counts nothing.
-    eps0 : float
-        Bounded-range parameter of a step, natural logarithm units; infinite if not private, 0 where
-        steps have no common one.
-    eps0_accounted : float or None
-        What a ledger takes a step for; None where the cost is `rho`.
-    epsilon_spent : float
-        What the accountant reports, at most `epsilon`; infinite if not private.
-    rho : float
-        The zCDP of the whole fit; infinite if not private.
-    sampling_delta : float
-        The part of `delta` set aside for the inexactness of the draws.
-    ratio_error : float
-        What rounding of Gaussian noise can add to a log-ratio of probabilities.
-    leak : str
-        Why no fit with it is private; empty if fits are.
-    accountant : str
-        How a private fit's costs are added up.
-    stated : dict
-        Entries of the statement that only this mechanism has.
-    release_kind : str
-        The kind of release that a fit begins with (`dplasso.model.release`).
+    `name` ("exponential", "gaussian", "exponential and gaussian", "paper", "none"): the paper's
+    published step is not differentially private; "none" draws nothing.
+    `epsilon`, `delta`: the guarantee asked for.
+    `n_iter`: number of steps T.
+    `neighbors`, "add-remove" or "replace-one": the neighbour relation.
+    `feature_bound`, `residual_bound`: bounds B on the magnitude of an entry and C on that of a
+    residual.
+    `rows_per_person`: rows of one person, at most, that may change between neighbours.
+    `sensitivity`: how far one coordinate of the summed gradient, or with Gaussian noise the whole
+    of it in L2, can move between neighbours.
+    `count_sensitivity`: how far the counts that a fit begins with can move, in L2; None if it
+    counts nothing.
+    `eps0`: bounded-range parameter of a step, natural logarithm units; infinite if not private, 0
+    where steps have no common one.
+    `eps0_accounted`: what a ledger takes a step for; None where the cost is `rho`.
+    `epsilon_spent`: what the accountant reports, at most `epsilon`; infinite if not private.
+    `rho`: the zCDP of the whole fit; infinite if not private.
+    `sampling_delta`: the part of `delta` set aside for the inexactness of the draws.
+    `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
+    `leak`: why no fit with it is private; empty if fits are.
+    `accountant`: how a private fit's costs are added up.
+    `stated`: entries of the statement that only this mechanism has.
+    `release_kind`: the kind of release that a fit begins with (`dplasso.model.release`).
     """
 
     @property
