@@ -99,7 +99,7 @@ class TestPlan:
     @pytest.mark.parametrize("method", ["lasso", "logistic"])
     @pytest.mark.parametrize("more", [{}, {"tries": 3.0}, {"refit": 0.3, "encoding": 0.1}])
     def test_a_ledger_takes_the_whole_plan(self, method, more):
-        budget = new_budget(None, 2.0, 1e-6, "add-remove", None)
+        budget = new_budget(None, 2.0, 1e-6, "add-remove")
         parts = plan_budget(2.0, 1e-6, method=method, n_iter=20, **more)
         assert sum(part.share for part in parts) == pytest.approx(1.0)
         charges = [charge_of(part.mechanism) for part in parts]
