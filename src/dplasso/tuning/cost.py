@@ -60,6 +60,7 @@ class SearchCost:
     rows_per_person: int = 1
 
     name = "search"
+    eps0_accounted = None
 
     @property
     def n_iter(self) -> int:

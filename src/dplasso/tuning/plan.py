@@ -65,7 +65,7 @@ def plan_budget(
     main = 1.0 - sum(shares.values())
     if main <= 0.0:
         raise ValueError("nothing of the budget is left for the fit; make the other shares smaller")
-    limit = rho_limit(new_budget(None, epsilon, delta, neighbors, None))
+    limit = rho_limit(new_budget(None, epsilon, delta, neighbors))
     common: dict[str, Any] = {"delta": delta, "neighbors": neighbors}
 
     def fit(part: float) -> Any:

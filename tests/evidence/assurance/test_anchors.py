@@ -1,4 +1,4 @@
-"""What planted.toml and docs/assurance-cases.md name is there, and docs/assurance.md is up to date."""
+"""What planted.toml and docs/assurance-cases.md name is there; docs/assurance.md is up to date."""
 
 import re
 from collections import Counter

@@ -12,7 +12,6 @@ import pytest
 
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit import records as records_module
 from dplasso.fit.hooks import Hooks
 from frank_wolfe.reference import column_gradients
 from neighbours import (
@@ -28,6 +27,7 @@ from neighbours import (
 from replay import (
     DECLARED,
     LAYOUTS,
+    PLACES,
     compare_inputs,
     differences,
     inputs,
@@ -155,7 +155,7 @@ def test_a_structure_leaves_the_gradients_alone(private_model, solver, selector)
     data = common_records()
     model = private_model(**SOLVERS[solver], selector=selector, random_state=3)
     seen = []
-    original = records_module.FrankWolfe
+    original = PLACES["FrankWolfe"].FrankWolfe
 
     def keep(*arguments, **options):
         solver = original(*arguments, **options)
@@ -163,7 +163,7 @@ def test_a_structure_leaves_the_gradients_alone(private_model, solver, selector)
         return solver
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records_module, "FrankWolfe", keep)
+        patch.setattr(PLACES["FrankWolfe"], "FrankWolfe", keep)
         drawn = model.fit(*data).transcript_
         fit_estimator(model, *data, Hooks(replay=drawn))
     assert seen[0].alpha.tobytes() == seen[1].alpha.tobytes()
