@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from dplasso.data.block_changes import binarized, with_mapped_labels
 
 from data.row_blocks import gather
-from dplasso.data.block_changes import binarized, with_mapped_labels
 from dplasso.data.blocks import BlockSource, RowBlock
 from dplasso.errors import DataError
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from data.row_blocks import gather
-from dplasso.data.text.files import LONGEST_FIELD
+from dplasso.data.tables.text import LONGEST_FIELD
 from dplasso.encoding.parts import Text
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.source import table_source

@@ -39,7 +39,7 @@ def fetch(
     making: StoreOptions,
 ) -> None:
     """Download one of the public data sets and convert it to a store."""
-    from dplasso.data.blocks import block_source
+    from dplasso.data.files import block_source
     from dplasso.datasets import catalog
 
     entry = catalog.find_entry(name)

@@ -96,7 +96,7 @@ class EncodingOptions:
 
         `n_features` is ``--features``, which lists of column numbers take.
         """
-        from dplasso.encoding.source import is_table
+        from dplasso.data.formats import is_table
 
         others = {"--zero-based": reading.zero_based, "--labels": reading.labels is not None}
         declared = n_features is not None and self.indices is None

@@ -151,8 +151,8 @@ def read_for(
 
     Raises DataError if they, or the options, are known to be of another kind.
     """
+    from dplasso.data.formats import is_table
     from dplasso.encoding.origin import check_same_origin, origin_of
-    from dplasso.encoding.source import is_table
 
     origin: Origin | None = fitted.model_.origin
     schema, n_features = options.declared(), fitted.n_features_in_

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.blocks import BlockSource, RowBlock, matrix_source
-from dplasso.data.blocks import block_source as files_source
+from dplasso.data.files import block_source as files_source
 from dplasso.data.npz import write_npz
 from dplasso.data.store import (
     check_entries,

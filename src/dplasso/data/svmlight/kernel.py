@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.data.formats import MOST_COLUMNS
 from dplasso.data.svmlight.numbers import (
     Text,
     as_float32,
@@ -18,8 +19,6 @@ from dplasso.data.svmlight.numbers import (
     scan_digits,
     scan_plain,
 )
-
-INDEX_MAX = 2**63 - 1
 
 _NEWLINE, _HASH, _PLUS, _COLON, _MINUS = 10, 35, 43, 58, 45
 _Q, _I, _D = 113, 105, 100
@@ -87,7 +86,7 @@ def _scan_index(text: Text, i: int) -> tuple[int, int]:
     index = 0
     while i < text.size and is_digit(text[i]):
         digit = int(text[i] - 48)
-        if index > (INDEX_MAX - digit) // 10:
+        if index > (MOST_COLUMNS - digit) // 10:
             return -1, index
         index = index * 10 + digit
         i += 1
