@@ -110,16 +110,21 @@ def files_source(
         name_kind: str | None = None
         for i in range(len(files.paths)):
             files.check_unchanged(i)
-            with closing(read(i, memory_bytes)) as pieces:
-                for rows, given, done, where, names in pieces:
-                    people = None
-                    if names is not None:
-                        people, name_kind = hash_people(*names, name_kind)
-                    if len(given):
-                        labels, label_kind = labels_of_one_kind(given, where, label_kind)
-                        yield RowBlock(*rows, labels, people)
-                    if progress is not None:
-                        progress(files.before(i) + done, files.total)
+            try:
+                with closing(read(i, memory_bytes)) as pieces:
+                    for rows, given, done, where, names in pieces:
+                        people = None
+                        if names is not None:
+                            people, name_kind = hash_people(*names, name_kind)
+                        if len(given):
+                            labels, label_kind = labels_of_one_kind(given, where, label_kind)
+                            yield RowBlock(*rows, labels, people)
+                        if progress is not None:
+                            progress(files.before(i) + done, files.total)
+            except DataError:
+                # The effect of a change must not be taken for damage or a malformed line.
+                files.check_unchanged(i)
+                raise
             files.check_unchanged(i)
 
     return BlockSource(files.name, n_features, blocks, files.total, declared)

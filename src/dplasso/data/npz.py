@@ -23,7 +23,7 @@ from dplasso.data.blocks import (
 )
 from dplasso.data.formats import MOST_COLUMNS, Layout
 from dplasso.data.source_files import SourceFiles
-from dplasso.data.streams import FileMark, check_readable, check_unchanged
+from dplasso.data.streams import check_readable
 from dplasso.errors import DataError
 from dplasso.files.atomic import atomic_write
 from dplasso.matrix.check import check_rows
@@ -135,7 +135,6 @@ def _read_arrays(path: Path, only: tuple[str, ...] | None = None) -> dict[str, N
     check_readable(path)
     arrays = {}
     name = ""
-    mark = FileMark.of(path)
     try:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
@@ -144,12 +143,10 @@ def _read_arrays(path: Path, only: tuple[str, ...] | None = None) -> dict[str, N
                     with archive.open(member) as file:
                         arrays[name] = _read_array(file)
     except _DAMAGE as error:
-        check_unchanged(path, mark)
         where = f", array {name!r}" if name else ""
         raise DataError(
             f"{path}{where}: not an undamaged .npz of plain arrays: {_reason(error)}"
         ) from None
-    check_unchanged(path, mark)
     return arrays
 
 
