@@ -160,25 +160,21 @@ def parse_block(
     values: NDArray[np.float32],
     hard: NDArray[np.int64],
 ) -> tuple[int, int, int, int, int, int]:
-    """Parse whole lines of svmlight text.
+    """Parse whole lines of svmlight text; the last may lack its line end.
 
-    `text`: the lines; the last may lack its line end.
     `eights`: the same bytes, eight by eight, the first lowest; an incomplete eight is left out.
     `first_index`: the index that means column 0: 1, or 0.
-    `n_columns`: columns must be less than this.
     `words`, `word_ends`: labels that are words, one after the other, and where each ends.
-    `labels`, `row_ends`: written: a record's label, and the number of entries up to its end. Room
-    for as many records as there are lines.
-    `label_words`: written, if there are words: the label's word, -1 where it is a number. Room as
-    for `labels` then.
-    `columns`, `values`: written: the entries. Room for a quarter of the bytes (`` 1:1`` has four).
-    `hard`: written: what may be numbers and is left to Python's ``float``, as (entry, or
-    -1 - record for a label; start; end; line). Room for every entry and label.
 
-    Returns `n_lines`: lines begun so far.
-    `largest`: the largest column, -1 if none.
-    `bad_line`: where a line starts that cannot be read, -1 if there is none. The parse ends with
-    it.
+    Written are, with room for as many records as there are lines and an entry for four bytes:
+    `labels`, `row_ends`: a record's label, and the number of entries up to its end.
+    `label_words`: if there are words, the label's one, -1 where it is a number.
+    `hard`: what may be numbers and is left to Python's ``float``, as (entry, or -1 - record for a
+    label; start; end; line).
+
+    Returns the numbers of records, of entries, of hard numbers and of lines begun, the largest
+    column (-1 if none), and where a line starts that cannot be read (-1 if there is none); the
+    parse ends with it.
     """
     i = 0
     record = 0
