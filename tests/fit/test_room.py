@@ -1,13 +1,13 @@
 """No model file is larger than was foretold from public numbers, and none much smaller."""
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
-from dplasso.estimators.fitting import settings_of
+from dplasso.estimators.fitting import method_of
 from dplasso.fit.room import model_bytes
-from dplasso.fit.train import mechanism_of
 
 BOUNDS = {"target_bounds": (0.0, 1.0)}
 FITS = {
@@ -22,8 +22,7 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("n_classes", [2, 5])
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("n_classes", "named"), [(2, False), (5, True)])
 @pytest.mark.parametrize("name", FITS)
 def test_the_largest_size(name, named, n_classes, tmp_path):
     rng = np.random.default_rng(2)
@@ -34,17 +33,14 @@ def test_the_largest_size(name, named, n_classes, tmp_path):
     if "target_bounds" in model.get_params():
         y, classes = rng.random(300), np.zeros(0)
     if named:
-        import pandas
-
-        names = [f"column «{j}»" for j in range(3000)]
-        X = pandas.DataFrame(X.toarray(), columns=names)
+        X = pandas.DataFrame(X.toarray(), columns=[f"column «{j}»" for j in range(3000)])
     model.fit(X, y)
     model.save(tmp_path / "m.npz")
     size = (tmp_path / "m.npz").stat().st_size
-    settings = settings_of(model)
-    mechanism = mechanism_of(settings, n_features=3000, n_classes=classes.size)
+    method = method_of(model)
+    mechanism = method.cost(3000, classes.size)
     names = getattr(model, "feature_names_in_", None)
-    most = model_bytes(settings, mechanism, 3000, classes, names)
+    most = model_bytes(method, mechanism, 3000, classes, names)
     assert size <= most
     if name not in ("significant", "short list"):
         assert most < size + 2**16 + 2**15
