@@ -164,7 +164,7 @@ def test_labels_of_two_number_types_meet(tmp_path):
     store = write_store(source, tmp_path / "s")
     assert store.y.dtype == np.float64
     assert store.y.tolist() == [0, 0, 1, 1]
-    with pytest.raises(DataError, match="from row 3 on"):
+    with pytest.raises(DataError, match="row 3: the label is not a number"):
         write_store(two_blocks(np.array([0, 1]), np.array(["a", "b"])), tmp_path / "mixed")
 
 
@@ -278,7 +278,10 @@ def source_of(indptr, indices, values, labels, n_features=None):
         (source_of([0, 1], [0, 5], [1, 1], [0]), "rows do not fit"),
         (source_of([0, 1, 2], [0, 5], [1, np.nan], [0, 1]), "row 2 holds NaN or infinity"),
         (source_of([0, 0, 2], [0, 5], [1, np.inf], [0, 1]), "row 2 holds NaN or infinity"),
-        (source_of([0, 1, 2], [0, 5], [1, 1], [0, np.nan]), "label of row 2"),
+        (
+            source_of([0, 1, 2], [0, 5], [1, 1], [0, np.nan]),
+            "row 2: the label is not a finite number",
+        ),
         (source_of([0], [], [], []), "holds no record"),
         (source_of([0, 0], [], [], [1]), "no record has an entry; say how many columns"),
     ],

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.blocks import RowBlock, not_finite
 from dplasso.data.formats import INT32_MAX, MOST_COLUMNS
+from dplasso.data.labels import labels_of_one_kind
 from dplasso.data.people import WORDS
 from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.data.store.format import PEOPLE, array_file
@@ -48,6 +49,7 @@ class RowWriter:
         self.indices = ArrayWriter(array_file(directory, "rows.indices"), index, checksums=False)
         self.values: ArrayWriter | None = None
         self._labels: ArrayWriter | None = None
+        self._label_kind: str | None = None
         self.people: ArrayWriter | None = None
         self._words: dict[str, int] | None = None
 
@@ -136,18 +138,12 @@ class RowWriter:
 
     def _add_labels(self, labels: NDArray[Any]) -> None:
         text = labels.dtype.kind not in "biuf"
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            row = self.n_rows + int(np.argmin(np.isfinite(labels))) + 1
-            raise DataError(f"{self._name}: the label of row {row} is not a finite number")
+        given = labels.astype(np.str_) if text else labels
+        labels, self._label_kind = labels_of_one_kind(given, self._place, self._label_kind)
         if self._labels is None:
             kind = np.dtype(np.int32) if text else labels.dtype
             self._labels = ArrayWriter(array_file(self._directory, "labels"), kind)
             self._words = {} if text else None
-        if text != (self._words is not None):
-            raise DataError(
-                f"{self._name}: some labels are numbers and, from row {self.n_rows + 1} on, "
-                "some are text; give one kind"
-            )
         if self._words is not None:
             self._labels.append(self._numbers(labels))
             return
@@ -155,6 +151,9 @@ class RowWriter:
         if wider != self._labels.dtype:
             self._labels = self._labels.recast(wider)
         self._labels.append(labels)
+
+    def _place(self, row: int) -> str:
+        return f"{self._name}, row {self.n_rows + row + 1}"
 
     def _add_people(self, block: RowBlock) -> None:
         if block.people is not None and self.n_rows == 0:
@@ -169,7 +168,7 @@ class RowWriter:
     def _numbers(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         """Return the numbers of words; a new word gets the next one."""
         assert self._words is not None
-        distinct, inverse = np.unique(labels.astype(np.str_), return_inverse=True)
+        distinct, inverse = np.unique(labels, return_inverse=True)
         for word in distinct:
             self._words.setdefault(str(word), len(self._words))
         if len(self._words) > _MOST_WORDS:
