@@ -6,6 +6,7 @@ here), and one more array, ``y``. A file of scipy's own gets its labels from a .
 
 import zipfile
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,18 +53,17 @@ def row_source(files: SourceFiles, layout: Layout) -> BlockSource:
         path, mark = files.paths[i], files.marks[i]
         X, y = read_npz(path, labels_path=layout.labels_path, n_features=n_features)
         for begin, end in cut_rows(X, memory_bytes):
-            done = mark.size * end // y.size
-            yield Piece(
-                rows_between(X, begin, end),
-                y[begin:end],
-                done,
-                lambda row, begin=begin: f"{path}, row {begin + row + 1}",
-            )
+            done, place = mark.size * end // y.size, partial(_row, path, begin)
+            yield Piece(rows_between(X, begin, end), y[begin:end], done, place)
 
     source = files_source(files, n_features, read, declared=layout.n_features is not None)
     if layout.label_map is not None:
         source = with_mapped_labels(source, layout.label_map.words)
     return source
+
+
+def _row(path: Path, begin: int, row: int) -> str:
+    return f"{path}, row {begin + row + 1}"
 
 
 def read_npz(

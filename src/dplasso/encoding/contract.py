@@ -25,8 +25,12 @@ class Part:
     words what it declares of the table.
     """
 
-    columns: tuple[str, ...]
     missing: str = "ignore"
+
+    if TYPE_CHECKING:  # a field of some parts
+
+        @property
+        def columns(self) -> tuple[str, ...]: ...
 
     def width(self, schema: "Schema") -> int:
         raise NotImplementedError

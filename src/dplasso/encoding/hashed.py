@@ -98,7 +98,7 @@ class Hashed(_HashedWords, Coded):
 
 
 @dataclass(frozen=True)
-class Text(OfOneColumn, _HashedWords):  # type: ignore[misc]
+class Text(OfOneColumn, _HashedWords):
     """Runs of words hashed to ``2**bits`` columns, as scikit-learn's `HashingVectorizer` does.
 
     `column`: column of texts.

@@ -29,7 +29,7 @@ _MOST_COLUMNS = 2**40
 
 
 @dataclass(frozen=True)
-class Categories(OfOneColumn, Coded):  # type: ignore[misc]
+class Categories(OfOneColumn, Coded):
     """One column for each declared category.
 
     `column`: column of the table: words, numbers or bools.
@@ -98,7 +98,7 @@ class Categories(OfOneColumn, Coded):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Bins(OfOneColumn, Coded):  # type: ignore[misc]
+class Bins(OfOneColumn, Coded):
     """One column for each bin of a number: below the first edge, between two, from the last on.
 
     `column`: column of numbers, or of words that are numbers.
@@ -162,7 +162,7 @@ class Bins(OfOneColumn, Coded):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Number(OfOneColumn, Part):  # type: ignore[misc]
+class Number(OfOneColumn, Part):
     """One column with a number: ``clip((x - center) / bound, -1, 1)``.
 
     `column`: column of numbers, or of words that are numbers.

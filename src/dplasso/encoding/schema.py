@@ -108,7 +108,7 @@ class Schema:
         document: dict[str, Any] = {"note": self.note} if self.note else {}
         document["label"] = self.label
         kinds = {kind: name for name, kind in _KINDS.items()}
-        document["parts"] = [{"kind": kinds[type(part)], **asdict(part)} for part in self.parts]
+        document["parts"] = [{"kind": kinds[type(part)], **asdict(part)} for part in self.parts]  # type: ignore[call-overload]
         plain: dict[str, Any] = json.loads(json.dumps(document))
         return plain
 
