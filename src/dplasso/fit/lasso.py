@@ -12,6 +12,7 @@ from dplasso.fit.partitioned import partitioned_solver
 from dplasso.fit.settings import LassoSettings
 from dplasso.frank_wolfe.drift import tolerance_within_noise
 from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
+from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
@@ -81,7 +82,7 @@ def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bo
         X,
         bound=settings.feature_bound,
         intercept=intercept,
-        by_columns=settings.solver == "sparse",
+        by_columns=settings.solver == "sparse" or settings.l1_radius is None,
         n_steps=n_steps,
         n_threads=settings.n_threads,
     )
@@ -122,10 +123,12 @@ def lasso_problem(
     )
 
 
-def lasso_selector(settings: LassoSettings, mechanism: Mechanism, problem: Problem) -> Any:
+def lasso_selector(
+    settings: LassoSettings, mechanism: Mechanism, problem: Problem | RoundSteps
+) -> Any:
     """Build the selection structure for this mechanism and problem, empty."""
     rule = mechanism.rule(problem.unit)
-    numbering = problem.design.numbering
+    numbering = problem.numbering
     selector = make_selector(settings.selector, problem.n_coordinates, rule, numbering)
     return drawing_from(selector, mechanism.sensitivity * problem.unit, numbering)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
+from dplasso.cluster.frank_wolfe import PartitionedRows
 from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
 from dplasso.data.store import Store
@@ -32,7 +32,11 @@ from dplasso.fit.partitioned import check_partitions, partitioned_solver
 from dplasso.fit.settings import LassoSettings
 from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
+from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
+from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.records import Records, records_of
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
@@ -45,8 +49,8 @@ from dplasso.losses.multinomial import Multinomial
 from dplasso.losses.weighted import weighted
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
-from dplasso.model.staged import NO_VERTICES, StagedRelease
-from dplasso.privacy.mechanisms import StagedSteps
+from dplasso.model.staged import StagedRelease
+from dplasso.privacy.mechanisms import Mechanism, StagedSteps
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
@@ -96,7 +100,7 @@ class LassoRun:
         self._refit: GradientRun | None = None
         self._finished = None if prefix is None else prefix.refitted
         self._calibration = None if prefix is None else prefix.calibration
-        self._columns: FrankWolfe | PartitionedFrankWolfe | None = None
+        self._columns: VertexRun | None = None
 
     def begin(self) -> None:
         """Take step 0: count the classes, unless an interrupted fit has counted them, and plan."""
@@ -234,16 +238,16 @@ class LassoRun:
         constant = self._has_constant_vertex
         return lasso_design(self._settings, self._X, n_vertices, intercept=constant)
 
-    def _frank_wolfe(self) -> FrankWolfe | PartitionedFrankWolfe:
+    def _frank_wolfe(self) -> VertexRun:
         settings, plan = self._settings, self._plan
         step = self._mechanism.vertices(
             plan.n_vertices, 1.0 - plan.refit_share - plan.calibration_share
         )
         prefix = None if self._prefix is None else self._prefix.vertices.transcript
         n_records, n_features = float(self._counts.sum()), int(self._X.shape[1])
-        distinct, drift_tol = settings.l1_radius is None, settings.drift_tol
-        if not distinct:
-            drift_tol = drift_tolerance(settings, step, n_records, n_features)
+        if settings.l1_radius is None:
+            return self._in_rounds(step, prefix)
+        drift_tol = drift_tolerance(settings, step, n_records, n_features)
 
         def selector(problem: Problem) -> Any:
             return lasso_selector(settings, step, problem)
@@ -258,8 +262,6 @@ class LassoRun:
                 radius=plan.l1_radius,
                 n_steps=plan.n_vertices,
                 intercept=self._has_constant_vertex,
-                late_start=plan.late_start,
-                distinct=distinct,
                 drift_tol=drift_tol,
                 n_records=n_records,
                 prefix=prefix,
@@ -271,8 +273,6 @@ class LassoRun:
             radius=plan.l1_radius,
             n_steps=plan.n_vertices,
             loss=self._loss,
-            late_start=plan.late_start,
-            distinct=distinct,
             share_bits=share_bits(n_records),
         )
         return FrankWolfe(
@@ -284,6 +284,27 @@ class LassoRun:
             threads=self._threads,
             prefix=prefix,
         )
+
+    def _in_rounds(self, step: Mechanism, prefix: Transcript | None) -> RoundsFrankWolfe:
+        """Draw every column at most once; vertices of a late start weigh all the same."""
+        plan, X, labels, threads = self._plan, self._X, self._labels, self._threads
+        steps = RoundSteps(
+            loss=self._loss,
+            bound=self._settings.feature_bound,
+            n_columns=int(X.shape[1]),
+            n_steps=plan.n_vertices,
+            vertex_weight=2.0 * plan.l1_radius / (plan.n_vertices + plan.late_start),
+            share_bits=share_bits(float(self._counts.sum())),
+        )
+
+        def rows() -> PartitionedRows | RoundRows:
+            if isinstance(X, Partitions):
+                return PartitionedRows(X, steps)
+            assert self._design is not None
+            return RoundRows(steps, self._design, labels, threads)
+
+        selector = lasso_selector(self._settings, step, steps)
+        return RoundsFrankWolfe(steps, rows, selector, self._stream, self._vertices(0), prefix)
 
     def _gradient_run(self) -> GradientRun | None:
         """Begin the refit; with the constant alone drawn there is nothing to refit."""

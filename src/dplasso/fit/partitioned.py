@@ -208,8 +208,6 @@ def partitioned_solver(
     n_steps: int,
     intercept: bool,
     drift_tol: float | None,
-    late_start: int = 0,
-    distinct: bool = False,
     n_records: float | None = None,
     prefix: Transcript | None = None,
 ) -> PartitionedFrankWolfe:
@@ -217,7 +215,7 @@ def partitioned_solver(
 
     `settings`: valid settings.
     `workers`: the rows.
-    `loss`, `radius`, `n_steps`, `late_start`, `distinct`: as in `Problem`.
+    `loss`, `radius`, `n_steps`: as in `Problem`.
     `make_selector`: makes the selection structure, empty, for a problem without rows.
     `stream`: random words for the draws.
     `intercept`: whether a constant column is drawn like the others.
@@ -234,8 +232,6 @@ def partitioned_solver(
         intercept=intercept,
         radius=radius,
         n_steps=n_steps,
-        late_start=late_start,
-        distinct=distinct,
         drift_tol=drift_tol,
         share_bits=bits,
     )

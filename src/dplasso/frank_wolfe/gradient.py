@@ -43,7 +43,7 @@ def margin_term(value, margin_unit):
 @njit(cache=True, nogil=True)
 def margin_scale(problem, step):
     """Return the factor from an integer margin to the margin after `step` steps."""
-    return problem.radius / problem.margin_unit * weight_scale(step + problem.late_start)
+    return problem.radius / problem.margin_unit * weight_scale(step)
 
 
 @njit(cache=True, nogil=True)

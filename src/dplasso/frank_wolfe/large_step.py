@@ -21,7 +21,7 @@ from dplasso.frank_wolfe.column_gradients import alpha_of
 from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import begin_step, report
-from dplasso.frank_wolfe.sparse import DEFERRED, step_numbers, step_rows, work_through
+from dplasso.frank_wolfe.sparse import step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.runtime.threads import Threads, cut
@@ -77,7 +77,6 @@ def take_large_step(
     problem: Problem,
     state: SparseState,
     selector: Any,
-    vertex: NDArray[np.int64],
     large_steps: LargeSteps,
     j: int,
     weight: int,
@@ -85,16 +84,12 @@ def take_large_step(
     tolerance: float,
     *,
     record: bool,
+    telling_all: bool = False,
 ) -> None:
     """Add `weight` to K_j and refresh what has to be, with all threads.
 
-    Does what `dplasso.frank_wolfe.sparse.step_rows` does, bit for bit.
-
-    `problem`, `state`, `selector`, `vertex`, `tolerance`, `record`: as in
-    `dplasso.frank_wolfe.sparse.step_rows`.
-    `large_steps`: threads, and what counts as large.
-    `j`: the coordinate chosen.
-    `weight`, `step`: what is added to K_j; steps done, this one included.
+    Does what `dplasso.frank_wolfe.sparse.step_rows` does, bit for bit. `j` is the coordinate
+    chosen; `step` counts the steps done, this one included.
     """
     threads = large_steps.threads
     column, begin, end = column_of(problem.design, j, threads)
@@ -109,21 +104,20 @@ def take_large_step(
     n_entries = problem.design.rows.indices.size
     shared = part * n_entries > large_steps.part_shared * state.alpha.size
     public = step_numbers(problem, state.calendar, step, tolerance)
-    deferred = public[-1] == DEFERRED
-    if not (recompute or shared or (deferred and threads.count > 1)):
+    if not (recompute or shared):
         span = begin, end, weight
         if not step_rows(
-            problem, state, selector, vertex, column, span, step, tolerance, record, False
+            problem, state, selector, column, span, step, tolerance, record, False, telling_all
         ):
             refuse_damage()
         return
-    noting = bool(begin_step(problem, state, vertex, 0 if deferred else n_looked_at))
+    noting = bool(begin_step(problem, state, telling_all, n_looked_at))
     blocks = cut(0, len(state.calendar.head), threads.count)
     rows = np.minimum(blocks << state.calendar.shift, problem.labels.size)
     edges = np.minimum(rows, end)
     if column[0].size:
         edges = begin + np.searchsorted(column[0][begin:end], rows.astype(column[0].dtype))
-    parts = _parts(state, large_steps, summing=not (recompute or deferred))
+    parts = _parts(state, large_steps, summing=not recompute)
     gradient = np.empty(problem.labels.size if recompute else 0)
 
     def some(t: int) -> bool:
@@ -144,12 +138,10 @@ def take_large_step(
     for own in parts:
         state.operation_counts[:] += own.operation_counts
         state.step_counts[1:] += own.step_counts[1:]
-    if deferred:
-        return
     sums = [alpha_of(problem, gradient, threads)] if recompute else [own.alpha for own in parts]
     shift = int(granularity(selector)) if noting else NOTHING_REPORTED
     notes = _take_sums(state.alpha, sums, recompute, shift, threads)
-    report(problem, state, selector, vertex, min(vertex.size, step - 1), noting, notes)
+    report(problem, state, selector, telling_all, noting, notes)
 
 
 def _parts(state: SparseState, large_steps: LargeSteps, *, summing: bool) -> list[SparseState]:

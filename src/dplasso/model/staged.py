@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
 from dplasso.gradient_descent.release import (
     UNCHANGED,
     Calibration,
@@ -16,8 +16,6 @@ from dplasso.gradient_descent.release import (
     same_arrays,
 )
 from dplasso.gradient_descent.state import GradientState, gradient_state_from
-
-NO_VERTICES = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
 
 
 @dataclass(frozen=True)
