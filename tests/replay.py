@@ -30,7 +30,6 @@ from dplasso.fit import lasso as lasso_module
 from dplasso.fit import train as train_module
 from dplasso.fit.train import Hooks
 from dplasso.frank_wolfe import problem as problem_module
-from dplasso.frank_wolfe.outputs import StandardOutputState
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript
@@ -238,12 +237,6 @@ def differences(one: Recording, other: Recording) -> list[str]:
     return found
 
 
-def record_gradients(state: Any) -> NDArray[np.float64]:
-    """Return every record's gradient q from a solver's state, in the order of the rows."""
-    gradient: NDArray[np.float64] = state.gradient
-    return gradient.T if isinstance(state, StandardOutputState) else gradient
-
-
 def column_gradients(problem: Problem, state: Any) -> NDArray[np.int64]:
     """Return what the mechanism is shown, alpha, in the columns' public order."""
     alpha: NDArray[np.int64] = state.alpha
@@ -288,7 +281,7 @@ def inputs(
     for steps in range(len(taken) + 1):
         selector = replay_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
         state = solve(problem._replace(n_steps=steps), selector, random_stream(0), **options).state
-        states.append((column_gradients(problem, state).copy(), record_gradients(state).copy()))
+        states.append((column_gradients(problem, state).copy(), state.gradient.copy()))
     return states
 
 

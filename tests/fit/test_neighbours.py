@@ -5,21 +5,25 @@ gradient, margin and due date must agree to the bit; the column gradients may di
 contribution; the log-probabilities of the vertices may move by eps0.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dplasso.frank_wolfe.large_step import large_rows
+from dplasso.frank_wolfe.large_step import large_rows, large_steps_of
+from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
+from dplasso.frank_wolfe.rounds import round_end
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.weighted import weighted, weighted_targets
 from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.runtime.threads import ONE_THREAD
 from frank_wolfe.cases import (
     WAYS,
+    add_changes,
     build,
     dense_rows,
-    distinct_transcript,
     forced,
-    large_steps,
     random_transcript,
     some_labels,
     true_gradient,
@@ -94,7 +98,7 @@ def compare(one, other, units, run, n_steps=N_STEPS, **public):
         for name in ("gradient", "margin"):
             left, right = getattr(a, name)[at_one], getattr(b, name)[at_other]
             demand(left.tobytes() == right.tobytes(), f"{name} of the others at step {step}")
-        if hasattr(a, "rows"):
+        if getattr(a, "rows", None) is not None:
             due = a.rows["due"][at_one], b.rows["due"][at_other]
             demand((due[0] == due[1]).all(), f"due dates of the others at step {step}")
         # Differences of 64-bit integers, in Python's.
@@ -105,8 +109,7 @@ def compare(one, other, units, run, n_steps=N_STEPS, **public):
 
 
 def vertices(problem, seed):
-    make = distinct_transcript if problem.distinct else random_transcript
-    return forced(make(problem, seed))
+    return forced(random_transcript(problem, seed))
 
 
 def sparse(drift_tol, seed=0, **options):
@@ -118,6 +121,30 @@ def sparse(drift_tol, seed=0, **options):
 
 def standard(problem):
     return watch_standard(problem, vertices(problem, 0))
+
+
+@dataclass
+class RoundState:
+    alpha: np.ndarray
+    margin: np.ndarray
+    gradient: np.ndarray
+
+
+def rounds(problem):
+    """Take different vertices, each of weight 1, and yield the state after every round."""
+    loss, design = problem.loss, problem.design
+    n_steps, n_columns = problem.n_steps, design.n_columns
+    steps = RoundSteps(loss, design.bound, n_columns, n_steps, 1.0, 32)
+    rows = RoundRows(steps, design, problem.labels)
+    rng = np.random.default_rng(0)
+    vertex = rng.permutation(n_columns)[:n_steps]
+    sign = rng.choice(np.array([-1, 1], dtype=np.int8), n_steps)
+    state, done = RoundState(rows.start(), rows._margin, rows._residual), 0
+    while done < n_steps:
+        end = round_end(n_steps, done + 1)
+        add_changes(state.alpha, rows.move(vertex[done:end], sign[done:end]))
+        done = end
+        yield done, state
 
 
 RUNS = {
@@ -146,11 +173,10 @@ class TestSensitivity:
 
 
 @pytest.mark.parametrize("residual_bound", [0.5, 0.8])
-@pytest.mark.parametrize("late_start", [0, 6])
 @pytest.mark.parametrize("run", ["exact", "default", "standard"])
-def test_a_clipped_residual_fills_the_same_units(run, late_start, residual_bound):
+def test_a_clipped_residual_fills_the_same_units(run, residual_bound):
     """In units of 2^32 / (B C): what a record adds is at most B C, and nearly that much."""
-    public = {"residual_bound": residual_bound, "late_start": late_start}
+    public = {"residual_bound": residual_bound}
     without = (*other_rows(), np.arange(N_ROWS))
     largest = 0
     for entries in hostile_rows().values():
@@ -163,21 +189,14 @@ def test_a_clipped_residual_fills_the_same_units(run, late_start, residual_bound
     assert 0.95 * CONTRIBUTION < largest <= CONTRIBUTION
 
 
-# What a fit by public facts takes: margins that start at the balance of the classes, steps of one
-# size, every column at most once; and classes of unequal weight.
-BY_PUBLIC_FACTS = {
-    "n_steps": 13,
-    # Every vertex weighs one.
-    "late_start": 2**20,
-    "radius": 2.0**19,
-    "distinct": True,
-    "intercept": False,
-}
+# What a fit by public facts takes: margins that start at the balance of the classes, every column
+# at most once; and classes of unequal weight.
+BY_PUBLIC_FACTS = {"n_steps": 13, "intercept": False}
 LOSSES = [Logistic(0.5, 0.8), Logistic(0.5, -1.5, 0.3, 1.0), Logistic(0.75, 0.0, 1.0, 0.01)]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("run", ["exact", "default", "standard"])
+@pytest.mark.parametrize("run", [rounds, sparse(0.0025)], ids=["rounds", "default"])
 def test_offsets_weights_and_distinct_columns_keep_the_units(run, loss):
     public = BY_PUBLIC_FACTS | {"loss": loss}
     without = (*other_rows(), np.arange(N_ROWS))
@@ -185,13 +204,13 @@ def test_offsets_weights_and_distinct_columns_keep_the_units(run, loss):
     for entries in hostile_rows().values():
         for label in (0, 1):
             more = with_record(entries, label, 11)
-            largest = max(largest, compare(without, more, CONTRIBUTION, RUNS[run], **public))
+            largest = max(largest, compare(without, more, CONTRIBUTION, run, **public))
             replaced = with_record(-hostile_rows()["signs"], 1 - label, 11)
-            compare(more, replaced, 2 * CONTRIBUTION, RUNS[run], **public)
+            compare(more, replaced, 2 * CONTRIBUTION, run, **public)
     assert 0.5 * CONTRIBUTION < largest <= CONTRIBUTION
 
 
-@pytest.mark.parametrize("run", ["exact", "default", "standard"])
+@pytest.mark.parametrize("run", [rounds, sparse(0.0025)], ids=["rounds", "default"])
 def test_weights_of_records_keep_the_units(run):
     public = BY_PUBLIC_FACTS | {"loss": weighted(Logistic(0.5, 0.3), regression=False)}
 
@@ -206,9 +225,9 @@ def test_weights_of_records_keep_the_units(run):
         # A number that carried a weight beyond 1, which no fit makes, would be taken for 1.
         for weight in (0.0, 0.3, 1.0, 1.9):
             more = carrying(*with_record(entries, 0, 11), weight)
-            largest = max(largest, compare(without, more, CONTRIBUTION, RUNS[run], **public))
+            largest = max(largest, compare(without, more, CONTRIBUTION, run, **public))
             replaced = carrying(*with_record(-hostile_rows()["signs"], 1, 11), 1.0)
-            compare(more, replaced, 2 * CONTRIBUTION, RUNS[run], **public)
+            compare(more, replaced, 2 * CONTRIBUTION, run, **public)
     assert 0.9 * CONTRIBUTION < largest <= CONTRIBUTION
 
 
@@ -260,8 +279,8 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     large = 0
     for X, y, _ in (without, one_more):
         problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
-        with large_steps(1, **options) as means:
-            large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, means)
+        means = large_steps_of(ONE_THREAD, **options)
+        large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, means)
     assert large == 1
     for seed in range(5):
         run = sparse(0.0025, seed, way=options, n_threads=2)

@@ -24,6 +24,8 @@ from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 
 # Bits of a margin behind the entries' bound: 2^22 steps cannot overflow 62 bits.
 _MARGIN_BITS = 40
+# Entries of a row whose changes are computed together.
+_ENTRIES = 256
 # Parts list the gradients that they change up to this part of all.
 _LISTED = 1 / 64
 
@@ -275,14 +277,16 @@ def renew_rows(
     `sums`: changes of the column gradients.
     `listed`: filled with the gradients that change, while there is room for more.
 
-    Returns how many gradients change, some counted twice; -1 at a column outside the matrix.
+    Returns how many gradients change, some counted twice, or a number that there is no room for; -1
+    at a column outside the matrix.
     """
     indptr, indices, values, constant = matrix
     bound, unit, limit = units
     n_outputs = margin.shape[1]
     size = np.uint64(sums.size // n_outputs)
     margins, new = np.empty(n_outputs), np.empty(n_outputs)
-    noted = 0
+    amounts = np.empty(_ENTRIES, dtype=np.int64)
+    noted, listing = 0, True
     for m in range(count):
         i = rows[m]
         touched[i] = False
@@ -294,19 +298,28 @@ def renew_rows(
                 continue
             before, after = residual[i, k] * unit, new[k] * unit
             residual[i, k] = new[k]
-            change = contribution_change(before, after, clip(constant, bound), limit)
-            first = np.uint64(k) * size
-            for p in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-                c = np.uint64(indices[p])
-                if c >= size:
-                    return -1
+            if not values.size:
+                amounts[:] = contribution_change(before, after, clip(constant, bound), limit)
+            offset = np.uint64(k) * size
+            first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
+            while first < last:
+                some = min(last - first, np.uint64(_ENTRIES))
+                # Apart from the scattered additions, changes are computed several at a time.
                 if values.size:
-                    change = contribution_change(before, after, clip(values[p], bound), limit)
-                was = sums[first + c]
-                sums[first + c] = was + change
-                # What has changed and changed back is listed once more.
-                if was == 0:
-                    if noted < listed.size:
-                        listed[noted] = first + c
-                    noted += 1
+                    for p in range(some):
+                        value = clip(values[first + p], bound)
+                        amounts[p] = contribution_change(before, after, value, limit)
+                for p in range(some):
+                    c = np.uint64(indices[first + p])
+                    if c >= size:
+                        return -1
+                    was = sums[offset + c]
+                    sums[offset + c] = was + amounts[p]
+                    # What has changed and changed back is listed once more.
+                    if listing and was == 0:
+                        if noted < listed.size:
+                            listed[noted] = offset + c
+                        noted += 1
+                first += some
+                listing = noted <= listed.size
     return noted
