@@ -165,7 +165,7 @@ def run_of(steps, rows, selector, stream=None, prefix=None):
         n_outputs=steps.loss.n_outputs,
     )
     return RoundsFrankWolfe(
-        steps, lambda: rows, selector, stream or random_stream(0), empty, prefix
+        steps, rows, selector, stream or random_stream(0), empty, prefix
     )
 
 

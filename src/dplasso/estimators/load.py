@@ -3,7 +3,7 @@
 import os
 
 from dplasso.errors import ModelFileError
-from dplasso.estimators.fitting import set_fitted, settings_of
+from dplasso.estimators.fitting import method_of, set_fitted
 from dplasso.estimators.lasso import DPLassoClassifier
 from dplasso.estimators.lasso_regression import DPLasso
 from dplasso.estimators.linear import DPLinearRegression
@@ -55,7 +55,7 @@ def load(path: str | os.PathLike[str]) -> Estimator:
         if kind[1] == bool(model.classes.size):
             raise ValueError("it has labels and an interval of targets, or neither")
         estimator = _ESTIMATORS[kind](**model.params)
-        settings_of(estimator)
+        method_of(estimator)
         set_fitted(estimator, model)
     except (TypeError, ValueError, OverflowError) as error:
         reason = str(error).rstrip(".")

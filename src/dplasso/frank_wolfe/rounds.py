@@ -16,7 +16,6 @@ checkpoint, which is written between steps, has a vertex before any worker does.
 last round: its vertices are all that is wanted of it.
 """
 
-from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -67,7 +66,6 @@ class Rows(Protocol):
 class RoundsFrankWolfe(VertexRun):
     """Frank-Wolfe in rounds; a `dplasso.runtime.chunks.Solver`.
 
-    `make_rows`: called at the first step.
     `empty`: the release without vertices.
     `prefix`: steps taken instead of drawn; the selector draws as often as it did for them.
     """
@@ -75,14 +73,14 @@ class RoundsFrankWolfe(VertexRun):
     def __init__(
         self,
         steps: RoundSteps,
-        make_rows: Callable[[], Rows],
+        rows: Rows,
         selector: Any,
         stream: RandomStream,
         empty: VertexRelease,
         prefix: Transcript | None = None,
     ) -> None:
         super().__init__(steps.n_steps, steps.n_coordinates, empty, prefix)
-        self._make_rows, self._selector, self._stream = make_rows, selector, stream
+        self._rows, self._selector, self._stream = rows, selector, stream
         self._drawn: set[int] = set()
         self._moved = 0
         room = int(steps.n_coordinates * REPORTED_PART)
@@ -92,7 +90,6 @@ class RoundsFrankWolfe(VertexRun):
         """Take steps `first` to `last`, counted from 1, both included."""
         for step in range(first, last + 1):
             if step == 1:
-                self._rows = self._make_rows()
                 self._alpha = self._rows.start()
                 rebuild(self._selector, self._alpha)
             elif round_end(self.n_steps, step - 1) == step - 1:
