@@ -12,9 +12,12 @@ from dplasso.estimators.margins import decision_margins, unit_margins
 from dplasso.fit.descent import GradientDescent
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.method import Method
+from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import CONSTANT
 from dplasso.losses.clipped_multinomial import clipped_multinomial_probabilities
 from dplasso.losses.multinomial import multinomial_probabilities, norm_bound
+from dplasso.model.staged import StagedRelease
 
 
 @dataclass(frozen=True)
@@ -25,12 +28,14 @@ class Family:
     `margins`: ``margins(estimator, X)`` of a fitted one, shape (N,) or (N, K).
     `probabilities`: ``probabilities(estimator, margins)`` of K > 2 classes, shape (N, K).
     `column_bytes`: memory that a fit takes for each column, as measured, without any entry in it.
+    `releases`: kinds of what a complete fit releases.
     """
 
     method: Callable[[Mapping[str, Any]], Method]
     margins: Callable[[Any, Any], NDArray[np.float64]]
     probabilities: Callable[[Any, NDArray[np.float64]], NDArray[np.float64]]
     column_bytes: int
+    releases: tuple[str, ...]
 
 
 def _gradient_margins(fitted: Any, X: Any) -> NDArray[np.float64]:
@@ -86,7 +91,17 @@ def _lasso_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[n
     return clipped_multinomial_probabilities(margins, bound)
 
 
-LASSO = Family(Lasso.from_params, _lasso_margins, _lasso_probabilities, 12)
+LASSO = Family(
+    Lasso.from_params,
+    _lasso_margins,
+    _lasso_probabilities,
+    12,
+    (VertexRelease.kind, StagedRelease.kind),
+)
 GRADIENT_DESCENT = Family(
-    GradientDescent.from_params, _gradient_margins, _gradient_probabilities, 48
+    GradientDescent.from_params,
+    _gradient_margins,
+    _gradient_probabilities,
+    48,
+    (NoisyWeights.kind,),
 )

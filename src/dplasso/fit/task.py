@@ -14,8 +14,9 @@ that is all there is to know.
                    number
 `calibration`      share of the budget that sets the margins right in the end
 `encode`           labels as the losses take them
-`residual_bound`   what "auto" stands for where columns are drawn: bound C on each residual
-`gradient_bound`   and in a dense run: bound on the length of a record's residuals
+`residual_bound`   what "auto" stands for where columns are drawn: bound C on each residual; of
+                   private fits of classes one that clips nothing at zero weights
+`gradient_bound`   likewise in a dense run: bound on the length of a record's residuals
 `norm_bound`       the length that goes with a bound C on each
 `vertex_loss`      the loss that columns are drawn by, its margins starting at an offset
 `gradient_loss`    the loss of a dense run
@@ -60,31 +61,25 @@ class Binary:
     calibration: ClassVar[float] = CALIBRATION_SHARE
 
     def encode(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return 0 or 1 for each label."""
         return numbers_of(y, self.classes)
 
     def residual_bound(self, *, private: bool) -> float:
-        """Return 1/2 of a private fit, where no residual is clipped at zero weights."""
         return 0.5 if private else 1.0
 
     gradient_bound = residual_bound
 
     def norm_bound(self, residual_bound: float) -> float:
-        """Return C: there is one residual."""
         return residual_bound
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
-        """Return the clipped logistic loss."""
         return Logistic(residual_bound, offset or 0.0, *self.class_weights)
 
     gradient_loss = vertex_loss
 
     def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
-        """Return the loss of the draws."""
         return vertex_loss
 
     def offset(self, counts: NDArray[np.float64], deviation: float, residual_bound: float) -> float:
-        """Return the margin of the noisy share of the second class."""
         negative, positive = (counts * np.array(self.class_weights)).tolist()
         return offset_of(negative, positive, deviation, residual_bound)
 
@@ -104,36 +99,28 @@ class Multiclass:
 
     @property
     def n_outputs(self) -> int:
-        """A margin for each class."""
         return int(self.classes.size)
 
     def encode(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return the number of each label."""
         return numbers_of(y, self.classes)
 
     def residual_bound(self, *, private: bool) -> float:
-        """Return 1/2 of a private fit, where no residual is clipped at zero weights."""
         return 0.5 if private else 1.0
 
     def gradient_bound(self, *, private: bool) -> float:
-        """Return the length of the residuals at zero weights in a private fit."""
         return residual_norm_at_zero(self.n_outputs) if private else math.sqrt(2.0)
 
     def norm_bound(self, residual_bound: float) -> float:
-        """Return the length of residuals that are each within C."""
         return norm_bound(self.n_outputs, residual_bound)
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
-        """Return the multinomial loss clipped entry by entry."""
         offset = np.zeros(self.n_outputs) if offset is None else offset
         return ClippedMultinomial(residual_bound, offset, self.class_weights)
 
     def gradient_loss(self, bound: float) -> Any:
-        """Return the multinomial loss with residuals of bounded length."""
         return Multinomial(self.n_outputs, bound, self.class_weights)
 
     def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
-        """Return the loss of a dense run: measured better without the balance of the classes."""
         return self.gradient_loss(norm_bound)
 
     def offset(
@@ -163,25 +150,20 @@ class Bounded:
     is_declared: ClassVar[bool] = False
 
     def task(self, records: Any) -> "Bounded":  # noqa: ARG002
-        """Return itself: the interval is all there is to know."""
         return self
 
     of_classes = task
 
     def of_size(self, n_classes: int | None) -> "Bounded":  # noqa: ARG002
-        """Return itself."""
         return self
 
     def written(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters as a file holds them."""
         return {**params, "target_bounds": self.target_bounds}
 
     def in_order(self, params: Mapping[str, Any], classes: NDArray[Any]) -> Mapping[str, Any]:  # noqa: ARG002
-        """Return the parameters as they are."""
         return params
 
     def encode(self, y: NDArray[Any]) -> NDArray[Any]:
-        """Return numbers in [-1, 1], clipped to the interval."""
         return encode_targets(y, self.target_bounds)
 
     def residual_bound(self, *, private: bool) -> float:
@@ -195,21 +177,17 @@ class Bounded:
     gradient_bound = residual_bound
 
     def norm_bound(self, residual_bound: float) -> float:
-        """Return C: there is one residual."""
         return residual_bound
 
     def vertex_loss(self, residual_bound: float, offset: Any = None) -> Any:
-        """Return Huber's loss."""
         return Squared(residual_bound, offset or 0.0)
 
     gradient_loss = vertex_loss
 
     def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
-        """Return the loss of the draws."""
         return vertex_loss
 
     def offset(self, counts: NDArray[np.float64], deviation: float, residual_bound: float) -> float:  # noqa: ARG002
-        """Return the mean target."""
         negative, positive = counts.tolist()
         return mean_target(negative, positive, deviation)
 
