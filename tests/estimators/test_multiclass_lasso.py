@@ -135,7 +135,7 @@ def test_probabilities_are_calibrated():
     rng = np.random.default_rng(5)
     y = rng.choice(3, 20_000, p=[0.8, 0.15, 0.05])
     X = sp.csr_array((rng.random((y.size, 300)) < 0.01).astype(np.float32))
-    model = DPLassoClassifier(2.0, n_iter=5, random_state=0).fit(X, y)
+    model = DPLassoClassifier(20.0, n_iter=5, random_state=0).fit(X, y)
     found = model.predict_proba(X).mean(axis=0)
     np.testing.assert_allclose(found, np.bincount(y) / y.size, atol=0.02)
     plain = np.exp(model.decision_function(X))

@@ -101,11 +101,11 @@ def test_gradients_are_those_of_the_definition(loss, layout, n_threads, seed, bo
     X, labels, steps = case(loss, seed, bound=bound, equal=equal)
     taken = vertices(steps, seed)
     with thread_pool(n_threads) as threads, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(round_part, "_LISTED", 0.0 if dense else 2.0)
+        patch.setattr(round_part, "_LISTED", 10**6 if dense else 1)
         rows = rows_of(X, labels, steps, layout, threads=threads)
         alpha = rows.start().copy()
         for done, some in zip(ENDS, rounds(taken), strict=True):
-            assert add_changes(alpha, rows.move(*some)) == dense
+            assert add_changes(alpha, rows.move(*some)) or not dense
             residuals, expected = gradients(X, labels, steps, [one[:done] for one in taken])
             assert np.abs(residuals).max() <= steps.loss.residual_bound
             assert alpha.tolist() == expected.tolist()
@@ -164,9 +164,7 @@ def run_of(steps, rows, selector, stream=None, prefix=None):
         fit_intercept=False,
         n_outputs=steps.loss.n_outputs,
     )
-    return RoundsFrankWolfe(
-        steps, rows, selector, stream or random_stream(0), empty, prefix
-    )
+    return RoundsFrankWolfe(steps, rows, selector, stream or random_stream(0), empty, prefix)
 
 
 def drawn(data, selector=None, layout="as given", **options):

@@ -82,9 +82,8 @@ def take_large_step(
     weight: int,
     step: int,
     tolerance: float,
-    *,
     record: bool,
-    telling_all: bool = False,
+    telling_all: bool,
 ) -> None:
     """Add `weight` to K_j and refresh what has to be, with all threads.
 
@@ -107,7 +106,7 @@ def take_large_step(
     if not (recompute or shared):
         span = begin, end, weight
         if not step_rows(
-            problem, state, selector, column, span, step, tolerance, record, False, telling_all
+            problem, state, selector, column, span, step, tolerance, record, telling_all
         ):
             refuse_damage()
         return
@@ -127,7 +126,7 @@ def take_large_step(
             return False
         nothing = own.scratch.changed, own.scratch.before, 0
         found = work_through(
-            problem, own, selector, column, span, owned, public, record, recompute, nothing
+            problem, own, selector, column, span, owned, public, record, not recompute, nothing
         )
         if recompute:
             gradient[rows[t] : rows[t + 1]] = state.gradient[rows[t] : rows[t + 1]]

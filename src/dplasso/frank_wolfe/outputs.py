@@ -76,10 +76,10 @@ class OutputState(NamedTuple):
 def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -> OutputState:
     """Return the state before the first step, all weights zero."""
     design, n_outputs = problem.design, problem.loss.n_outputs
-    links = [(name, np.int32) for name in ("due", "following", "previous")]
-    row = np.dtype([*links, ("label", problem.labels.dtype)], align=True)
-    rows = np.zeros(problem.labels.size, dtype=row)
-    for name in ("due", "following", "previous"):
+    links = ("due", "following", "previous")
+    row = [*((name, np.int32) for name in links), ("label", problem.labels.dtype)]
+    rows = np.zeros(problem.labels.size, dtype=np.dtype(row, align=True))
+    for name in links:
         rows[name] = NONE
     rows["label"] = problem.labels
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
@@ -90,12 +90,10 @@ def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -
         np.zeros((rows.size, n_outputs), dtype=np.int64),
         starting_residuals(problem.loss, problem.labels),
         new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK),
-        np.zeros(n_outputs),
-        np.zeros(n_outputs),
+        *(np.zeros(n_outputs) for _ in range(2)),
         np.empty(BLOCK_ROWS, dtype=np.int32),
         np.empty(1, dtype=np.int64),
-        np.empty(1, dtype=np.float64),
-        np.empty(1, dtype=np.float64),
+        *(np.empty(1) for _ in range(2)),
         *(np.empty(longest_row + 1, dtype=np.int64) for _ in range(3)),
     )
 

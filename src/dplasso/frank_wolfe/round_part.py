@@ -26,8 +26,8 @@ from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 _MARGIN_BITS = 40
 # Entries of a row whose changes are computed together.
 _ENTRIES = 256
-# Parts list the gradients that they change up to this part of all.
-_LISTED = 1 / 64
+# Parts list the gradients that they change, up to one in so many.
+_LISTED = 64
 
 
 class Changes(NamedTuple):
@@ -102,7 +102,7 @@ class RoundRows:
         labels: NDArray[Any],
         threads: Threads = ONE_THREAD,
     ) -> None:
-        n_rows, n_outputs = labels.size, int(steps.loss.n_outputs)
+        n_rows, n_outputs = labels.size, steps.loss.n_outputs
         self._steps, self._design, self._labels, self._threads = steps, design, labels, threads
         self._margin = np.zeros((n_rows, n_outputs), dtype=np.int64)
         self._residual = np.zeros((n_rows, n_outputs))
@@ -111,8 +111,7 @@ class RoundRows:
         self._edges = even_parts(design.rows.indptr, threads.count)
         self._sums = [self._zeros() for _ in range(threads.count)]
         self._listed = [
-            np.empty(int(steps.n_coordinates * _LISTED), dtype=np.int64)
-            for _ in range(threads.count)
+            np.empty(steps.n_coordinates // _LISTED, dtype=np.int64) for _ in range(threads.count)
         ]
         self._given_away = False
 
@@ -131,7 +130,7 @@ class RoundRows:
         """Add the vertices of a round; what is returned may change with the next call."""
         if self._given_away:
             self._sums[0][:] = 0
-        columns = [self._column(int(j)) for j in vertex]
+        columns = [self._column(j) for j in vertex.tolist()]
 
         def part(t: int) -> int:
             count = 0
@@ -184,7 +183,7 @@ class RoundRows:
             column, length = scan_column(design, j, self._threads)
             return column, 0, length
         columns = design.columns
-        c = int(design.numbering.internal[j]) if design.columns_internal else j
+        c = design.numbering.internal[j] if design.columns_internal else j
         whole = columns.indices, columns.values, columns.constant
         return whole, int(columns.indptr[c]), int(columns.indptr[c + 1])
 
@@ -211,13 +210,13 @@ class RoundRows:
             self._rows[first:last],
             count,
         )
-        return int(count) if count >= 0 else refuse_damage()
+        return count if count >= 0 else refuse_damage()
 
     def _renew(self, t: int, count: int, listed: NDArray[np.int64]) -> int:
         """Renew the touched rows of one thread; return how many gradients they change, or more."""
         steps, rows = self._steps, self._design.rows
         first, last = self._edges[t : t + 2].tolist()
-        found = renew_rows(
+        noted: int = renew_rows(
             steps.loss,
             self._labels,
             self._rows[first:last],
@@ -231,7 +230,7 @@ class RoundRows:
             self._sums[t],
             listed,
         )
-        return int(found) if found >= 0 else refuse_damage()
+        return noted if noted >= 0 else refuse_damage()
 
 
 @njit(cache=True, nogil=True)
@@ -248,8 +247,9 @@ def touch_rows(column, span, part, vertex, units, margin, touched, rows, count):
     indices, values, constant = column
     output, sign = vertex
     bound, unit = units
+    begin, end = span
     term = margin_term(clip(constant, bound), unit)
-    for p in range(np.uint64(span[0]), np.uint64(span[1])):
+    for p in range(np.uint64(begin), np.uint64(end)):
         i = np.int64(indices[p])
         # Indices from a store on disk have not been looked at before.
         if i < part[0] or i >= part[1]:
@@ -283,7 +283,7 @@ def renew_rows(
     indptr, indices, values, constant = matrix
     bound, unit, limit = units
     n_outputs = margin.shape[1]
-    size = np.uint64(sums.size // n_outputs)
+    size = sums.size // n_outputs
     margins, new = np.empty(n_outputs), np.empty(n_outputs)
     amounts = np.empty(_ENTRIES, dtype=np.int64)
     noted, listing = 0, True
@@ -300,10 +300,11 @@ def renew_rows(
             residual[i, k] = new[k]
             if not values.size:
                 amounts[:] = contribution_change(before, after, clip(constant, bound), limit)
-            offset = np.uint64(k) * size
+            begin = k * size
+            offset = np.uint64(begin)
             first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
             while first < last:
-                some = min(last - first, np.uint64(_ENTRIES))
+                some = min(last - first, np.uint64(amounts.size))
                 # Apart from the scattered additions, changes are computed several at a time.
                 if values.size:
                     for p in range(some):
@@ -311,7 +312,7 @@ def renew_rows(
                         amounts[p] = contribution_change(before, after, value, limit)
                 for p in range(some):
                     c = np.uint64(indices[first + p])
-                    if c >= size:
+                    if c >= np.uint64(size):
                         return -1
                     was = sums[offset + c]
                     sums[offset + c] = was + amounts[p]

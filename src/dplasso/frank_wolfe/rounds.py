@@ -40,9 +40,9 @@ SINGLE_DRAWS, ROUND = 8, 4
 # So many draws in a row hit drawn columns with probability 2^-128, or where without privacy all
 # other gradients are zero; then such a column is taken once more.
 _MOST_DRAWS = 128
-# From this part of all gradients on, the selector is not told of changes, but indexes all; so does
+# From one in so many gradients on, the selector is not told of changes, but indexes all; so does
 # one that would have to be told of every change.
-REPORTED_PART = 1 / 16
+_REPORTED = 16
 
 
 def round_end(n_steps: int, step: int) -> int:
@@ -83,7 +83,7 @@ class RoundsFrankWolfe(VertexRun):
         self._rows, self._selector, self._stream = rows, selector, stream
         self._drawn: set[int] = set()
         self._moved = 0
-        room = int(steps.n_coordinates * REPORTED_PART)
+        room = steps.n_coordinates // _REPORTED
         self._room = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
 
     def advance(self, first: int, last: int) -> None:
@@ -100,7 +100,7 @@ class RoundsFrankWolfe(VertexRun):
         """Draw a vertex of a column that is not yet drawn, and leave the column out."""
         for _ in range(_MOST_DRAWS + 1):
             drawn = select(self._selector, self._alpha, self._stream)
-            if int(drawn[0]) not in self._drawn:
+            if drawn[0] not in self._drawn:
                 break
         j, _ = self.take(step, *drawn)
         self._drawn.add(j)

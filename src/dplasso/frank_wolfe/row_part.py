@@ -52,7 +52,7 @@ class RowPart:
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
         """Take the next step with the only vertex that is given."""
-        self._take(int(vertex.item()), int(sign.item()), replaying=False)
+        self._take(*vertex.tolist(), *sign.tolist())
         alpha, untold = self._state.alpha, self._state.untold
         counts = self._state.step_counts.copy()
         if untold[0]:
@@ -70,32 +70,18 @@ class RowPart:
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
         """Take steps that the other parts have taken already: their changes are in the sum."""
-        for j, s in zip(vertex.tolist(), sign.tolist(), strict=True):
-            self._take(j, s, replaying=True)
+        for step in range(vertex.size):
+            self.move(vertex[step : step + 1], sign[step : step + 1])
 
-    def _take(self, coordinate: int, sign: int, *, replaying: bool) -> None:
+    def _take(self, coordinate: int, sign: int) -> None:
         self._done += 1
         problem, state, means = self._problem, self._state, self._large_steps
         step, weight = self._done, sign * (self._done + 1)
         column, begin, end = column_of(problem.design, coordinate, means.threads)
-        looked_at = end - begin + int(count_due(state.calendar, step))
-        if not replaying and looked_at > large_rows(problem, means):
-            take_large_step(
-                problem,
-                state,
-                self._log,
-                means,
-                coordinate,
-                weight,
-                step,
-                self._tolerance,
-                record=False,
-                telling_all=True,
-            )
-            return
-        span = begin, end, weight
-        flags = False, replaying, True
-        if not step_rows(problem, state, self._log, column, span, step, self._tolerance, *flags):
+        numbers = step, self._tolerance, False, True
+        if end - begin + int(count_due(state.calendar, step)) > large_rows(problem, means):
+            take_large_step(problem, state, self._log, means, coordinate, weight, *numbers)
+        elif not step_rows(problem, state, self._log, column, (begin, end, weight), *numbers):
             refuse_damage()
 
     def _in_original_order(self, alpha: NDArray[np.int64]) -> NDArray[np.int64]:

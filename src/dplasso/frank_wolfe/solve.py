@@ -153,7 +153,8 @@ class FrankWolfe(VertexRun):
                 int(sign[step - 1]) * (step + 1),
                 step,
                 tolerance,
-                record=history[0].size > 0,
+                history[0].size > 0,
+                False,
             )
             if work.shape[0]:
                 record_work(work[step - 1], selector.counters, state.operation_counts)

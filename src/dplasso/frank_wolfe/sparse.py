@@ -30,8 +30,6 @@ def touch_rows(loss, column, public, rows, first, last, weight, scratch):
 
     `column`: rows and entries of a column; without indices, all rows hold `constant`.
     `public`: of `step_numbers`.
-    `rows`: changed in place, but for the links of the calendar.
-    `first`, `last`: the part of the column to work through, at most as long as the scratch.
     `weight`: what is added to K_j; 0 for rows that are looked at because they are due.
     `scratch`: `refreshed`, `old`, `new`, `moved` and `moved_to` are filled from the start.
 
@@ -88,14 +86,6 @@ def touch_rows(loss, column, public, rows, first, last, weight, scratch):
 
 
 @njit(cache=True, nogil=True)
-def schedule_moved(calendar, rows, scratch, count):
-    """Put the rows that `touch_rows` moved on the calendar."""
-    moved, moved_to = scratch.moved, scratch.moved_to
-    for m in range(count):
-        schedule(calendar, rows, moved[m], moved_to[m])
-
-
-@njit(cache=True, nogil=True)
 def count_entries(indptr, refreshed, count):
     """Return how many entries the refreshed rows have."""
     total = np.int64(0)
@@ -128,16 +118,19 @@ def sum_of_blocks(sums, which):
 
 
 @njit(cache=True, nogil=True)
-def enter_block(problem, state, found, counts, record):
-    """Carry one touched block into calendar, history and counts.
+def refresh_block(problem, state, found, selector, counts, record, replacing, notes):
+    """Carry the changes of one touched block into calendar, history, counts and gradients.
 
     `found`, `counts`: what `touch_rows` filled and returned.
+    `replacing`: whether to replace contributions; otherwise the column gradients are left alone.
+    `notes`: what earlier blocks of this step have noted (`dplasso.frank_wolfe.reports`); without
+    room for any, nothing is. Returned with these.
     """
     n_refreshed, n_moved = counts
-    if n_moved:
-        schedule_moved(state.calendar, state.rows, found, n_moved)
+    for m in range(n_moved):
+        schedule(state.calendar, state.rows, found.moved[m], found.moved_to[m])
     if n_refreshed == 0:
-        return
+        return notes
     entries = count_entries(problem.design.rows.indptr, found.refreshed, n_refreshed)
     state.operation_counts[0] += entries
     state.operation_counts[1] += 2 * entries
@@ -145,20 +138,7 @@ def enter_block(problem, state, found, counts, record):
         record_refreshed(problem, state, found, n_refreshed)
     state.step_counts[1] += n_refreshed
     state.step_counts[2] += entries
-
-
-@njit(cache=True, nogil=True)
-def refresh_block(problem, state, found, selector, counts, record, notes):
-    """Carry the changes of one touched block into calendar, history and gradients.
-
-    `notes`: what earlier blocks of this step have noted (`dplasso.frank_wolfe.reports`); without
-    room for any, nothing is.
-
-    Returns: the notes, these included.
-    """
-    n_refreshed = counts[0]
-    enter_block(problem, state, found, counts, record)
-    if n_refreshed == 0:
+    if not replacing:
         return notes
     report_shift = np.int64(granularity(selector)) if notes[0].size else np.int64(NOTHING_REPORTED)
     return replace_contributions(
@@ -189,7 +169,7 @@ def step_numbers(problem, calendar, step, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def work_through(problem, state, selector, column, span, blocks, public, record, replaying, notes):
+def work_through(problem, state, selector, column, span, blocks, public, record, replacing, notes):
     """Touch rows of a column, then the rows due.
 
     `span`: first and last entry of the column, and what is added to K_j.
@@ -206,10 +186,7 @@ def work_through(problem, state, selector, column, span, blocks, public, record,
         if counts[0] < 0:
             return notes[0], notes[1], np.int64(-1)
         state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
-        if replaying:
-            enter_block(problem, state, scratch, counts, record)
-        else:
-            notes = refresh_block(problem, state, scratch, selector, counts, record, notes)
+        notes = refresh_block(problem, state, scratch, selector, counts, record, replacing, notes)
     step, scheduled = public[5], public[6]
     if not scheduled:
         return notes
@@ -219,20 +196,16 @@ def work_through(problem, state, selector, column, span, blocks, public, record,
             count = take_due(calendar, rows, block, step, scratch.taken)
             counts = touch_rows(problem.loss, due, public, rows, 0, count, 0, scratch)
             state.operation_counts[1] += OPERATIONS_PER_GRADIENT * count
-            if replaying:
-                enter_block(problem, state, scratch, counts, record)
-            else:
-                notes = refresh_block(problem, state, scratch, selector, counts, record, notes)
+            notes = refresh_block(
+                problem, state, scratch, selector, counts, record, replacing, notes
+            )
     return notes
 
 
 @njit(cache=True, nogil=True)
-def step_rows(
-    problem, state, selector, column, span, step, tolerance, record, replaying, telling_all
-):
+def step_rows(problem, state, selector, column, span, step, tolerance, record, telling_all):
     """Take one step through rows of a column, then through the rows due.
 
-    `replaying`: whether to bring the rows up to date alone, and leave the column gradients.
     `telling_all`: as in `dplasso.frank_wolfe.reports.begin_step`.
 
     Returns whether all row numbers were inside the matrix.
@@ -246,12 +219,11 @@ def step_rows(
         changed, before = changed[:0], before[:0]
     notes = changed, before, np.int64(0)
     notes = work_through(
-        problem, state, selector, column, span, blocks, public, record, replaying, notes
+        problem, state, selector, column, span, blocks, public, record, True, notes
     )
     if notes[2] < 0:
         return False
-    if not replaying:
-        report(problem, state, selector, telling_all, noting, notes)
+    report(problem, state, selector, telling_all, noting, notes)
     return True
 
 
@@ -309,9 +281,7 @@ def run_sparse(
         if end - begin + count_due(state.calendar, step) > rows_large:
             return -step
         span = begin, end, weight
-        if not step_rows(
-            problem, state, selector, column, span, step, tolerance, record, False, False
-        ):
+        if not step_rows(problem, state, selector, column, span, step, tolerance, record, False):
             return 0
         if work.shape[0]:
             record_work(work[step - 1], selector.counters, state.operation_counts)

@@ -136,7 +136,7 @@ def take_standard_steps(
         refresh_all(problem, state, step - 1)
         rebuild(selector, state.alpha)
         j, sign = take(step, *select(selector, state.alpha, stream))
-        place = int(internal[j]) if internal.size else j
+        place = internal[j] if internal.size else j
         if objective.size:
             inner = inner_product(internal, state.weights, state.alpha) * weight_scale(step - 1)
             scale = problem.radius / problem.unit / n_rows
