@@ -101,7 +101,7 @@ def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
 
 
 def new_rows(loss: Any, labels: NDArray[Any], tolerance: float) -> NDArray[np.void]:
-    """Return the rows at zero weights, none scheduled; with a tolerance of 0 all touches refresh."""
+    """Return the rows at zero weights, none scheduled."""
     rows = np.zeros(labels.size, dtype=row_type(labels.dtype))
     rows["label"] = labels
     for name in ("due", "following", "previous"):

@@ -247,9 +247,9 @@ def touch_rows(column, span, part, vertex, units, margin, touched, rows, count):
     indices, values, constant = column
     output, sign = vertex
     bound, unit = units
-    begin, end = span
+    begin, last = span
     term = margin_term(clip(constant, bound), unit)
-    for p in range(np.uint64(begin), np.uint64(end)):
+    for p in range(np.uint64(begin), np.uint64(last)):
         i = np.int64(indices[p])
         # Indices from a store on disk have not been looked at before.
         if i < part[0] or i >= part[1]:
