@@ -149,11 +149,7 @@ MOST_LABELS = 10_000
 
 
 class Worker:
-    """The rows of one partition.
-
-    `partition`: which.
-    `n_threads`: threads to share its work.
-    """
+    """The rows of one partition."""
 
     def __init__(self, partition: Partition, n_threads: int = 1) -> None:
         self._partition = partition
@@ -175,11 +171,9 @@ class Worker:
         """Answer: the worker is there."""
 
     def copy(self, whole: bool = False) -> tuple[int, int]:
-        """Copy a piece of a store on object storage, or all that is left of it.
+        """Copy a piece of a store on object storage, or the whole rest.
 
-        Returns: the bytes copied so far and those to be copied; 0 for any other partition.
-
-        Raises as `copy_store`.
+        Returns the bytes copied so far and those to be copied; 0 for any other partition.
         """
         path = self._partition.path
         if self._folder is None and path is not None and is_address(path):
