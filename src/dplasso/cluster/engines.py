@@ -55,7 +55,13 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class InProcessEngine:
-    """One partition after the other, in this process."""
+    """One partition after the other, in this process.
+
+    Parameters
+    ----------
+    threads : int, default=1
+        Threads of each worker.
+    """
 
     threads: int = 1
     restarts: int = 0
@@ -87,7 +93,13 @@ class LocalHandle:
 
 @dataclass(frozen=True)
 class ThreadEngine(InProcessEngine):
-    """Every partition in a thread of its own, in this process; `threads` of each worker besides."""
+    """Every partition in a thread of its own, in this process.
+
+    Parameters
+    ----------
+    threads : int, default=1
+        Threads of each worker besides.
+    """
 
     def start(self, partition: Partition) -> Handle:
         """Make a worker and its thread."""
