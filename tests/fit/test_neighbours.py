@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dplasso.frank_wolfe.large_step import large_rows, large_steps_of
+from dplasso.frank_wolfe.large_step import LargeSteps, large_rows
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.rounds import round_end
 from dplasso.losses.logistic import Logistic
@@ -187,7 +187,7 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     large = 0
     for X, y in zip(pair.rows, pair.labels, strict=True):
         problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
-        means = large_steps_of(ONE_THREAD, **options)
+        means = LargeSteps(ONE_THREAD, **options)
         large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, means)
     assert large == 1
     for seed in range(5):

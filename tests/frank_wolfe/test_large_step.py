@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.large_step import large_rows, large_steps_of
+from dplasso.frank_wolfe.large_step import LargeSteps, large_rows
 from dplasso.frank_wolfe.solve import solve
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import column_of
@@ -186,10 +186,10 @@ def test_a_column_is_found_in_every_layout(n_threads, layout):
 def test_a_step_is_large_by_its_entries():
     problem = small_problem(0, n_rows=40)[2]
     mean = problem.design.rows.indices.size / 40
-    assert large_rows(problem, large_steps_of(ONE_THREAD, 100)) == int(100 / mean)
+    assert large_rows(problem, LargeSteps(ONE_THREAD, 100)) == int(100 / mean)
     nothing = Compressed(np.zeros(41, np.int64), np.zeros(0, np.int32), np.zeros(0), 0.0)
     empty = with_design(problem, rows=nothing)
-    assert large_rows(empty, large_steps_of(ONE_THREAD, np.inf)) > 10**9
+    assert large_rows(empty, LargeSteps(ONE_THREAD, np.inf)) > 10**9
 
 
 def test_both_kinds_of_step_occur_by_size_alone():
@@ -197,7 +197,7 @@ def test_both_kinds_of_step_occur_by_size_alone():
     X = dense_rows(30_000, 80, 0, density=0.9)
     X[100:, 5] = 0.0
     problem = build(X, some_labels(30_000, 0), 4)
-    limit = large_rows(problem, large_steps_of(ONE_THREAD))
+    limit = large_rows(problem, LargeSteps(ONE_THREAD))
     lengths = np.diff(problem.design.columns.indptr)
     assert (lengths > limit).sum() == 79
     assert lengths[5] < limit

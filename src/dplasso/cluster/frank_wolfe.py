@@ -1,9 +1,9 @@
 """Frank-Wolfe on rows in partitions: the coordinator's side.
 
-With a given radius each step first has all workers take the one before, and then draws: so a vertex
-is on the checkpoint, which is written between two steps, before any worker hears of it. Nobody takes
-the last step: its vertex is all that is wanted of it. Runs in rounds have a coordinator of their own
-(`dplasso.frank_wolfe.rounds`), which asks `PartitionedRows`.
+With a given radius each step first has all workers take the one before, and then draws: so a
+vertex is on the checkpoint, which is written between two steps, before any worker hears of it.
+Nobody takes the last step: its vertex is all that is wanted of it. Runs in rounds have a
+coordinator of their own (`dplasso.frank_wolfe.rounds`), which asks `PartitionedRows`.
 """
 
 from typing import Any

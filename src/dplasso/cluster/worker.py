@@ -100,14 +100,8 @@ class VertexSteps:
 
     def part(self, X: Any, labels: NDArray[Any], threads: Threads) -> RowPart:
         """Lay out rows, and return them at zero weights."""
-        design = design_of(
-            X,
-            bound=self.bound,
-            intercept=self.intercept,
-            by_columns=True,
-            n_steps=self.n_steps,
-            n_threads=threads.count,
-        )
+        public: dict[str, Any] = {"bound": self.bound, "intercept": self.intercept}
+        design = design_of(X, **public, n_steps=self.n_steps, n_threads=threads.count)
         return RowPart(self.problem(design, labels), self.drift_tol, threads)
 
 

@@ -21,10 +21,7 @@ _CACHED_ROWS = 2**17
 
 
 def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
-    """Return the column gradients at zero weights, output after output.
-
-    The bits do not depend on the threads.
-    """
+    """Return the column gradients at zero weights, output after output."""
     residuals = starting_residuals(problem.loss, problem.labels)
     parts = [alpha_of(problem, np.ascontiguousarray(one), threads) for one in residuals.T]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)

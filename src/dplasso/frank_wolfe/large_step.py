@@ -39,32 +39,24 @@ SHARED_PART = 0.5
 
 @dataclass(frozen=True)
 class LargeSteps:
-    """What large steps are taken with.
+    """What large steps are taken with; tests force the numbers.
 
-    `threads`: all of the run's.
-    `entries_large`, `part_shared`: `LARGE_STEP_ENTRIES` and, with several threads, `SHARED_PART`,
-    or what a test forces.
     `part_recomputed`: None for `RECOMPUTED_PART` or, of equal entries, `RECOMPUTED_PART_EQUAL`.
+    `part_shared`: None for `SHARED_PART` with several threads; one alone never shares.
     `changes`: arrays of zeros, shape (D,), for the changes that each thread sums; made when needed.
     """
 
     threads: Threads
-    entries_large: float
-    part_recomputed: float | None
-    part_shared: float
+    entries_large: float = LARGE_STEP_ENTRIES
+    part_recomputed: float | None = None
+    part_shared: float | None = None
     changes: list[NDArray[np.int64]] = field(default_factory=list)
 
-
-def large_steps_of(
-    threads: Threads,
-    entries_large: float = LARGE_STEP_ENTRIES,
-    part_recomputed: float | None = None,
-    part_shared: float | None = None,
-) -> LargeSteps:
-    """Return the means for large steps with these threads."""
-    if part_shared is None:
-        part_shared = SHARED_PART if threads.count > 1 else np.inf
-    return LargeSteps(threads, entries_large, part_recomputed, part_shared)
+    def are_shared(self, entries_a_coordinate: float) -> bool:
+        """Return whether a step that looks at so many entries for each coordinate is shared."""
+        if self.part_shared is None:
+            return self.threads.count > 1 and entries_a_coordinate > SHARED_PART
+        return entries_a_coordinate > self.part_shared
 
 
 def large_rows(problem: Problem, large_steps: LargeSteps) -> int:
@@ -101,7 +93,7 @@ def take_large_step(
         enough = RECOMPUTED_PART_EQUAL if equal else RECOMPUTED_PART
     recompute = part * float(state.refreshed_part[0]) > enough
     n_entries = problem.design.rows.indices.size
-    shared = part * n_entries > large_steps.part_shared * state.alpha.size
+    shared = large_steps.are_shared(part * n_entries / state.alpha.size)
     public = step_numbers(problem, state.calendar, step, tolerance)
     if not (recompute or shared):
         span = begin, end, weight

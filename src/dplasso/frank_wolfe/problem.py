@@ -85,20 +85,14 @@ def margin_unit(bound: float, n_steps: int) -> float:
 
 
 def design_of(
-    X: Any, *, bound: float, intercept: bool, by_columns: bool, n_steps: int, n_threads: int
+    X: Any, *, bound: float, intercept: bool, n_steps: int, n_threads: int, by_columns: bool = True
 ) -> Design:
     """Lay out a matrix, or take a store as it is; see `lay_out`."""
     if isinstance(X, Store):
         numbering = Numbering(X.internal_column, X.original_column)
         return adopt(X.rows, X.columns, numbering, bound=bound, intercept=intercept)
-    return lay_out(
-        X,
-        bound=bound,
-        intercept=intercept,
-        by_columns=by_columns,
-        n_steps=n_steps,
-        n_threads=n_threads,
-    )
+    options: dict[str, Any] = {"bound": bound, "intercept": intercept, "by_columns": by_columns}
+    return lay_out(X, **options, n_steps=n_steps, n_threads=n_threads)
 
 
 def _repeated(design: Design, n_outputs: int) -> Numbering:

@@ -35,8 +35,8 @@ class Changes(NamedTuple):
 
     `coordinates`: those that change, ascending; None for all of them.
     `amounts`: by how much.
-    `counts`, shape (3,): rows looked at, rows whose residual changed, and their entries; zeros in
-    a run in rounds, where nothing is decided by them.
+    `counts`, shape (3,): rows looked at, rows whose residual changed, and their entries; none in a
+    run in rounds.
     """
 
     coordinates: NDArray[np.integer] | None
@@ -81,14 +81,8 @@ class RoundSteps:
 
     def part(self, X: Any, labels: NDArray[Any], threads: Threads) -> "RoundRows":
         """Lay out rows, and return them at zero weights."""
-        design = design_of(
-            X,
-            bound=self.bound,
-            intercept=False,
-            by_columns=True,
-            n_steps=self.n_steps,
-            n_threads=threads.count,
-        )
+        public: dict[str, Any] = {"bound": self.bound, "n_steps": self.n_steps}
+        design = design_of(X, **public, intercept=False, n_threads=threads.count)
         return RoundRows(self, design, labels, threads)
 
 
@@ -102,17 +96,15 @@ class RoundRows:
         labels: NDArray[Any],
         threads: Threads = ONE_THREAD,
     ) -> None:
-        n_rows, n_outputs = labels.size, steps.loss.n_outputs
+        shape, n_threads = (labels.size, steps.loss.n_outputs), threads.count
         self._steps, self._design, self._labels, self._threads = steps, design, labels, threads
-        self._margin = np.zeros((n_rows, n_outputs), dtype=np.int64)
-        self._residual = np.zeros((n_rows, n_outputs))
-        self._touched = np.zeros(n_rows, dtype=np.bool_)
-        self._rows = np.arange(n_rows, dtype=np.int32)
-        self._edges = even_parts(design.rows.indptr, threads.count)
-        self._sums = [self._zeros() for _ in range(threads.count)]
-        self._listed = [
-            np.empty(steps.n_coordinates // _LISTED, dtype=np.int64) for _ in range(threads.count)
-        ]
+        self._margin, self._residual = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+        self._touched = np.zeros(labels.size, dtype=np.bool_)
+        self._rows = np.arange(labels.size, dtype=np.int32)
+        self._edges = even_parts(design.rows.indptr, n_threads)
+        self._sums = [self._zeros() for _ in range(n_threads)]
+        room = steps.n_coordinates // _LISTED
+        self._listed = [np.empty(room, dtype=np.int64) for _ in range(n_threads)]
         self._given_away = False
 
     def start(self) -> NDArray[np.int64]:
@@ -120,10 +112,8 @@ class RoundRows:
         nothing = np.empty(0, dtype=np.int64)
         self._threads.run(lambda t: self._renew(t, self._edges[t + 1] - self._edges[t], nothing))
         total = self._total()
-        if total is self._sums[0]:
-            self._sums[0] = self._zeros()
-        else:
-            self._sums[0][:] = 0
+        # It may be the sums themselves.
+        self._sums[0] = self._zeros()
         return total
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:

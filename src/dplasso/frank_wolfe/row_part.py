@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.drift import count_due
-from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, large_steps_of, take_large_step
+from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, take_large_step
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.round_part import Changes
 from dplasso.frank_wolfe.sparse import step_rows
@@ -42,9 +42,7 @@ class RowPart:
         self._log = new_change_log(size)
         self._done = 0
         # Sums computed afresh are no changes.
-        self._large_steps: LargeSteps = large_steps_of(
-            threads, **{"part_recomputed": np.inf} | forced
-        )
+        self._large_steps: LargeSteps = LargeSteps(threads, **{"part_recomputed": np.inf} | forced)
 
     def start(self) -> NDArray[np.int64]:
         """Return these rows' part of the column gradients at zero weights, shape (D,)."""

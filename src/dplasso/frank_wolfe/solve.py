@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.large_step import large_rows, large_steps_of, take_large_step
+from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, take_large_step
 from dplasso.frank_wolfe.outputs import OutputState, start_outputs, take_output_steps
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import index
@@ -49,7 +49,7 @@ class FrankWolfe(VertexRun):
         The first k <= T steps, taken rather than drawn: the run goes on from where the one that
         drew them was. The selector, told of all changes, draws as many times as in that run.
     **forced
-        Numbers of `dplasso.frank_wolfe.large_step.large_steps_of`, for tests.
+        Numbers of `dplasso.frank_wolfe.large_step.LargeSteps`, for tests.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class FrankWolfe(VertexRun):
             work_table(self.n_steps if record_work and not several else 0),
             self._n_prefix,
         )
-        self._large_steps = large_steps_of(threads, **forced)
+        self._large_steps = LargeSteps(threads, **forced)
         self._tolerance = 0.0 if drift_tol is None else float(drift_tol)
         self.state: SparseState | StandardState | OutputState
         if solver == "standard":
