@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
 from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights, same_arrays
 from dplasso.gradient_descent.state import GradientState
 
-NO_VERTICES = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
 # What a refit may be, at the stage that a file has for it; at stage 0 there is none.
 _REFITS: tuple[tuple[float, type[GradientState] | type[NoisyWeights]], ...] = (
     (1.0, GradientState),
