@@ -27,6 +27,7 @@ from dplasso.cluster import InProcessEngine, RayEngine
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.ray_engine import RayHandle, connect
 from dplasso.cluster.worker import Partition, VertexSteps
+from dplasso.fit.task import Binary
 from dplasso.losses.logistic import Logistic
 
 # Ray brings it along.
@@ -69,7 +70,7 @@ def costs():
         began, times = time.perf_counter(), []
         with Partitions(engine, parts) as rows:
             found[f"seconds to start {name}"] = time.perf_counter() - began
-            rows.tell("encode", np.arange(2), None)
+            rows.tell("encode", Binary(np.arange(2)))
             rows.begin("begin_vertices", empty)
             for step in range(1, steps):
                 began = time.perf_counter()

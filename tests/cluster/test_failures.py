@@ -11,6 +11,7 @@ from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.worker import Partition, VertexSteps, Worker
 from dplasso.errors import ClusterError, DataError
+from dplasso.fit.task import Binary
 from dplasso.ledger import create_ledger, read_budgets
 from dplasso.losses.logistic import Logistic
 
@@ -157,7 +158,7 @@ def vertex_worker():
     X, y = records(60, 12)
     worker = Worker(Partition("p", X=X, y=y))
     worker.describe()
-    worker.encode(np.arange(2), None)
+    worker.encode(Binary(np.arange(2)))
     steps = VertexSteps(Logistic(0.5), 1.0, True, 5.0, 20, 0.0025, 32)
     return worker, worker.begin_vertices(steps)
 

@@ -14,6 +14,7 @@ from dplasso.cluster.frank_wolfe import added_up, sum_of
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import GradientSteps, Partition, VertexSteps
 from dplasso.errors import DataError
+from dplasso.fit.task import Binary
 from dplasso.losses.logistic import Logistic
 from dplasso.privacy.mechanisms.contract import sensitivity
 from neighbours import BOUND, pairs
@@ -29,7 +30,7 @@ def workers(X, y, at):
         Partition(f"p{number}", X=some, y=labels) for number, (some, labels) in enumerate(parts)
     ]
     found = Partitions(InProcessEngine(), given)
-    found.tell("encode", np.arange(2), None)
+    found.tell("encode", Binary(np.arange(2)))
     return found
 
 

@@ -79,6 +79,7 @@ import hashlib, json, math, sys
 import numpy as np
 from cluster.cases import records
 from dplasso.cluster.worker import GradientSteps, Partition, VertexSteps, Worker
+from dplasso.fit.task import Binary
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.exponential import logarithm
 from dplasso.losses.logistic import Logistic, sigma
@@ -92,7 +93,7 @@ found["sigma"] = digest([sigma(v) for v in x], [logarithm(v) for v in np.exp2(np
 X, y = records(800, 30)
 worker = Worker(Partition("p", X=X, y=y))
 worker.describe()
-worker.encode(np.arange(2), None)
+worker.encode(Binary(np.arange(2)))
 # Units of 2^-52 show the last bits of every residual.
 nothing = np.zeros(0, dtype=np.int64)
 losses = {"logistic": Logistic(1.0), "classes": ClippedMultinomial(1.0, np.zeros(2))}

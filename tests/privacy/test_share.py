@@ -56,6 +56,7 @@ OTHERS = {
     "numbers[0]",
     "n_steps",
     "step * 2 ** 42",
+    "target",
     "target_of(loss, carried)",
 }
 CONVERSIONS = {

@@ -33,7 +33,7 @@ _LISTED = 64
 class Changes(NamedTuple):
     """What rows change of the column gradients.
 
-    `coordinates`: those that change, ascending; None for all of them.
+    `coordinates`: those that change, each once, in any order; None for all.
     `amounts`: by how much.
     `counts`, shape (3,): rows looked at, rows whose residual changed, and their entries; none in a
     run in rounds.
@@ -134,18 +134,20 @@ class RoundRows:
         )
         if self._given_away:
             return Changes(None, self._total())
-        every = [listed[:count] for count, listed in zip(counts, self._listed, strict=True)]
-        places = np.unique(np.concatenate(every))
+        found = []
+        for own, listed, count in zip(self._sums, self._listed, counts, strict=True):
+            found.append(listed[:count])
+            if own is not self._sums[0]:
+                move_listed(own, listed[:count], self._sums[0])
+        places = np.concatenate(found)
         amounts = np.zeros(places.size, dtype=np.int64)
-        for own in self._sums:
-            amounts += own[places]
-            own[places] = 0
+        take_listed(self._sums[0], places, amounts)
+        kept = amounts != 0
+        places, amounts = places[kept], amounts[kept]
         original, size = self._design.numbering.original, self._steps.n_columns
-        if not original.size:
-            return Changes(places, amounts)
-        coordinates = places - places % size + original[places % size]
-        order = np.argsort(coordinates)
-        return Changes(coordinates[order], amounts[order])
+        if original.size:
+            places = places - places % size + original[places % size]
+        return Changes(places, amounts)
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
         """Add vertices that the other parts have added: their changes are in the sum already."""
@@ -314,3 +316,20 @@ def renew_rows(
                 first += some
                 listing = noted <= listed.size
     return noted
+
+
+@njit(cache=True, nogil=True)
+def take_listed(sums, places, amounts):
+    """Take some sums, leaving zeros; a place that is listed twice has its sum once."""
+    for m in range(places.size):
+        amounts[m] = sums[places[m]]
+        sums[places[m]] = 0
+
+
+def move_listed(
+    own: NDArray[np.int64], places: NDArray[np.int64], total: NDArray[np.int64]
+) -> None:
+    """Move the sums of one thread to those of all."""
+    amounts = np.zeros(places.size, dtype=np.int64)
+    take_listed(own, places, amounts)
+    np.add.at(total, places, amounts)

@@ -114,26 +114,27 @@ class RoundsFrankWolfe(VertexRun):
         taken = self.transcript(done)
         found = self._rows.move(taken.vertex[self._moved :], taken.sign[self._moved :])
         self._moved = done
-        # Columns that are left out stay so.
-        if found.coordinates is None:
-            coordinates = self._room[0][:0]
-            found.amounts[taken.vertex] = 0
-        else:
-            coordinates = found.coordinates
-            found.amounts[np.isin(coordinates, taken.vertex)] = 0
+        changed, before = self._room
+        every = found.coordinates is None
+        coordinates = changed[:0] if every else found.coordinates
         shift = granularity(self._selector)
-        count = take_changes(self._alpha, coordinates, found.amounts, shift, *self._room)
-        if count > self._room[0].size or (shift == 0 and count):
+        count = take_changes(self._alpha, coordinates, found.amounts, shift, changed, before)
+        # Columns that are left out stay so.
+        self._alpha[taken.vertex] = 0
+        if count > changed.size or (shift == 0 and count):
             rebuild(self._selector, self._alpha)
-        elif count:
-            update_many(self._selector, self._alpha, *self._room, count)
+            return
+        order = np.argsort(changed[:count])
+        order = order[~np.isin(changed[order], taken.vertex)]
+        if order.size:
+            update_many(self._selector, self._alpha, changed[order], before[order], order.size)
 
 
 @njit(cache=True, nogil=True)
 def take_changes(alpha, coordinates, amounts, shift, changed, before):
     """Change gradients; return how many changes a selector of this granularity has to hear of.
 
-    `coordinates`: those of the amounts, ascending; empty where there is an amount for each.
+    `coordinates`: those of the amounts; empty where there is an amount for each.
     `changed`, `before`: filled with the changes to be told and what was there, as far as they go.
     """
     count = 0
