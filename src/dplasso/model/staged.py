@@ -27,8 +27,8 @@ class StagedRelease:
 
     `done`, `n_steps`: steps done and to be done.
     `counts`, shape (2,) or (K,): noisy numbers of the records of each class.
-    `offset`, shape (1,) or (K,): where the margins of the vertices start, from the counts; of one margin,
-    those of the refit too.
+    `offset`, shape (1,) or (K,): where the margins of the vertices start, from the counts; of one
+    margin, those of the refit too.
     `vertices`: the columns drawn; none where all were taken.
     `weights`: the refit on the columns of the vertices, ascending, or on all; a state while it is
     under way, None before it and where there is none.
