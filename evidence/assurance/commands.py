@@ -43,7 +43,8 @@ class Command:
         if self.arguments[:2] == ("-m", "dplasso"):
             return " ".join(self.arguments[1:])
         words = (word for word in self.arguments if word == "-m" or word not in PYTEST[2:])
-        return " ".join(("python", *words)).replace("{folder}", "DIR")
+        typed = (f'"{word}"' if " " in word else word for word in words)
+        return " ".join(("python", *typed)).replace("{folder}", "DIR")
 
 
 def run_command(arguments: tuple[str, ...], exit_code: int) -> Figures:
