@@ -26,6 +26,7 @@ from dplasso.frank_wolfe.reports import (
 from dplasso.frank_wolfe.row_part import Changes
 from dplasso.frank_wolfe.solve import release_of
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import Design
 from dplasso.matrix.numbering import AS_GIVEN
@@ -49,7 +50,7 @@ def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
         intercept=steps.intercept,
         bound=float(steps.bound),
     )
-    return steps.problem(design, np.zeros(0, dtype=np.int8))
+    return steps.problem(design, targets_of(np.zeros(0)))
 
 
 class PartitionedFrankWolfe:

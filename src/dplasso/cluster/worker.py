@@ -30,8 +30,7 @@ from dplasso.frank_wolfe.row_part import Changes, RowPart
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel
-from dplasso.losses.counts import count_classes
-from dplasso.losses.weighted import split_targets, weighted_targets
+from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
 from dplasso.runtime.threads import thread_pool
@@ -89,11 +88,12 @@ class VertexSteps:
     drift_tol: float | None
     share_bits: int
 
-    def problem(self, design: Design, labels: NDArray[Any]) -> Problem:
+    def problem(self, design: Design, targets: Targets) -> Problem:
         """Return the problem of some rows, or of none."""
         return build_problem(
             design,
-            labels,
+            targets.labels,
+            weights=targets.weights,
             radius=self.radius,
             n_steps=self.n_steps,
             loss=self.loss,
@@ -152,7 +152,7 @@ class Worker:
         self._open = ExitStack()
         self._threads = self._open.enter_context(thread_pool(n_threads))
         self._X, self._y = partition.X, partition.y
-        self._labels: NDArray[Any] = np.zeros(0)
+        self._targets = targets_of(np.zeros(0))
         self._vertices: RowPart | None = None
         self._gradients: GradientPart | None = None
         self._done = 0
@@ -231,25 +231,22 @@ class Worker:
         assert self._y is not None
         try:
             if bounds is not None:
-                self._labels = encode_targets(self._y, bounds)
+                labels = encode_targets(self._y, bounds)
             else:
                 assert classes is not None
-                self._labels = numbers_of(self._y, classes)
+                labels = numbers_of(self._y, classes)
         except DataError as error:
             raise DataError(f"{self._partition.name}: {error}") from None
-        self._bits = (self._labels != 0).astype(np.int8)
-        if self._partition.weights is not None:
-            self._labels = weighted_targets(
-                self._labels, self._partition.weights, regression=bounds is not None
-            )
+        self._bits = (labels != 0).astype(np.int8)
+        self._targets = targets_of(labels, self._partition.weights)
 
-    def count(self, loss: Any, n_classes: int, regression: bool) -> tuple[list[int], int]:
+    def count(self, loss: Any) -> tuple[list[int], int]:
         """Count the records of the classes; see `count_classes`."""
-        return count_classes(loss, self._labels, n_classes, regression=regression)
+        return count_classes(loss, self._targets)
 
-    def weights(self, loss: Any) -> NDArray[np.float64]:
-        """Return how much each record counts."""
-        return split_targets(loss, self._labels)[1]
+    def weights(self) -> NDArray[np.float64]:
+        """Return how much each record counts; nothing where each counts 1."""
+        return self._targets.weights
 
     def label_bits(self) -> NDArray[np.int8]:
         """Return whether each label is not the first, for the ledger's fingerprint."""
@@ -265,7 +262,7 @@ class Worker:
             n_steps=steps.n_steps,
             n_threads=self._threads.count,
         )
-        problem = steps.problem(design, self._labels)
+        problem = steps.problem(design, self._targets)
         self._vertices = RowPart(problem, steps.drift_tol, self._threads)
         self._done, self._reply = 0, None
         return self._vertices.start()
@@ -298,7 +295,7 @@ class Worker:
     def begin_gradients(self, steps: GradientSteps) -> None:
         """Begin a run of gradient descent."""
         self._vertices = None
-        records = records_of(self._X, steps.loss, self._labels, self._threads, steps.columns)
+        records = records_of(self._X, steps.loss, self._targets, self._threads, steps.columns)
         self._gradients = records.part(steps.kept, steps.constant, steps.norm_bound, steps.unit)
         self._block = steps.block
 
@@ -310,7 +307,7 @@ class Worker:
     def begin_margins(self, steps: MarginSteps) -> None:
         """Compute the margins of a model."""
         self._vertices = self._gradients = None
-        records = records_of(self._X, steps.loss, self._labels, self._threads, steps.columns)
+        records = records_of(self._X, steps.loss, self._targets, self._threads, steps.columns)
         self._margins = records.margins(steps.model)
 
     def slope(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:

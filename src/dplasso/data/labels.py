@@ -11,14 +11,14 @@ from dplasso.errors import DataError
 
 def encode_labels(
     y: NDArray[Any], declared: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[np.int8] | NDArray[np.int32]]:
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Turn labels into the numbers of their classes, zeros and ones where there are two.
 
     `y`, shape (N,): the labels.
     `declared`: the label set, of two the negative first; None takes it from `y`, in sorted order.
 
     Returns `classes`, shape (K,): the labels, in the shortest type that holds them.
-    `labels`, shape (N,): their numbers; int8, int32 for more than two classes.
+    `labels`, shape (N,): their numbers.
 
     Raises ValueError if there are fewer than two labels, or `y` has one that was not declared.
     """
@@ -38,7 +38,7 @@ def encode_labels(
     return classes, numbers_of(y, classes)
 
 
-def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int32]:
+def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Return the place of each label among the classes.
 
     `y`, shape (N,): the labels.
@@ -69,9 +69,9 @@ def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]
         )
 
 
-def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int32]:
+def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Return the place of each label among the classes; -1 for any other."""
-    numbers = np.full(y.shape, -1, dtype=np.int8 if classes.size == 2 else np.int32)
+    numbers = np.full(y.shape, -1.0)
     for number, label in enumerate(classes):
         numbers[y == label] = number
     return numbers

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dplasso.fit.inputs import decision_margins, unit_margins
 from dplasso.fit.settings import lasso_settings, logistic_settings
-from dplasso.gradient_descent.run import CONSTANT
-from dplasso.losses.clipped_multinomial import clipped_multinomial_probabilities
-from dplasso.losses.multinomial import multinomial_probabilities, norm_bound
+from dplasso.gradient_descent.plan import CONSTANT
+from dplasso.losses.clipped_multinomial import ClippedMultinomial
+from dplasso.losses.multinomial import Multinomial, norm_bound
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,15 @@ def _is_refitted(fitted: Any) -> bool:
 
 
 def _gradient_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
-    return multinomial_probabilities(margins, fitted.privacy_.residual_bound)
+    return Multinomial(margins.shape[1], fitted.privacy_.residual_bound).link(margins)
 
 
 def _lasso_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
     bound = fitted.privacy_.residual_bound
     if _is_refitted(fitted):
-        return multinomial_probabilities(margins, norm_bound(fitted.classes_.size, bound))
-    return clipped_multinomial_probabilities(margins, bound)
+        n_classes = margins.shape[1]
+        return Multinomial(n_classes, norm_bound(n_classes, bound)).link(margins)
+    return ClippedMultinomial(bound, np.zeros(margins.shape[1])).link(margins)
 
 
 LASSO = Family(lasso_settings, _lasso_margins, _lasso_probabilities, 12)

@@ -15,7 +15,7 @@ from dplasso.fit.lasso_plan import (
 )
 from dplasso.fit.logistic import REGRESSION_KAPPA
 from dplasso.fit.settings import checked_target_bounds, default_residual_bound
-from dplasso.gradient_descent.run import SIGNIFICANT
+from dplasso.gradient_descent.plan import SIGNIFICANT
 from dplasso.gradient_descent.schedule import KAPPA, STEPS, Schedule, schedule_for
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero

@@ -18,7 +18,7 @@ from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import norm_bound
 from dplasso.losses.squared import Squared
-from dplasso.losses.weighted import weighted
+from dplasso.losses.targets import Targets
 from dplasso.matrix.design import Design
 from dplasso.model.release import n_outputs_of
 from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
@@ -97,7 +97,7 @@ def lasso_loss(settings: LassoSettings, offset: float | NDArray[np.float64] = 0.
         loss = Squared(settings.residual_bound, offset)
     else:
         loss = Logistic(settings.residual_bound, offset, *settings.class_weights)
-    return weighted(loss, regression=regression) if settings.carried else loss
+    return loss
 
 
 def weights_of_classes(settings: LassoSettings) -> NDArray[np.float64]:
@@ -106,15 +106,14 @@ def weights_of_classes(settings: LassoSettings) -> NDArray[np.float64]:
     return np.array(settings.class_weights) if given else np.zeros(0)
 
 
-def lasso_problem(
-    settings: LassoSettings, X: Any, labels: NDArray[Any], n_classes: int = 2
-) -> Problem:
+def lasso_problem(settings: LassoSettings, X: Any, targets: Targets, n_classes: int = 2) -> Problem:
     """Lay out the data and put the training problem together."""
     n_outputs = n_outputs_of(n_classes)
     assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
     return build_problem(
         lasso_design(settings, X, settings.n_iter, intercept=settings.fit_intercept),
-        labels,
+        targets.labels,
+        weights=targets.weights,
         radius=settings.l1_radius,
         n_steps=settings.n_iter,
         loss=lasso_loss(settings, 0.0 if n_outputs == 1 else np.zeros(n_outputs)),

@@ -23,9 +23,6 @@ from dplasso.fit.lasso_plan import (
     REGRESSION_STEP,
     STEP,
     LassoPlan,
-    mean_target,
-    offset_of,
-    offsets_of,
     plan_lasso,
 )
 from dplasso.fit.partitioned import check_partitions, partitioned_solver
@@ -34,15 +31,16 @@ from dplasso.frank_wolfe.problem import Problem, build_problem
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.counts import noisy_counts
+from dplasso.gradient_descent.plan import RunPlan, Stage
 from dplasso.gradient_descent.records import Records, records_of
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
-from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_counts
+from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import GradientState
-from dplasso.losses.counts import count_classes
 from dplasso.losses.multinomial import Multinomial
-from dplasso.losses.weighted import weighted
+from dplasso.losses.targets import Targets, count_classes
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
 from dplasso.model.staged import NO_VERTICES, StagedRelease
@@ -57,7 +55,6 @@ class LassoRun:
 
     `settings`: valid settings.
     `mechanism`: the budget.
-    `labels`, shape (N,): the targets: 0 or 1, numbers of K classes, or numbers in [-1, 1].
     `stream`: random words of all draws.
     `threads`: of the run.
     `prefix`: what was released already, not to be drawn again.
@@ -74,7 +71,7 @@ class LassoRun:
         settings: LassoSettings,
         mechanism: StagedSteps,
         X: Any,
-        labels: NDArray[Any],
+        targets: Targets,
         stream: RandomStream,
         *,
         threads: Threads,
@@ -82,7 +79,7 @@ class LassoRun:
     ) -> None:
         self.n_steps = mechanism.n_iter
         self._settings, self._mechanism = settings, mechanism
-        self._X, self._labels = X, labels
+        self._X, self._targets = X, targets
         self._stream, self._threads = stream, threads
         # What was counted is kept before the first vertex is drawn.
         begun = prefix is not None and (len(prefix) > 0 or bool(prefix.counts.any()))
@@ -181,14 +178,16 @@ class LassoRun:
 
     def _exact_counts(self) -> tuple[list[int], int]:
         """Count the records of the classes in parts of a record; return them and the parts."""
-        n_outputs, n_classes = self._mechanism.n_outputs, max(2, self._mechanism.n_outputs)
-        loss = lasso_loss(self._settings, 0.0 if n_outputs == 1 else np.zeros(n_outputs))
-        regression = self._settings.target_bounds is not None
         if not isinstance(self._X, Partitions):
-            return count_classes(loss, self._labels, n_classes, regression=regression)
-        found = self._X.call("count", loss, n_classes, regression)
+            return count_classes(self._plain_loss(), self._targets)
+        found = self._X.call("count", self._plain_loss())
         counts = [counts for counts, _ in found]
         return [sum(one) for one in zip(*counts, strict=True)], found[0][1]
+
+    def _plain_loss(self) -> Any:
+        """Return the loss of margins that start at zero."""
+        n_outputs = self._mechanism.n_outputs
+        return lasso_loss(self._settings, 0.0 if n_outputs == 1 else np.zeros(n_outputs))
 
     def _planned(self) -> LassoPlan:
         settings, mechanism = self._settings, self._mechanism
@@ -196,17 +195,7 @@ class LassoRun:
         if settings.fit_intercept and not self._has_constant_vertex:
             noise = mechanism.count_sensitivity / mechanism.count_mu if mechanism.counted else 0.0
             deviation = 0.0 if math.isinf(mechanism.rho) else noise
-            if mechanism.n_outputs > 1:
-                weights = weights_of_classes(settings)
-                counts = self._counts * weights if weights.size else self._counts
-                offset = offsets_of(counts, deviation, settings.residual_bound)
-            else:
-                negative, positive = (self._counts * np.array(settings.class_weights)).tolist()
-                offset = (
-                    offset_of(negative, positive, deviation, settings.residual_bound)
-                    if settings.target_bounds is None
-                    else mean_target(negative, positive, deviation)
-                )
+            offset = self._plain_loss().starting_offset(self._counts, deviation)
         return plan_lasso(
             mechanism,
             n_iter=settings.n_iter,
@@ -267,7 +256,8 @@ class LassoRun:
         assert self._design is not None
         problem = build_problem(
             self._design,
-            self._labels,
+            self._targets.labels,
+            weights=self._targets.weights,
             radius=plan.l1_radius,
             n_steps=plan.n_vertices,
             loss=self._loss,
@@ -310,7 +300,6 @@ class LassoRun:
             # Measured better without the balance of the classes, and bounded in L2.
             weights = weights_of_classes(self._settings)
             loss = Multinomial(self._mechanism.n_outputs, mechanism.residual_bound, weights)
-            loss = weighted(loss, regression=False) if self._settings.carried else loss
         run = GradientRun(
             plan,
             mechanism,
@@ -328,19 +317,14 @@ class LassoRun:
         if math.isinf(mechanism.rho):
             return None
         coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
-        # The margins hold the offsets already.
-        several, loss = mechanism.n_outputs > 1, self._loss
-        if several:
-            loss = lasso_loss(self._settings, np.zeros(mechanism.n_outputs))
-            intercept = intercept + self._plan.offset
         every = np.zeros(0, dtype=np.int64)
         weights = coefficients[:, kept].toarray().T
         bound = self._settings.feature_bound
         model = LinearModel(weights, intercept, every, 0.0, None, bound)
         spent = mechanism.gradients(self._plan.calibration_share)
         return calibrate_margins(
-            self._records(kept, loss).margins(model),
-            loss,
+            self._records(kept, self._loss).margins(model),
+            self._loss,
             self._stream,
             n_records=max(1.0, float(self._counts.sum())),
             mu=spent.mu,
@@ -357,4 +341,4 @@ class LassoRun:
         columns = None
         if design is not None and design.has_columns and not design.columns_internal:
             columns = design.columns
-        return records_of(self._X, loss, self._labels, self._threads, kept, columns)
+        return records_of(self._X, loss, self._targets, self._threads, kept, columns)

@@ -4,20 +4,18 @@ import math
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
 from dplasso.fit.settings import LogisticSettings, default_residual_bound
+from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import CompletedRun, GradientRun, RunPlan, plan_stages
+from dplasso.gradient_descent.run import CompletedRun, GradientRun
 from dplasso.gradient_descent.schedule import KAPPA
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.squared import Squared
-from dplasso.losses.weighted import split_targets, weighted
+from dplasso.losses.targets import Targets
 from dplasso.matrix.design import check_row_count
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, GaussianSteps, build_gaussian
 from dplasso.privacy.randomness import RandomStream
@@ -42,7 +40,7 @@ def logistic_loss(settings: LogisticSettings, n_classes: int = 2) -> Any:
     else:
         bound = residual_norm_at_zero(n_classes) if private else math.sqrt(2.0)
         loss = Multinomial(n_classes, given or bound)
-    return weighted(loss, regression=regression) if settings.carried else loss
+    return loss
 
 
 def logistic_mechanism(
@@ -84,7 +82,7 @@ def logistic_solver(
     settings: LogisticSettings,
     mechanism: GaussianSteps,
     X: Any,
-    labels: NDArray[Any],
+    targets: Targets,
     n_classes: int,
     stream: RandomStream,
     *,
@@ -94,7 +92,7 @@ def logistic_solver(
     """Make the solver, ready for its first gradient.
 
     `settings`, `mechanism`: as made above.
-    `X`, `labels`, shape (N,): the records, whose targets workers know, and the targets.
+    `X`, `targets`: the records; those in partitions have their own targets.
     `n_classes`: K, of a classification.
     `stream`: keys the noise.
     `threads`: of the run.
@@ -107,17 +105,12 @@ def logistic_solver(
         records: Any = PartitionedRecords(X, loss)
     else:
         check_row_count(X.shape[0])
-        records = records_of(X, loss, labels, threads)
+        records = records_of(X, loss, targets, threads)
     plan = logistic_plan(settings, X.shape[1])
-    if settings.carried and mechanism.name == "none":
+    if settings.weighted and mechanism.name == "none":
         # As rows repeated so often. With privacy the number of rows does, of which none counts for
         # more than 1: where one row replaces another that number is public, and the sum is not.
-        weights = (
-            np.concatenate(X.call("weights", loss))
-            if isinstance(X, Partitions)
-            else split_targets(loss, labels)[1]
-        )
-        plan = replace(plan, n_records=float(weights.sum()))
+        plan = replace(plan, n_records=records.total_weight)
     return GradientRun(
         plan,
         mechanism,

@@ -44,8 +44,6 @@ class LassoSettings:
     `target_bounds`: as in `DPLasso`; None for a classification.
     `weight_bound`: the largest weight of a record; None where there are none, or no privacy.
     `weighted`: whether records have weights.
-    `carried`: whether the targets carry weights (`dplasso.losses.weighted`), of such records or of
-    those of a store that are left out.
     `drift_tol`: what the parameter stands for.
     `n_threads`: what `n_jobs` stands for.
     """
@@ -76,7 +74,6 @@ class LassoSettings:
     target_bounds: tuple[float, float] | None = None
     weight_bound: float | None = None
     weighted: bool = False
-    carried: bool = False
 
     @property
     def is_staged(self) -> bool:
@@ -160,7 +157,7 @@ class LogisticSettings:
     `params`: the estimator's parameters as given, for files.
     `random_state`, `ledger`, `dataset`, `purpose`: as in `DPLogisticRegression`.
     `target_bounds`: as in `DPLinearRegression`; None for a classification.
-    `weight_bound`, `weighted`, `carried`: as in `LassoSettings`.
+    `weight_bound`, `weighted`: as in `LassoSettings`.
     `norm_bound`: None where rows are made unit rows.
     `residual_bound`: bound C of the loss; None leaves it to the loss.
     `n_iter`: None leaves it to the plan.
@@ -187,7 +184,6 @@ class LogisticSettings:
     target_bounds: tuple[float, float] | None = None
     weight_bound: float | None = None
     weighted: bool = False
-    carried: bool = False
 
 
 def logistic_settings(params: Mapping[str, Any]) -> LogisticSettings:

@@ -28,7 +28,7 @@ from dplasso.fit.settings import LassoSettings, LogisticSettings, with_class_wei
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.work import Work
 from dplasso.ledger import Payment, charged, check_affordable, data_fingerprint
-from dplasso.losses.weighted import weighted_targets
+from dplasso.losses.targets import targets_of
 from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.mechanisms import StagedSteps
@@ -180,14 +180,9 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
     fingerprint, partitioned = None, isinstance(inputs.X, Partitions)
     if settings.ledger is not None:
         fingerprint = data_fingerprint(all_label_bits(inputs.X) if partitioned else labels)
-    if inputs.weights is not None or inputs.within is not None:
-        settings = replace(settings, weighted=inputs.weights is not None, carried=True)
-        regression = settings.target_bounds is not None
-        # Workers put the weights of their own records into their targets.
-        if not partitioned:
-            labels = weighted_targets(
-                labels, inputs.weights, regression=regression, within=inputs.within
-            )
+    settings = replace(settings, weighted=inputs.weights is not None)
+    # Workers have the weights of their own records.
+    targets = targets_of(labels, None if partitioned else inputs.weights, inputs.within)
     mechanism = mechanism_of(settings, inputs.X.shape[0], inputs.n_features, classes.size)
     if mechanism.name == "paper":
         warnings.warn(
@@ -236,7 +231,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
                 raise ValueError("a replay needs both n_iter and l1_radius")
             assert isinstance(settings, LassoSettings)
             solver = LassoRun(
-                settings, mechanism, inputs.X, labels, stream, threads=threads, prefix=prefix
+                settings, mechanism, inputs.X, targets, stream, threads=threads, prefix=prefix
             )
         elif isinstance(settings, LassoSettings):
             solver = lasso_solver(
@@ -244,7 +239,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
                 mechanism,
                 inputs.X
                 if partitioned
-                else lasso_problem(settings, inputs.X, labels, classes.size),
+                else lasso_problem(settings, inputs.X, targets, classes.size),
                 stream,
                 threads=threads,
                 prefix=None if prefix is None else prefix.transcript,
@@ -255,7 +250,7 @@ def train(settings: Settings, inputs: Inputs, hooks: Hooks) -> tuple[Model, Work
                 settings,
                 mechanism,
                 inputs.X,
-                labels,
+                targets,
                 classes.size,
                 stream,
                 threads=threads,

@@ -1,7 +1,5 @@
 """Alpha from nothing: all column gradients at given record gradients, in one parallel pass."""
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -9,6 +7,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.gradient import add_contributions, contribution
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.losses.contract import gradient
+from dplasso.losses.targets import weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads, cut, even_parts
@@ -28,20 +27,20 @@ def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
 
     Returns shape (D,): in fixed point.
     """
-    return alpha_of(problem, starting_gradient(problem.loss, problem.labels), threads)
+    return alpha_of(problem, starting_gradient(problem), threads)
 
 
-def starting_gradient(loss: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
+def starting_gradient(problem: Problem) -> NDArray[np.float64]:
     """Return the record gradients at zero weights, shape (N,)."""
-    residuals = np.empty(labels.size)
-    _starting_gradient(loss, labels, residuals)
+    residuals = np.empty(problem.labels.size)
+    _starting_gradient(problem.loss, problem.labels, problem.weights, residuals)
     return residuals
 
 
 @njit(cache=True, nogil=True)
-def _starting_gradient(loss, labels, residuals):
+def _starting_gradient(loss, labels, weights, residuals):
     for i in range(labels.size):
-        residuals[i] = gradient(loss, 0.0, np.float64(labels[i]))
+        residuals[i] = weight_of(weights, i) * gradient(loss, 0.0, labels[i])
 
 
 def alpha_of(

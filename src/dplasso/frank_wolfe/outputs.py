@@ -33,6 +33,7 @@ from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.clipped_multinomial import STEEPEST
 from dplasso.losses.contract import residual_vector
+from dplasso.losses.targets import weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.matrix.numbering import look_up
@@ -50,7 +51,7 @@ class OutputState(NamedTuple):
     """What Algorithm 2 carries from step to step.
 
     `alpha`, shape (K P,): column gradients in fixed point, output after output.
-    `rows`, shape (N,): label and place in the calendar of every row.
+    `rows`, shape (N,): place in the calendar of every row.
     `margin`, `gradient`, shape (N, K): integer margins, and residuals in use.
     `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
     `values`, `residuals`, shape (K,): room for one row's margins and residuals.
@@ -96,12 +97,10 @@ def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -
     `threads`: for the column gradients.
     """
     design, n_outputs = problem.design, problem.loss.n_outputs
-    links = [(name, np.int32) for name in ("due", "following", "previous")]
-    row = np.dtype([*links, ("label", problem.labels.dtype)], align=True)
+    row = np.dtype([(name, np.int32) for name in ("due", "following", "previous")])
     rows = np.zeros(problem.labels.size, dtype=row)
     for name in ("due", "following", "previous"):
         rows[name] = NONE
-    rows["label"] = problem.labels
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     gradient = starting_residuals(problem)
     return OutputState(
@@ -133,15 +132,17 @@ def start_standard_outputs(problem: Problem, threads: Threads) -> StandardOutput
 def starting_residuals(problem: Problem) -> NDArray[np.float64]:
     """Return the residuals at zero weights, shape (N, K)."""
     residuals = np.zeros((problem.labels.size, problem.loss.n_outputs))
-    _fill_residuals(problem.loss, problem.labels, residuals)
+    _fill_residuals(problem.loss, problem.labels, problem.weights, residuals)
     return residuals
 
 
 @njit(cache=True, nogil=True)
-def _fill_residuals(loss, labels, residuals):
+def _fill_residuals(loss, labels, weights, residuals):
     nothing = np.zeros(residuals.shape[1])
     for i in range(labels.size):
         residual_vector(loss, nothing, labels[i], residuals[i])
+        for k in range(nothing.size):
+            residuals[i, k] *= weight_of(weights, i)
 
 
 def alpha_of_outputs(
@@ -228,7 +229,7 @@ def refresh_all_outputs(problem, state, step):
             values[k] = np.float64(state.margin[k, i]) * scale
         residual_vector(problem.loss, values, problem.labels[i], residuals)
         for k in range(n_outputs):
-            state.gradient[k, i] = residuals[k]
+            state.gradient[k, i] = weight_of(problem.weights, i) * residuals[k]
     state.alpha[:] = 0
     for k in range(n_outputs):
         part = state.alpha[k * size : (k + 1) * size]
@@ -291,30 +292,29 @@ def refresh_row(problem, state, selector, i, step, tolerance, touched):
     is no longer told: it has to be rebuilt.
     """
     values, residuals, calendar = state.values, state.residuals, state.calendar
-    row = state.rows[i]
     scale = margin_scale(problem, step)
     largest = 0.0
     for k in range(values.size):
         values[k] = np.float64(state.margin[i, k]) * scale
         largest = max(largest, abs(values[k]))
-    residual_vector(problem.loss, values, row.label, residuals)
+    residual_vector(problem.loss, values, problem.labels[i], residuals)
     indptr = problem.design.rows.indptr
     entries = np.int64(indptr[i + 1]) - np.int64(indptr[i])
     size = state.alpha.size // values.size
     off = 0.0
     state.refreshed[0] = i
     for k in range(residuals.size):
-        old = state.gradient[i, k]
-        error = abs(residuals[k] - old)
+        old, new = state.gradient[i, k], weight_of(problem.weights, i) * residuals[k]
+        error = abs(new - old)
         if error <= tolerance:
             off = max(off, error)
             continue
-        state.gradient[i, k] = residuals[k]
+        state.gradient[i, k] = new
         touched += entries
         shift = np.int64(NOTHING_REPORTED)
         if touched <= TOUCHES_PER_COORDINATE * state.alpha.size:
             shift = np.int64(granularity(selector))
-        state.old[0], state.new[0] = old, residuals[k]
+        state.old[0], state.new[0] = old, new
         changed, before, count = replace_contributions(
             problem,
             state.alpha[k * size : (k + 1) * size],

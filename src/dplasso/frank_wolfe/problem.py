@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.targets import NO_WEIGHTS
 from dplasso.matrix.design import Design, adopt, lay_out
 from dplasso.matrix.numbering import Numbering
 
@@ -26,8 +27,8 @@ class Problem(NamedTuple):
         The records.
     loss : Logistic, Squared or ClippedMultinomial
         The loss; its `residual_bound` C is what the mechanism's sensitivity rests on.
-    labels : ndarray of int8, int32 or float64, shape (N,)
-        The targets: 0 or 1, numbers of classes, or numbers in [-1, 1].
+    labels, weights : ndarray of float64
+        The targets, and what each record counts, as in `dplasso.losses.targets.Targets`.
     radius : float
         Radius of the L1 ball.
     unit : float
@@ -46,7 +47,8 @@ class Problem(NamedTuple):
 
     design: Design
     loss: Any
-    labels: NDArray[Any]
+    labels: NDArray[np.float64]
+    weights: NDArray[np.float64]
     radius: float
     unit: float
     share_limit: float
@@ -107,7 +109,7 @@ def _repeated(design: Design, n_outputs: int) -> Numbering:
 
 def build_problem(
     design: Design,
-    labels: NDArray[Any],
+    labels: NDArray[np.float64],
     *,
     radius: float,
     n_steps: int,
@@ -115,10 +117,11 @@ def build_problem(
     late_start: int = 0,
     distinct: bool = False,
     share_bits: int = CONTRIBUTION_BITS,
+    weights: NDArray[np.float64] = NO_WEIGHTS,
 ) -> Problem:
     """Put a training run together.
 
-    `labels`, shape (N,): the targets.
+    `labels`, `weights`: as in `Problem`; by default every record counts 1.
     `radius`: radius of the L1 ball.
     `n_steps`: T.
     `loss`: by default the logistic loss with C = 1.
@@ -132,6 +135,7 @@ def build_problem(
         design=design._replace(numbering=_repeated(design, loss.n_outputs)),
         loss=loss,
         labels=labels,
+        weights=weights,
         radius=radius,
         unit=gradient_unit(design.bound, loss.residual_bound, share_bits),
         share_limit=2.0**share_bits,

@@ -22,6 +22,7 @@ from dplasso.frank_wolfe.work import (
     record_work,
 )
 from dplasso.losses.contract import gradient, value
+from dplasso.losses.targets import weight_of
 from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import rebuild
 
@@ -54,7 +55,7 @@ def start_standard(problem: Problem, alpha: NDArray[np.int64]) -> StandardState:
         alpha,
         np.zeros_like(alpha),
         np.zeros(problem.labels.size, dtype=np.int64),
-        starting_gradient(problem.loss, problem.labels),
+        starting_gradient(problem),
         np.zeros(2, dtype=np.int64),
     )
 
@@ -65,8 +66,8 @@ def mean_loss(problem, margin, step):
     total = 0.0
     scale = margin_scale(problem, step)
     for i in range(margin.size):
-        label = np.float64(problem.labels[i])
-        total += value(problem.loss, np.float64(margin[i]) * scale, label)
+        loss = value(problem.loss, np.float64(margin[i]) * scale, problem.labels[i])
+        total += weight_of(problem.weights, i) * loss
     return total / margin.size
 
 
@@ -76,8 +77,8 @@ def refresh_all(problem, state, step):
     add_margins(problem, state.weights, state.margin)
     scale = margin_scale(problem, step)
     for i in range(state.margin.size):
-        margin = np.float64(state.margin[i])
-        state.gradient[i] = gradient(problem.loss, margin * scale, np.float64(problem.labels[i]))
+        q = gradient(problem.loss, np.float64(state.margin[i]) * scale, problem.labels[i])
+        state.gradient[i] = weight_of(problem.weights, i) * q
     state.alpha[:] = 0
     add_contributions(problem, 0, state.margin.size, state.gradient, state.alpha)
 

@@ -38,36 +38,14 @@ def gradient_unit(
 class NoisyGradientDescent:
     """T steps of full-batch gradient descent with Gaussian noise, taken when `advance` is called.
 
-    Parameters
-    ----------
-    part : GradientPart, or anything with its `begin` and `sums`
-        The records: sums of their gradients, in these units.
-    n_coordinates : int
-        D, plus one for an intercept.
-    n_outputs : int
-        K. Coordinate ``j K + k`` is that of column j and output k.
-    unit : float
-        Fixed-point units per unit of gradient, of `gradient_unit`.
-    schedule : Schedule
-        The steps, public.
-    stream : RandomStream
-        Keys the noise.
-    threads : Threads
-        Of the run; the bits do not depend on them.
-    start : ndarray of float64, shape (K D,) or (K (D + 1),), optional
-        Weights to start from, already released; zero otherwise.
+    `part`: `GradientPart`, or anything with its `begin` and `sums`, in these units.
+    `n_coordinates`: D, plus one for an intercept.
+    `n_outputs`: K. Coordinate ``j K + k`` is that of column j and output k.
+    `unit`: fixed-point units per unit of gradient, of `gradient_unit`.
+    `start`: weights to start from, already released; zero otherwise.
 
-    Attributes
-    ----------
-    n_steps : int
-        T.
-    done : int
-        Steps taken.
-    data, original : UnitRows, ndarray of int64
-        The records, and the original numbers of their columns where they are numbered otherwise.
-    weights, velocity, averaged : ndarray of float64, shape (K D,) or (K (D + 1),)
-        The iterate, the momentum and the sum of the averaged iterates: functions of the noisy
-        gradients, so released by composition.
+    `weights`, `velocity`, `averaged`: the iterate, the momentum and the sum of the averaged
+    iterates. They are functions of the noisy gradients, so released by composition.
     """
 
     def __init__(

@@ -12,42 +12,37 @@ With K outputs a record has K residuals, of L2 norm C together, and its contribu
 import numpy as np
 from numba import njit
 
-from dplasso.losses.contract import gradient, residual_vector
-from dplasso.matrix.unit_rows import row_margin, row_margins
+from dplasso.losses.contract import residual_vector
+from dplasso.losses.targets import weight_of
 from dplasso.privacy.share import share
 
 
 @njit(cache=True, nogil=True)
-def row_gradients(data, loss, labels, weights, unit, limit, first, last, scaled):
-    """Compute residuals, scaled as the columns want them.
+def row_gradients(loss, targets, factor, entries, unit, limit, first, last, scaled, totals):
+    """Turn the margins of rows into their residuals, scaled as the columns want them.
 
-    `loss`: the loss.
-    `labels`, shape (N,): the targets.
-    `weights`, shape (D,): the model so far.
-    `unit`: fixed-point units per unit of gradient, S.
-    `limit`: C S, the bound on a contribution.
-    `first`, `last`: rows.
-    `scaled`, shape (N,): filled with ``q_i factor_i S``; where all entries of X are one value, its
-    bytes with the integer contribution itself.
-
-    Returns: the rows' contribution to the constant column.
+    `factor`, shape (N,): what each row's entries are multiplied by.
+    `entries`: whether all entries of X are one value, that value, and the constant entry.
+    `unit`, `limit`: fixed-point units per unit of gradient, S, and C S, which bounds a share.
+    `scaled`, shape (N, K): margins; filled with ``q_i factor_i S`` or, where all entries of X are
+    one value, its bytes with the integer contribution itself.
+    `totals`, shape (K,): the rows' contribution to the constant column is added.
     """
-    rows, contributions = data.rows, scaled.view(np.int64)
-    offset = 0.0
-    if data.constant != 0.0:
-        offset = data.constant * weights[data.n_columns]
-    total = np.int64(0)
+    labels, weights, _ = targets
+    equal, value, constant = entries
+    contributions, residuals = scaled.view(np.int64), np.empty(scaled.shape[1])
     for i in range(first, last):
-        margin = row_margin(rows, i, weights) * data.factor[i] + offset
-        q = gradient(loss, margin, np.float64(labels[i]))
-        pull = q * data.factor[i] * unit
-        if rows.values.size:
-            scaled[i] = pull
-        else:
-            contributions[i] = share(pull * np.float64(rows.constant), limit)
-        if data.constant != 0.0:
-            total += share(q * data.constant * unit, limit)
-    return total
+        residual_vector(loss, scaled[i], labels[i], residuals)
+        weight = weight_of(weights, i)
+        for k in range(residuals.size):
+            q = weight * residuals[k]
+            pull = q * factor[i] * unit
+            if equal:
+                contributions[i, k] = share(pull * value, limit)
+            else:
+                scaled[i, k] = pull
+            if constant != 0.0:
+                totals[k] += share(q * constant * unit, limit)
 
 
 @njit(cache=True, nogil=True)
@@ -67,37 +62,6 @@ def column_gradients(columns, scaled, limit, first, last, totals):
 
 
 @njit(cache=True, nogil=True)
-def row_gradient_vectors(data, loss, labels, weights, unit, limit, first, last, scaled, totals):
-    """Compute residuals of K outputs, scaled as the columns want them.
-
-    `data`, `unit`, `limit`, `first`, `last`: as in `row_gradients`.
-    `loss`: the loss.
-    `labels`, shape (N,): numbers of the classes.
-    `weights`, shape (D, K): the model so far.
-    `scaled`, shape (N, K): filled as in `row_gradients`.
-    `totals`, shape (K,): the rows' contribution to the constant column is added.
-    """
-    rows, contributions = data.rows, scaled.view(np.int64)
-    margins = np.empty(weights.shape[1])
-    residuals = np.empty(weights.shape[1])
-    for i in range(first, last):
-        row_margins(rows, i, weights, margins)
-        for k in range(margins.size):
-            margins[k] *= data.factor[i]
-            if data.constant != 0.0:
-                margins[k] += data.constant * weights[data.n_columns, k]
-        residual_vector(loss, margins, labels[i], residuals)
-        for k in range(margins.size):
-            pull = residuals[k] * data.factor[i] * unit
-            if rows.values.size:
-                scaled[i, k] = pull
-            else:
-                contributions[i, k] = share(pull * np.float64(rows.constant), limit)
-            if data.constant != 0.0:
-                totals[k] += share(residuals[k] * data.constant * unit, limit)
-
-
-@njit(cache=True, nogil=True)
 def column_gradient_vectors(columns, scaled, limit, first, last, totals):
     """Set ``totals[c - first]`` to the K sums of the contributions to column c, exactly."""
     values, indices, contributions = columns.values, columns.indices, scaled.view(np.int64)
@@ -114,14 +78,10 @@ def column_gradient_vectors(columns, scaled, limit, first, last, totals):
 
 @njit(cache=True, nogil=True)
 def update(totals, unit, momentum, step_size, velocity, weights, averaged, averaging):
-    """Take a step along some coordinates, whose noisy gradients are `totals` in units.
+    """Take a step ``m <- beta m + g``, ``w <- w - h m`` along some coordinates, in place.
 
-    `totals`, shape (B,): noisy gradients.
-    `unit`: units per unit of gradient.
-    `momentum`, `step_size`: beta and h.
-    `velocity`, `weights`, `averaged`, shape (B,): changed in place: ``m <- beta m + g``, ``w <- w
-    - h m``, and the sum of the iterates.
-    `averaging`: whether this iterate counts.
+    `totals`: their noisy gradients, in units.
+    `averaging`: whether this iterate is added to `averaged`.
     """
     inverse = 1.0 / unit
     for k in range(totals.size):

@@ -169,31 +169,33 @@ def unit_row_margins(
     offset: Any,
     threads: Threads,
 ) -> NDArray[np.float64]:
-    """Compute the margins of unit rows.
+    """Compute the margins of unit rows, shape (N,), or (N, K) for weights of shape (D, K).
 
     `rows`: X by rows; its column numbers must be known to lie inside the matrix.
-    `weights`, shape (D,) or (D, K): weights of unit rows.
     `factor`, shape (N,): of `row_factors`.
     `offset`: the intercept, or K of them.
-    `threads`: share the rows.
-
-    Returns shape (N,) or (N, K).
     """
-    margins = np.empty((factor.size, *weights.shape[1:]))
+    offsets = np.atleast_1d(np.asarray(offset, dtype=np.float64))
+    margins = np.empty((factor.size, offsets.size))
     edges = even_parts(rows.indptr, threads.count)
+    threads.run(
+        lambda t: unit_margins(rows, edges[t], edges[t + 1], weights, factor, offsets, margins)
+    )
+    return margins.reshape(factor.size, *weights.shape[1:])
 
-    def part(t: int) -> None:
-        some = _margins if weights.ndim == 1 else _margin_vectors
-        some(rows, edges[t], edges[t + 1], weights, factor, offset, margins)
 
-    threads.run(part)
-    return margins
+def unit_margins(
+    rows: Compressed, first: int, last: int, weights: Any, factor: Any, offset: Any, margins: Any
+) -> None:
+    """Set the margins of some unit rows, shape (N, K), with `offset` of shape (K,)."""
+    fill = _margins if weights.ndim == 1 else _margin_vectors
+    fill(rows, first, last, weights, factor, offset, margins)
 
 
 @njit(cache=True, nogil=True)
 def _margins(rows, first, last, weights, factor, offset, margins):
     for i in range(first, last):
-        margins[i] = row_margin(rows, i, weights) * factor[i] + offset
+        margins[i, 0] = row_margin(rows, i, weights) * factor[i] + offset[0]
 
 
 @njit(cache=True, nogil=True)

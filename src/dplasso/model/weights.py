@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dplasso.encoding.schema import Schema
 from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.gradient_descent.plan import SIGNIFICANT
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import SIGNIFICANT
 from dplasso.model.file import Model
 from dplasso.model.staged import StagedRelease
 
