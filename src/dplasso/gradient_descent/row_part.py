@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dplasso.gradient_descent.steps import (
     column_gradient_vectors,
     column_gradients,
+    row_gradient_vectors,
     row_gradients,
 )
 from dplasso.losses.targets import Targets
@@ -42,7 +43,7 @@ class GradientPart:
     ) -> None:
         self.n_outputs = loss.n_outputs
         self._data, self._loss, self._targets = data, loss, targets
-        self._unit, self._limit, self._threads = unit, loss.residual_bound * unit, threads
+        self._units, self._threads = (unit, loss.residual_bound * unit), threads
         self._scaled = np.empty((targets.labels.size, self.n_outputs))
         self._original = numbering.original[: data.n_columns]
         # With numbers of its own, `data` wants the weights in that order, and then gives gradients.
@@ -64,15 +65,15 @@ class GradientPart:
         if data.constant:
             offset = data.constant * weights[-self.n_outputs :]
         entries = not data.rows.values.size, float(data.rows.constant), data.constant
+        pull = row_gradients if self.n_outputs == 1 else row_gradient_vectors
+        given = self._loss, self._targets, data.factor, entries, self._units
+        filled = self._scaled, self._scaled.view(np.int64)
 
         def residuals(t: int) -> NDArray[np.int64]:
             rows = self._row_edges[t], self._row_edges[t + 1]
             totals = np.zeros(self.n_outputs, dtype=np.int64)
             unit_margins(data.rows, *rows, by_columns, data.factor, offset, self._scaled)
-            units = entries, self._unit, self._limit
-            row_gradients(
-                self._loss, self._targets, data.factor, *units, *rows, self._scaled, totals
-            )
+            pull(*given, *rows, *filled, totals)
             return totals
 
         self._constant_totals: NDArray[np.int64] = np.sum(self._threads.run(residuals), axis=0)
@@ -112,13 +113,12 @@ class GradientPart:
         self._threads.run(lambda t: [work(*span) for span in spans[t::count]])
 
     def _sums(self, begin: int, end: int) -> NDArray[np.int64]:
-        totals = np.empty((end - begin) * self.n_outputs, dtype=np.int64)
-        one = self.n_outputs == 1
-        add_up, scaled = column_gradients if one else column_gradient_vectors, self._scaled
-        last = min(end, self._data.n_columns)
-        scaled = scaled.reshape(-1) if one else scaled
-        add_up(self._data.columns, scaled, self._limit, begin, last, self._by_columns(totals))
-        return totals
+        totals = np.empty((end - begin, self.n_outputs), dtype=np.int64)
+        add_up = column_gradients if self.n_outputs == 1 else column_gradient_vectors
+        scaled, last = self._scaled, min(end, self._data.n_columns)
+        given = scaled, scaled.view(np.int64), self._units[1]
+        add_up(self._data.columns, *given, begin, last, totals)
+        return totals.reshape(-1)
 
     def _reordered_sums(self, begin: int, end: int) -> None:
         gradients = self._by_columns(self._reordered.view(np.int64))

@@ -74,9 +74,9 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
 @njit(cache=True, nogil=True)
 def weight_of(weights, i):
     """Return what record i counts: its weight, within [0, 1]; 0 for NaN."""
-    if weights.size == 0:
+    if weights.size == 0 or weights[i] > 1.0:
         return 1.0
-    return min(weights[i], 1.0) if weights[i] > 0.0 else 0.0
+    return weights[i] if weights[i] > 0.0 else 0.0
 
 
 @njit(cache=True, nogil=True)

@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.privacy.randomness import WordBuffer, refill
+from dplasso.privacy.randomness import RandomStream, random_word, refill
 
 LAYERS = 256
 # Standard deviations beyond which no mass is drawn.
@@ -190,18 +190,9 @@ def add_noise(table, buffer, totals, ambiguous, unsettled):
     return count
 
 
-@njit(cache=True, nogil=True)
-def next_word(buffer):
-    """Draw one word from a buffer."""
-    if buffer.position[0] == buffer.words.size:
-        refill(buffer)
-    buffer.position[0] += 1
-    return buffer.words[buffer.position[0] - 1]
-
-
 def noisy(
     table: NoiseTable,
-    buffer: WordBuffer,
+    buffer: RandomStream,
     totals: NDArray[np.int64],
     ambiguous: float = AMBIGUOUS,
 ) -> None:
@@ -214,7 +205,7 @@ def noisy(
     count = add_noise(table, buffer, totals, ambiguous, unsettled)
     assert count <= unsettled.shape[0], "a comparison is left open once in 2^40"
     for place, layer, value, word in unsettled[:count].tolist():
-        words = [word % 2**64, int(next_word(buffer)), int(next_word(buffer))]
+        words = [word % 2**64, int(random_word(buffer)), int(random_word(buffer))]
         if settle(table, value, layer, words):
             totals[place] += value
         else:
