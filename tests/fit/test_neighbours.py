@@ -7,11 +7,11 @@ contribution; the log-probabilities of the vertices may move by eps0.
 
 import numpy as np
 import pytest
+from dplasso.losses.weighted import weighted, weighted_targets
 from scipy.special import logsumexp
 
 from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.weighted import weighted, weighted_targets
 from dplasso.privacy.mechanisms import build_mechanism
 from frank_wolfe.cases import (
     WAYS,

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
+from dplasso.losses.weighted import weighted_targets
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import estimator_checks
@@ -26,7 +27,6 @@ from dplasso.fit import lasso_run
 from dplasso.fit.settings import lasso_settings
 from dplasso.fit.train import mechanism_of
 from dplasso.fit.weights import checked_weights
-from dplasso.losses.weighted import weighted_targets
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from fit.cases import records
