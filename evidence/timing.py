@@ -14,7 +14,7 @@ import numpy as np
 from dplasso import DPLassoClassifier
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit.train import Hooks
+from dplasso.fit.hooks import Hooks
 
 Result = TypeVar("Result")
 # A loop that is stopped has been timed on at least this many steps after its first.

@@ -25,10 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from dplasso.cluster import worker as worker_module
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.fit import lasso as lasso_module
-from dplasso.fit import train as train_module
-from dplasso.fit.train import Hooks
+from dplasso.fit import records as records_module
+from dplasso.fit import run as run_module
+from dplasso.fit import vertices as vertices_module
+from dplasso.fit.hooks import Hooks
 from dplasso.frank_wolfe import problem as problem_module
 from dplasso.frank_wolfe.outputs import StandardOutputState
 from dplasso.frank_wolfe.problem import Problem
@@ -58,11 +61,11 @@ LAYOUTS = {
 _WATCHED_ARGUMENTS = (
     (problem_module, "lay_out"),
     (problem_module, "adopt"),
-    (lasso_module, "build_problem"),
-    (lasso_module, "make_selector"),
-    (lasso_module, "FrankWolfe"),
-    (train_module, "make_statement"),
-    (train_module, "run_in_chunks"),
+    (worker_module, "build_problem"),
+    (vertices_module, "make_selector"),
+    (records_module, "FrankWolfe"),
+    (run_module, "make_statement"),
+    (run_module, "run_in_chunks"),
 )
 _WATCHED_RESULTS = ((lasso_module, "build_mechanism"),)
 
@@ -270,7 +273,7 @@ def training_run(model: Any, data: tuple[Any, Any], taken: Transcript) -> tuple[
         seen.update(problem=problem, options=options | {"n_threads": threads.count})
         return FrankWolfe(problem, *rest, threads=threads, **options)
 
-    with patch.object(lasso_module, "FrankWolfe", keep):
+    with patch.object(records_module, "FrankWolfe", keep):
         fit_estimator(clone(model), *data, Hooks(replay=taken))
     return seen["problem"], seen["options"]
 

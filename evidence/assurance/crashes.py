@@ -38,7 +38,7 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
-from dplasso.fit.lasso_run import LassoRun
+from dplasso.fit.stages import StagedLasso
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.ledger import charging, create_ledger, read_budgets, store
 from dplasso.ledger.opening import transaction
@@ -163,7 +163,7 @@ def die_at(moment: tuple[str, str], count: int, *, staged: bool = False) -> None
         os.fsync = wrapped(os.fsync)
     elif (name, when) in LEDGER_MOMENTS:
         module = {"insert_entry": store, "finish": charging, "take_charge": checkpoint}
-        module |= {"begin": LassoRun if staged else FrankWolfe}
+        module |= {"begin": StagedLasso if staged else FrankWolfe}
         holder = module.get(name, checkpoint_charge)
         setattr(holder, name, wrapped(getattr(holder, name)))
     else:

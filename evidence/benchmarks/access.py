@@ -15,8 +15,10 @@ import numpy as np
 from numba import njit
 
 from dplasso import DPLassoClassifier
-from dplasso.fit.lasso import lasso_mechanism, lasso_problem, lasso_selector
-from dplasso.fit.settings import lasso_settings
+from dplasso.fit.lasso import Lasso
+from dplasso.fit.records import LocalRecords
+from dplasso.fit.task import Binary
+from dplasso.fit.vertices import vertex_selector
 from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import solve
@@ -48,7 +50,7 @@ def touch_only(row_starts, row_indices, column_starts, column_indices, vertex, a
 def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Time the bare accesses and the loops of one run, in turns, in both numberings."""
     data = load_spec(spec, settings.data, settings.n_jobs)
-    labels = (np.asarray(data.y) > 0).astype(np.int8)
+    labels = (np.asarray(data.y) > 0).astype(np.float64)
     model = DPLassoClassifier(
         epsilon=config.epsilon,
         delta=config.delta,
@@ -59,8 +61,10 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
         random_state=0,
     ).fit(data.X, data.y)
     transcript = model.transcript_
-    chosen = lasso_settings(model.get_params())
-    given = lasso_problem(chosen, data.X, labels)
+    chosen, task = Lasso.from_params(model.get_params()), Binary(np.arange(2))
+    records = LocalRecords(data.X, labels, data.X.shape[1], None).encoded(task)
+    mechanism = chosen.mechanism(task, *records.shape)
+    given = records.problem(chosen, chosen.steps(task, mechanism, records.n_features))
     # However the rows were laid out for the fit, here each problem has its own numbering.
     rows = given.design.rows._replace(indices=data.X.indices)
     design = given.design._replace(rows=rows, numbering=AS_GIVEN)
@@ -80,7 +84,7 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
         )
 
     def loop(problem: Problem, drift_tol: float | None) -> float:
-        selector = lasso_selector(chosen, lasso_mechanism(chosen), problem)
+        selector = vertex_selector(chosen.selector, mechanism, problem)
         marks: list[float] = []
         solve(
             problem,

@@ -24,7 +24,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
 from dplasso.datasets.adult import ATTRIBUTES, FEATURE_NAMES, load_adult
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit.train import Hooks
+from dplasso.fit.hooks import Hooks
 
 SEEDS = range(3)
 EPSILONS = (0.3, 1.0, 3.0)

@@ -87,7 +87,7 @@ class Fits:
     ) -> tuple[NDArray[Any], int]:
         from dplasso import DPLassoClassifier, DPLogisticRegression
         from dplasso.estimators.fitting import fit_estimator
-        from dplasso.fit.train import Hooks
+        from dplasso.fit.hooks import Hooks
 
         given: dict[str, Any] = {"epsilon": self.epsilon, "delta": DELTA, "classes": (0, 1)}
         given |= {"random_state": seed, "n_jobs": self.n_jobs}

@@ -19,7 +19,7 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
-from dplasso.fit import train as training
+from dplasso.fit import run as training
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.ledger import (
     add_dataset,

@@ -18,8 +18,8 @@ from dplasso.checkpoint import session
 from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.errors import DataError
-from dplasso.fit import lasso_run
-from dplasso.fit import train as training
+from dplasso.fit import run as training
+from dplasso.fit import stages
 from dplasso.gradient_descent import run
 from dplasso.ledger import charging, create_ledger, read_budgets
 from dplasso.model.release import digest_of
@@ -154,7 +154,7 @@ def killed_when_counted(model, data, path, monkeypatch, engine):
         patch.setattr(session, "write_checkpoint", write)
         patch.setattr(run.NoisyGradientDescent, "advance", lambda *_: pytest.fail("too early"))
         patch.setattr(
-            lasso_run.LassoRun, "_frank_wolfe", lambda *_: pytest.fail("laid out too early")
+            stages.StagedLasso, "_vertex_run", lambda *_: pytest.fail("laid out too early")
         )
         patch.setattr(charging, "finish", lambda *_, **__: True)
         with pytest.raises(Killed):
@@ -176,7 +176,7 @@ def test_killed_after_the_count_it_never_counts_again(name, layout, ledger, tmp_
         kept = read_checkpoint(path).release
         assert len(kept) == 0
         assert kept.agrees_with(kept)
-        for module in (run, lasso_run):
+        for module in (run, stages):
             monkeypatch.setattr(module, "noisy_counts", lambda *_: pytest.fail("counted again"))
         resume_fit(model, *data, path, engine=engine)
         again = resume_fit(model, *data, path, engine=engine).model_.release

@@ -21,9 +21,8 @@ from dplasso.checkpoint.session import (
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.lock import claim
-from dplasso.fit import lasso
-from dplasso.fit import train as training
-from dplasso.fit.train import Hooks
+from dplasso.fit import records
+from dplasso.fit.hooks import Hooks
 
 STEPS = 60
 
@@ -110,8 +109,8 @@ def test_what_was_returned_cannot_be_drawn_differently_again(data, path):
 
 def test_the_state_is_rebuilt_bit_for_bit(data, path, monkeypatch):
     states = []
-    original, selectors = training.lasso_solver, []
-    make = lasso.lasso_selector
+    original, selectors = records.FrankWolfe, []
+    make = records.vertex_selector
 
     def selector(*arguments):
         selectors.append(make(*arguments))
@@ -122,8 +121,8 @@ def test_the_state_is_rebuilt_bit_for_bit(data, path, monkeypatch):
         states.append((selectors[-1], made.state))
         return made
 
-    monkeypatch.setattr(lasso, "lasso_selector", selector)
-    monkeypatch.setattr(training, "lasso_solver", solver)
+    monkeypatch.setattr(records, "vertex_selector", selector)
+    monkeypatch.setattr(records, "FrankWolfe", solver)
     made = fit_with_checkpoints(model(), *data, path)
     resume_fit(model(), *data, path)
     (selector, state), (selector_again, state_again) = states

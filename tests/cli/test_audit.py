@@ -107,15 +107,14 @@ def test_noisy_gradients_are_consistent(run, neighbors):
 
 def test_noise_that_is_far_too_small_is_refuted(run, monkeypatch):
     """The power of the audit: 200 fits on each neighbour, noise 200 times too small."""
-    from dplasso.fit import train
+    from dplasso.fit.descent import GradientDescent
 
-    original = train.mechanism_of
+    original = GradientDescent.solver
 
-    def too_little(*arguments):
-        right = original(*arguments)
-        return replace(right, mu=200 * right.mu)
+    def too_little(self, task, right, *rest, **options):
+        return original(self, task, replace(right, mu=200 * right.mu), *rest, **options)
 
-    monkeypatch.setattr(train, "mechanism_of", too_little)
+    monkeypatch.setattr(GradientDescent, "solver", too_little)
     result = run(*LOGISTIC, "--json")
     assert result.exit_code == 3, result.output
     report = json.loads(result.stdout)

@@ -15,7 +15,7 @@ from dplasso.checkpoint import session
 from dplasso.checkpoint.session import read_checkpoint
 from dplasso.cli import fit as fit_command
 from dplasso.cli.checkpoints import KeptFit
-from dplasso.fit.lasso_run import LassoRun
+from dplasso.fit.stages import StagedLasso
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.ledger import charging, create_ledger, read_budgets
 from dplasso.model import file as model_file
@@ -245,7 +245,7 @@ def killed_at(moment, method, arguments, run):
     """Run a command in a process that is killed at a call."""
     holder, name, count, after = moment
     if holder == "run":
-        holder = GradientRun if method == "logistic" else LassoRun
+        holder = GradientRun if method == "logistic" else StagedLasso
     original, left = getattr(holder, name), count
 
     def call(*given, **options):

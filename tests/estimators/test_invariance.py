@@ -7,20 +7,15 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier
-from dplasso.fit.lasso import lasso_mechanism, lasso_problem, lasso_selector
-from dplasso.fit.settings import lasso_settings
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.replay import replay_state
 from frank_wolfe.cases import dense_rows, some_labels, with_design
+from parts import method_of, problem_of, selector_of
 
 INF = float("inf")
 EXACT = {"epsilon": INF, "n_iter": 30, "l1_radius": 10.0, "drift_tol": 0.0}
-
-
-def settings_of(model):
-    return lasso_settings(model.get_params(deep=False))
 
 
 class TestSameResult:
@@ -30,11 +25,10 @@ class TestSameResult:
         """Return the solver's last state at a given transcript."""
         model.fit(X, y)
         labels = (np.asarray(y) == model.classes_[1]).astype(np.int8)
-        settings = settings_of(model)
-        problem = lasso_problem(settings, X, labels)
+        problem = problem_of(model, X, labels)
         taken = transcript or model.transcript_
-        selector = lasso_selector(settings, lasso_mechanism(settings), problem)
-        options = {"drift_tol": settings.drift_tol, "prefix": taken}
+        selector = selector_of(model, problem)
+        options = {"drift_tol": method_of(model).drift_tol, "prefix": taken}
         return solve(problem, selector, random_stream(0), **options).state
 
     def variants(self, X):
@@ -106,7 +100,7 @@ class TestSameResult:
         taken = Transcript(vertex, np.where(vertex % 2, 1, -1).astype(np.int8))
         states = []
         for stored in (False, True):
-            problem = lasso_problem(settings_of(model), sp.csr_array(X), y.astype(np.int8))
+            problem = problem_of(model, sp.csr_array(X), y)
             assert problem.design.rows.values.size == problem.design.columns.values.size == 0
             if stored:
                 ones = np.ones(problem.design.rows.indices.size, dtype=np.float32)

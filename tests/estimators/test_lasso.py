@@ -13,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 import dplasso.estimators.lasso
 from dplasso import DPLassoClassifier, PrivacyLeakWarning, load
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit.train import Hooks
+from dplasso.fit.hooks import Hooks
 from frank_wolfe.cases import dense_rows, some_labels
 
 INF = float("inf")

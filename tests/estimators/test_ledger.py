@@ -17,7 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from dplasso import BudgetError, DPLassoClassifier, LedgerError, LedgerWarning, load
-from dplasso.fit import train as training
+from dplasso.fit import run as fitting
+from dplasso.fit.records import LocalRecords
 from dplasso.ledger import (
     Payment,
     charged,
@@ -105,13 +106,13 @@ class TestOneFit:
 
     def test_it_is_charged_before_the_first_draw(self, path, model, monkeypatch):
         seen = []
-        real = training.run_in_chunks
+        real = fitting.run_in_chunks
 
         def run(*arguments, **options):
             seen.append(states(path))
             real(*arguments, **options)
 
-        monkeypatch.setattr(training, "run_in_chunks", run)
+        monkeypatch.setattr(fitting, "run_in_chunks", run)
         model.fit(X, Y)
         assert seen == [["reserved"]]
 
@@ -120,7 +121,7 @@ class TestOneFit:
         def fail(*_, **__):
             raise error("in training")
 
-        monkeypatch.setattr(training, "run_in_chunks", fail)
+        monkeypatch.setattr(fitting, "run_in_chunks", fail)
         with pytest.raises(error):
             model.fit(X, Y)
         assert states(path) == ["failed"]
@@ -149,20 +150,20 @@ class TestOneFit:
         def fail(*_):
             raise AssertionError("the data was laid out")
 
-        monkeypatch.setattr(training, "lasso_problem", fail)
+        monkeypatch.setattr(LocalRecords, "problem", fail)
         with pytest.raises(BudgetError, match=r"asks for epsilon 2\.9 .* at most epsilon"):
             model.fit(X, Y)
         assert len(entries(path)) == 1
         assert model.transcript_ is before
 
     def test_the_last_of_it_taken_by_another_meanwhile(self, path, model, monkeypatch):
-        real = training.lasso_problem
+        real = LocalRecords.problem
 
         def problem(*arguments):
             store.reserve(path, None, charge(2.99, 1e-5))
             return real(*arguments)
 
-        monkeypatch.setattr(training, "lasso_problem", problem)
+        monkeypatch.setattr(LocalRecords, "problem", problem)
         with pytest.raises(BudgetError):
             model.fit(X, Y)
         assert len(entries(path)) == 1
@@ -177,13 +178,13 @@ class TestOneFit:
         assert len(entries(path)) == 7
 
     def test_the_end_that_cannot_be_noted(self, path, model, monkeypatch):
-        real = training.run_in_chunks
+        real = fitting.run_in_chunks
 
         def run(*arguments, **options):
             Path(path).rename(path + ".away")
             real(*arguments, **options)
 
-        monkeypatch.setattr(training, "run_in_chunks", run)
+        monkeypatch.setattr(fitting, "run_in_chunks", run)
         with pytest.warns(LedgerWarning, match="was charged, but its end could not be recorded"):
             model.fit(X, Y)
         assert model.coef_.shape == (1, 20)

@@ -19,7 +19,7 @@ from dplasso.data.store import open_store, write_store
 from dplasso.gradient_descent import run
 from dplasso.gradient_descent.release import Calibration
 from dplasso.ledger import create_ledger, read_budgets
-from dplasso.losses.logistic import class_probabilities
+from dplasso.losses.logistic import Logistic
 from dplasso.model import read_model
 from gradient_descent.cases import records
 from neighbours import INPUT_KINDS, common_records
@@ -176,7 +176,7 @@ def test_probabilities_are_the_inverse_link_of_the_bound(data):
         fitted = model(**options).fit(X, y)
         assert fitted.privacy_.residual_bound == bound
         margins = fitted.decision_function(X)
-        np.testing.assert_array_equal(fitted.predict_proba(X), class_probabilities(margins, bound))
+        np.testing.assert_array_equal(fitted.predict_proba(X), Logistic(bound).link(margins))
         np.testing.assert_array_equal(fitted.predict_log_proba(X), np.log(fitted.predict_proba(X)))
         assert (fitted.predict(X) == fitted.classes_[(margins > 0).astype(int)]).all()
 

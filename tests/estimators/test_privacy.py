@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 
 from dplasso import DPLassoClassifier, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit.train import Hooks
+from dplasso.fit.hooks import Hooks
 from estimators.workers import fingerprint, noise_data, transcript_of, transcript_of_default
 from frank_wolfe.cases import dense_rows, some_labels
 

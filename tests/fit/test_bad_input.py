@@ -8,8 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DataError, DPLassoClassifier
-from dplasso.fit import lasso_run
-from dplasso.fit import train as training
+from dplasso.fit import run as fitting
 
 NAN, INF = float("nan"), float("inf")
 X = np.random.default_rng(0).random((20, 3))
@@ -23,8 +22,7 @@ def no_training(monkeypatch):
     def trained(*args, **kwargs):
         pytest.fail("training has started")
 
-    monkeypatch.setattr(training, "lasso_solver", trained)
-    monkeypatch.setattr(lasso_run, "noisy_counts", trained)
+    monkeypatch.setattr(fitting, "run_in_chunks", trained)
 
 
 def refusal(parameters=None, X=X, y=Y):

@@ -4,10 +4,10 @@ import pytest
 
 from cluster.cases import records, released
 from dplasso import DPLassoClassifier
-from dplasso.fit.lasso import drift_tolerance
-from dplasso.fit.settings import lasso_settings
+from dplasso.fit.vertices import drift_tolerance
 from dplasso.frank_wolfe.drift import PRIVATE_TOLERANCE
 from dplasso.privacy.mechanisms import build_mechanism
+from parts import TWO, method_of
 
 STEP = build_mechanism(epsilon=2.0, delta=1e-6, n_iter=60, residual_bound=0.5)
 
@@ -20,12 +20,10 @@ def fit(**given):
 @pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 def test_a_fit_that_is_told_n_takes_what_its_noise_hides(neighbors):
     known = {"neighbors": neighbors, "n_records": 400}
-    settings = lasso_settings(
-        DPLassoClassifier(2.0, n_iter=60, l1_radius=8.0, **known).get_params()
-    )
+    settings = method_of(DPLassoClassifier(2.0, n_iter=60, l1_radius=8.0, **known))
     step = build_mechanism(
         **{name: getattr(settings, name) for name in ("epsilon", "delta", "n_iter", "neighbors")},
-        residual_bound=settings.residual_bound,
+        residual_bound=settings.residual_bound(TWO),
     )
     hidden = drift_tolerance(settings, step, 400, 60)
     assert 2 * PRIVATE_TOLERANCE < hidden < 0.1
@@ -46,7 +44,7 @@ def test_columns_drawn_at_most_once_take_the_least():
 
 
 def test_the_tolerance_follows_the_number_of_records():
-    settings = lasso_settings(DPLassoClassifier(2.0, n_iter=60, l1_radius=8.0).get_params())
+    settings = method_of(DPLassoClassifier(2.0, n_iter=60, l1_radius=8.0))
     few, many = (drift_tolerance(settings, STEP, n, 60) for n in (100.0, 1_000.0))
     assert few > many > PRIVATE_TOLERANCE
     # A count with noise may come out below 0.

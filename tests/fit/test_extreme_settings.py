@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso import DPLassoClassifier
-from dplasso.fit.lasso import lasso_mechanism, lasso_problem, lasso_solver
-from dplasso.fit.settings import lasso_settings
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
+from dplasso.runtime.threads import ONE_THREAD
+from parts import TWO, method_of, records_of
 
 # A record's largest contribution: C B S.
 LARGEST = 2**32
@@ -49,9 +49,8 @@ def data(largest):
 @settings(max_examples=60, deadline=None)
 @given(options=accepted, seed=st.integers(0, 2**16))
 def test_one_record_moves_no_gradient_by_more_than_its_bound(options, seed):
-    params = DPLassoClassifier(n_iter=N_STEPS, **options).get_params()
-    checked = lasso_settings(params)
-    mechanism = lasso_mechanism(checked)
+    method = method_of(DPLassoClassifier(n_iter=N_STEPS, **options))
+    mechanism = method.mechanism(TWO, 1, 5)
     assert math.isfinite(mechanism.exponent_scale)
     assert mechanism.epsilon_spent <= options["epsilon"]
     X, y = data(min(options["feature_bound"], 1e150))
@@ -62,8 +61,8 @@ def test_one_record_moves_no_gradient_by_more_than_its_bound(options, seed):
     )
 
     def gradients(rows):
-        problem = lasso_problem(checked, X[rows], y[rows].astype(np.int8))
-        solver = lasso_solver(checked, mechanism, problem, random_stream(), replay=taken)
+        given = TWO, mechanism, records_of(X[rows], y[rows]), random_stream(), ONE_THREAD
+        solver = method.solver(*given, replay=taken)
         found = [solver.state.alpha.copy()]
         for step in range(1, N_STEPS + 1):
             solver.advance(step, step)

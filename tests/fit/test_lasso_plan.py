@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from dplasso import DPLassoClassifier, weakest_association
-from dplasso.fit.lasso_plan import (
-    columns_to_be_found,
-    most_vertices,
-    plan_lasso,
-)
+from dplasso.fit.column_plan import columns_to_be_found, most_vertices, plan_lasso
 from dplasso.privacy.mechanisms import build_staged
 
 
@@ -22,7 +18,8 @@ def plan(n_features, n_records, epsilon=1.0, **changes):
         n_vertices=most_vertices(asked["n_iter"], asked["l1_radius"], n_features),
         n_gradients=100,
     )
-    return plan_lasso(mechanism, **asked, n_records=n_records, n_features=n_features, offset=0.25)
+    given = {"n_records": n_records, "n_features": n_features, "offset": 0.25}
+    return plan_lasso(mechanism, **asked, **given, step=0.8, calibration=0.0)
 
 
 def test_few_columns_are_all_taken():

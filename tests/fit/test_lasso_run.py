@@ -11,8 +11,8 @@ from dplasso.cluster import InProcessEngine
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import open_store, write_store
 from dplasso.errors import ModelFileError
-from dplasso.fit import lasso_run
-from dplasso.fit.settings import checked_class_weight
+from dplasso.fit import stages
+from dplasso.fit.task import checked_class_weight
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.distinct import leave_out
 from dplasso.frank_wolfe.solve import FrankWolfe
@@ -299,7 +299,7 @@ def test_margins_are_set_right_that_are_predicted(monkeypatch, tmp_path, classes
         return Calibration(1.0, (0.0,) * (4 if classes == "four" else 1))
 
     monkeypatch.setattr(Margins, "sums", sums)
-    monkeypatch.setattr(lasso_run, "calibrate_margins", unchanged)
+    monkeypatch.setattr(stages, "calibrate_margins", unchanged)
     options = {"n_iter": 20, "refit": None, "feature_bound": 0.5, "random_state": 7}
     write_store(matrix_source(X, y), tmp_path / "s")
     cut = [X[:100], X[100:]], [y[:100], y[100:]]

@@ -7,11 +7,11 @@ contribution; the log-probabilities of the vertices may move by eps0.
 
 import numpy as np
 import pytest
-from dplasso.losses.weighted import weighted, weighted_targets
 from scipy.special import logsumexp
 
 from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.targets import NO_WEIGHTS
 from dplasso.privacy.mechanisms import build_mechanism
 from frank_wolfe.cases import (
     WAYS,
@@ -86,7 +86,10 @@ def demand(condition, what):
 def compare(one, other, units, run, n_steps=N_STEPS, **public):
     """Run two data sets (rows, labels, shared positions) and compare them at every step."""
     public = {"radius": 40.0} | public
-    problems = [build(X, y, n_steps, bound=BOUND, **public) for X, y, _ in (one, other)]
+    problems = [
+        build(X, y, n_steps, bound=BOUND, weights=weights[0] if weights else NO_WEIGHTS, **public)
+        for X, y, _, *weights in (one, other)
+    ]
     runs = zip(run(problems[0]), run(problems[1]), strict=True)
     at_one, at_other = one[2], other[2]
     largest = 0
@@ -193,18 +196,18 @@ def test_offsets_weights_and_distinct_columns_keep_the_units(run, loss):
 
 @pytest.mark.parametrize("run", ["exact", "default", "standard"])
 def test_weights_of_records_keep_the_units(run):
-    public = BY_PUBLIC_FACTS | {"loss": weighted(Logistic(0.5, 0.3), regression=False)}
+    public = BY_PUBLIC_FACTS | {"loss": Logistic(0.5, 0.3)}
 
     def carrying(X, y, shared, weight):
         weights = np.full(y.size, weight)
         weights[shared] = np.random.default_rng(2).random(N_ROWS)
-        return X, weighted_targets(y, weights, regression=False), shared
+        return X, y, shared, weights
 
     without = carrying(*other_rows(), np.arange(N_ROWS), 0.0)
     largest = 0
     for entries in hostile_rows().values():
-        # A number that carried a weight beyond 1, which no fit makes, would be taken for 1.
-        for weight in (0.0, 0.3, 1.0, 1.9):
+        # Numbers that are no weights, which no fit makes, are taken for ones in [0, 1].
+        for weight in (0.0, 0.3, 1.0, 1.9, -2.0, np.nan):
             more = carrying(*with_record(entries, 0, 11), weight)
             largest = max(largest, compare(without, more, CONTRIBUTION, RUNS[run], **public))
             replaced = carrying(*with_record(-hostile_rows()["signs"], 1, 11), 1.0)

@@ -5,9 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
-from dplasso.estimators.fitting import settings_of
+from dplasso.estimators.fitting import method_of
 from dplasso.fit.room import model_bytes
-from dplasso.fit.train import mechanism_of
 
 BOUNDS = {"target_bounds": (0.0, 1.0)}
 FITS = {
@@ -41,10 +40,10 @@ def test_the_largest_size(name, named, n_classes, tmp_path):
     model.fit(X, y)
     model.save(tmp_path / "m.npz")
     size = (tmp_path / "m.npz").stat().st_size
-    settings = settings_of(model)
-    mechanism = mechanism_of(settings, n_features=3000, n_classes=classes.size)
+    method = method_of(model)
+    mechanism = method.cost(3000, classes.size)
     names = getattr(model, "feature_names_in_", None)
-    most = model_bytes(settings, mechanism, 3000, classes, names)
+    most = model_bytes(method, mechanism, 3000, classes, names)
     assert size <= most
     if name not in ("significant", "short list"):
         assert most < size + 2**16 + 2**15

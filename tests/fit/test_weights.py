@@ -1,13 +1,11 @@
 """Weights of records: what each counts, and that none counts for more than the bound."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from dplasso.losses.weighted import weighted_targets
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import estimator_checks
@@ -23,9 +21,9 @@ from dplasso import (
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
 from dplasso.errors import DataError
-from dplasso.fit import lasso_run
-from dplasso.fit.settings import lasso_settings
-from dplasso.fit.train import mechanism_of
+from dplasso.estimators.fitting import method_of
+from dplasso.fit import stages
+from dplasso.fit.records import LocalRecords
 from dplasso.fit.weights import checked_weights
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
@@ -183,13 +181,13 @@ def test_where_rows_are_replaced_the_weight_of_one_does_not_count(name):
 @pytest.mark.parametrize("bounds", [None, (-1.0, 1.0)])
 def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bounds, monkeypatch):
     monkeypatch.setattr(
-        lasso_run, "noisy_counts", lambda counts, _s, _mu, _stream, bits: np.array(counts) / 2**bits
+        stages, "noisy_counts", lambda counts, _s, _mu, _stream, bits: np.array(counts) / 2**bits
     )
     kind = DPLassoClassifier if bounds is None else DPLasso
     options = {} if bounds is None else {"target_bounds": bounds}
-    params = kind(neighbors=neighbors, weight_bound=1.0, **options).get_params()
-    settings = replace(lasso_settings(params), weighted=True, carried=True)
-    mechanism = mechanism_of(settings, 9, 3)
+    method = method_of(kind(neighbors=neighbors, weight_bound=1.0, **options))
+    task = method.targets.of_size(2)
+    mechanism = method.mechanism(task, 9, 3)
     X = sp.csr_array(np.ones((9, 3), dtype=np.float32))
 
     def counts(target, weight):
@@ -197,9 +195,8 @@ def test_weighted_counts_move_by_no_more_than_their_sensitivity(neighbors, bound
         if bounds is None:
             targets = np.arange(9) % 2
         targets[4], weights[4] = target, weight
-        carried = weighted_targets(targets, weights, regression=bounds is not None)
-        stream = random_stream(0)
-        run = lasso_run.LassoRun(settings, mechanism, X, carried, stream, threads=ONE_THREAD)
+        records = LocalRecords(X, targets, 3, None, weights=weights).encoded(task)
+        run = method.solver(task, mechanism, records, random_stream(0), ONE_THREAD)
         run.begin()
         return run.release(0).counts
 

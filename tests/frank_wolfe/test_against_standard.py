@@ -18,7 +18,7 @@ MARKS = range(200, N_STEPS + 1, 10)
 
 def twin(name, scale):
     made = make_synthetic(name, scale=scale, seed=0)
-    return made.X, (made.y > 0).astype(np.int8)
+    return made.X, (made.y > 0).astype(np.float64)
 
 
 def dense():

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
 from dplasso.cli.app import app
 from dplasso.cli.output import NOT_FOR_RELEASE
-from dplasso.fit import lasso, lasso_run
+from dplasso.fit import records, stages
 from dplasso.gradient_descent import run as gradient_run
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import Margins
@@ -66,9 +66,8 @@ def same_releases():
         return np.full(len(exact), 75.5)
 
     with (
-        mock.patch.object(lasso, "lasso_selector", selector),
-        mock.patch.object(lasso_run, "lasso_selector", selector),
-        mock.patch.object(lasso_run, "noisy_counts", counts),
+        mock.patch.object(records, "vertex_selector", selector),
+        mock.patch.object(stages, "noisy_counts", counts),
         mock.patch.object(gradient_run, "noisy_counts", counts),
         mock.patch.object(GradientPart, "begin"),
         mock.patch.object(GradientPart, "sums", gradients),

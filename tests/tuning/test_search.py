@@ -26,7 +26,7 @@ from dplasso import (
 )
 from dplasso.data.blocks import matrix_source
 from dplasso.data.store import write_store
-from dplasso.fit.inputs import check_inputs
+from dplasso.fit.records import local_records
 from dplasso.ledger import affords, charge_of, create_ledger, read_budgets
 from dplasso.model.release import digest_of
 from dplasso.privacy.randomness import random_stream
@@ -168,7 +168,7 @@ def test_a_store_is_divided_row_by_row(monkeypatch, tmp_path):
         rows = np.flatnonzero(np.arange(ROWS) % 5)
         held = RNG.random(rows.size) < 0.3
         monkeypatch.setattr(division, "_cut", partial(_small_pieces, division._cut))
-        with divided(check_inputs(DPLogisticRegression(), store, None), rows, held) as parts:
+        with divided(local_records(DPLogisticRegression(), store, None), rows, held) as parts:
             for part, chosen in zip(parts, (rows[~held], rows[held]), strict=True):
                 assert np.array_equal(part.X.X.tocsr().toarray(), values[chosen])
                 assert part.y.tolist() == part.X.y.tolist() == store.y[chosen].tolist()

@@ -14,10 +14,9 @@ from dplasso.audit.claims import Claim, Data, claim_of
 from dplasso.audit.problems import canary_pair
 from dplasso.audit.report import make_report
 from dplasso.audit.suite import Outcome
-from dplasso.estimators.fitting import settings_of
+from dplasso.estimators.fitting import method_of
 from dplasso.estimators.lasso import DPLassoClassifier
 from dplasso.estimators.logistic import DPLogisticRegression
-from dplasso.fit.train import mechanism_of
 
 FitWeights = Callable[[Data], Any]
 
@@ -45,7 +44,7 @@ def weights_target(
         fit_intercept=False,
         classes=(0, 1),
     )
-    claim = claim_of(mechanism_of(settings_of(estimator)))
+    claim = claim_of(method_of(estimator).cost())
     return claim, lambda data: _dense(estimator.fit(data.X, data.y).coef_)[0]
 
 

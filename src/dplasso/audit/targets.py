@@ -13,18 +13,16 @@ from dplasso.audit.claims import Data, Prefix, Target, claim_of
 from dplasso.audit.suite import Builder
 from dplasso.errors import PrivacyLeakWarning
 from dplasso.estimators.lasso import DPLassoClassifier
-from dplasso.fit.lasso import (
-    lasso_mechanism,
-    lasso_problem,
-    lasso_selector,
-    lasso_solver,
-)
-from dplasso.fit.settings import LassoSettings, lasso_settings
+from dplasso.fit.lasso import Lasso
+from dplasso.fit.records import LocalRecords
+from dplasso.fit.task import Binary
+from dplasso.fit.vertices import vertex_selector
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.randomness import RandomStream, random_stream
+from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.implied import implied_log_probabilities
 from dplasso.selection.replay import replay_state
 
@@ -56,16 +54,18 @@ class AuditSettings:
     fit_intercept: bool = False
 
 
+_TASK = Binary(np.arange(2))
+
 # What a broken implementation may change, for tests of the audits' power.
 NewStream = Callable[[], RandomStream]
 
 
-def settings_of(settings: AuditSettings) -> LassoSettings:
+def lasso_of(settings: AuditSettings) -> Lasso:
     """Check the settings as the estimator does.
 
     Raises ValueError, TypeError for settings that the estimator would refuse.
     """
-    return lasso_settings(_estimator(settings).get_params(deep=False))
+    return Lasso.from_params(_estimator(settings).get_params(deep=False))
 
 
 # The accountant takes a millisecond, ten times a small fit.
@@ -75,7 +75,8 @@ def mechanism_of(settings: AuditSettings, n_samples: int) -> Mechanism:
 
     `n_samples`: number of rows; only ``mechanism="paper"`` looks at it.
     """
-    return lasso_mechanism(settings_of(settings), n_samples)
+    mechanism: Mechanism = lasso_of(settings).mechanism(_TASK, n_samples, 1)  # type: ignore[assignment]
+    return mechanism
 
 
 def solver_target(
@@ -107,18 +108,21 @@ def solver_target(
         mechanism = mechanism_of(settings, n_samples)
         return mechanism if alter is None else alter(mechanism, n_samples)
 
-    checked = settings_of(settings)
+    method = lasso_of(settings)
 
     def fit(data: Data) -> Transcript:
-        problem = lasso_problem(checked, data.X, data.y.astype(np.int8))
-        solver = lasso_solver(checked, mechanism_for(data), problem, new_stream())
+        records = _records(data)
+        solver: FrankWolfe = method.solver(
+            _TASK, mechanism_for(data), records, new_stream(), ONE_THREAD
+        )
         solver.advance(1, solver.n_steps)
         return solver.transcript()
 
     def step(data: Data, prefix: Prefix) -> NDArray[np.float64]:
-        problem = lasso_problem(checked, data.X, data.y.astype(np.int8))
-        selector = lasso_selector(checked, mechanism_for(data), problem)
-        return implied_log_probabilities(selector, _gradients(checked, problem, prefix))
+        mechanism, records = mechanism_for(data), _records(data)
+        problem = records.problem(method, method.steps(_TASK, mechanism, records.n_features))
+        selector = vertex_selector(method.selector, mechanism, problem)
+        return implied_log_probabilities(selector, _gradients(method, problem, prefix))
 
     # The number of rows plays no part in the claim; any will do.
     return Target(claim_of(mechanism_of(settings, 1)), fit, step)
@@ -152,7 +156,7 @@ def builder(settings: AuditSettings) -> Builder:
 
     def build(n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
         asked = replace(settings, n_iter=n_iter, fit_intercept=intercept)
-        settings_of(asked)
+        lasso_of(asked)
         return estimator_target(asked) if public else solver_target(asked)
 
     return build
@@ -162,9 +166,11 @@ def _estimator(settings: AuditSettings) -> DPLassoClassifier:
     return DPLassoClassifier(classes=(0, 1), **asdict(settings))
 
 
-def _gradients(
-    settings: LassoSettings, problem: Problem, prefix: Prefix
-) -> list[NDArray[np.int64]]:
+def _records(data: Data) -> LocalRecords:
+    return LocalRecords(data.X, data.y, data.X.shape[1], None).encoded(_TASK)
+
+
+def _gradients(method: Lasso, problem: Problem, prefix: Prefix) -> list[NDArray[np.int64]]:
     """Return the column gradients before each step of a run that is made to take these vertices."""
     # One more vertex than asked for: Algorithm 1 brings its gradients up to date when it steps.
     vertices = [*prefix, (0, 1)][: problem.n_steps]
@@ -173,10 +179,10 @@ def _gradients(
         np.array([s for _, s in vertices], dtype=np.int8),
     )
     solver = FrankWolfe(
-        problem, replay, random_stream(), solver=settings.solver, drift_tol=settings.drift_tol
+        problem, replay, random_stream(), solver=method.algorithm, drift_tol=method.drift_tol
     )
     trajectory = [in_original_order(problem, solver.state.alpha)]
-    behind = settings.solver == "standard"
+    behind = method.algorithm == "standard"
     for done in range(1, len(prefix) + 1 + behind):
         solver.advance(done, done)
         if done > behind:

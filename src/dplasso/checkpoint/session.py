@@ -11,7 +11,7 @@ each for itself, is in ``docs/checkpoints.md``.
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,11 @@ from dplasso.checkpoint.charge import check_charge, take_charge
 from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
 from dplasso.cluster import Engine
 from dplasso.errors import BudgetError, CheckpointError
-from dplasso.estimators.fitting import fit_estimator, settings_of
+from dplasso.estimators.fitting import fit_estimator, method_of
 from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim, sidecar_path
 from dplasso.files.release_header import params_to_json
-from dplasso.fit.settings import with_class_weights
-from dplasso.fit.train import Begun, Hooks, Session, mechanism_of
+from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.ledger import Payment, Reservation
 from dplasso.model import Release
 from dplasso.model.release import digest_of, empty_release
@@ -248,19 +247,20 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
             "nothing to resume."
         )
     # Weights of classes may go by the names of labels that were taken from the data.
-    settings = with_class_weights(settings_of(estimator), stored.classes)
-    _check_same_params(path, stored.params, _stored(settings.params), besides=("classes",))
+    method = method_of(estimator)
+    task = method.targets.of_classes(stored.classes)
+    method = method.knowing(task)
+    _check_same_params(path, stored.params, _stored(method.params), besides=("classes",))
     # Of a mechanism that a ledger accounts for, the number of rows is no part.
-    size = {"n_features": stored.n_features, "n_classes": stored.classes.size}
-    mechanism = mechanism_of(settings, **size)
-    check_charge(settings.ledger, settings.dataset, mechanism, stored, path)
+    mechanism = method.mechanism(task, 1, stored.n_features)
+    check_charge(method.ledger, method.dataset, mechanism, stored, path)
     return stored
 
 
 def keep_checkpoints(
     path: str | os.PathLike[str], stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
 ) -> Begin:
-    """Return the hook that `dplasso.fit.train.Hooks` takes as `checkpoints`.
+    """Return the hook that `dplasso.fit.hooks.Hooks` takes as `checkpoints`.
 
     `path`: the checkpoint, already claimed.
     `stored`: what to go on from; None starts at the first step.
@@ -275,25 +275,18 @@ def keep_checkpoints(
         raise ValueError(f"the seconds between two checkpoints must be 0 or more, got {seconds}")
 
     def begin(begun: Begun) -> Session:
-        settings = begun.settings
-        ledger, dataset, mechanism = settings.ledger, settings.dataset, begun.mechanism
-        params = _stored(settings.params)
-
+        method, mechanism, steps = begun.method, begun.mechanism, begun.statement.steps
+        ledger, dataset, params = method.ledger, method.dataset, _stored(method.params)
+        n_features, classes = begun.records.shape[1], begun.task.classes
         nothing = empty_release(
             params,
-            begun.n_features,
-            begun.statement.steps,
+            n_features,
+            steps,
             staged=isinstance(mechanism, StagedSteps),
-            n_classes=begun.classes.size,
+            n_classes=classes.size,
         )
-        start = Checkpoint(
-            params,
-            nothing,
-            begun.statement,
-            begun.classes,
-            begun.n_features,
-            begun.feature_names,
-        )
+        names = begun.records.feature_names
+        start = Checkpoint(params, nothing, begun.statement, classes, n_features, names)
         if stored is not None:
             _check_same(path, stored, start)
         note = check_charge(ledger, dataset, mechanism, stored, path)
@@ -316,7 +309,7 @@ def keep_checkpoints(
             now, taken = time.monotonic(), release
             # What step 0 counted is on the disk before anything is computed from it.
             counted = done == 0 == len(reached) and digest_of(release()) != digest_of(reached)
-            due = begun.every_step or done == begun.statement.steps or now - written >= pause
+            due = begun.records.every_step or done == steps or now - written >= pause
             if counted or (done > last and due):
                 _write(replace(start, release=release()), path)
                 written, last = time.monotonic(), done
@@ -344,7 +337,9 @@ def keep_checkpoints(
             return reservation
 
         payment = None if start.charge is None else Payment(take, lambda: digest_of(taken()))
-        marks = (len(reached),) if repeatable else ()
+        marks: Collection[int] = (len(reached),) if repeatable else ()
+        if begun.records.every_step:
+            marks = range(1, steps)
         return Session(None if repeatable else reached, keep, payment, marks)
 
     return begin

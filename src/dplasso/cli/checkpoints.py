@@ -20,7 +20,7 @@ from dplasso.cli.output import print_note
 
 if TYPE_CHECKING:
     from dplasso.estimators.load import Estimator
-    from dplasso.fit.train import Begun, Session
+    from dplasso.fit.hooks import Begun, Session
 
 
 class KeptFit:
@@ -159,12 +159,12 @@ def kept_checkpoint(
             nonlocal begun
             if model is not None:
                 size = model_bytes(
-                    fit.settings,
+                    fit.method,
                     fit.mechanism,
-                    fit.n_features,
-                    fit.classes,
-                    fit.feature_names,
-                    fit.origin,
+                    fit.records.shape[1],
+                    fit.task.classes,
+                    fit.records.feature_names,
+                    fit.records.origin,
                 )
                 kept.temporary = held.enter_context(held_room(model, size))
             session, begun = keep(fit), True

@@ -201,7 +201,7 @@ def fit(
             write_outputs(estimator, output, kept_fit.temporary)
             if output.model is not None:
                 kept_fit.finish()
-    from dplasso.fit.inputs import store_of
+    from dplasso.fit.records import store_of
     from dplasso.model.weights import weights_of
 
     weights = weights_of(estimator.model_)

@@ -17,15 +17,14 @@ def check_before_reading(estimator: "Estimator", *, paid: bool = False) -> None:
     `classes` of the estimator may still be missing; `paid` means that the ledger was charged
     already, as for a fit that is resumed.
     """
-    from dplasso.estimators.fitting import settings_of
-    from dplasso.fit.train import mechanism_of
+    from dplasso.estimators.fitting import method_of
     from dplasso.ledger import check_affordable
 
-    settings = settings_of(estimator)
+    method = method_of(estimator)
     # Finds a delta too small for n_iter; the size of the data does not matter for that.
-    mechanism = mechanism_of(settings)
+    mechanism = method.cost()
     if not paid:
-        check_affordable(settings.ledger, settings.dataset, mechanism)
+        check_affordable(method.ledger, method.dataset, mechanism)
 
 
 def train_with_bar(
@@ -44,7 +43,7 @@ def train_with_bar(
     compiler took. They depend on the data: for the curator only.
     """
     from dplasso.estimators.fitting import fit_estimator
-    from dplasso.fit.train import Hooks
+    from dplasso.fit.hooks import Hooks
 
     seconds: dict[str, float] = {}
     before = bars.compiled.seconds

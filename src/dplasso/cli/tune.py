@@ -181,9 +181,8 @@ def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
     import numpy as np
 
     from dplasso.encoding.origin import origin_of
-    from dplasso.estimators.fitting import settings_of
+    from dplasso.estimators.fitting import method_of
     from dplasso.fit.room import model_bytes
-    from dplasso.fit.train import mechanism_of
     from dplasso.tuning.candidates import list_candidates
 
     params, largest = search.estimator.get_params(), 0
@@ -191,10 +190,10 @@ def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
     if "classes" in params:
         classes = np.asarray(params["classes"] or np.unique(rows.y))
     for candidate in list_candidates(search.estimator, search.grid, search.delta):
-        settings, n_features = settings_of(candidate.estimator), int(rows.X.shape[1])
-        mechanism = mechanism_of(settings, n_features=n_features, n_classes=classes.size)
+        method, n_features = method_of(candidate.estimator), int(rows.X.shape[1])
+        mechanism = method.cost(n_features, classes.size)
         origin = origin_of(rows.X)
-        largest = max(largest, model_bytes(settings, mechanism, n_features, classes, origin=origin))
+        largest = max(largest, model_bytes(method, mechanism, n_features, classes, origin=origin))
     return largest
 
 

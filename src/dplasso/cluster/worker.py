@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.storage import copy_store, showing
-from dplasso.data.labels import encode_targets, numbers_of
 from dplasso.data.source_files import is_address
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
@@ -220,21 +219,13 @@ class Worker:
             has_people=isinstance(self._X, Store) and self._X.people is not None,
         )
 
-    def encode(self, classes: NDArray[Any] | None, bounds: tuple[float, float] | None) -> None:
-        """Turn the labels into targets.
+    def encode(self, task: Any) -> None:
+        """Turn the labels into the targets of a task.
 
-        `classes`: all labels; None for a regression.
-        `bounds`: of a regression's targets.
-
-        Raises DataError for a label that is not among them.
+        Raises DataError for a label that is not among its classes.
         """
-        assert self._y is not None
         try:
-            if bounds is not None:
-                labels = encode_targets(self._y, bounds)
-            else:
-                assert classes is not None
-                labels = numbers_of(self._y, classes)
+            labels = task.encode(self._y)
         except DataError as error:
             raise DataError(f"{self._partition.name}: {error}") from None
         self._bits = (labels != 0).astype(np.int8)

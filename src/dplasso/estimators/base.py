@@ -2,7 +2,7 @@
 
 import math
 from os import PathLike
-from typing import Any, ClassVar, Self, TypedDict, Unpack
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,32 +20,19 @@ from dplasso.model.report import report_section
 from dplasso.model.weights import Weights, weights_of
 
 
-class SampleWeight(TypedDict, total=False):
-    """The weights that `fit` takes.
-
-    Not among its own parameters: whatever weighs rows where it can (bagging, boosting,
-    scikit-learn's checks) takes a weight of 3 for three rows. A private fit cannot: three rows pull
-    three times as much as one, which only a declared `weight_bound` makes room for.
-    """
-
-    sample_weight: ArrayLike | None
-
-
 class PrivateLinearModel(BaseEstimator):
     """An estimator of either family; `family` says which."""
 
     family: ClassVar[Family]
-    # What scikit-learn's metadata routing asks of `fit`.
-    __metadata_request__fit: ClassVar[dict[str, None]] = {"sample_weight": None}
 
     def fit(
         self,
         X: Any,
         y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
         groups: ArrayLike | None = None,
         engine: Engine | None = None,
-        **weights: Unpack[SampleWeight],
     ) -> Self:
         """Train a model.
 
@@ -57,15 +44,16 @@ class PrivateLinearModel(BaseEstimator):
             (`dplasso.data.store.open_store`), or its `X`, stays on the disk.
         y : array-like, shape (N,), default=None
             Labels, or the numbers of a regression. Only a store may go without: it has its own.
+        sample_weight : array-like, shape (N,), default=None
+            How much each row counts, at least 0; `weight_bound` says what counts 1, and larger
+            weights are clipped to it. Protected like the row. A private fit needs `weight_bound`:
+            a row of weight 3 pulls three times as much, which the noise has to cover.
         groups : array-like, shape (N,), default=None
-            Whose row each is: of each, the first `rows_per_person` rows enter.
+            The person whose row each is; of each person the first `rows_per_person` rows enter.
         engine : Engine, default=None
             What runs the workers of rows in partitions: `X` is then a list of stores, of their
             paths, or of matrices with a list of labels in `y` (docs/cluster.md); `groups` and
             weights are lists too.
-        **weights
-            ``sample_weight``, shape (N,): how much each row counts, at least 0; `weight_bound` says
-            what counts 1, and larger weights are clipped to it. Protected like the row.
 
         Returns
         -------
@@ -92,7 +80,7 @@ class PrivateLinearModel(BaseEstimator):
         LedgerWarning
             If the ledger could not record that the fit, already charged, has ended.
         """
-        fit_estimator(self, X, y, groups=groups, engine=engine, **weights)
+        fit_estimator(self, X, y, groups=groups, sample_weight=sample_weight, engine=engine)
         return self
 
     def _margins(self, X: Any) -> NDArray[np.float64]:

@@ -8,27 +8,34 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from dplasso.fit.inputs import decision_margins, unit_margins
-from dplasso.fit.settings import lasso_settings, logistic_settings
+from dplasso.estimators.margins import decision_margins, unit_margins
+from dplasso.fit.descent import GradientDescent
+from dplasso.fit.lasso import Lasso
+from dplasso.fit.method import Method
+from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.plan import CONSTANT
+from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.multinomial import Multinomial, norm_bound
+from dplasso.model.staged import StagedRelease
 
 
 @dataclass(frozen=True)
 class Family:
-    """A method of training.
+    """What estimators of one method share.
 
-    `check`: from an estimator's parameters to valid settings.
+    `method`: from an estimator's parameters to the method, checked.
     `margins`: ``margins(estimator, X)`` of a fitted one, shape (N,) or (N, K).
     `probabilities`: ``probabilities(estimator, margins)`` of K > 2 classes, shape (N, K).
     `column_bytes`: memory that a fit takes for each column, as measured, without any entry in it.
+    `releases`: kinds of what a complete fit releases.
     """
 
-    check: Callable[[Mapping[str, Any]], Any]
+    method: Callable[[Mapping[str, Any]], Method]
     margins: Callable[[Any, Any], NDArray[np.float64]]
     probabilities: Callable[[Any, NDArray[np.float64]], NDArray[np.float64]]
     column_bytes: int
+    releases: tuple[str, ...]
 
 
 def _gradient_margins(fitted: Any, X: Any) -> NDArray[np.float64]:
@@ -85,5 +92,17 @@ def _lasso_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[n
     return ClippedMultinomial(bound, np.zeros(margins.shape[1])).link(margins)
 
 
-LASSO = Family(lasso_settings, _lasso_margins, _lasso_probabilities, 12)
-GRADIENT_DESCENT = Family(logistic_settings, _gradient_margins, _gradient_probabilities, 48)
+LASSO = Family(
+    Lasso.from_params,
+    _lasso_margins,
+    _lasso_probabilities,
+    12,
+    (VertexRelease.kind, StagedRelease.kind),
+)
+GRADIENT_DESCENT = Family(
+    GradientDescent.from_params,
+    _gradient_margins,
+    _gradient_probabilities,
+    48,
+    (NoisyWeights.kind,),
+)

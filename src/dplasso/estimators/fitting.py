@@ -1,6 +1,5 @@
 """Fit an estimator and set its fitted attributes: the one place where a model becomes them."""
 
-import math
 import os
 from contextlib import ExitStack
 from dataclasses import replace
@@ -9,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from dplasso.cluster import Engine
-from dplasso.data.store import Store
 from dplasso.estimators.coefficients import MOST_DENSE, SparseWeights
 from dplasso.estimators.families import GRADIENT_DESCENT
 from dplasso.estimators.hints import raw_numbers, warn_of_found_names
-from dplasso.fit.groups import limit_rows
-from dplasso.fit.inputs import check_inputs
-from dplasso.fit.partitioned import partitioned_inputs
-from dplasso.fit.train import Hooks, Settings, train
+from dplasso.fit.hooks import Hooks
+from dplasso.fit.method import Method
+from dplasso.fit.partitioned import Records, cluster_records
+from dplasso.fit.records import LocalRecords, local_records
+from dplasso.fit.run import run
 from dplasso.fit.weights import checked_weights
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
@@ -36,16 +35,16 @@ _OPTIONAL = (
 )
 
 
-def settings_of(estimator: Any) -> Settings:
-    """Check an estimator's parameters, whatever data they meet.
+def method_of(estimator: Any) -> Method:
+    """Return an estimator's method with its parameters, checked whatever data they meet.
 
     Raises
     ------
     TypeError, ValueError
         One sentence that names the parameter, what was given and what would be right.
     """
-    settings: Settings = estimator.family.check(estimator.get_params(deep=False))
-    return settings
+    method: Method = estimator.family.method(estimator.get_params(deep=False))
+    return method
 
 
 def fit_estimator(
@@ -84,46 +83,51 @@ def fit_estimator(
         if estimator.verbose and hooks.progress is None:
             hooks = replace(hooks, progress=shown.enter_context(progress_bar("training")))
             shown.enter_context(announce_compilation(say))
-        settings = settings_of(estimator)
+        method = method_of(estimator)
+        records: Records
         if engine is None:
-            inputs = check_inputs(estimator, X, y)
+            records = _in_process(estimator, method, X, y, groups, sample_weight)
         else:
-            inputs = partitioned_inputs(
+            records = cluster_records(
                 estimator,
                 X,
                 y,
                 engine,
-                settings,
+                method,
                 groups=groups,
                 sample_weight=sample_weight,
                 progress=hooks.copied or (_say_copied if estimator.verbose else None),
             )
-            groups = sample_weight = None
-            shown.enter_context(inputs.X)
-        check_columns_fit(estimator, inputs.n_features)
-        warn_of_found_names(inputs.feature_names)
-        if estimator.verbose and engine is None:
-            hint = raw_numbers(inputs.X, estimator.get_params(deep=False), inputs.feature_names)
-            if hint is not None:
-                say(hint)
-        if sample_weight is not None:
-            private, bound = not math.isinf(settings.epsilon), settings.weight_bound
-            weights = checked_weights(sample_weight, inputs.y.size, bound, private=private)
-            inputs = replace(inputs, weights=weights)
-        if groups is None and isinstance(inputs.X, Store):
-            groups = inputs.X.people
-        if groups is not None:
-            inputs = limit_rows(inputs, groups, settings.rows_per_person)
+            shown.enter_context(records.workers)
+        n_features = records.shape[1]
+        check_columns_fit(estimator, n_features)
+        warn_of_found_names(records.feature_names)
         try:
-            model, work = train(settings, inputs, hooks)
+            model, work = run(method, records, hooks)
         except MemoryError as error:
-            if inputs.n_features <= MOST_DENSE:
+            if n_features <= MOST_DENSE:
                 raise
-            raise MemoryError(f"{error}; {_cure(inputs.n_features)}") from error
+            raise MemoryError(f"{error}; {_cure(n_features)}") from error
     set_fitted(estimator, model)
     if work is not None:
         estimator.work_ = work
     return estimator
+
+
+def _in_process(
+    estimator: Any, method: Method, X: Any, y: Any, groups: Any, sample_weight: Any
+) -> LocalRecords:
+    """Return the records of one process, checked, of each person no more rows than may enter."""
+    records = local_records(estimator, X, y)
+    if estimator.verbose:
+        hint = raw_numbers(records.X, estimator.get_params(deep=False), records.feature_names)
+        if hint is not None:
+            say(hint)
+    if sample_weight is not None:
+        n_rows, bound = records.y.size, method.weight_bound
+        weights = checked_weights(sample_weight, n_rows, bound, private=method.is_private)
+        records = replace(records, weights=weights)
+    return records.limited(groups, method.rows_per_person)
 
 
 def _say_copied(done: int, total: int) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.errors import PrivacyLeakWarning
-from dplasso.fit.inputs import store_of
+from dplasso.fit.records import store_of
 
 _ROWS = 2_000
 # A column is raw numbers if its entries are on average so many bounds, or typical entries, large.

@@ -5,8 +5,10 @@ from typing import Any
 
 from dplasso.estimators.base import PrivateRegressor
 from dplasso.estimators.families import GRADIENT_DESCENT
+from dplasso.estimators.parameters import DESCENT_TEXTS, documented, keep_parameters
 
 
+@documented(DESCENT_TEXTS)
 class DPLinearRegression(PrivateRegressor):
     r"""Differentially private linear regression for sparse, wide data; nothing to tune.
 
@@ -17,78 +19,11 @@ class DPLinearRegression(PrivateRegressor):
 
     Parameters
     ----------
-    epsilon : float, default=1.0
-        Total privacy loss, > 0, in natural-logarithm units. ``float("inf")`` is gradient descent
-        without noise. No more than 60 is spent.
-    delta : float, default=1e-6
-        Probability with which the epsilon guarantee may fail, in (0, 1). Choose it well below one
-        over the number of people; it is never derived from the data.
-    target_bounds : tuple of float
-        The interval (low, high) that the targets are known to lie in, **required** and public: it
-        must not be taken from the data. Targets outside are clipped to it, and so are predictions.
-        Noise and clipping are in proportion to its width.
-    max_weights : int, "significant" or None, default=None
-        None gives every column a weight. A number k keeps k columns, reached by successive cuts,
-        each a run of its own on the rows of the columns kept so far; "significant" keeps the
-        weights of a dense model beyond three standard errors.
-    row_norm : "unit" or float, default="unit"
-        "unit" scales every row to L2 norm 1, so of a row only its direction counts. A number R
-        scales longer rows down to R, leaves shorter ones as they are, and divides all by R. Public.
-    residual_bound : float or "auto", default="auto"
-        Bound C in [0.01, 2] on the size of a record's residual, in halves of the interval's width;
-        the noise is proportional to it. "auto" is 1/4 in private fits and 2 without privacy.
-        Public.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
-        Which data sets are neighbours: one record added or removed, or one replaced by another
-        (which doubles the noise).
-    fit_intercept : bool, default=True
-        Give every row a constant entry, 0.1 of its length.
-    n_iter : int or "auto", default="auto"
-        Number of gradients T; "auto" is 300, and 80 for each run of a short list. It only
-        discretises the path.
-    n_records : int, default=None
-        The number of rows, where it is public. None counts them privately for 1 % of the budget.
-        It limits the step size.
-    rows_per_person : int, default=1
-        Rows of one person, at most: the guarantee then covers a person, and the noise grows in
-        proportion. With `groups` in `fit`, further rows are left out.
-    weight_bound : float, default=None
-        Bound on the weight of a row where `fit` is given ``sample_weight``, > 0. Public. A row of
-        that weight counts 1, others in proportion; larger weights are clipped to it, silently.
-        Choose it near a typical weight: the noise covers the bound. None for no weights; with
-        ``epsilon=inf``, for any.
-    random_state : None, int, Generator or RandomState, default=None
-        None draws from the operating system. Anything else makes the run repeatable, for
-        experiments, and the statement says that such a model is not private.
-    n_jobs : int, default=None
-        Threads; -1 uses all cores. The result does not depend on it.
-    verbose : int, default=0
-        1 shows a progress bar on standard error.
-    ledger : path, default=None
-        A budget ledger (docs/ledger.md) that every fit of this estimator, of its clones and of
-        their copies in other processes is charged to before it begins. Private fits only.
-    dataset : str, default=None
-        Whose budget in the ledger pays; None where it keeps only one.
-    purpose : str, default=None
-        What the model is for, for the ledger alone; not part of the model.
+    {parameters}
 
     Attributes
     ----------
-    coef_ : ndarray or scipy.sparse.csr_array, shape (1, D)
-        Weights of unit rows, in the target's unit; sparse with `max_weights`.
-    intercept_ : ndarray, shape (1,)
-        Intercept.
-    coef_standard_error_ : float
-        Standard deviation of every weight due to the noise alone, in the target's unit; known and
-        public; 0 without privacy. A weight divided by it is its z-score.
-    n_iter_ : int
-        Gradients taken.
-    n_features_in_ : int
-        D.
-    feature_names_in_ : ndarray of str, shape (D,)
-        Only where X has column names.
-    privacy_ : PrivacyStatement
-        What this fit guarantees, in words and as JSON; it names the interval of the targets.
+    {attributes}
 
     Examples
     --------
@@ -128,21 +63,4 @@ class DPLinearRegression(PrivateRegressor):
         dataset: str | None = None,
         purpose: str | None = None,
     ) -> None:
-        self.epsilon = epsilon
-        self.delta = delta
-        self.target_bounds = target_bounds
-        self.max_weights = max_weights
-        self.row_norm = row_norm
-        self.residual_bound = residual_bound
-        self.neighbors = neighbors
-        self.fit_intercept = fit_intercept
-        self.n_iter = n_iter
-        self.n_records = n_records
-        self.rows_per_person = rows_per_person
-        self.weight_bound = weight_bound
-        self.random_state = random_state
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.ledger = ledger
-        self.dataset = dataset
-        self.purpose = purpose
+        keep_parameters(self, locals())

@@ -1,29 +1,22 @@
 """From a model file to a fitted estimator of the family that it is of."""
 
 import os
+from inspect import signature
 
 from dplasso.errors import ModelFileError
-from dplasso.estimators.fitting import set_fitted, settings_of
+from dplasso.estimators.fitting import method_of, set_fitted
 from dplasso.estimators.lasso import DPLassoClassifier
 from dplasso.estimators.lasso_regression import DPLasso
 from dplasso.estimators.linear import DPLinearRegression
 from dplasso.estimators.logistic import DPLogisticRegression
-from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.model import read_model
-from dplasso.model.staged import StagedRelease
 
 Estimator = DPLassoClassifier | DPLasso | DPLogisticRegression | DPLinearRegression
-
-# By what a fit releases, and whether it is a regression.
-_ESTIMATORS: dict[tuple[str, bool], type[Estimator]] = {
-    (VertexRelease.kind, False): DPLassoClassifier,
-    (StagedRelease.kind, False): DPLassoClassifier,
-    (VertexRelease.kind, True): DPLasso,
-    (StagedRelease.kind, True): DPLasso,
-    (NoisyWeights.kind, False): DPLogisticRegression,
-    (NoisyWeights.kind, True): DPLinearRegression,
-}
+# A model is of the one whose parameters its file names.
+ESTIMATORS: tuple[type[Estimator], ...] = (
+    *(DPLassoClassifier, DPLasso),
+    *(DPLogisticRegression, DPLinearRegression),
+)
 
 
 def load(path: str | os.PathLike[str]) -> Estimator:
@@ -49,15 +42,20 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     """
     model = read_model(path)
     try:
-        kind = model.release.kind, "target_bounds" in model.params
-        if kind not in _ESTIMATORS:
-            raise ValueError(f"a {kind[0]} is not a complete fit")
-        if kind[1] == bool(model.classes.size):
+        kind = next((one for one in ESTIMATORS if set(model.params) <= names_of(one)), None)
+        if kind is None or model.release.kind not in kind.family.releases:
+            raise ValueError(f"no estimator with its parameters releases a {model.release.kind}")
+        estimator = kind(**model.params)
+        task = method_of(estimator).targets.of_classes(model.classes)
+        if bool(task.target_bounds) == bool(model.classes.size):
             raise ValueError("it has labels and an interval of targets, or neither")
-        estimator = _ESTIMATORS[kind](**model.params)
-        settings_of(estimator)
         set_fitted(estimator, model)
     except (TypeError, ValueError, OverflowError) as error:
         reason = str(error).rstrip(".")
         raise ModelFileError(f"{os.fspath(path)} holds no usable model: {reason}.") from error
     return estimator
+
+
+def names_of(estimator: type[Estimator]) -> set[str]:
+    """Return the names of an estimator's parameters."""
+    return set(signature(estimator).parameters)

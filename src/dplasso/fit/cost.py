@@ -4,25 +4,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dplasso.fit.lasso import several_outputs
-from dplasso.fit.lasso_plan import (
-    MOST_COLUMNS,
-    REFIT_STEPS,
-    REGRESSION_STEP,
-    STEP,
-    most_vertices,
-    plan_lasso,
-)
-from dplasso.fit.logistic import REGRESSION_KAPPA
-from dplasso.fit.settings import checked_target_bounds, default_residual_bound
+from dplasso.fit.column_plan import MOST_COLUMNS, REFIT_STEPS, most_vertices, plan_lasso
+from dplasso.fit.task import Bounded, Labels, Task, checked_target_bounds
 from dplasso.gradient_descent.plan import SIGNIFICANT
-from dplasso.gradient_descent.schedule import KAPPA, STEPS, Schedule, schedule_for
-from dplasso.losses.logistic import Logistic
-from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
-from dplasso.losses.squared import Squared
+from dplasso.gradient_descent.schedule import STEPS, Schedule, schedule_for
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import (
-    CALIBRATION_SHARE,
     COUNT_SHARE,
     GaussianSteps,
     build_gaussian,
@@ -169,11 +156,9 @@ def _checked_classes(method: str, n_classes: int, target_bounds: Any) -> int:
     return 0
 
 
-def _residual_bound(method: str, n_classes: int) -> float:
-    """Return the method's own bound in a private fit."""
-    if method == "logistic" and n_classes > 2:
-        return residual_norm_at_zero(n_classes)
-    return default_residual_bound(private=True, regression=n_classes == 0)
+def _task_of_size(n_classes: int) -> Task:
+    """Return a task of so many classes; 0 for a regression."""
+    return Labels().of_size(n_classes) if n_classes else Bounded((0.0, 1.0))
 
 
 def mechanism_for(
@@ -199,16 +184,18 @@ def mechanism_for(
     """
     if method not in METHODS:
         raise ValueError(f"method must be lasso, logistic or linear, got {method!r}")
-    n_classes = 0 if method == "linear" else n_classes
+    task = _task_of_size(0 if method == "linear" else n_classes)
     if settings.get("residual_bound") is None:
-        settings["residual_bound"] = _residual_bound(method, n_classes)
+        bound = task.residual_bound if method == "lasso" else task.gradient_bound
+        settings["residual_bound"] = bound(private=True)
     if method != "lasso":
         return build_gaussian(n_iter=STEPS if n_iter is None else n_iter, **settings)
     if n_iter is None:
         return build_staged(
             n_vertices=MOST_COLUMNS,
             n_gradients=REFIT_STEPS,
-            **several_outputs(n_classes, settings["residual_bound"]),
+            n_outputs=task.n_outputs,
+            norm_bound=task.norm_bound(settings["residual_bound"]),
             **settings,
         )
     return build_mechanism(n_iter=n_iter, **settings)
@@ -271,13 +258,13 @@ def weakest_association(
         n_classes=n_classes,
         **settings,
     )
+    task = _task_of_size(n_classes)
     n_weights, pull = n_features, mechanism.residual_bound / math.sqrt(row_entries)
     gradient = 0.0
     if mechanism.name == "none":
         return Findable(n_weights, 0.0, 0.0, 0.0)
     if isinstance(mechanism, GaussianSteps):
-        calibrated = CALIBRATION_SHARE if n_classes else 0.0
-        mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - calibrated))
+        mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
         schedule = dense_schedule(n_records, mu, mechanism.sensitivity, mechanism.n_iter, n_classes)
         gradient = SIGNIFICANT * schedule.standard_error / schedule.reach
     elif isinstance(mechanism, StagedSteps):
@@ -290,8 +277,8 @@ def weakest_association(
             n_records=n_records,
             n_features=n_features,
             offset=0.0,
-            step=REGRESSION_STEP if n_classes == 0 else STEP,
-            calibrated=n_classes > 0,
+            step=task.column_step,
+            calibration=task.calibration,
         )
         # With as few columns as that none is drawn: about as much is told of each.
         n_weights = plan.n_vertices or n_features
@@ -321,8 +308,6 @@ def dense_schedule(
     -------
     Schedule
     """
-    loss: Any = Logistic() if n_classes else Squared(1.0)
-    if n_classes > 2:
-        loss = Multinomial(n_classes, 1.0)
-    kappa = KAPPA if n_classes else REGRESSION_KAPPA
-    return schedule_for(n_records, mu, sensitivity, n_steps, kappa, curvature=loss.curvature)
+    task = _task_of_size(n_classes)
+    curvature = task.gradient_loss(1.0).curvature
+    return schedule_for(n_records, mu, sensitivity, n_steps, task.kappa, curvature=curvature)

@@ -1,30 +1,11 @@
 """Several rows of one person: at most so many of them enter a fit."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dplasso.data.people import number_groups
-from dplasso.data.store import Store
-from dplasso.fit.inputs import Inputs
-
-
-def limit_rows(inputs: Inputs, groups: ArrayLike, rows_per_person: int) -> Inputs:
-    """Leave out of the records all but the first rows of each person.
-
-    `inputs`: the records. Those of a store stay where they are, and are noted.
-    `groups`, shape (N,): whose row each is.
-    `rows_per_person`: the limit.
-
-    Raises DataError as `person_numbers`.
-    """
-    within = rows_within_limit(person_numbers(groups, inputs.y.size), rows_per_person)
-    if isinstance(inputs.X, Store):
-        return replace(inputs, within=within)
-    weights = None if inputs.weights is None else inputs.weights[within]
-    return replace(inputs, X=inputs.X[within], y=inputs.y[within], weights=weights)
 
 
 def person_numbers(groups: Any, n_rows: int) -> NDArray[np.int64]:

@@ -1,198 +1,243 @@
-"""From settings and data to a run of Frank-Wolfe: problem, mechanism, selector, solver."""
+"""The LASSO as a method: vertices of the L1 ball drawn one by one, perhaps a refit of them."""
 
-from typing import Any
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
-from dplasso.cluster.partitions import Partitions
-from dplasso.fit.lasso_plan import REFIT_STEPS, most_vertices
-from dplasso.fit.partitioned import partitioned_solver
-from dplasso.fit.settings import LassoSettings
-from dplasso.frank_wolfe.drift import tolerance_within_noise
-from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
-from dplasso.frank_wolfe.solve import FrankWolfe
-from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.losses.clipped_multinomial import ClippedMultinomial
-from dplasso.losses.logistic import Logistic
-from dplasso.losses.multinomial import norm_bound
-from dplasso.losses.squared import Squared
-from dplasso.losses.targets import Targets
-from dplasso.matrix.design import Design
-from dplasso.model.release import n_outputs_of
-from dplasso.privacy.mechanisms import Mechanism, StagedSteps, build_mechanism, build_staged
-from dplasso.privacy.parameters import share_bits
+from dplasso.cluster.worker import VertexSteps
+from dplasso.errors import PrivacyLeakWarning
+from dplasso.fit.column_plan import REFIT_STEPS, most_vertices
+from dplasso.fit.method import Method, common_parameters, is_word
+from dplasso.fit.stages import StagedLasso
+from dplasso.fit.task import Task
+from dplasso.fit.vertices import vertex_steps
+from dplasso.frank_wolfe.drift import tolerance_of
+from dplasso.frank_wolfe.solve import SOLVERS
+from dplasso.privacy.mechanisms import (
+    Mechanism,
+    StagedSteps,
+    build_mechanism,
+    build_staged,
+    check_mechanism,
+)
+from dplasso.privacy.parameters import check_feature_bound, check_n_iter, check_positive
 from dplasso.privacy.randomness import RandomStream
-from dplasso.privacy.release import drawing_from
-from dplasso.runtime.threads import ONE_THREAD, Threads
-from dplasso.selection.registry import make_selector
-from dplasso.selection.replay import replay_state
+from dplasso.runtime.threads import Threads
+from dplasso.selection.registry import check_selector
+
+# Margins are sums of radius times entry: beyond this product they would not be finite.
+_LARGEST_MARGIN = 1e100
+# Reproduction takes what version 0.1.0 took by default.
+_PAPER_STEPS, _PAPER_RADIUS = 100, 10.0
 
 
-def lasso_mechanism(settings: LassoSettings, n_samples: int = 1) -> Mechanism:
-    """Calibrate the private step; only the paper's asks for the number of rows."""
-    assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
-    return build_mechanism(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        n_iter=settings.n_iter,
-        neighbors=settings.neighbors,
-        feature_bound=settings.feature_bound,
-        residual_bound=settings.residual_bound,
-        rows_per_person=settings.rows_per_person,
-        mechanism=settings.mechanism,
-        l1_radius=settings.l1_radius,
-        n_samples=n_samples,
-        # A ledger adds up zCDP.
-        plain_sum=settings.ledger is None,
-    )
+@dataclass(frozen=True, kw_only=True)
+class Lasso(Method):
+    """Parameters of a fit by Frank-Wolfe.
 
-
-def staged_mechanism(settings: LassoSettings, n_features: int, n_classes: int = 2) -> StagedSteps:
-    """Calibrate a fit that chooses its own settings."""
-    n_vertices = most_vertices(settings.n_iter, settings.l1_radius, n_features)
-    balance = settings.fit_intercept and settings.l1_radius is None
-    return build_staged(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        n_vertices=n_vertices,
-        n_gradients=0 if n_vertices and settings.refit == 0.0 else REFIT_STEPS,
-        neighbors=settings.neighbors,
-        feature_bound=settings.feature_bound,
-        residual_bound=settings.residual_bound,
-        rows_per_person=settings.rows_per_person,
-        counted=balance or settings.n_records is None,
-        n_columns=n_vertices or n_features,
-        **several_outputs(n_classes, settings.residual_bound),
-    )
-
-
-def several_outputs(n_classes: int, residual_bound: float) -> dict[str, Any]:
-    """Return what `build_staged` has to know of K > 2 classes, from the bound on every residual."""
-    if n_outputs_of(n_classes) == 1:
-        return {}
-    return {"n_outputs": n_classes, "norm_bound": norm_bound(n_classes, residual_bound)}
-
-
-def lasso_design(settings: LassoSettings, X: Any, n_steps: int, *, intercept: bool) -> Design:
-    """Lay out a matrix, or take a store as it is."""
-    return design_of(
-        X,
-        bound=settings.feature_bound,
-        intercept=intercept,
-        by_columns=settings.solver == "sparse",
-        n_steps=n_steps,
-        n_threads=settings.n_threads,
-    )
-
-
-def lasso_loss(settings: LassoSettings, offset: float | NDArray[np.float64] = 0.0) -> Any:
-    """Return the loss of the vertices of a fit whose margins start at an offset, or K of them."""
-    regression = settings.target_bounds is not None
-    loss: Any
-    if isinstance(offset, np.ndarray):
-        loss = ClippedMultinomial(settings.residual_bound, offset, weights_of_classes(settings))
-    elif regression:
-        loss = Squared(settings.residual_bound, offset)
-    else:
-        loss = Logistic(settings.residual_bound, offset, *settings.class_weights)
-    return loss
-
-
-def weights_of_classes(settings: LassoSettings) -> NDArray[np.float64]:
-    """Return the weights of K > 2 classes as their losses take them."""
-    given = settings.params.get("class_weight") is not None
-    return np.array(settings.class_weights) if given else np.zeros(0)
-
-
-def lasso_problem(settings: LassoSettings, X: Any, targets: Targets, n_classes: int = 2) -> Problem:
-    """Lay out the data and put the training problem together."""
-    n_outputs = n_outputs_of(n_classes)
-    assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
-    return build_problem(
-        lasso_design(settings, X, settings.n_iter, intercept=settings.fit_intercept),
-        targets.labels,
-        weights=targets.weights,
-        radius=settings.l1_radius,
-        n_steps=settings.n_iter,
-        loss=lasso_loss(settings, 0.0 if n_outputs == 1 else np.zeros(n_outputs)),
-        share_bits=share_bits(settings.n_records),
-    )
-
-
-def lasso_selector(settings: LassoSettings, mechanism: Mechanism, problem: Problem) -> Any:
-    """Build the selection structure for this mechanism and problem, empty."""
-    rule = mechanism.rule(problem.unit)
-    numbering = problem.design.numbering
-    selector = make_selector(settings.selector, problem.n_coordinates, rule, numbering)
-    return drawing_from(selector, mechanism.sensitivity * problem.unit, numbering)
-
-
-def drift_tolerance(
-    settings: LassoSettings, step: Mechanism, n_records: float | None, n_features: int
-) -> float | None:
-    """Return what `drift_tol` stands for where a column may be drawn again and again.
-
-    `step`: the mechanism of the draws.
-    `n_records`: N, where it is public or was counted.
+    Attributes
+    ----------
+    l1_radius, n_iter, refit : optional
+        None leaves it to the plan.
+    drift_tol : float or None
+        What the parameter stands for.
+    step, algorithm : str
+        `mechanism` and `solver` of the estimator.
+    feature_bound, selector
+        As in `DPLassoClassifier`.
     """
-    automatic = settings.params.get("drift_tol") == "auto"
-    if not automatic or n_records is None or step.name != "exponential":
-        return settings.drift_tol
-    largest = max(1.0, n_records) * settings.feature_bound
-    return tolerance_within_noise(step.rule(1.0).exponent, largest, 2 * max(1, n_features))
 
+    l1_radius: float | None
+    n_iter: int | None
+    refit: float | None
+    feature_bound: float
+    step: str
+    algorithm: str
+    selector: str
+    drift_tol: float | None
 
-def lasso_solver(
-    settings: LassoSettings,
-    mechanism: Mechanism,
-    problem: Problem | Partitions,
-    stream: RandomStream,
-    *,
-    threads: Threads = ONE_THREAD,
-    prefix: Transcript | None = None,
-    replay: Transcript | None = None,
-) -> FrankWolfe | PartitionedFrankWolfe:
-    """Make the solver, ready for its first step.
+    @classmethod
+    def from_params(cls, params: Mapping[str, Any]) -> Self:
+        """Check the parameters of an estimator, whatever data they meet.
 
-    `settings`, `mechanism`, `problem`: as made above; rows in partitions as they are.
-    `stream`: random words for the draws.
-    `threads`: of the run.
-    `prefix`: steps already drawn, to be taken again.
-    `replay`: all steps, to be taken instead of drawing any.
-    """
-    n_features = problem.shape[1] if isinstance(problem, Partitions) else problem.design.n_columns
-    drift_tol = drift_tolerance(settings, mechanism, settings.n_records, n_features)
-    if isinstance(problem, Partitions):
-        assert settings.n_iter is not None and settings.l1_radius is not None  # noqa: PT018
-        if replay is not None:
-            raise ValueError("a replay runs in one process; leave engine out")
-        return partitioned_solver(
-            settings,
-            problem,
-            lasso_loss(settings),
-            lambda empty: lasso_selector(settings, mechanism, empty),
-            stream,
-            radius=settings.l1_radius,
-            n_steps=settings.n_iter,
-            intercept=settings.fit_intercept,
-            drift_tol=drift_tol,
-            n_records=settings.n_records,
-            prefix=prefix,
+        Raises TypeError, ValueError one sentence that names the parameter, what was given and what
+        would be right.
+        """
+        common = common_parameters(params)
+        private = not math.isinf(common["epsilon"])
+        step = check_mechanism(params["mechanism"])
+        check_selector(params["selector"], step if private else "none")
+        if params["solver"] not in SOLVERS:
+            raise ValueError(
+                f"solver must be one of {', '.join(SOLVERS)}, got {params['solver']!r}"
+            )
+        n_iter, l1_radius = _given(params, "n_iter"), _given(params, "l1_radius")
+        refit = _checked_refit(params["refit"])
+        if step == "paper":
+            n_iter, l1_radius = n_iter or _PAPER_STEPS, l1_radius or _PAPER_RADIUS
+            if refit or params.get("class_weight") is not None:
+                raise ValueError(
+                    "mechanism='paper' has no refit and no class_weight; leave them out"
+                )
+        if n_iter is not None and l1_radius is not None and refit is None:
+            refit = 0.0
+        radius = None if l1_radius is None else check_positive("l1_radius", l1_radius)
+        bound = check_feature_bound(params["feature_bound"])
+        if radius is not None and radius * bound > _LARGEST_MARGIN:
+            raise ValueError(
+                f"l1_radius times feature_bound must be at most {_LARGEST_MARGIN:g}, got "
+                f"{radius:g} times {bound:g}"
+            )
+        return cls(
+            **common,
+            l1_radius=radius,
+            n_iter=None if n_iter is None else check_n_iter(n_iter),
+            refit=refit,
+            feature_bound=bound,
+            step=step,
+            algorithm=params["solver"],
+            selector=params["selector"],
+            drift_tol=tolerance_of(_checked_drift_tol(params["drift_tol"]), private=private),
         )
-    if replay is None:
-        selector = lasso_selector(settings, mechanism, problem)
-    else:
-        selector = replay_state(replay.vertex, replay.sign)
-    return FrankWolfe(
-        problem,
-        selector,
-        stream,
-        solver=settings.solver,
-        drift_tol=drift_tol,
-        record_history=mechanism.name == "none",
-        record_work=mechanism.name != "exponential",
-        threads=threads,
-        prefix=prefix,
-    )
+
+    @property
+    def is_staged(self) -> bool:
+        """Whether the fit counts, draws and refits; otherwise it draws T vertices and no more."""
+        return self.n_iter is None or self.l1_radius is None or bool(self.refit)
+
+    def knowing(self, task: Task) -> Self:
+        """Return the method once the classes are known.
+
+        Raises ValueError for the paper's step with more than two.
+        """
+        if task.n_outputs > 1 and self.step == "paper":
+            raise ValueError(f"mechanism='paper' is for two classes; there are {task.n_outputs}")
+        return super().knowing(task)
+
+    def warn(self) -> None:
+        """Warn of the paper's step.
+
+        Warns PrivacyLeakWarning with ``mechanism="paper"``.
+        """
+        if self.step == "paper" and self.is_private:
+            warnings.warn(
+                "mechanism='paper' releases the true sign of a gradient entry at every step: this "
+                "fit is not differentially private at any epsilon",
+                PrivacyLeakWarning,
+                stacklevel=5,
+            )
+
+    def residual_bound(self, task: Task) -> float:
+        """Return the bound C on a residual, as given or the task's own."""
+        clipped = self.is_private and self.step != "paper"
+        return self.given_bound or task.residual_bound(private=clipped)
+
+    def mechanism(self, task: Task, n_rows: int, n_features: int) -> Mechanism | StagedSteps:
+        """Calibrate the private step."""
+        common: dict[str, Any] = {
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "neighbors": self.neighbors,
+            "feature_bound": self.feature_bound,
+            "residual_bound": self.residual_bound(task),
+            "rows_per_person": self.rows_per_person,
+        }
+        if not self.is_staged:
+            assert self.n_iter is not None
+            return build_mechanism(
+                **common,
+                n_iter=self.n_iter,
+                mechanism=self.step,
+                l1_radius=self.l1_radius,
+                n_samples=n_rows,
+                # A ledger adds up zCDP.
+                plain_sum=self.ledger is None,
+            )
+        n_vertices = most_vertices(self.n_iter, self.l1_radius, n_features)
+        balance = self.fit_intercept and self.l1_radius is None
+        return build_staged(
+            **common,
+            n_vertices=n_vertices,
+            n_gradients=0 if n_vertices and self.refit == 0.0 else REFIT_STEPS,
+            counted=balance or self.n_records is None,
+            n_columns=n_vertices or n_features,
+            n_outputs=task.n_outputs,
+            norm_bound=task.norm_bound(common["residual_bound"]),
+        )
+
+    def steps(self, task: Task, mechanism: Mechanism, n_features: int) -> VertexSteps:
+        """Return the public numbers of a fit with both `n_iter` and `l1_radius`."""
+        assert self.n_iter is not None and self.l1_radius is not None  # noqa: PT018
+        return vertex_steps(
+            self,
+            mechanism,
+            task.vertex_loss(self.residual_bound(task)),
+            radius=self.l1_radius,
+            n_steps=self.n_iter,
+            intercept=self.fit_intercept,
+            n_records=self.n_records,
+            n_features=n_features,
+        )
+
+    def solver(
+        self,
+        task: Task,
+        mechanism: Any,
+        records: Any,
+        stream: RandomStream,
+        threads: Threads,
+        *,
+        prefix: Any = None,
+        replay: Any = None,
+    ) -> Any:
+        """Return the run, ready for its first vertex; see `Method.solver`."""
+        if self.is_staged:
+            if replay is not None:
+                raise ValueError("a replay needs both n_iter and l1_radius")
+            return StagedLasso(self, task, mechanism, records, stream, threads, prefix=prefix)
+        return records.vertices(
+            self,
+            self.steps(task, mechanism, records.shape[1]),
+            mechanism,
+            stream,
+            threads,
+            prefix=None if prefix is None else prefix.transcript,
+            replay=replay,
+            recorded=True,
+        )
+
+    def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002
+        """Return how many vertices and how many numbers a fit releases at most."""
+        if self.is_staged:
+            return mechanism.n_vertices, n_outputs * mechanism.n_columns
+        return mechanism.n_iter, 0
+
+
+def _given(params: Mapping[str, Any], name: str) -> Any:
+    """Return a parameter, None for "auto"."""
+    if params[name] is None:
+        raise TypeError(f"{name} must be 'auto' or a number, got None")
+    return None if is_word(params[name], "auto") else params[name]
+
+
+def _checked_refit(refit: Any) -> float | None:
+    if is_word(refit, "auto"):
+        return None
+    if refit is None:
+        return 0.0
+    if isinstance(refit, Real) and 0.0 <= float(refit) < 1.0:
+        return float(refit)
+    raise ValueError(f"refit must be 'auto', None or a share of the budget below 1, got {refit!r}")
+
+
+def _checked_drift_tol(drift_tol: Any) -> float | str | None:
+    if drift_tol is None:
+        return None
+    if is_word(drift_tol, "auto"):
+        return "auto"
+    if isinstance(drift_tol, Real) and 0 <= float(drift_tol) < math.inf:
+        return float(drift_tol)
+    raise ValueError(f"drift_tol must be 'auto', None or a finite number >= 0, got {drift_tol!r}")

@@ -1,10 +1,9 @@
-"""What the one path of a fit does with rows in partitions instead of a matrix."""
+"""Records in partitions: what a fit asks of them is asked of their workers."""
 
-import math
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,35 +11,152 @@ from sklearn.base import BaseEstimator
 
 from dplasso.cluster import Engine
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, problem_of
+from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.storage import checked_address
 from dplasso.cluster.worker import Partition, VertexSteps
-from dplasso.data.labels import encode_labels
 from dplasso.data.people import number_groups
 from dplasso.data.source_files import is_address
-from dplasso.encoding.origin import check_same_origin, origin_from_json
+from dplasso.encoding.origin import Origin, check_same_origin, origin_from_json
 from dplasso.errors import DataError
 from dplasso.fit.groups import rows_within_limit
-from dplasso.fit.inputs import Inputs, check_inputs, store_of
-from dplasso.fit.settings import LassoSettings, LogisticSettings
+from dplasso.fit.method import Method
+from dplasso.fit.records import LocalRecords, local_records, store_of
+from dplasso.fit.task import Task
+from dplasso.fit.vertices import vertex_selector
 from dplasso.fit.weights import checked_weights
-from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.ledger import data_fingerprint
+from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.randomness import RandomStream
+from dplasso.runtime.threads import Threads
 
 
-def partitioned_inputs(
+@dataclass(frozen=True)
+class ClusterRecords:
+    """Records that workers hold: as `LocalRecords`, by asking them.
+
+    `every_step`: workers hear of a step only once it is on the disk.
+    `workers`: the rows, and a context: close it.
+    `task`: what is learnt, once it is known.
+    """
+
+    workers: Partitions
+    feature_names: NDArray[np.object_] | None
+    origin: Origin | None
+    weighted: bool
+    task: Task | None = None
+
+    every_step: ClassVar[bool] = True
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The different labels of all partitions.
+
+        Raises DataError where there are too many to be classes.
+        """
+        labels = self.workers.labels
+        if not labels.size:
+            raise DataError("the labels are not classes: declare them with the parameter classes")
+        return labels
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """N and D."""
+        return self.workers.shape
+
+    def encoded(self, task: Task) -> "ClusterRecords":
+        """Have the workers turn their labels into targets."""
+        # A label that was not declared is found where it is, so that the partition is named.
+        self.workers.tell("encode", task)
+        return replace(self, task=task)
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the labels of all partitions, in order."""
+        return data_fingerprint(np.concatenate(self.workers.call("label_bits")))
+
+    def check(self, n_threads: int) -> None:
+        """Do nothing: workers looked at their entries when they opened them."""
+
+    def counts(self, loss: Any) -> tuple[list[int], int]:
+        """Add up the workers' counts of the records of the classes."""
+        found = self.workers.call("count", loss)
+        return [sum(one) for one in zip(*(counts for counts, _ in found), strict=True)], found[0][1]
+
+    def laid_out(self, method: Any, n_steps: int, intercept: bool) -> "ClusterRecords":  # noqa: ARG002
+        """Refuse a run of Frank-Wolfe that partitions cannot make; nothing is computed.
+
+        Raises ValueError for what only one process can do; DataError for too many records.
+        """
+        assert self.task is not None
+        if self.task.n_outputs > 1:
+            raise DataError(
+                "a LASSO of more than two classes runs in one process: leave engine out, or take "
+                "DPLogisticRegression"
+            )
+        if not n_steps:
+            return self
+        for name, value, one_process in (
+            ("solver", method.algorithm, "standard"),
+            ("selector", method.selector, "big-little"),
+        ):
+            if value == one_process:
+                raise ValueError(
+                    f"{name}={value!r} runs in one process; leave engine or {name} out"
+                )
+        if method.step == "paper" and method.is_private:
+            raise ValueError("mechanism='paper' runs in one process; leave engine out")
+        n_records = self.shape[0]
+        check_records(n_records, share_bits(method.n_records or n_records))
+        return self
+
+    def vertices(
+        self,
+        method: Any,
+        steps: VertexSteps,
+        mechanism: Mechanism,
+        stream: RandomStream,
+        threads: Threads,  # noqa: ARG002
+        *,
+        prefix: Transcript | None = None,
+        replay: Transcript | None = None,
+        recorded: bool = False,  # noqa: ARG002
+    ) -> PartitionedFrankWolfe:
+        """Return the coordinator of a run of Frank-Wolfe."""
+        self.laid_out(method, steps.n_steps, steps.intercept)
+        check_records(self.shape[0], steps.share_bits)
+        if replay is not None:
+            raise ValueError("a replay runs in one process; leave engine out")
+        problem = problem_of(self.workers, steps)
+        selector = vertex_selector(method.selector, mechanism, problem)
+        return PartitionedFrankWolfe(self.workers, steps, problem, selector, stream, prefix=prefix)
+
+    def gradients(
+        self,
+        loss: Any,
+        threads: Threads,  # noqa: ARG002
+        kept: NDArray[np.int64] | None = None,
+    ) -> PartitionedRecords:
+        """Return the records for gradient descent, in the columns that are kept or in all."""
+        whole = kept is None or kept.size == self.shape[1]
+        return PartitionedRecords(self.workers, loss, None if whole else kept)
+
+
+Records = LocalRecords | ClusterRecords
+
+
+def cluster_records(
     estimator: BaseEstimator,
     X: Any,
     y: Any,
     engine: Engine,
-    settings: LassoSettings | LogisticSettings,
+    method: Method,
     *,
     groups: Any = None,
     sample_weight: Any = None,
     progress: Callable[[int, int], None] | None = None,
-) -> Inputs:
+) -> ClusterRecords:
     """Start a worker for every partition and see that they make one data set.
 
     `estimator`: for the messages; left as it is.
@@ -48,11 +164,8 @@ def partitioned_inputs(
     or of matrices; or one of them.
     `y`: with matrices, the labels of each.
     `engine`: what runs the workers.
-    `settings`: valid settings.
     `groups`, `sample_weight`: of the rows of each partition, as `y`; the first with matrices alone.
     `progress`: called with the bytes copied from object storage, and those to be copied.
-
-    Returns: inputs whose X are the workers: `close` them.
 
     Raises DataError for partitions that do not go together; ClusterError if a worker cannot be
     had.
@@ -67,14 +180,12 @@ def partitioned_inputs(
         if number > 1 and not _same_names(names, its_names):
             raise DataError(f"{part.name} does not have the column names of partition 1")
     _refuse_twice(parts, given)
-    weights = None
     if sample_weight is not None:
-        each = _checked(_each(sample_weight, X, len(given), "weights"), settings)
+        each = _checked(_each(sample_weight, X, len(given), "weights"), method)
         parts = [replace(part, weights=own) for part, own in zip(parts, each, strict=True)]
-        weights = np.concatenate(each)
     if groups is not None:
         people = _each(groups, X, len(given), "groups")
-        parts = _limited(parts, people, settings.rows_per_person)
+        parts = _limited(parts, people, method.rows_per_person)
     workers = Partitions(engine, parts, progress)
     try:
         origins = [origin_from_json(one.origin) for one in workers.descriptions]
@@ -83,8 +194,7 @@ def partitioned_inputs(
     except BaseException:
         workers.close()
         raise
-    n_features = workers.shape[1]
-    return Inputs(workers, np.zeros(0), n_features, names, origins[0], weights=weights)
+    return ClusterRecords(workers, names, origins[0], sample_weight is not None)
 
 
 def _each(some: Any, X: Any, n_partitions: int, kind: str = "") -> list[Any]:
@@ -98,9 +208,7 @@ def _each(some: Any, X: Any, n_partitions: int, kind: str = "") -> list[Any]:
     return each
 
 
-def _checked(
-    given: Sequence[Any], settings: LassoSettings | LogisticSettings
-) -> list[NDArray[np.float64]]:
+def _checked(given: Sequence[Any], method: Method) -> list[NDArray[np.float64]]:
     """Return the weights of every partition in [0, 1]; the largest of all may be their scale."""
     try:
         each = [np.asarray(some, dtype=np.float64) for some in given]
@@ -108,8 +216,8 @@ def _checked(
         each = []
     if not each or any(some.ndim != 1 for some in each):
         raise DataError("the weights of a partition are one number for each of its rows")
-    flat, private = np.concatenate(each), not math.isinf(settings.epsilon)
-    weights = checked_weights(flat, flat.size, settings.weight_bound, private=private)
+    flat = np.concatenate(each)
+    weights = checked_weights(flat, flat.size, method.weight_bound, private=method.is_private)
     return np.split(weights, np.cumsum([some.size for some in each])[:-1])
 
 
@@ -148,7 +256,7 @@ def _partition(
         if y is not None:
             raise DataError(f"{path} has its own labels; leave y out")
         return Partition(path, path=path), None
-    checked = check_inputs(estimator, X, y)
+    checked = local_records(estimator, X, y)
     return Partition(f"partition {number}", X=checked.X, y=checked.y), checked.feature_names
 
 
@@ -166,101 +274,3 @@ def _refuse_twice(parts: list[Partition], given: list[Any]) -> None:
         raise DataError(
             f"{name} is given twice; each record may be in one partition only, or it counts twice"
         )
-
-
-def partitioned_targets(
-    settings: LassoSettings | LogisticSettings, workers: Partitions
-) -> NDArray[Any]:
-    """Have the workers turn their labels into targets; return the classes, none for a regression.
-
-    Raises DataError as `dplasso.data.labels.encode_labels`.
-    """
-    if settings.target_bounds is not None:
-        workers.tell("encode", None, settings.target_bounds)
-        return np.zeros(0)
-    declared, present = settings.classes, workers.labels
-    if declared is None and not present.size:
-        raise DataError("the labels are not classes: declare them with the parameter classes")
-    # Labels that were not declared are found where they are, so that the partition is named.
-    classes, _ = encode_labels(present if declared is None else np.asarray(declared), declared)
-    if isinstance(settings, LassoSettings) and classes.size > 2:
-        raise DataError(
-            "a LASSO of more than two classes runs in one process: leave engine out, or take "
-            "DPLogisticRegression"
-        )
-    workers.tell("encode", classes, None)
-    return classes
-
-
-def all_label_bits(workers: Partitions) -> NDArray[np.int8]:
-    """Return of every record whether its label is not the first, in order: for the ledger alone."""
-    return np.concatenate(workers.call("label_bits"))
-
-
-def partitioned_solver(
-    settings: LassoSettings,
-    workers: Partitions,
-    loss: Any,
-    make_selector: Callable[[Problem], Any],
-    stream: RandomStream,
-    *,
-    radius: float,
-    n_steps: int,
-    intercept: bool,
-    drift_tol: float | None,
-    late_start: int = 0,
-    distinct: bool = False,
-    n_records: float | None = None,
-    prefix: Transcript | None = None,
-) -> PartitionedFrankWolfe:
-    """Make the coordinator of a run of Frank-Wolfe.
-
-    `settings`: valid settings.
-    `workers`: the rows.
-    `loss`, `radius`, `n_steps`, `late_start`, `distinct`: as in `Problem`.
-    `make_selector`: makes the selection structure, empty, for a problem without rows.
-    `stream`: random words for the draws.
-    `intercept`: whether a constant column is drawn like the others.
-    `drift_tol`: tolerance; with None no row is refreshed but by a touch.
-    `n_records`: N, where it is public or was counted.
-    `prefix`: steps already drawn, to be taken again.
-
-    Raises ValueError, DataError as `check_partitions`.
-    """
-    bits = check_partitions(settings, workers, n_records)
-    steps = VertexSteps(
-        loss=loss,
-        bound=settings.feature_bound,
-        intercept=intercept,
-        radius=radius,
-        n_steps=n_steps,
-        late_start=late_start,
-        distinct=distinct,
-        drift_tol=drift_tol,
-        share_bits=bits,
-    )
-    problem = problem_of(workers, steps)
-    return PartitionedFrankWolfe(
-        workers, steps, problem, make_selector(problem), stream, prefix=prefix
-    )
-
-
-def check_partitions(settings: LassoSettings, workers: Partitions, n_records: float | None) -> int:
-    """Refuse a run of Frank-Wolfe that partitions cannot make; nothing is computed.
-
-    `n_records`: N, where it is public or was counted.
-
-    Returns the bits of a record's share.
-
-    Raises ValueError for what only one process can do; DataError for too many records.
-    """
-    for name, one_process in (("solver", "standard"), ("selector", "big-little")):
-        if getattr(settings, name) == one_process:
-            raise ValueError(
-                f"{name}={one_process!r} runs in one process; leave engine or {name} out"
-            )
-    if settings.mechanism == "paper" and not math.isinf(settings.epsilon):
-        raise ValueError("mechanism='paper' runs in one process; leave engine out")
-    bits = share_bits(n_records)
-    check_records(workers.shape[0], bits)
-    return bits

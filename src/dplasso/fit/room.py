@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.encoding.origin import Origin
-from dplasso.fit.settings import LassoSettings, LogisticSettings
+from dplasso.fit.method import Method
 from dplasso.model.release import n_outputs_of
-from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.statement import Accounted
 
 # The statement, the other parameters, and what the container adds.
@@ -19,28 +18,16 @@ _VERTEX, _NUMBER = 9, 8
 
 
 def model_bytes(
-    settings: LassoSettings | LogisticSettings,
+    method: Method,
     mechanism: Accounted,
     n_features: int,
     classes: NDArray[Any],
     feature_names: NDArray[np.object_] | None = None,
     origin: Origin | None = None,
 ) -> int:
-    """Return how large the model file of a private fit can be.
-
-    `settings`, `mechanism`: of the fit.
-    `n_features`: D.
-    `classes`, `feature_names`, `origin`: as in `dplasso.model.Model`.
-    """
+    """Return how large the model file of a private fit can be."""
     n_outputs = n_outputs_of(classes.size)
-    if isinstance(settings, LogisticSettings):
-        kept = settings.max_weights
-        columns = min(kept, n_features) if isinstance(kept, int) else n_features
-        vertices, numbers = 0, (n_outputs + 1) * columns
-    elif isinstance(mechanism, StagedSteps):
-        vertices, numbers = mechanism.n_vertices, n_outputs * mechanism.n_columns
-    else:
-        vertices, numbers = mechanism.n_iter, 0
+    vertices, numbers = method.released_numbers(mechanism, n_features, n_outputs)
     header = 0 if feature_names is None else len(json.dumps([str(name) for name in feature_names]))
     if origin is not None:
         header += len(json.dumps(origin.to_json()))

@@ -42,7 +42,7 @@ class Records:
     @property
     def n_records(self) -> int:
         """N."""
-        return int(self.targets.labels.size)
+        return self.targets.labels.size
 
     @property
     def counted(self) -> int:

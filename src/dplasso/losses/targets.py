@@ -65,7 +65,7 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     bits = _WEIGHT_BITS if weights.size else _PART_BITS
     whole, each = 2.0**bits, weights if weights.size else np.ones(labels.size)
     total, *others = (
-        int(shares(part * each * whole, whole).sum())
+        shares(part * each * whole, whole).sum().item()
         for part in (np.ones(labels.size), *loss.class_parts(labels))
     )
     return [total - sum(others), *others], bits

@@ -8,8 +8,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
-from dplasso.estimators.fitting import settings_of
-from dplasso.fit.train import mechanism_of
+from dplasso.estimators.fitting import method_of
 from dplasso.tuning.cost import rho_of_event
 
 # What the search sets itself, or what must be the same for all tries.
@@ -81,9 +80,7 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
     elif type(estimator).__module__.startswith("dplasso."):
-        settings = settings_of(estimator)
-        n_classes = 2 if settings.classes is None else len(settings.classes)
-        mechanism = mechanism_of(settings, n_features=n_features, n_classes=n_classes)
+        mechanism = method_of(estimator).cost(n_features)
         # Its part of delta is the variation times 1 + e^x for some x >= 0.
         rho, variation = mechanism.rho, mechanism.sampling_delta / 2.0
     else:

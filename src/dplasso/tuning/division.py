@@ -20,12 +20,12 @@ from dplasso.data.store import Store, check_entries, write_store
 from dplasso.data.streams import Progress
 from dplasso.errors import DataError
 from dplasso.fit.groups import person_numbers, rows_within_limit
-from dplasso.fit.inputs import Inputs
+from dplasso.fit.records import LocalRecords
 from dplasso.privacy.randomness import RandomStream, random_word
 
 
 def entering_rows(
-    inputs: Inputs, groups: ArrayLike | None, rows_per_person: int
+    inputs: LocalRecords, groups: ArrayLike | None, rows_per_person: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows that enter, ascending, and for each the number of what is protected as one.
 
@@ -66,8 +66,8 @@ def draw_held_out(unit: NDArray[np.intp], share: float, stream: RandomStream) ->
 
 @contextmanager
 def divided(
-    inputs: Inputs, rows: NDArray[np.intp], held: NDArray[np.bool_]
-) -> Iterator[tuple[Inputs, Inputs]]:
+    inputs: LocalRecords, rows: NDArray[np.intp], held: NDArray[np.bool_]
+) -> Iterator[tuple[LocalRecords, LocalRecords]]:
     """Divide records in two for the time of a block.
 
     `rows`: those that enter, ascending.
@@ -91,7 +91,7 @@ def divided(
         yield fitted_on, scored_on
 
 
-def _part(inputs: Inputs, rows: NDArray[np.intp]) -> Inputs:
+def _part(inputs: LocalRecords, rows: NDArray[np.intp]) -> LocalRecords:
     return replace(inputs, X=inputs.X[rows], y=inputs.y[rows])
 
 

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.labels import encode_targets, refuse_strange
 from dplasso.data.refusals import of_a_stranger
 from dplasso.errors import DataError
-from dplasso.fit.groups import limit_rows
-from dplasso.fit.inputs import Inputs, check_inputs
+from dplasso.fit.records import LocalRecords, local_records
 from dplasso.ledger import charged, check_affordable, check_ledger_settings
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, SMALLEST_SCALE
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
@@ -158,9 +157,9 @@ def private_score(
         chosen, epsilon, delta, neighbors=neighbors, rows_per_person=rows_per_person
     )
     stream = random_stream(random_state)
-    inputs = check_inputs(model, X, y)
+    inputs = local_records(model, X, y)
     if groups is not None:
-        inputs = limit_rows(inputs, groups, rows_per_person)
+        inputs = inputs.limited(groups, rows_per_person)
     check_scored(chosen, model, inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
     check_affordable(ledger, dataset, mechanism)
@@ -296,7 +295,7 @@ def noisy_sums(
 def noisy_estimate(
     metric: Metric,
     model: Any,
-    inputs: Inputs,
+    inputs: LocalRecords,
     bounds: Bounds,
     sensitivity: float,
     sigma: float,

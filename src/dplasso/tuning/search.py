@@ -26,7 +26,7 @@ from dplasso.data.store import Store
 from dplasso.errors import DataError
 from dplasso.estimators.fitting import check_columns_fit
 from dplasso.estimators.hints import warn_of_found_names
-from dplasso.fit.inputs import Inputs, check_inputs
+from dplasso.fit.records import LocalRecords, local_records
 from dplasso.ledger import (
     UNITS,
     charge_of,
@@ -71,7 +71,7 @@ class _Scoring:
     bounds: Bounds
     sensitivity: float
     sigma: float
-    rows: Inputs
+    rows: LocalRecords
 
 
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
@@ -232,7 +232,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             checked_bounds(self.metric, self.target_bounds, self.estimator),
         )
         stream = random_stream(self.random_state)
-        inputs = check_inputs(self.estimator, X, y)
+        inputs = local_records(self.estimator, X, y)
         check_columns_fit(self.estimator, inputs.n_features)
         warn_of_found_names(inputs.feature_names)
         candidates = list_candidates(self.estimator, self.grid, self.delta)
@@ -341,7 +341,7 @@ def _declare_classes(
     return classes
 
 
-def _refuse_store(estimator: Any, inputs: Inputs) -> None:
+def _refuse_store(estimator: Any, inputs: LocalRecords) -> None:
     if isinstance(inputs.X, Store) and not type(estimator).__module__.startswith("dplasso."):
         raise DataError(
             f"{type(estimator).__name__} is not known to read stores; give the rows in memory: "
@@ -412,7 +412,7 @@ def _whole_budget(
 def _best_of(
     candidates: list[Candidate],
     tries: int,
-    fitted_on: Inputs,
+    fitted_on: LocalRecords,
     scoring: _Scoring,
     stream: RandomStream,
     *,

@@ -63,13 +63,13 @@ MUTANTS = {
     "counted again": (
         LEDGER + ", staged",
         """
-        import dplasso.fit.lasso_run as module
-        original = module.LassoRun.begin
+        import dplasso.fit.stages as module
+        original = module.StagedLasso.begin
         def begin(self):
             kept, self._prefix = self._prefix, None
             original(self)
             self._prefix = kept
-        module.LassoRun.begin = begin
+        module.StagedLasso.begin = begin
     """,
     ),
     "another seed after the kill": (

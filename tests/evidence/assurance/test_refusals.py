@@ -18,8 +18,8 @@ import dplasso.gradient_descent
 import dplasso.losses
 import dplasso.selection
 from dplasso.errors import DataError
-from dplasso.fit import lasso as lasso_module
-from dplasso.fit import train as train_module
+from dplasso.fit import records as records_module
+from dplasso.fit import run as run_module
 from dplasso.frank_wolfe import problem as problem_module
 from dplasso.matrix import transpose as transpose_module
 from dplasso.privacy import gaussian_noise, randomness, share
@@ -60,7 +60,7 @@ def spies(monkeypatch, private_model):
     # Compile first: the compiler cannot see through a spy.
     private_model().fit(*common_records())
     streams, entered = [], []
-    make_stream = train_module.random_stream
+    make_stream = run_module.random_stream
 
     def stream(*given):
         streams.append(make_stream(*given))
@@ -77,11 +77,11 @@ def spies(monkeypatch, private_model):
         monkeypatch.setattr(module, name, spy(name, getattr(module, name)))
     for module, name in (
         (problem_module, "lay_out"),
-        (lasso_module, "FrankWolfe"),
-        (train_module, "run_in_chunks"),
+        (records_module, "FrankWolfe"),
+        (run_module, "run_in_chunks"),
     ):
         monkeypatch.setattr(module, name, spy(name, getattr(module, name)))
-    monkeypatch.setattr(train_module, "random_stream", stream)
+    monkeypatch.setattr(run_module, "random_stream", stream)
     return streams, entered
 
 

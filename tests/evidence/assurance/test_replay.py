@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from dplasso import DPLassoClassifier
+from dplasso.cluster import worker as worker_module
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit import lasso as lasso_module
-from dplasso.fit.train import Hooks
+from dplasso.fit import records as records_module
+from dplasso.fit.hooks import Hooks
 from dplasso.frank_wolfe import problem as problem_module
 from frank_wolfe.reference import column_gradients
 from neighbours import (
@@ -159,7 +160,7 @@ def test_a_structure_leaves_the_gradients_alone(private_model, solver, selector)
     data = common_records()
     model = private_model(**SOLVERS[solver], selector=selector, random_state=3)
     seen = []
-    original = lasso_module.FrankWolfe
+    original = records_module.FrankWolfe
 
     def keep(*arguments, **options):
         solver = original(*arguments, **options)
@@ -167,7 +168,7 @@ def test_a_structure_leaves_the_gradients_alone(private_model, solver, selector)
         return solver
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lasso_module, "FrankWolfe", keep)
+        patch.setattr(records_module, "FrankWolfe", keep)
         drawn = model.fit(*data).transcript_
         fit_estimator(model, *data, Hooks(replay=drawn))
     assert seen[0].alpha.tobytes() == seen[1].alpha.tobytes()
@@ -264,7 +265,7 @@ class TestClasses:
 class TestPower:
     """Leaks planted in a fit, each seen by the comparison."""
 
-    def leaky(self, monkeypatch, name, leak, module=lasso_module):
+    def leaky(self, monkeypatch, name, leak, module=worker_module):
         original = getattr(module, name)
         monkeypatch.setattr(
             module, name, lambda *given, **options: leak(original, *given, **options)

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from dplasso import DPLassoClassifier
-from dplasso.fit import train as train_module
+from dplasso.fit import run as run_module
 from dplasso.privacy.randomness import RandomStream, random_stream
 from estimators.workers import noise_data, stream_key, transcript_of_default
 
@@ -118,7 +118,7 @@ def test_every_fit_makes_its_own_stream(monkeypatch):
         made.append(random_stream(*given))
         return made[-1]
 
-    monkeypatch.setattr(train_module, "random_stream", keep)
+    monkeypatch.setattr(run_module, "random_stream", keep)
     model = DPLassoClassifier(n_iter=5)
     for _ in range(3):
         model.fit(*noise_data())

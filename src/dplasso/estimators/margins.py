@@ -1,102 +1,22 @@
-"""What `fit` and `predict` are given: matrices, checked as scikit-learn does, or a store."""
+"""Margins of rows that a fitted estimator is shown, clipped or scaled as in training."""
 
-from copy import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
 
-from dplasso.data.refusals import in_our_words
-from dplasso.data.store import Store, StoreMatrix, check_entries
+from dplasso.data.store import Store, check_entries
 from dplasso.encoding.encoder import PublicEncoder, is_frame
-from dplasso.encoding.origin import Origin, check_same_origin, origin_of
+from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.errors import DataError
-from dplasso.matrix.compressed import compress, working_dtype
+from dplasso.fit.records import store_of, validated
+from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import refuse_damage
 from dplasso.matrix.margins import clipped, column_margins, margins
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
 from dplasso.runtime.threads import thread_pool
-
-
-def store_of(X: Any) -> Store | None:
-    """Return the store that `X` is, or whose matrix it is; None for anything else."""
-    if isinstance(X, StoreMatrix):
-        return X.store
-    return X if isinstance(X, Store) else None
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Records and labels as given to a fit, checked.
-
-    `X`, shape (N, D): float32 or float64. The entries of a store are looked at by `train`.
-    `y`, shape (N,): labels as given.
-    `weights`, shape (N,): how much each record counts, in [0, 1]; None for 1 each.
-    `within`, shape (N,): which records of a store enter; None for all.
-    `n_features`: D.
-    `feature_names`, shape (D,): names of the columns, where X has them.
-    `origin`: how the columns were made, where X or its store says so.
-    """
-
-    X: Any
-    y: NDArray[Any]
-    n_features: int
-    feature_names: NDArray[np.object_] | None
-    origin: Origin | None = None
-    weights: NDArray[np.float64] | None = None
-    within: NDArray[np.bool_] | None = None
-
-
-def check_inputs(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Inputs:
-    """Check what `fit` is given.
-
-    `estimator`: for the messages; left as it is.
-    `y`, shape (N,): labels; None for a store, which has its own.
-
-    Raises ValueError for NaN or infinity in X, labels that are missing or of another length, or no
-    records.
-    """
-    store = store_of(X)
-    if store is None:
-        # scikit-learn notes the columns on the estimator: a fit that is refused must not.
-        noted = copy(estimator)
-        matrix, labels = _validate(noted, X, y, reset=True)
-        names = getattr(noted, "feature_names_in_", None)
-        return Inputs(matrix, np.asarray(labels), int(noted.n_features_in_), names, origin_of(X))
-    if y is None:
-        if isinstance(X, StoreMatrix):
-            raise DataError(
-                "y is missing: give fit(store), which has its own labels, or fit(store.X, store.y)"
-            )
-        y = store.y
-    for size, name in zip(store.shape, ("row", "column"), strict=True):
-        if size == 0:
-            raise DataError(f"{store.path} has no {name}; at least one is needed")
-    with in_our_words():
-        labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        if labels.ndim != 1:
-            raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
-        check_consistent_length(store, labels)
-    return Inputs(store, labels, int(store.shape[1]), None, origin_of(store))
-
-
-def _validate(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
-    """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
-    # The search for NaN adds everything up; that its sum overflows must not be heard of.
-    with np.errstate(over="ignore", invalid="ignore"), in_our_words(X):
-        return validate_data(
-            estimator,
-            X,
-            *y,
-            accept_sparse=("csr", "csc"),
-            accept_large_sparse=True,
-            dtype=(working_dtype(X), np.float32, np.float64),
-            reset=reset,
-        )
 
 
 def decision_margins(
@@ -127,7 +47,7 @@ def decision_margins(
         _check_columns(estimator, store)
         numbers = store.internal_column[columns]
         return column_margins(store.columns, numbers, store.shape[0], weights, bound, offset)
-    X = _validate(estimator, X, reset=False)
+    X = validated(estimator, X, reset=False)
     matrix, by_rows = compress(X)
     dense = np.zeros(estimator.n_features_in_)
     dense[columns] = weights
@@ -175,7 +95,7 @@ def unit_margins(
             check_entries(store, "rows", n_threads=n_threads)
             rows, weights = store.rows, weights[store.original_column[: weights.shape[0]]]
         else:
-            X = _validate(estimator, X, reset=False)
+            X = validated(estimator, X, reset=False)
             matrix, by_rows = compress(X)
             if kept is not None:
                 matrix, by_rows = compress(X[:, kept])

@@ -13,19 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.privacy.mechanisms import StagedSteps
-from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE
 
 # The most columns drawn unless more are asked for; with no more columns than that, none is drawn.
 MOST_COLUMNS = 200
 # Gradients of the refit.
 REFIT_STEPS = 100
-# How far noise may move the margin of a unit row in the refit: a short list bears more than a
-# dense model.
-REFIT_KAPPA, REGRESSION_REFIT_KAPPA = 1.0, 0.2
 # Steps of constant size, not shrunken: as if so many had been taken before.
 LATE_START = 2**20
-# Each column's weight before the refit is this over the square root of their number.
-STEP, REGRESSION_STEP = 0.8, 0.2
 # theta: how strong the best column is.
 _STRENGTH = 0.35
 # Share of the budget that the refit has, and the one where half of all columns are drawn.
@@ -92,20 +86,16 @@ def plan_lasso(
     n_records: float,
     n_features: int,
     offset: float | NDArray[np.float64],
-    step: float = STEP,
-    calibrated: bool = False,
+    step: float,
+    calibration: float,
 ) -> LassoPlan:
-    """Choose what the settings leave open.
+    """Choose what the parameters leave open.
 
-    `mechanism`: the budget.
     `n_iter`, `l1_radius`, `refit`: as given; None for what is to be chosen.
     `n_records`: N, given as public or counted privately.
-    `n_features`: D.
-    `offset`: where every margin starts.
     `step`: each column's weight before the refit, times the square root of their number.
-    `calibrated`: whether the margins are set right in the end.
+    `calibration`: share of the budget that sets the margins right in the end.
     """
-    calibration = CALIBRATION_SHARE if calibrated else 0.0
     most, rho = mechanism.n_vertices, mechanism.rho_left
     if most == 0:
         return LassoPlan(0, 1.0, 0.0, LATE_START, offset, refit_calibration=calibration)

@@ -1,0 +1,238 @@
+"""What a fit sees of the data: records in one process, in memory or in a store.
+
+A fit asks its records for integer statistics and for nothing else. Rows in partitions
+(`dplasso.fit.partitioned`) answer the same questions by asking their workers.
+"""
+
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+
+from dplasso.cluster.worker import VertexSteps
+from dplasso.data.refusals import in_our_words
+from dplasso.data.store import Store, StoreMatrix, check_entries
+from dplasso.encoding.origin import Origin, origin_of
+from dplasso.errors import DataError
+from dplasso.fit.groups import person_numbers, rows_within_limit
+from dplasso.fit.task import Task
+from dplasso.fit.vertices import vertex_selector
+from dplasso.frank_wolfe.problem import Problem, design_of
+from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.gradient_descent.records import Records as GradientRecords
+from dplasso.gradient_descent.records import records_of
+from dplasso.ledger import data_fingerprint
+from dplasso.losses.targets import Targets, count_classes, targets_of
+from dplasso.matrix.compressed import compress, working_dtype
+from dplasso.matrix.design import Design, check_row_count
+from dplasso.privacy.mechanisms import Mechanism
+from dplasso.privacy.randomness import RandomStream
+from dplasso.runtime.threads import Threads
+from dplasso.selection.replay import replay_state
+
+
+@dataclass(frozen=True)
+class LocalRecords:
+    """Records that one process holds, checked.
+
+    `every_step`: whether each step is to be on the disk before the next begins.
+    `X`, shape (N, D): float32 or float64, or a store, whose entries `check` looks at.
+    `y`, shape (N,): labels as given.
+    `feature_names`, `origin`: where X or its store has them.
+    `weights`, shape (N,): how much each record counts, in [0, 1]; None for 1 each.
+    `within`, shape (N,): which records of a store enter; None for all.
+    `task`, `targets`: what is learnt, and its targets, once they are known.
+    `design`: the matrix laid out for Frank-Wolfe.
+    """
+
+    X: Any
+    y: NDArray[Any]
+    n_features: int
+    feature_names: NDArray[np.object_] | None
+    origin: Origin | None = None
+    weights: NDArray[np.float64] | None = None
+    within: NDArray[np.bool_] | None = None
+    task: Task | None = None
+    targets: Targets | None = None
+    design: Design | None = None
+
+    every_step: ClassVar[bool] = False
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels."""
+        return self.y
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """N and D."""
+        return int(self.X.shape[0]), self.n_features
+
+    @property
+    def weighted(self) -> bool:
+        """Whether records have weights."""
+        return self.weights is not None
+
+    def limited(self, groups: ArrayLike | None, rows_per_person: int) -> "LocalRecords":
+        """Leave out all but the first rows of each person.
+
+        `groups`, shape (N,): whose row each is; None asks the store, and leaves out nothing where
+        it does not know.
+
+        Raises DataError as `person_numbers`.
+        """
+        if groups is None and isinstance(self.X, Store):
+            groups = self.X.people
+        if groups is None:
+            return self
+        within = rows_within_limit(person_numbers(groups, self.y.size), rows_per_person)
+        if isinstance(self.X, Store):
+            return replace(self, within=within)
+        weights = None if self.weights is None else self.weights[within]
+        return replace(self, X=self.X[within], y=self.y[within], weights=weights)
+
+    def encoded(self, task: Task) -> "LocalRecords":
+        """Return the records with the targets of a task."""
+        targets = targets_of(task.encode(self.y), self.weights, self.within)
+        return replace(self, task=task, targets=targets)
+
+    def fingerprint(self) -> str:
+        """Return the fingerprint of the labels."""
+        assert self.targets is not None
+        return data_fingerprint(self.targets.labels)
+
+    def check(self, n_threads: int) -> None:
+        """Read all of a store and refuse what is damaged; matrices were looked at before."""
+        if isinstance(self.X, Store):
+            check_entries(self.X, n_threads=n_threads)
+
+    def counts(self, loss: Any) -> tuple[list[int], int]:
+        """Count the records of the classes."""
+        assert self.targets is not None
+        return count_classes(loss, self.targets)
+
+    def laid_out(self, method: Any, n_steps: int, intercept: bool) -> "LocalRecords":
+        """Lay the matrix out; without a step, only look whether it can be used."""
+        if not n_steps:
+            if not isinstance(self.X, Store):
+                compress(self.X)
+            return self
+        return replace(self, design=self._design(method, n_steps, intercept))
+
+    def _design(self, method: Any, n_steps: int, intercept: bool) -> Design:
+        return design_of(
+            self.X,
+            bound=method.feature_bound,
+            intercept=intercept,
+            by_columns=method.algorithm == "sparse",
+            n_steps=n_steps,
+            n_threads=method.n_threads,
+        )
+
+    def problem(self, method: Any, steps: VertexSteps) -> Problem:
+        """Return what a run of Frank-Wolfe minimises."""
+        design = self.design or self._design(method, steps.n_steps, steps.intercept)
+        assert self.targets is not None
+        return steps.problem(design, self.targets)
+
+    def vertices(
+        self,
+        method: Any,
+        steps: VertexSteps,
+        mechanism: Mechanism,
+        stream: RandomStream,
+        threads: Threads,
+        *,
+        prefix: Transcript | None = None,
+        replay: Transcript | None = None,
+        recorded: bool = False,
+    ) -> FrankWolfe:
+        """Return a run of Frank-Wolfe; `recorded` with history and work where they may be had."""
+        problem = self.problem(method, steps)
+        if replay is None:
+            selector = vertex_selector(method.selector, mechanism, problem)
+        else:
+            selector = replay_state(replay.vertex, replay.sign)
+        return FrankWolfe(
+            problem,
+            selector,
+            stream,
+            solver=method.algorithm,
+            drift_tol=steps.drift_tol,
+            record_history=recorded and mechanism.name == "none",
+            record_work=recorded and mechanism.name != "exponential",
+            threads=threads,
+            prefix=prefix,
+        )
+
+    def gradients(
+        self, loss: Any, threads: Threads, kept: NDArray[np.int64] | None = None
+    ) -> GradientRecords:
+        """Return the records for gradient descent, in the columns that are kept or in all."""
+        check_row_count(self.shape[0])
+        design, columns = self.design, None
+        if design is not None and design.has_columns and not design.columns_internal:
+            columns = design.columns
+        assert self.targets is not None
+        return records_of(self.X, loss, self.targets, threads, kept, columns)
+
+
+def local_records(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> LocalRecords:
+    """Check what `fit` is given.
+
+    `estimator`: for the messages; left as it is.
+    `y`, shape (N,): labels; None for a store, which has its own.
+
+    Raises ValueError for NaN or infinity in X, labels that are missing or of another length, or no
+    records.
+    """
+    store = store_of(X)
+    if store is None:
+        # scikit-learn notes the columns on the estimator: a fit that is refused must not.
+        noted = copy(estimator)
+        matrix, labels = validated(noted, X, y, reset=True)
+        names = getattr(noted, "feature_names_in_", None)
+        n_features = int(noted.n_features_in_)
+        return LocalRecords(matrix, np.asarray(labels), n_features, names, origin_of(X))
+    if y is None:
+        if isinstance(X, StoreMatrix):
+            raise DataError(
+                "y is missing: give fit(store), which has its own labels, or fit(store.X, store.y)"
+            )
+        y = store.y
+    for size, name in zip(store.shape, ("row", "column"), strict=True):
+        if size == 0:
+            raise DataError(f"{store.path} has no {name}; at least one is needed")
+    with in_our_words():
+        labels = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if labels.ndim != 1:
+            raise DataError(f"y has the shape {labels.shape}; one label for each record is needed")
+        check_consistent_length(store, labels)
+    return LocalRecords(store, labels, int(store.shape[1]), None, origin_of(store))
+
+
+def store_of(X: Any) -> Store | None:
+    """Return the store that `X` is, or whose matrix it is; None for anything else."""
+    if isinstance(X, StoreMatrix):
+        return X.store
+    return X if isinstance(X, Store) else None
+
+
+def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
+    """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
+    # The search for NaN adds everything up; that its sum overflows must not be heard of.
+    with np.errstate(over="ignore", invalid="ignore"), in_our_words(X):
+        return validate_data(
+            estimator,
+            X,
+            *y,
+            accept_sparse=("csr", "csc"),
+            accept_large_sparse=True,
+            dtype=(working_dtype(X), np.float32, np.float64),
+            reset=reset,
+        )

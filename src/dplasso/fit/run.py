@@ -1,0 +1,106 @@
+"""The one path from a method and records to a model; checkpoints and replays take it too."""
+
+import time
+
+from dplasso.fit.hooks import Begun, Hooks, Session
+from dplasso.fit.method import Method
+from dplasso.fit.partitioned import Records
+from dplasso.frank_wolfe.work import Work
+from dplasso.ledger import charged, check_affordable
+from dplasso.model import Model
+from dplasso.model.release import digest_of
+from dplasso.privacy.randomness import random_stream
+from dplasso.privacy.statement import make_statement, use_of_count
+from dplasso.runtime.chunks import run_in_chunks
+from dplasso.runtime.threads import thread_pool
+
+
+def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | None]:
+    """Fit a model.
+
+    Everything that can be refused is refused, and the records are laid out, before the ledger is
+    charged. Whatever is drawn is drawn after: step 0, the counts, is kept before the first step.
+
+    Returns
+    -------
+    model : Model
+        All that may leave the fit.
+    work : Work or None
+        Work per step, of fits that are not private.
+
+    Raises
+    ------
+    ValueError
+        For an undeclared label, or fewer than two without `classes`; for a damaged store.
+    BudgetError, LedgerError
+        If the ledger has too little left or cannot be used; nothing is spent.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        With ``mechanism="paper"``.
+    """
+    began = time.perf_counter()
+    stream = random_stream(method.random_state)
+    task = method.targets.task(records)
+    method, records = method.knowing(task), records.encoded(task)
+    method.warn()
+    mechanism = method.mechanism(task, *records.shape)
+    statement = make_statement(
+        mechanism,
+        seeded=method.random_state is not None,
+        classes_declared=method.targets.is_declared,
+        records=use_of_count(mechanism, method.n_records),
+        n_classes=task.classes.size,
+        target_bounds=task.target_bounds,
+        weight_bound=method.weight_bound if records.weighted else None,
+    )
+    if hooks.checkpoints is None:
+        check_affordable(method.ledger, method.dataset, mechanism)
+    # All of a store is read, so only after what can be refused without.
+    records.check(method.n_threads)
+    notes = {}
+    if method.ledger is not None:
+        notes = {"purpose": method.purpose, "fingerprint": records.fingerprint()}
+    begun = Begun(method, task, mechanism, statement, records, notes)
+    session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
+    with thread_pool(method.n_threads) as threads:
+        solver = method.solver(
+            task,
+            mechanism,
+            records,
+            stream,
+            threads,
+            prefix=session.prefix,
+            replay=hooks.replay,
+        )
+        prepared = time.perf_counter()
+        with charged(
+            method.ledger,
+            method.dataset,
+            mechanism,
+            payment=session.payment,
+            release=lambda: digest_of(release),
+            notes=notes,
+        ):
+            run_in_chunks(
+                solver,
+                marks=session.marks,
+                checkpoint=lambda done: session.keep(done, lambda: solver.release(done)),
+                progress=hooks.progress,
+            )
+            release = solver.release()
+    if hooks.seconds is not None:
+        hooks.seconds["prepare"] = prepared - began
+        hooks.seconds["train"] = time.perf_counter() - prepared
+    model = Model(
+        params=dict(method.params),
+        release=release,
+        statement=statement,
+        classes=task.classes,
+        n_features=records.shape[1],
+        feature_names=records.feature_names,
+        history=solver.history,
+        origin=records.origin,
+    )
+    return model, solver.work
