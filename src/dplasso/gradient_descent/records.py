@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dplasso.data.store import Store
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel, Margins
+from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.margins import clipped
@@ -96,7 +97,7 @@ class Records:
         margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)
         return Margins(
             margins.reshape(self.n_records, -1) + self.loss.offset,
-            self.loss.without_offset(),
+            without_offset(self.loss),
             self.targets,
             self.threads,
         )

@@ -83,9 +83,8 @@ class GradientPart:
     def sums(self, begin: int, end: int) -> NDArray[np.int64]:
         """Return the sums of the gradients of columns `begin` to `end`, each K numbers."""
         span = slice(begin * self.n_outputs, end * self.n_outputs)
-        totals = (
-            self._reordered.view(np.int64)[span] if self._original.size else self._sums(begin, end)
-        )
+        reordered = self._original.size > 0
+        totals = self._reordered.view(np.int64)[span] if reordered else self._sums(begin, end)
         if end > self._data.n_columns:
             totals[-self.n_outputs :] = self._constant_totals
         return totals

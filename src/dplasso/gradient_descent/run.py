@@ -96,16 +96,9 @@ class GradientRun:
         if not done:
             return replace(empty_state(self._records.n_columns), numbers=self._numbers.copy())
         if done < self.n_steps:
-            solver = self._solver
-            return GradientState(
-                done,
-                self._records.n_columns,
-                solver.weights.copy(),
-                solver.velocity.copy(),
-                solver.averaged.copy(),
-                self._kept,
-                self._numbers.copy(),
-            )
+            solver, n_columns = self._solver, self._records.n_columns
+            state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
+            return GradientState(done, n_columns, *state, self._kept, self._numbers.copy())
         return self._final()
 
     def _share(self, share: float) -> float:
@@ -206,11 +199,8 @@ class GradientRun:
         solver = self._solver
         average = solver.average().reshape(-1, solver.n_outputs)
         before = average.shape[0] - int(self._constant != 0.0)
-        sizes = (
-            np.linalg.norm(average[:before], axis=1)
-            if solver.n_outputs > 1
-            else average[:before, 0]
-        )
+        several = solver.n_outputs > 1
+        sizes = np.linalg.norm(average[:before], axis=1) if several else average[:before, 0]
         places = largest(sizes, self._plan.stages[self._stage].n_columns)
         self._kept = self._kept[places] if self._kept.size else places
         start = _START * np.concatenate([average[places], average[before:]]).ravel()
@@ -220,8 +210,7 @@ class GradientRun:
     def _go_on(self, state: GradientState) -> None:
         """Take up an interrupted fit where it was.
 
-        Raises ValueError if the state is not one of this plan: going on would take more than was
-        paid for.
+        Raises ValueError for a state of another plan: more would be taken than was paid for.
         """
         self.skipped, self._kept = state.done, state.columns
         self._stage = min(

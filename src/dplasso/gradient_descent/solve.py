@@ -23,9 +23,7 @@ _CONTRIBUTION_BITS = 32
 def gradient_unit(
     residual_bound: float, noise_scale: float, bits: int = _CONTRIBUTION_BITS
 ) -> float:
-    """Return S, the fixed-point units per unit of gradient, from public numbers.
-
-    `bits`: of a record's share, of `dplasso.privacy.parameters.share_bits`.
+    """Return S, the fixed-point units per unit of gradient, for so many bits of a record's share.
 
     Fewer than ``2^bits / C`` where the noise is so large that its words would not reach.
     """
@@ -93,16 +91,9 @@ class NoisyGradientDescent:
                 totals = self._part.sums(begin, end)
                 release(totals, schedule.sensitivity * self._unit, self._noise[number])
                 span = slice(begin * self.n_outputs, end * self.n_outputs)
-                update(
-                    totals,
-                    self._unit,
-                    schedule.momentum,
-                    schedule.step_size,
-                    self.velocity[span],
-                    self.weights[span],
-                    self.averaged[span],
-                    averaging,
-                )
+                state = self.velocity[span], self.weights[span], self.averaged[span]
+                steps = self._unit, schedule.momentum, schedule.step_size
+                update(totals, *steps, *state, averaging)
 
         self._threads.run(some)
 

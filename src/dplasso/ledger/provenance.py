@@ -38,13 +38,13 @@ def program() -> str:
     return f"dplasso {version('dplasso')}"
 
 
-def data_fingerprint(labels: NDArray[np.int8]) -> str:
+def data_fingerprint(labels: NDArray[Any]) -> str:
     """Return what tells one data set from another, however its columns are made.
 
     Parameters
     ----------
-    labels : ndarray of int8, shape (N,)
-        0 or 1, in the order of the records.
+    labels : ndarray, shape (N,)
+        Whether each is 0 is what counts, in the order of the records.
 
     Returns
     -------

@@ -18,7 +18,7 @@ def mean_target(counts: NDArray[np.float64], deviation: float) -> float:
     `deviation`: standard deviation of each count's noise. A difference within two of its own
     standard deviations is taken for none.
     """
-    negative, positive = counts.tolist()
+    negative, positive = float(counts[0]), float(counts[1])
     difference, noise = positive - negative, _DEVIATIONS * math.sqrt(2.0) * deviation
     difference = math.copysign(max(0.0, abs(difference) - noise), difference)
     return min(1.0, max(-1.0, difference / max(1.0, negative + positive)))
@@ -29,5 +29,8 @@ def class_shares(counts: NDArray[np.float64], deviation: float) -> NDArray[np.fl
     mean = counts.mean()
     beyond = np.abs(counts - mean) - _DEVIATIONS * deviation
     level = mean + np.copysign(np.maximum(0.0, beyond), counts - mean)
-    shares = np.maximum(level / max(1.0, level.sum()), _LEAST_SHARE / counts.size)
-    return shares / shares.sum()
+    shares: NDArray[np.float64] = np.maximum(
+        level / max(1.0, level.sum()), _LEAST_SHARE / counts.size
+    )
+    shares /= shares.sum()
+    return shares

@@ -55,10 +55,6 @@ class ClippedMultinomial(NamedTuple):
         """The largest eigenvalue of ``diag(p) - p p^T``."""
         return 0.5
 
-    def without_offset(self) -> "ClippedMultinomial":
-        """Return the loss of margins that hold the offset already."""
-        return self._replace(offset=np.zeros_like(self.offset))
-
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
         """Return which records are of each class but the first."""
         return [labels == k for k in range(1, self.n_outputs)]
@@ -81,7 +77,8 @@ class ClippedMultinomial(NamedTuple):
         """
         p = softmax(margins + self.offset)
         p *= np.maximum(1.0, (1.0 - p) / self.residual_bound)
-        return p / p.sum(axis=1, keepdims=True)
+        p /= p.sum(axis=1, keepdims=True)
+        return p
 
 
 @njit(cache=True, nogil=True)

@@ -61,6 +61,11 @@ def tangent_offset(loss: Any, q: float, target: float) -> float:
     return float(implementation("tangent_offset", loss)(loss, q, target))
 
 
+def without_offset(loss: Any) -> Any:
+    """Return the loss of margins that hold the offset already."""
+    return loss._replace(offset=0.0 * loss.offset) if "offset" in loss._fields else loss
+
+
 _CONTRACT = {
     function.__name__: function
     for function in (gradient, residual_vector, value, margins_within, tangent_offset)

@@ -50,10 +50,6 @@ class Logistic(NamedTuple):
         """That of the logistic loss at 0."""
         return 0.25
 
-    def without_offset(self) -> "Logistic":
-        """Return the loss of margins that hold the offset already."""
-        return self._replace(offset=0.0)
-
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Return what part of each record is of the second class."""
         return [labels]

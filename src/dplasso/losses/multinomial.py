@@ -51,10 +51,6 @@ class Multinomial(NamedTuple):
         """Margins have none."""
         return 0.0
 
-    def without_offset(self) -> "Multinomial":
-        """Return the same loss."""
-        return self
-
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
         """Return which records are of each class but the first."""
         return [labels == k for k in range(1, self.n_classes)]
@@ -69,12 +65,13 @@ class Multinomial(NamedTuple):
         squares = (p * p).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
         length = np.sqrt(np.maximum(squares, 0.0))
         p *= np.maximum(1.0, length / self.residual_bound)
-        return p / p.sum(axis=1, keepdims=True)
+        p /= p.sum(axis=1, keepdims=True)
+        return p
 
 
 def softmax(margins: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the class probabilities of the plain multinomial model, shape (N, K)."""
-    p = np.exp(margins - margins.max(axis=1, keepdims=True))
+    p: NDArray[np.float64] = np.exp(margins - margins.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     return p
 

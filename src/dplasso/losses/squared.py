@@ -39,10 +39,6 @@ class Squared(NamedTuple):
         """That of the squared loss."""
         return 1.0
 
-    def without_offset(self) -> "Squared":
-        """Return the loss of margins that hold the offset already."""
-        return self._replace(offset=0.0)
-
     def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """Return what part of each record is at the upper end of the interval."""
         return [0.5 + 0.5 * labels]

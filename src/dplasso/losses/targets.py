@@ -49,7 +49,7 @@ def targets_of(
     """
     n_records = labels.size if within is None else int(np.count_nonzero(within))
     if within is not None:
-        weights = within * (1.0 if weights is None else weights)
+        weights = np.where(within, 1.0 if weights is None else weights, 0.0)
     return Targets(labels, NO_WEIGHTS if weights is None else weights, n_records)
 
 

@@ -38,12 +38,7 @@ def clip(value, bound):
 
 
 def working_dtype(X: Any) -> np.dtype:
-    """Return the type in which the entries of `X` are kept: float32 if that is exact.
-
-    `X`: anything with a `dtype`, or without.
-
-    Returns: float32 or float64.
-    """
+    """Return the type in which the entries of anything are kept: float32 if exact, or float64."""
     try:
         kind = np.dtype(getattr(X, "dtype", np.float64))
     except TypeError:
@@ -94,8 +89,8 @@ def compress(X: Any) -> tuple[Compressed, bool]:
 def add_duplicates(X: Any) -> None:
     """Add up entries stored twice, in place; what overflows becomes the largest number.
 
-    `X`: in a compressed format, of finite entries. Sums that are no number (infinities of both
-    signs) become 0: each by the entries of its own row.
+    Entries are finite. Sums that are no number (infinities of both signs) become 0: each by the
+    entries of its own row.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         X.sum_duplicates()
