@@ -8,6 +8,7 @@ and entries beyond the bound.
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def pairs(relation: str, dtype: Any = np.float64, kind: str = "mixed") -> Iterat
                 yield replaced(name, (entries, turned), (label, 1 - label), place, kind)
 
 
-def _explicit(X: NDArray[Any]) -> sp.csr_array:
+def explicit(X: NDArray[Any]) -> sp.csr_array:
     """Store every entry, zeros too."""
     n_rows, n_columns = X.shape
     edges = np.arange(0, X.size + 1, n_columns, dtype=np.int32)
@@ -135,10 +136,9 @@ def _explicit(X: NDArray[Any]) -> sp.csr_array:
 def _unsorted(X: NDArray[Any]) -> sp.csr_array:
     """Store each row from its last entry to its first."""
     csr = sp.csr_array(X)
-    order = np.concatenate(
-        [np.arange(a, b)[::-1] for a, b in zip(csr.indptr[:-1], csr.indptr[1:], strict=True)]
-    ).astype(np.int32)
-    return sp.csr_array((csr.data[order], csr.indices[order], csr.indptr), shape=X.shape)
+    order = np.concatenate([np.arange(a, b)[::-1] for a, b in pairwise(csr.indptr)])
+    parts = csr.data[order], csr.indices[order], csr.indptr
+    return sp.csr_array(parts, shape=X.shape)
 
 
 def _halves(X: NDArray[Any]) -> sp.csr_array:
@@ -189,7 +189,7 @@ INPUT_KINDS: dict[str, tuple[Any, InputMaker]] = {
     "dense float64": (np.float64, np.ascontiguousarray),
     "dense float32, by columns": (np.float32, np.asfortranarray),
     "list": (np.float64, lambda X: X.tolist()),
-    "explicit zeros": (np.float64, _explicit),
+    "explicit zeros": (np.float64, explicit),
     "unsorted": (np.float64, _unsorted),
     "duplicate entries": (np.float32, _halves),
     "read-only": (np.float32, _frozen),

@@ -17,6 +17,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -25,14 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from dplasso.cluster import worker as worker_module
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit import lasso as lasso_module
-from dplasso.fit import records as records_module
-from dplasso.fit import run as run_module
-from dplasso.fit import vertices as vertices_module
 from dplasso.fit.hooks import Hooks
-from dplasso.frank_wolfe import problem as problem_module
 from dplasso.frank_wolfe.outputs import StandardOutputState
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe, solve
@@ -44,6 +39,7 @@ from dplasso.runtime.threads import Threads
 from dplasso.selection.replay import replay_state
 from neighbours import N_COLUMNS, Pair, in_form
 
+PUBLIC_ROWS = np.random.default_rng(7).normal(size=(5, N_COLUMNS))
 # One record's largest share of a gradient, in fixed-point units.
 SHARE = 2**32
 DECLARED = {"add-remove": SHARE, "replace-one": 2 * SHARE}
@@ -56,18 +52,20 @@ LAYOUTS = {
     "popular columns first": (True, True),
 }
 
-# The functions that a fit calls are globals of the modules that make up the one path. Calls whose
-# public arguments are recorded, and calls whose results are.
-_WATCHED_ARGUMENTS = (
-    (problem_module, "lay_out"),
-    (problem_module, "adopt"),
-    (worker_module, "build_problem"),
-    (vertices_module, "make_selector"),
-    (records_module, "FrankWolfe"),
-    (run_module, "make_statement"),
-    (run_module, "run_in_chunks"),
-)
-_WATCHED_RESULTS = ((lasso_module, "build_mechanism"),)
+# What a fit calls, by the module on its path where it finds it. Recorded are the public arguments
+# of these calls, and of the mechanism what comes back.
+PLACES = {
+    name: import_module(f"dplasso.{module}")
+    for module, names in {
+        "frank_wolfe.problem": ("lay_out", "adopt"),
+        "cluster.worker": ("build_problem",),
+        "fit.lasso": ("build_mechanism",),
+        "fit.vertices": ("make_selector",),
+        "fit.records": ("FrankWolfe",),
+        "fit.run": ("make_statement", "run_in_chunks"),
+    }.items()
+    for name in names
+}
 
 
 @dataclass(frozen=True)
@@ -119,16 +117,11 @@ def describe(value: Any) -> Any:
     return type(value).__name__, repr(value)
 
 
-def _describe_matrix(X: Any) -> Any:
-    if isinstance(X, np.ndarray):
-        return "dense", str(X.dtype), X.shape[1]
-    return describe(X)
-
-
 def _describe_call(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    if name == "lay_out":
+    if name == "lay_out" and isinstance(arguments[0], np.ndarray):
         # X itself, whose number of rows is private.
-        arguments = (_describe_matrix(arguments[0]), *arguments[1:])
+        X = arguments[0]
+        arguments = (("dense", str(X.dtype), X.shape[1]), *arguments[1:])
     if name == "build_problem":
         # The labels.
         arguments = (arguments[0], str(arguments[1].dtype), *arguments[2:])
@@ -153,45 +146,33 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
             entropy.append(size)
         return system_entropy(size)
 
-    def watched(module: Any, name: str) -> Any:
-        function = getattr(module, name)
+    def watched(name: str) -> Any:
+        function = getattr(PLACES[name], name)
 
         def call(*arguments: Any, **options: Any) -> Any:
-            calls.append(_describe_call(name, arguments, options))
-            return function(*arguments, **options)
-
-        return call
-
-    def watched_result(module: Any, name: str) -> Any:
-        function = getattr(module, name)
-
-        def call(*arguments: Any, **options: Any) -> Any:
+            told = _describe_call(name, arguments, options)
             result = function(*arguments, **options)
-            calls.append((name, repr(result)))
+            calls.append((name, repr(result)) if name == "build_mechanism" else told)
             return result
 
         return call
 
     fitted = clone(model)
-    before = np.random.get_state()[1].tobytes()  # noqa: NPY002
+    before = _numpy_state()
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(printed))
         stack.enter_context(redirect_stderr(printed))
         warned = stack.enter_context(warnings.catch_warnings(record=True))
         warnings.simplefilter("always")
-        for module, name in _WATCHED_ARGUMENTS:
-            stack.enter_context(patch.object(module, name, watched(module, name)))
-        for module, name in _WATCHED_RESULTS:
-            stack.enter_context(patch.object(module, name, watched_result(module, name)))
+        for name, module in PLACES.items():
+            stack.enter_context(patch.object(module, name, watched(name)))
         stack.enter_context(patch.object(os, "urandom", counted))
         try:
             hooks = Hooks(progress=lambda _, total: totals.add(total), replay=taken)
             fit_estimator(fitted, *data, hooks)
-            statement = fitted.privacy_
-            texts = repr(fitted), str(statement), statement.to_json()
-            predicted = fitted.predict_proba(_public_rows()).tobytes()
-            saved = _saved(fitted)
-            error = ""
+            texts = repr(fitted), str(fitted.privacy_), fitted.privacy_.to_json()
+            predicted = fitted.predict_proba(PUBLIC_ROWS).tobytes()
+            saved, error = _saved(fitted), ""
         except Exception as stopped:
             texts, predicted, saved = (), b"", b""
             error = f"{type(stopped).__name__}: {stopped}"
@@ -205,19 +186,20 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
         totals=frozenset(totals),
         entropy=tuple(entropy),
         predicted=predicted,
-        numpy_state=np.random.get_state()[1].tobytes() == before,  # noqa: NPY002
+        numpy_state=_numpy_state() == before,
         error=error,
     )
+
+
+def _numpy_state() -> bytes:
+    state: bytes = np.random.get_state()[1].tobytes()  # noqa: NPY002
+    return state
 
 
 def _saved(fitted: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         fitted.save(Path(folder) / "model.npz")
         return (Path(folder) / "model.npz").read_bytes()
-
-
-def _public_rows() -> NDArray[np.float64]:
-    return np.random.default_rng(7).normal(size=(5, N_COLUMNS))
 
 
 def differences(one: Recording, other: Recording) -> list[str]:
@@ -241,19 +223,6 @@ def differences(one: Recording, other: Recording) -> list[str]:
     return found
 
 
-def record_gradients(state: Any) -> NDArray[np.float64]:
-    """Return every record's gradient q from a solver's state, in the order of the rows."""
-    gradient: NDArray[np.float64] = state.gradient
-    return gradient.T if isinstance(state, StandardOutputState) else gradient
-
-
-def column_gradients(problem: Problem, state: Any) -> NDArray[np.int64]:
-    """Return what the mechanism is shown, alpha, in the columns' public order."""
-    alpha: NDArray[np.int64] = state.alpha
-    internal = problem.design.numbering.internal
-    return alpha[internal] if internal.size else alpha
-
-
 @contextmanager
 def layout(name: str) -> Iterator[None]:
     """Make every fit inside the block lay out its rows in one of the `LAYOUTS`."""
@@ -265,33 +234,31 @@ def layout(name: str) -> Iterator[None]:
         yield
 
 
-def training_run(model: Any, data: tuple[Any, Any], taken: Transcript) -> tuple[Problem, Any]:
-    """Return the problem and the options with which a fit makes its solver."""
+def inputs(
+    model: Any, data: tuple[Any, Any], taken: Transcript
+) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    """Return column and record gradients after 0, 1, ... T replayed steps.
+
+    Column gradients are what the mechanism is shown, in the public order of columns; those of
+    records are in the order of rows. Each step is the end of a run of its own over a prefix of the
+    transcript, so nothing is assumed about how the solver works inside.
+    """
     seen: dict[str, Any] = {}
 
     def keep(problem: Problem, *rest: Any, threads: Threads, **options: Any) -> Any:
         seen.update(problem=problem, options=options | {"n_threads": threads.count})
         return FrankWolfe(problem, *rest, threads=threads, **options)
 
-    with patch.object(records_module, "FrankWolfe", keep):
+    with patch.object(PLACES["FrankWolfe"], "FrankWolfe", keep):
         fit_estimator(clone(model), *data, Hooks(replay=taken))
-    return seen["problem"], seen["options"]
-
-
-def inputs(
-    model: Any, data: tuple[Any, Any], taken: Transcript
-) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Return column and record gradients after 0, 1, ... T replayed steps.
-
-    Each is a run of its own over a prefix of the transcript, so nothing is assumed about how the
-    solver works inside.
-    """
-    problem, options = training_run(model, data, taken)
-    states = []
+    problem, options = seen["problem"], seen["options"]
+    internal, states = problem.design.numbering.internal, []
     for steps in range(len(taken) + 1):
         selector = replay_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
         state = solve(problem._replace(n_steps=steps), selector, random_stream(0), **options).state
-        states.append((column_gradients(problem, state).copy(), record_gradients(state).copy()))
+        alpha = state.alpha[internal] if internal.size else state.alpha.copy()
+        standard = isinstance(state, StandardOutputState)
+        states.append((alpha, (state.gradient.T if standard else state.gradient).copy()))
     return states
 
 

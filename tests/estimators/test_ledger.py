@@ -10,30 +10,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from rich.progress import Progress
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from dplasso import BudgetError, DPLassoClassifier, LedgerError, LedgerWarning, load
-from dplasso.fit import run as fitting
-from dplasso.fit.records import LocalRecords
-from dplasso.ledger import (
-    Payment,
-    charged,
-    create_ledger,
-    largest_epsilon,
-    opening,
-    read_budgets,
-    rejoin,
-    store,
-)
+from dplasso import BudgetError, LedgerError, LedgerWarning, load
+from dplasso.ledger import create_ledger, largest_epsilon, read_budgets
 from dplasso.model.release import digest_of
-from dplasso.privacy.mechanisms import build_mechanism
+from estimators.kinds import KINDS, few, make, stored
 from ledger.workers import charge, small_problem
 
 X, Y = small_problem()
+RADIUS = {"n_iter": 5, "l1_radius": 10.0}
 
 
 @pytest.fixture
@@ -44,33 +35,93 @@ def path(tmp_path):
 
 @pytest.fixture
 def model(path):
-    return DPLassoClassifier(0.5, n_iter=5, l1_radius=10.0, ledger=path, dataset="visits")
+    return make("lasso", 0.5, ledger=path, dataset="visits", **RADIUS)
 
 
 def entries(path):
     return read_budgets(path)[0].entries
 
 
-def write_and_read(model, path):
-    model.save(f"{path}.npz")
-    with np.load(f"{path}.npz") as file:
-        return json.loads(file["header"].tobytes())["params"]
-
-
 def states(path):
     return [entry.state for entry in entries(path)]
 
 
-class TestOneFit:
-    def test_it_is_charged_what_its_statement_says(self, path, model):
-        model.fit(X, Y)
+def during_training(monkeypatch, action):
+    """Do something whenever the bar of a fit moves, which `verbose` shows."""
+    monkeypatch.setattr(Progress, "update", lambda *_, **__: action())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestOfEveryKind:
+    def test_a_fit_is_charged_what_its_statement_says_and_one_too_many_refused(
+        self, kind, tmp_path
+    ):
+        path = tmp_path / "team.ledger"
+        create_ledger(path, 1.1, 1e-5)
+        model = make(kind, ledger=path).fit(*few(kind))
         (entry,) = entries(path)
         assert entry.state == "finished"
+        assert entry.release == digest_of(model.model_.release)
+        if kind in ("logistic", "linear"):
+            # The zCDP of a Gaussian mechanism that is mu-GDP is mu^2 / 2, never rounded down.
+            rho = model.privacy_.mu**2 / 2 * 1e30
+            assert rho <= entry.charge.rho == pytest.approx(rho, rel=1e-6)
+        before = model.coef_
+        with pytest.raises(BudgetError, match=r"asks for epsilon 1 .* at most epsilon"):
+            model.fit(*few(kind))
+        assert model.coef_ is before
+        assert len(entries(path)) == 1
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"random_state": 0}, "random_state is not private"),
+            ({"random_state": np.random.default_rng(0)}, "random_state is not private"),
+            ({"epsilon": float("inf")}, "infinite epsilon is not private"),
+            ({"neighbors": "replace-one"}, "the two promises do not add up"),
+            ({"dataset": "vistis"}, "has no data set 'vistis'"),
+            ({"dataset": ""}, "dataset must be one line"),
+            ({"purpose": "two\nlines"}, "purpose must be one line"),
+            ({"ledger": None}, "none is given"),
+            ({"ledger": None, "dataset": None, "purpose": "none"}, "purpose='none' needs a ledger"),
+            ({"ledger": "missing.ledger"}, "there is no ledger missing.ledger"),
+        ],
+    )
+    def test_what_cannot_be_charged_is_refused(self, kind, path, changes, words):
+        model = make(kind, **{"ledger": path, "dataset": "visits"} | changes)
+        with pytest.raises(LedgerError, match=words):
+            model.fit(*few(kind))
+        assert entries(path) == ()
+        assert not hasattr(model, "coef_")
+
+    def test_bad_data_spend_nothing(self, kind, path, tmp_path):
+        X, y = few(kind)
+        dense, model = X.toarray(), make(kind, ledger=path)
+        damaged = stored(X, y, tmp_path / "rows.store")
+        place = next(damaged.path.glob("rows.values*"))
+        place.write_bytes(place.read_bytes()[:-4] + np.float32(np.nan).tobytes())
+        for rows, labels in [
+            (np.where(dense > 0, np.nan, dense), y),
+            (np.where(dense > 0, np.inf, dense), y),
+            (X, np.full(120, "no")),
+            (X, y[:-1]),
+            (X[:, :0], y),
+            (damaged, None),
+        ]:
+            with pytest.raises(ValueError):
+                model.fit(rows, labels)
+        assert entries(path) == ()
+
+
+class TestOneFit:
+    def test_it_is_charged_what_its_steps_cost(self, path, model):
+        model.set_params(ledger=Path(path), dataset=None).fit(X, Y)
+        (entry,) = entries(path)
         assert replace(entry.charge, fingerprint=None) == charge(0.5, 1e-6, 5)
         assert model.privacy_.is_private
         assert entry.charge.eps0 == pytest.approx(model.privacy_.eps0, rel=1e-5)
 
-    def test_it_knows_the_model_its_purpose_and_whose_rows(self, path, model):
+    def test_it_knows_the_model_its_purpose_and_whose_rows(self, path, model, tmp_path):
         model.set_params(purpose="readmission, spring").fit(X, Y)
         clone(model).set_params(feature_bound=0.5).fit(X, np.array(["a", "b"])[1 * (Y.max() == Y)])
         model.set_params(purpose=None, rows_per_person=3).fit(X[:-1], Y[:-1])
@@ -78,95 +129,30 @@ class TestOneFit:
         assert [entry.charge.rows_per_person for entry in entries(path)] == [1, 1, 3]
         assert other.release == digest_of(model.model_.release)
         assert len({entry.release for entry in entries(path)}) == 3
-        assert [entry.charge.purpose for entry in entries(path)] == [
-            *("readmission, spring", "readmission, spring", None)
-        ]
+        purposes = [entry.charge.purpose for entry in entries(path)]
+        assert purposes == ["readmission, spring", "readmission, spring", None]
         # The same people, however their columns and labels are written; and others.
         assert first.charge.fingerprint == recoded.charge.fingerprint
         assert first.charge.fingerprint != other.charge.fingerprint
-        assert "purpose" not in {**write_and_read(model, path)}
+        assert "purpose" not in parameters_in_file(model, tmp_path / "model.npz")
 
-    @pytest.mark.parametrize("purpose", ["", "two\nlines", "x" * 201])
-    def test_a_purpose_is_one_line(self, path, model, purpose):
-        with pytest.raises(LedgerError, match="purpose must be one line"):
-            model.set_params(purpose=purpose).fit(X, Y)
-        assert not entries(path)
-
-    def test_a_purpose_without_a_ledger_is_refused(self):
-        with pytest.raises(LedgerError, match="purpose='none' needs a ledger"):
-            DPLassoClassifier(purpose="none").fit(X, Y)
-
-    def test_a_path_object_will_do(self, path, model):
-        model.set_params(ledger=Path(path), dataset=None).fit(X, Y)
-        assert states(path) == ["finished"]
-
-    def test_each_fit_is_charged_anew(self, path, model):
-        model.fit(X, Y).fit(X, Y)
-        assert states(path) == ["finished"] * 2
-
-    def test_it_is_charged_before_the_first_draw(self, path, model, monkeypatch):
+    def test_it_is_charged_before_it_has_ended(self, path, model, monkeypatch):
         seen = []
-        real = fitting.run_in_chunks
-
-        def run(*arguments, **options):
-            seen.append(states(path))
-            real(*arguments, **options)
-
-        monkeypatch.setattr(fitting, "run_in_chunks", run)
-        model.fit(X, Y)
-        assert seen == [["reserved"]]
+        during_training(monkeypatch, lambda: seen.append(states(path)))
+        model.set_params(verbose=1).fit(X, Y)
+        assert seen[0] == ["reserved"]
+        assert states(path) == ["finished"]
 
     @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, MemoryError, SystemExit])
     def test_a_failure_in_training_stays_spent(self, path, model, monkeypatch, error):
-        def fail(*_, **__):
+        def fail():
             raise error("in training")
 
-        monkeypatch.setattr(fitting, "run_in_chunks", fail)
+        during_training(monkeypatch, fail)
         with pytest.raises(error):
-            model.fit(X, Y)
+            model.set_params(verbose=1).fit(X, Y)
         assert states(path) == ["failed"]
         assert not hasattr(model, "coef_")
-
-    @pytest.mark.parametrize(
-        ("data", "labels"),
-        [
-            (np.where(X > 0, np.nan, X), Y),
-            (np.where(X > 0, np.inf, X), Y),
-            (X, np.zeros(len(Y))),
-            (X, Y[:-1]),
-            (X[:, :0], Y),
-        ],
-        ids=["nan", "infinity", "one label", "lengths", "no columns"],
-    )
-    def test_bad_data_spends_nothing(self, path, model, data, labels):
-        with pytest.raises(ValueError):
-            model.fit(data, labels)
-        assert entries(path) == ()
-
-    def test_too_little_left(self, path, model, monkeypatch):
-        model.set_params(epsilon=2.9).fit(X, Y)
-        before = model.transcript_
-
-        def fail(*_):
-            raise AssertionError("the data was laid out")
-
-        monkeypatch.setattr(LocalRecords, "problem", fail)
-        with pytest.raises(BudgetError, match=r"asks for epsilon 2\.9 .* at most epsilon"):
-            model.fit(X, Y)
-        assert len(entries(path)) == 1
-        assert model.transcript_ is before
-
-    def test_the_last_of_it_taken_by_another_meanwhile(self, path, model, monkeypatch):
-        real = LocalRecords.problem
-
-        def problem(*arguments):
-            store.reserve(path, None, charge(2.99, 1e-5))
-            return real(*arguments)
-
-        monkeypatch.setattr(LocalRecords, "problem", problem)
-        with pytest.raises(BudgetError):
-            model.fit(X, Y)
-        assert len(entries(path)) == 1
 
     def test_as_many_fits_as_planned(self, path, model):
         (budget,) = read_budgets(path)
@@ -175,49 +161,24 @@ class TestOneFit:
             model.fit(X, Y)
         with pytest.raises(BudgetError):
             model.set_params(epsilon=0.001).fit(X, Y)
-        assert len(entries(path)) == 7
+        assert states(path) == ["finished"] * 7
 
     def test_the_end_that_cannot_be_noted(self, path, model, monkeypatch):
-        real = fitting.run_in_chunks
+        def move():
+            if Path(path).exists():
+                Path(path).rename(path + ".away")
 
-        def run(*arguments, **options):
-            Path(path).rename(path + ".away")
-            real(*arguments, **options)
-
-        monkeypatch.setattr(fitting, "run_in_chunks", run)
+        during_training(monkeypatch, move)
         with pytest.warns(LedgerWarning, match="was charged, but its end could not be recorded"):
-            model.fit(X, Y)
+            model.set_params(verbose=1).fit(X, Y)
         assert model.coef_.shape == (1, 20)
         Path(path + ".away").rename(path)
         assert states(path) == ["reserved"]
 
-
-class TestRefused:
-    @pytest.mark.parametrize(
-        ("changes", "words"),
-        [
-            ({"random_state": 0}, "random_state is not private"),
-            ({"random_state": np.random.default_rng(0)}, "random_state is not private"),
-            ({"epsilon": float("inf"), "selector": "argmax"}, "infinite epsilon is not private"),
-            ({"mechanism": "paper"}, "mechanism='paper' is not private"),
-            ({"neighbors": "replace-one"}, "the two promises do not add up"),
-            ({"dataset": "vistis"}, "has no data set 'vistis'"),
-            ({"dataset": ""}, "dataset must be one line"),
-            ({"ledger": None}, "none is given"),
-            ({"ledger": "missing.ledger"}, "there is no ledger missing.ledger"),
-        ],
-    )
-    def test_in_one_sentence_and_nothing_spent(self, path, model, changes, words):
-        model.set_params(**changes)
-        with pytest.raises(LedgerError, match=words):
-            model.fit(X, Y)
+    def test_the_paper_s_mechanism_is_not_paid_for(self, path, model):
+        with pytest.raises(LedgerError, match="mechanism='paper' is not private"):
+            model.set_params(mechanism="paper").fit(X, Y)
         assert entries(path) == ()
-        assert not hasattr(model, "coef_")
-
-    @pytest.mark.parametrize("changes", [{"ledger": 5}, {"dataset": 5}])
-    def test_of_the_wrong_kind(self, model, changes):
-        with pytest.raises(TypeError):
-            model.set_params(**changes).fit(X, Y)
 
 
 class TestCopies:
@@ -232,10 +193,9 @@ class TestCopies:
         assert states(path) == ["finished"] * 4
         assert sorted(entry.number for entry in entries(path)) == [1, 2, 3, 4]
 
-    @pytest.mark.parametrize("n_jobs", [1, 2])
-    def test_grid_search(self, path, model, n_jobs):
+    def test_grid_search(self, path, model):
         model.set_params(epsilon=0.1)
-        GridSearchCV(model, {"l1_radius": [1.0, 3.0]}, cv=3, n_jobs=n_jobs).fit(X, Y)
+        GridSearchCV(model, {"l1_radius": [1.0, 3.0]}, cv=3).fit(X, Y)
         # Two candidates on three folds, and the refit.
         assert states(path) == ["finished"] * 7
 
@@ -247,82 +207,35 @@ class TestCopies:
             search.fit(X, Y)
         assert any(issubclass(one.category, FitFailedWarning) for one in caught)
         assert 0 < len(entries(path)) < 8
-        scores = search.cv_results_["mean_test_score"]
-        assert np.isnan(scores).any()
+        assert np.isnan(search.cv_results_["mean_test_score"]).any()
         with pytest.raises(BudgetError):
             cross_val_score(model, X, Y, cv=2, error_score="raise")
 
     def test_cross_validation_of_a_pipeline(self, path, model):
-        pipeline = make_pipeline(FunctionTransformer(), model)
-        cross_val_score(pipeline, X, Y, cv=3)
+        cross_val_score(make_pipeline(FunctionTransformer(), model), X, Y, cv=3)
         assert states(path) == ["finished"] * 3
 
 
-class TestRelease:
-    def test_no_word_of_the_ledger_in_model_and_statement(self, path, model, tmp_path):
-        out = tmp_path / "model.npz"
-        model.fit(X, Y).save(out)
-        plain = tmp_path / "plain.npz"
-        DPLassoClassifier(0.5, n_iter=5, l1_radius=10.0).fit(X, Y).save(plain)
-        with zipfile.ZipFile(out) as archive:
-            content = b"".join(archive.read(name) for name in archive.namelist())
-        for word in (b"ledger", b"visits", str(tmp_path).encode()):
-            assert word not in content
-        for text in (model.privacy_.to_json(), model.privacy_.text()):
-            assert "visits" not in text
-            assert "team.ledger" not in text
-        with np.load(out) as one, np.load(plain) as other:
-            header, header_of_plain = (
-                json.loads(file["header"].tobytes()) for file in (one, other)
-            )
-        # What programs from before the ledger wrote and can read.
-        assert header["params"] == header_of_plain["params"]
-
-    def test_a_loaded_model_has_no_ledger(self, path, model, tmp_path):
-        model.fit(X, Y).save(tmp_path / "model.npz")
-        loaded = load(tmp_path / "model.npz")
-        assert (loaded.ledger, loaded.dataset) == (None, None)
-        loaded.fit(X, Y)
-        assert len(entries(path)) == 1
+def parameters_in_file(model, path):
+    model.save(path)
+    with np.load(path) as file:
+        return json.loads(file["header"].tobytes())["params"]
 
 
-class TestResumed:
-    mechanism = build_mechanism(epsilon=1.0, delta=1e-6, n_iter=10)
-
-    def interrupted(self, path):
-        with pytest.raises(KeyboardInterrupt), charged(path, None, self.mechanism) as made:
-            raise KeyboardInterrupt
-        again = rejoin(path, made.number, made.token, charge(1.0, 1e-6, 10))
-        return Payment(lambda: again, lambda: "the release")
-
-    def test_it_pays_nothing_more(self, path):
-        again = self.interrupted(path)
-        with charged(path, None, self.mechanism, payment=again) as reservation:
-            assert states(path) == ["failed"]
-        assert reservation == again.take()
-        assert states(path) == ["finished"]
-
-    def test_one_charge_pays_for_one_model(self, path):
-        again = self.interrupted(path)
-        with (
-            pytest.raises(LedgerError, match="has meanwhile paid for another model"),
-            charged(path, None, self.mechanism, payment=again),
-            charged(path, None, self.mechanism, payment=replace(again, release=lambda: "other")),
-        ):
-            pass
-
-    def test_the_same_model_may_be_had_again(self, path):
-        again = self.interrupted(path)
-        for _ in range(2):
-            with charged(path, None, self.mechanism, payment=again):
-                pass
-        assert states(path) == ["finished"]
-
-    def test_an_end_that_cannot_be_noted_is_an_error(self, path, monkeypatch):
-        again = self.interrupted(path)
-        monkeypatch.setattr(opening, "APPLICATION_ID", 7)
-        with (
-            pytest.raises(LedgerError, match="is not a dplasso ledger"),
-            charged(path, None, self.mechanism, payment=again),
-        ):
-            pass
+def test_no_word_of_the_ledger_in_model_and_statement(path, model, tmp_path):
+    out = tmp_path / "model.npz"
+    told = parameters_in_file(model.fit(X, Y), out)
+    with zipfile.ZipFile(out) as archive:
+        content = b"".join(archive.read(name) for name in archive.namelist())
+    for word in (b"ledger", b"visits", str(tmp_path).encode()):
+        assert word not in content
+    for text in (model.privacy_.to_json(), model.privacy_.text()):
+        assert "visits" not in text
+        assert "team.ledger" not in text
+    # What programs from before the ledger wrote and can read.
+    plain = make("lasso", 0.5, **RADIUS).fit(X, Y)
+    assert told == parameters_in_file(plain, tmp_path / "plain.npz")
+    loaded = load(out)
+    assert (loaded.ledger, loaded.dataset) == (None, None)
+    loaded.fit(X, Y)
+    assert len(entries(path)) == 1

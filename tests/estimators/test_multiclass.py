@@ -1,156 +1,157 @@
-"""More than two classes: one joint fit, its classes, probabilities and files."""
+"""More than two classes: one joint fit, its cost, classes and probabilities."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso import DPLogisticRegression, load
-from dplasso.checkpoint.session import fit_with_checkpoints, resume_fit
-from dplasso.data.blocks import matrix_source
-from dplasso.data.store import open_store, write_store
-from dplasso.gradient_descent import run
-from dplasso.gradient_descent.release import UNCHANGED
-from dplasso.losses.multinomial import residual_norm_at_zero
+from dplasso import DPLassoClassifier, DPLogisticRegression
+from dplasso.model.report import report_section
+from estimators.kinds import each_classifier, few, four, make, numbers
+from fit.cases import COLUMNS, NAMES
 
 INF = float("inf")
-NAMES = np.array(["ant", "bee", "cat", "dog"])
-
-
-def model(**options):
-    return DPLogisticRegression(**({"random_state": 0} | options))
 
 
 @pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(0)
-    X = np.where(rng.random((600, 15)) < 0.4, rng.normal(size=(600, 15)), 0.0)
-    weights = 8.0 * rng.normal(size=(15, 4))
-    unit = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9)
-    return X, NAMES[(unit @ weights + rng.gumbel(size=(600, 4))).argmax(axis=1)]
+def models():
+    """Models of both estimators that know the classes well, the LASSO's of 20 columns."""
+    options = {"epsilon": 20.0, "random_state": 7}
+    lasso = DPLassoClassifier(n_iter=20, **options).fit(*four())
+    return {"lasso": lasso, "logistic": DPLogisticRegression(**options).fit(*four())}
 
 
-def test_a_joint_fit_has_a_row_of_weights_for_each_class(data):
-    X, y = data
-    fitted = model(epsilon=INF).fit(X, y)
-    assert fitted.coef_.shape == (4, 15)
-    assert fitted.intercept_.shape == (4,)
-    assert fitted.classes_.tolist() == NAMES.tolist()
-    assert fitted.decision_function(X).shape == (600, 4)
-    assert fitted.score(X, y) > 0.7
-    np.testing.assert_array_equal(
-        NAMES[fitted.decision_function(X).argmax(axis=1)], fitted.predict(X)
+def matrix(model):
+    return numbers(model)[:-4].reshape(4, COLUMNS)
+
+
+@each_classifier
+def test_a_joint_fit_has_a_row_of_weights_for_each_class(models, kind):
+    (X, y), model = four(), models[kind]
+    assert model.coef_.shape == (4, COLUMNS)
+    assert model.intercept_.shape == (4,)
+    assert model.classes_.tolist() == NAMES.tolist()
+    margins = model.decision_function(X)
+    np.testing.assert_array_equal(NAMES[margins.argmax(axis=1)], model.predict(X))
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    # Three columns tell each class.
+    for k in range(4):
+        assert matrix(model)[k, :12].reshape(4, 3).mean(axis=1).argmax() == k
+    assert model.score(X, y) > 0.8
+    if kind == "lasso":
+        assert set(range(12)) <= set(model.coef_.indices.tolist())
+        assert abs(model.n_records_ - 900) < 100
+
+
+@each_classifier
+def test_the_table_of_weights_names_the_classes(models, kind):
+    model = models[kind]
+    dense, found, rows = matrix(model), model.weights(), model.top_features(5).rows()
+    assert set(found.labels) <= set(NAMES)
+    where = np.searchsorted(NAMES, found.labels), found.columns
+    np.testing.assert_array_equal(dense[where], found.values)
+    np.testing.assert_array_equal(model.weights(dense=True), dense)
+    for row in rows:
+        assert row["weight"] == dense[NAMES.tolist().index(row["class"]), row["column"]]
+    if kind == "logistic":
+        assert rows[0]["z"] == rows[0]["weight"] / model.coef_standard_error_
+    assert rows[0]["class"] in repr(model.top_features(1))
+    assert f"{rows[0]['class']}: column {rows[0]['column']}<" in report_section(model.model_)
+    assert "ant, bee, cat, dog" in model._repr_html_inner()
+    with pytest.raises(ValueError, match="only a model of two classes can become one of scikit-le"):
+        model.to_sklearn()
+
+
+def test_every_weight_of_the_lasso_is_drawn_once():
+    model = DPLassoClassifier(20.0, n_iter=200, refit=None, random_state=7).fit(*four())
+    assert np.unique(model.transcript_.vertex).size == model.n_iter_ == 200
+    assert model.coef_.nnz == 200
+    output, column = np.divmod(model.transcript_.vertex, COLUMNS)
+    assert (np.sign(matrix(model)[output, column]) == model.transcript_.sign).all()
+
+
+def test_short_lists_are_of_columns_or_of_clear_weights():
+    listed, clear = (
+        DPLogisticRegression(20.0, max_weights=limit, random_state=0).fit(*four())
+        for limit in (3, "significant")
     )
-    np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1.0)
-    assert fitted.privacy_.residual_bound == np.sqrt(2.0)
+    assert np.unique(listed.coef_.indices).size == 3
+    assert 0 < clear.coef_.nnz < 4 * COLUMNS
+    assert np.all(np.abs(clear.coef_.data) > 3.0 * clear.coef_standard_error_)
 
 
-def test_its_cost_is_that_of_one_fit(data, monkeypatch):
+def test_every_count_is_noisy():
+    """A noisy count is a whole number by a chance of 2^-32."""
+    X, y = four()
+    counts = [DPLassoClassifier(n_iter=1).fit(X, y).model_.release.counts for _ in range(5)]
+    assert not (np.array(counts) % 1.0 == 0.0).any()
+    assert np.std(counts, axis=0).min() > 5.0
+    exact = np.bincount(np.searchsorted(NAMES, y))
+    assert np.abs(np.mean(counts, axis=0) - exact).max() < 200.0
+
+
+@each_classifier
+def test_its_cost_is_that_of_one_fit(kind):
     """However many classes: the noise of a weight does not grow but by the residual's norm."""
-    # But for the slope of the margins, which every fit finds for itself.
-    monkeypatch.setattr(run, "calibrate_margins", lambda *_, **__: UNCHANGED)
-    X, y = data
-    two = DPLogisticRegression().fit(X, y == "ant")
-    four = DPLogisticRegression().fit(X, y)
-    assert four.privacy_.is_private
-    assert four.privacy_.epsilon <= 1.0
-    assert four.privacy_.mu == pytest.approx(two.privacy_.mu)
-    assert four.privacy_.sensitivity == residual_norm_at_zero(4)
-    assert four.privacy_.n_classes == 4
-    assert "the 4 class labels (they were taken from the data)" in four.privacy_.text()
-    assert four.coef_standard_error_ == pytest.approx(two.coef_standard_error_)
+    (X, y), options = four(), {"n_iter": 20}
+    options |= {"l1_radius": 3.0} if kind == "lasso" else {}
+    two, joint = (make(kind, **options).fit(X, labels).privacy_ for labels in (y == "ant", y))
+    assert joint.is_private
+    assert joint.epsilon <= 1.0
+    assert joint.n_classes == 4
+    assert joint.sensitivity == pytest.approx(0.5 if kind == "lasso" else np.sqrt(0.75))
+    assert joint.eps0 == two.eps0
+    assert joint.mu == pytest.approx(two.mu)
+    text = make(kind).fit(X, y).privacy_.text()
+    assert "the 4 class labels (they were taken from the data)" in text
+    assert ("noisy counts of the 4 classes" in text) == (kind == "lasso")
 
 
-def test_declared_classes_have_their_place_even_if_nobody_has_them(data):
-    X, y = data
+@each_classifier
+def test_declared_classes_have_their_place_even_if_nobody_has_them(kind):
+    X, y = four()
     names = ["dog", "cat", "elk", "ant", "bee"]
-    fitted = model(classes=names, epsilon=3.0).fit(X, y)
-    assert fitted.classes_.tolist() == names
-    assert fitted.privacy_.classes == "declared"
-    assert not np.isin("elk", fitted.predict(X))
-    with pytest.raises(
-        ValueError,
-        match="a label that is not one of the declared classes 'ant', 'bee' and 'cat': row",
-    ):
-        model(classes=["ant", "bee", "cat"]).fit(X, np.where(y == "cat", "dog", y))
+    model = make(kind, 20.0, classes=names, random_state=7, n_iter=20).fit(X, y)
+    assert model.classes_.tolist() == names
+    assert model.privacy_.classes == "declared"
+    assert not np.isin("elk", model.predict(X))
+    with pytest.raises(ValueError, match="not one of the declared classes 'ant', 'bee' and 'cat'"):
+        make(kind, classes=["ant", "bee", "cat"]).fit(X, y)
     for wrong in (["ant"], ["ant", "bee", "ant"], [["ant", "bee"]]):
         with pytest.raises(ValueError, match="two or more different labels"):
-            model(classes=wrong).fit(X, y)
+            make(kind, classes=wrong).fit(X, y)
 
 
-def test_probabilities_are_calibrated(data):
-    """What is predicted on average is how often it happens, by the clipped loss's own link.
+@pytest.mark.parametrize(
+    ("kind", "columns", "p"),
+    [("lasso", 300, [0.8, 0.15, 0.05]), ("logistic", 1, [0.9, 0.07, 0.03])],
+)
+def test_probabilities_are_calibrated(kind, columns, p):
+    """Without columns that tell anything they are the shares of the classes, by the bounded link.
 
     The plain softmax of the same margins is farther off, so the check has power.
     """
     rng = np.random.default_rng(5)
-    true = np.array([0.9, 0.07, 0.03])
-    y = rng.choice(3, 20_000, p=true)
-    X = np.ones((y.size, 1))
-    fitted = model(epsilon=2.0, n_iter=300).fit(X, y)
-    found = fitted.predict_proba(X[:1])[0]
+    y = rng.choice(3, 20_000, p=p)
+    X = sp.csr_array((rng.random((y.size, columns)) < 0.01).astype(np.float32))
+    model = make(kind, 2.0, n_iter=5 if kind == "lasso" else 300, random_state=0).fit(X, y)
     shares = np.bincount(y) / y.size
-    np.testing.assert_allclose(found, shares, atol=0.01)
-    margins = fitted.decision_function(X[:1])[0]
-    plain = np.exp(margins - margins.max())
-    assert np.abs(plain / plain.sum() - shares).max() > 0.03
+    np.testing.assert_allclose(model.predict_proba(X).mean(axis=0), shares, atol=0.02)
+    plain = np.exp(model.decision_function(X))
+    plain /= plain.sum(axis=1, keepdims=True)
+    assert np.abs(plain.mean(axis=0) - shares).max() > 0.03
 
 
-@pytest.mark.parametrize("max_weights", [None, 3, "significant"])
-def test_files_keep_it(data, tmp_path, max_weights):
-    X, y = data
-    fitted = model(max_weights=max_weights, epsilon=5.0).fit(X, y)
-    fitted.save(tmp_path / "model.npz")
-    again = load(tmp_path / "model.npz")
-    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
-    assert again.classes_.tolist() == NAMES.tolist()
-    assert again.coef_standard_error_ == fitted.coef_standard_error_
-    if max_weights == 3:
-        assert fitted.coef_.shape == (4, 15)
-        assert np.unique(fitted.coef_.indices).size == 3
-    if max_weights == "significant":
-        assert 0 < fitted.coef_.nnz < 60
-        assert np.all(np.abs(fitted.coef_.data) > 3.0 * fitted.coef_standard_error_)
+def test_weights_of_classes():
+    X, y = four()
+    plain, weighted = (
+        make("lasso", 20.0, n_iter=20, random_state=7, class_weight=weight).fit(X, y).predict(X)
+        for weight in (None, {"ant": 1.0, "bee": 30.0, "cat": 1.0, "dog": 1.0})
+    )
+    assert (weighted == "bee").sum() > 1.2 * (plain == "bee").sum()
+    with pytest.raises(ValueError, match="must have a weight for each of the 4 classes"):
+        DPLassoClassifier(class_weight=[1.0, 2.0]).fit(X, y)
 
 
-@pytest.mark.parametrize("max_weights", [None, 3])
-def test_an_interrupted_fit_goes_on(data, tmp_path, max_weights):
-    X, y = data
-    path = tmp_path / "fit.checkpoint"
-    options = {"max_weights": max_weights, "n_iter": 40}
-    whole = fit_with_checkpoints(model(**options), X, y, path, seconds=0)
-    resumed = resume_fit(model(**options), X, y, path)
-    np.testing.assert_array_equal(resumed.predict_proba(X), whole.predict_proba(X))
-
-
-def test_stores_and_threads_give_the_same_model(data, tmp_path):
-    X, y = data
-    numbers = np.searchsorted(NAMES, y).astype(np.float64)
-    write_store(matrix_source(sp.csr_matrix(X), numbers, "records"), tmp_path / "rows.store")
-    store = open_store(tmp_path / "rows.store")
-    one, other = model(n_iter=20).fit(X, numbers), model(n_iter=20, n_jobs=3).fit(store)
-    np.testing.assert_allclose(other.coef_, one.coef_, rtol=1e-9)
-    np.testing.assert_allclose(other.predict_proba(store), one.predict_proba(X), rtol=1e-9)
-
-
-def test_the_table_of_weights_names_the_classes(data):
-    X, y = data
-    fitted = model(epsilon=5.0).fit(X, y)
-    assert fitted.weights(dense=True).shape == (4, 15)
-    rows = fitted.top_features(5).rows()
-    assert {row["class"] for row in rows} <= set(NAMES.tolist())
-    for row in rows:
-        k = NAMES.tolist().index(row["class"])
-        assert row["weight"] == fitted.coef_[k, row["column"]]
-        assert row["z"] == row["weight"] / fitted.coef_standard_error_
-    assert rows[0]["class"] in repr(fitted.top_features(1))
-    with pytest.raises(
-        ValueError, match="only a model of two classes can become one of scikit-learn"
-    ):
-        fitted.to_sklearn()
-    assert "ant, bee, cat, dog" in fitted._repr_html_inner()
-
-
-def test_two_classes_of_many_that_could_be_are_the_binary_fit(data):
-    X, y = data
-    kept = np.isin(y, ["ant", "bee"])
-    assert model(n_iter=5).fit(X[kept], y[kept]).coef_.shape == (1, 15)
+def test_two_classes_of_many_that_could_be_are_the_binary_fit():
+    X, y = few()
+    assert DPLogisticRegression(n_iter=5).fit(X, y).coef_.shape == (1, 12)

@@ -1,44 +1,85 @@
-"""scikit-learn's own checks, in full, and life inside its tools."""
+"""scikit-learn's own checks, and life inside its tools; the interface that all four share."""
 
+import doctest
+import inspect
 import os
 import pickle
 import subprocess
 import sys
+from importlib import import_module
 
 import numpy as np
 import pandas
 import pytest
-import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import HashingVectorizer
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import get_tags
 
 from dplasso import DPLassoClassifier, load
-from frank_wolfe.cases import dense_rows, some_labels
+from estimators.kinds import (
+    CLASSIFIERS,
+    KINDS,
+    each_kind,
+    each_sort,
+    few,
+    fitted,
+    make,
+    numbers,
+    outputs,
+    sort_of,
+)
 
 INF = float("inf")
-CLASSIFIERS = [
-    *(f"DPLassoClassifier({e}, solver={s!r})" for e in (1.0, INF) for s in ("sparse", "standard")),
-    *("DPLogisticRegression()", "DPLogisticRegression(inf)"),
+COMMON = "residual_bound='auto', neighbors='add-remove', fit_intercept=True"
+LASSO = f"l1_radius='auto', n_iter='auto', refit='auto', feature_bound=1.0, {COMMON}"
+DESCENT = f"max_weights=None, row_norm='unit', {COMMON}"
+COUNTS = "n_records=None, rows_per_person=1, weight_bound=None"
+RUN = "random_state=None, n_jobs=None, verbose=0, ledger=None, dataset=None, purpose=None"
+DRAWS = f"mechanism='exponential', solver='sparse', selector='bucket', drift_tol='auto', {RUN}"
+PARAMETERS = {
+    "lasso": f"{LASSO}, {COUNTS}, class_weight=None, classes=None, {DRAWS}",
+    "logistic": f"{DESCENT}, classes=None, n_iter='auto', {COUNTS}, {RUN}",
+    "lasso of numbers": f"target_bounds=None, {LASSO}, {COUNTS}, {DRAWS}",
+    "linear": f"target_bounds=None, {DESCENT}, n_iter='auto', {COUNTS}, {RUN}",
+}
+
+
+@each_kind
+def test_the_interface_is_the_documented_one(kind):
+    parameters = inspect.signature(KINDS[kind]).parameters
+    told = ", ".join(f"{name}={one.default!r}" for name, one in parameters.items())
+    assert told == f"epsilon=1.0, delta=1e-06, {PARAMETERS[kind]}"
+    positional = [name for name, one in parameters.items() if one.kind is not one.KEYWORD_ONLY]
+    assert positional == ["epsilon", "delta"]
+
+
+@pytest.mark.parametrize("name", ["lasso", "logistic", "linear", "lasso_regression"])
+def test_the_examples_of_the_docs(name):
+    results = doctest.testmod(import_module(f"dplasso.estimators.{name}"))
+    assert results.attempted
+    assert not results.failed
+
+
+# The estimators of a family and of a target share all that a check can see but these.
+CHECKED = [
+    *("DPLassoClassifier()", "DPLassoClassifier(inf)", "DPLogisticRegression()"),
     *("DPLogisticRegression(max_weights=2)", "DPLogisticRegression(max_weights='significant')"),
-]
-REGRESSIONS = [
-    f"{kind}({epsilon}, target_bounds=(-100, 100))"
-    for kind in ("DPLasso", "DPLinearRegression")
-    for epsilon in (1.0, INF)
+    *("DPLasso(target_bounds=(-100, 100))", "DPLinearRegression(inf, target_bounds=(-100, 100))"),
 ]
 
 
-@pytest.mark.parametrize("estimators", [CLASSIFIERS, REGRESSIONS], ids=["classes", "numbers"])
-def test_all_checks_pass(estimators):
+def test_all_checks_pass():
     """In a process of its own: some of the checks want the array API switched on at import."""
     script = f"""
 from math import inf
 from sklearn.utils.estimator_checks import check_estimator
 from dplasso import *
-for estimator in ({", ".join(estimators)}):
+for estimator in ({", ".join(CHECKED)}):
     results = check_estimator(estimator, on_fail="raise", on_skip=None)
     assert all(result["status"] == "passed" for result in results)
     assert not any(result["expected_to_fail"] for result in results)
@@ -56,59 +97,47 @@ for estimator in ({", ".join(estimators)}):
     assert done.returncode == 0, done.stderr
 
 
-def test_only_private_models_may_score_poorly():
-    assert get_tags(DPLassoClassifier()).classifier_tags.poor_score
-    assert not get_tags(DPLassoClassifier(epsilon=INF)).classifier_tags.poor_score
-    assert get_tags(DPLassoClassifier()).input_tags.sparse
-    assert get_tags(DPLassoClassifier()).classifier_tags.multi_class
+@each_kind
+def test_tags(kind):
+    tags = get_tags(make(kind))
+    assert tags.input_tags.sparse
+    if kind in CLASSIFIERS:
+        # Only private models may score poorly.
+        assert tags.classifier_tags.poor_score
+        assert tags.classifier_tags.multi_class
+        assert not get_tags(make(kind, epsilon=INF)).classifier_tags.poor_score
 
 
-def test_clone_and_set_params_keep_every_parameter():
-    params = {
-        "epsilon": 2.0,
-        "delta": 1e-7,
-        "l1_radius": 3.0,
-        "n_iter": 7,
-        "feature_bound": 0.5,
-        "neighbors": "replace-one",
-        "fit_intercept": False,
-        "classes": ("a", "b"),
-        "mechanism": "paper",
-        "solver": "standard",
-        "selector": "noisy-max",
-        "drift_tol": None,
-        "random_state": 3,
-        "n_jobs": 2,
-        "verbose": 1,
-        "ledger": "team.ledger",
-        "dataset": "visits",
-        "purpose": "spring",
-        "class_weight": {"a": 1.0, "b": 2.0},
-        "n_records": 1000,
-        "refit": 0.5,
-        "residual_bound": 0.75,
-        "rows_per_person": 2,
-        "weight_bound": 3.0,
-    }
-    model = DPLassoClassifier(**params)
+@each_kind
+def test_clone_and_set_params_keep_every_parameter(kind):
+    # Whatever is given stays as it is until a fit looks at it.
+    params = {name: object() for name in make(kind).get_params()}
+    model = KINDS[kind]().set_params(**params)
     assert model.get_params() == params
-    assert clone(model).get_params() == params
-    assert DPLassoClassifier().set_params(**params).get_params() == params
+    assert KINDS[kind](**params).get_params() == params
+    params["classes"] = params["target_bounds"] = ("a", "b")
+    params = dict.fromkeys(make(kind).get_params(), ("a", 1))
+    assert clone(KINDS[kind](**params)).get_params() == params
 
 
-@pytest.mark.parametrize("fitted", [False, True])
-def test_pickling(fitted):
-    X, y = dense_rows(40, 5, 0), some_labels(40, 0)
-    model = DPLassoClassifier(n_iter=10, epsilon=INF)
-    if fitted:
-        model.fit(X, y)
-    again = pickle.loads(pickle.dumps(model))
-    assert again.get_params() == model.get_params()
-    if fitted:
-        assert again.transcript_ == model.transcript_
-        assert again.privacy_ == model.privacy_
-        np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    again.fit(X, y)
+@each_sort
+def test_pickles_and_files_hold_a_model(sort, tmp_path):
+    model, X = fitted(sort), sort_of(sort)[1]
+    model.save(tmp_path / "model.npz")
+    loaded = load(tmp_path / "model.npz")
+    assert type(loaded) is type(model)
+    assert type(loaded.coef_) is type(model.coef_)
+    for again in (loaded, pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(numbers(again), numbers(model))
+        np.testing.assert_array_equal(outputs(again, X), outputs(model, X))
+        assert again.get_params() | {"random_state": 7} == model.get_params()
+        for name in ("transcript_", "coef_standard_error_", "n_records_", "n_iter_", "privacy_"):
+            assert getattr(again, name, None) == getattr(model, name, None)
+        if hasattr(model, "classes_"):
+            assert again.classes_.tolist() == model.classes_.tolist()
+    assert sorted(vars(loaded)) == sorted(name for name in vars(model) if name != "work_")
+    statement = model.privacy_
+    assert type(statement).from_json(statement.to_json()) == statement
 
 
 def test_in_a_pipeline():
@@ -122,36 +151,59 @@ def test_in_a_pipeline():
     assert model.predict(["good fine"]) == ["up"]
 
 
-def test_cross_validation():
-    X = dense_rows(90, 5, 0)
-    y = (X[:, 0] > X[:, 1]).astype(int)
-    scores = cross_val_score(DPLassoClassifier(epsilon=INF, n_iter=30), X, y, cv=3)
-    assert scores.shape == (3,)
-    assert scores.min() > 0.7
+@each_kind
+def test_cross_validation(kind):
+    assert cross_val_score(make(kind, epsilon=INF), *few(kind), cv=3).min() > 0.7
 
 
-class TestNames:
-    def test_they_are_kept_and_checked(self, tmp_path):
-        X = pandas.DataFrame(dense_rows(40, 3, 0), columns=["age", "sex", "height"])
-        y = some_labels(40, 0)
-        model = DPLassoClassifier(n_iter=5).fit(X, y)
-        assert model.feature_names_in_.tolist() == ["age", "sex", "height"]
-        with pytest.raises(ValueError, match="feature names"):
-            model.predict(X[["sex", "age", "height"]])
-        model.save(tmp_path / "model.npz")
-        again = load(tmp_path / "model.npz")
-        assert again.feature_names_in_.tolist() == ["age", "sex", "height"]
-        np.testing.assert_array_equal(again.predict(X), model.predict(X))
-
-    def test_a_later_fit_without_names_forgets_them(self):
-        X, y = dense_rows(40, 3, 0), some_labels(40, 0)
-        model = DPLassoClassifier(n_iter=5).fit(pandas.DataFrame(X, columns=list("abc")), y)
-        model.fit(X, y)
-        assert not hasattr(model, "feature_names_in_")
+@each_kind
+def test_weights_and_groups_are_routed(kind):
+    X, y = few(kind)
+    given = {"sample_weight": np.linspace(0.0, 1.0, y.size), "groups": np.arange(y.size) // 2}
+    model = make(kind, random_state=0, weight_bound=1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = clone(model).set_fit_request(sample_weight=True, groups=True)
+        routed = make_pipeline(MaxAbsScaler(), asked).fit(X, y, **given)[-1]
+    direct = model.fit(MaxAbsScaler().fit_transform(X), y, **given)
+    np.testing.assert_array_equal(numbers(routed), numbers(direct))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weight'"):
+        model.fit(X, y, weight=given["sample_weight"])
 
 
-def test_another_number_of_columns_is_refused_in_prediction():
-    X, y = sp.csr_array(dense_rows(40, 5, 0)), some_labels(40, 0)
-    model = DPLassoClassifier(n_iter=5).fit(X, y)
-    with pytest.raises(ValueError, match="X has 4 features, but DPLassoClassifier is expecting 5"):
-        model.predict(X[:, :4])
+@each_kind
+def test_column_names_are_kept_and_checked(kind, tmp_path):
+    X, y = few(kind)
+    frame = pandas.DataFrame(X.toarray(), columns=[f"word {j}" for j in range(12)])
+    model = make(kind).fit(frame, y)
+    model.save(tmp_path / "model.npz")
+    again = load(tmp_path / "model.npz")
+    assert again.feature_names_in_.tolist() == list(frame.columns)
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[frame.columns[::-1]])
+    assert not hasattr(model.fit(X, y), "feature_names_in_")
+    with pytest.raises(ValueError, match=f"X has 11 features, but {type(model).__name__} is exp"):
+        model.predict(X[:, :-1])
+
+
+@each_kind
+def test_an_unfitted_model_says_so(kind, tmp_path):
+    model, (X, _) = make(kind), few(kind)
+    asked = [(name, ()) for name in ("weights", "top_features")] + [("predict", (X,))]
+    asked += [("save", (tmp_path / "model.npz",))]
+    if kind in CLASSIFIERS:
+        asked += [("predict_proba", (X,)), ("decision_function", (X,)), ("to_sklearn", ())]
+    for name, arguments in asked:
+        with pytest.raises(NotFittedError):
+            getattr(model, name)(*arguments)
+    assert not list(tmp_path.iterdir())
+
+
+@each_kind
+def test_progress_is_shown_on_request(kind, capsys):
+    make(kind).fit(*few(kind))
+    assert capsys.readouterr() == ("", "")
+    make(kind, n_iter=10, verbose=1).fit(*few(kind))
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "training" in shown.err

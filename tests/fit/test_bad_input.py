@@ -1,42 +1,29 @@
-"""Bad input: one clear sentence that names what is wrong, before any training."""
-
-import math
+"""Bad input: one clear sentence that names what is wrong, and an estimator left as it was."""
 
 import numpy as np
 import pandas
 import pytest
 import scipy.sparse as sp
+from rich.progress import Progress
+from sklearn.exceptions import NotFittedError
 
-from dplasso import DataError, DPLassoClassifier
-from dplasso.fit import run as fitting
+from dplasso import DataError
+from estimators.kinds import (
+    BOUNDS,
+    CLASSIFIERS,
+    KINDS,
+    REGRESSIONS,
+    each_classifier,
+    each_kind,
+    make,
+)
 
 NAN, INF = float("nan"), float("inf")
 X = np.random.default_rng(0).random((20, 3))
 Y = np.arange(20) % 2
 
-
-@pytest.fixture(autouse=True)
-def no_training(monkeypatch):
-    """Fail if anything is computed from the data."""
-
-    def trained(*args, **kwargs):
-        pytest.fail("training has started")
-
-    monkeypatch.setattr(fitting, "run_in_chunks", trained)
-
-
-def refusal(parameters=None, X=X, y=Y):
-    """Return the error of a fit, one sentence."""
-    with pytest.raises((ValueError, TypeError)) as caught:
-        DPLassoClassifier(**parameters or {}).fit(X, y)
-    return caught.value
-
-
-def test_the_guard_works():
-    with pytest.raises(pytest.fail.Exception, match="training has started"):
-        DPLassoClassifier().fit(X, Y)
-
-
+COUNTS = [0, 1.5, "x"]
+WORDS = [5, "", "two\nlines", "x" * 201]
 BAD = {
     "epsilon": [0, -1, NAN, -INF, "1", None, True, 1j, [1.0]],
     "delta": [0, 1, 2, -1e-6, NAN, INF, "x", None],
@@ -51,59 +38,88 @@ BAD = {
     "random_state": ["x", -1, 1.5, True],
     "n_jobs": [0, 1.5, "x"],
     "refit": [1.0, -0.1, "x", NAN],
-    "residual_bound": [0.4, 1.1, NAN, "x"],
-    "n_records": [0, 1.5, "x"],
-    "rows_per_person": [0, 1.5, "x"],
+    "residual_bound": [0.0, 2.1, NAN, "x"],
+    "max_weights": [0, "few", 2.5],
+    "row_norm": [0.0, INF, "long"],
+    "target_bounds": [None, (1.0, 1.0), (0.0, INF), (0.0, NAN), 5.0, ("low", "high")],
+    "n_records": COUNTS,
+    "rows_per_person": COUNTS,
     "weight_bound": [0, -1.0, NAN, INF, "x"],
     "class_weight": ["balanced", {0: 1.0}, (1.0,), (1.0, -1.0), 5],
     "ledger": [5, True, b"x", ""],
-    "dataset": [5, "", "two\nlines", "x" * 201],
-    "purpose": [5, "", "two\nlines", "x" * 201],
+    "dataset": WORDS,
+    "purpose": WORDS,
     "classes": ["ab", (0,), (1, 1), 7],
 }
-CASES = [(name, value) for name, values in BAD.items() for value in values]
 
 
-@pytest.mark.parametrize(("name", "value"), CASES, ids=[f"{n}={v!r}" for n, v in CASES])
-@pytest.mark.parametrize("others", [{}, {"epsilon": INF}, {"solver": "standard"}])
-def test_a_bad_parameter_is_named(name, value, others):
-    message = str(refusal(others | {name: value}))
-    assert name in message
-    assert "\n" not in message
-    assert repr(value) in message or str(value) in message
+def refusal(kind, parameters=None, X=X, y=Y):
+    """Return the error of a fit, after which there is no model."""
+    model = make(kind, **parameters or {})
+    with pytest.raises((ValueError, TypeError)) as caught:
+        model.fit(X, y)
+    assert not vars(model).keys() - model.get_params().keys()
+    return caught.value
 
 
-def test_every_parameter_with_wrong_values_is_covered():
-    free = {"fit_intercept", "verbose"}
-    assert set(BAD) | free == set(DPLassoClassifier().get_params())
+@each_kind
+def test_every_parameter_with_wrong_values_is_in_the_table(kind):
+    assert make(kind).get_params().keys() <= BAD.keys() | {"fit_intercept", "verbose"}
 
 
-@pytest.mark.parametrize("name", [name for name in BAD if name != "classes"])
-def test_parameters_come_before_the_data(name):
-    # The data is no better, yet nobody has looked at it.
-    assert name in str(refusal({name: BAD[name][0]}, X=None, y=None))
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(kind, name) for kind in KINDS for name in BAD if name in make(kind).get_params()],
+)
+def test_a_bad_parameter_is_named_before_the_data_are_looked_at(kind, name):
+    for value in BAD[name]:
+        for others in ({}, {"epsilon": INF}):
+            data = {} if name == "classes" else {"X": None, "y": None}
+            message = str(refusal(kind, others | {name: value}, **data))
+            assert name in message
+            assert "\n" not in message
+            if value is not None or name != "target_bounds":
+                assert repr(value) in message or str(value) in message
 
 
-def test_a_selector_that_does_not_fit_the_mechanism():
-    assert "selector='argmax' cannot draw" in str(refusal({"selector": "argmax"}))
+@pytest.mark.parametrize(
+    ("kinds", "parameters", "words"),
+    [
+        (REGRESSIONS, {"target_bounds": None}, "target_bounds is missing: give the interval"),
+        (REGRESSIONS, {"residual_bound": 2.1}, "must be 'auto' or a number from 0.01 to 2, got 2"),
+        (CLASSIFIERS, {"residual_bound": 0.4}, "must be 'auto' or a number from 0.5 to 1, got 0"),
+        (CLASSIFIERS, {"residual_bound": 1.1}, "residual_bound must be"),
+        (["logistic", "linear"], {"max_weights": 0}, "max_weights must be None"),
+        (["logistic", "linear"], {"delta": 1e-60}, "too small to cover the rounding"),
+        (["lasso"], {"refit": 1.0}, "must be 'auto', None or a share of the budget below 1, got 1"),
+        (["lasso"], {"class_weight": {0: 1.0}, "classes": [0, 1]}, "a weight for each label"),
+        (["lasso"], {"mechanism": "paper", "refit": 0.3}, "has no refit and no class_weight"),
+        (["lasso"], {"selector": "argmax"}, "selector='argmax' cannot draw"),
+        (["lasso"], {"delta": 1e-12, "n_iter": 1000, "l1_radius": 5.0}, "delta must be above"),
+        (["lasso"], {"delta": 1e-12, "n_iter": 1}, "too small to cover the rounding"),
+        (
+            ["lasso", "lasso of numbers"],
+            {"l1_radius": 1e60, "feature_bound": 1e50},
+            "l1_radius times feature_bound must be at most 1e+100, got 1e+60 times 1e+50",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(kinds, parameters, words):
+    for kind in kinds:
+        assert words in str(refusal(kind, parameters))
 
 
-def test_a_delta_that_cannot_cover_the_draws():
-    asked = {"delta": 1e-12, "n_iter": 1000}
-    assert "delta must be above" in str(refusal(asked | {"l1_radius": 5.0}))
-    assert "too small to cover the rounding" in str(refusal(asked | {"n_iter": 1}))
-
-
+@each_kind
 @pytest.mark.parametrize("epsilon", [1.0, INF])
 @pytest.mark.parametrize("value", [NAN, INF, -INF])
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array, sp.csc_array, sp.coo_array])
-def test_values_that_are_no_numbers(epsilon, value, layout):
+def test_entries_that_are_no_numbers(kind, epsilon, value):
     broken = X.copy()
     broken[13, 1] = value
-    message = str(refusal({"epsilon": epsilon}, X=layout(broken)))
-    assert "Input X contains" in message
+    for layout in (np.asarray, sp.csr_array, sp.csc_array, sp.coo_array):
+        assert "Input X contains" in str(refusal(kind, {"epsilon": epsilon}, X=layout(broken)))
 
 
+@each_kind
 @pytest.mark.parametrize(
     ("rows", "labels", "expected"),
     [
@@ -116,109 +132,88 @@ def test_values_that_are_no_numbers(epsilon, value, layout):
         (X, np.column_stack([Y, Y]), "1d array"),
         (X, None, "requires y to be passed"),
         (X, [NAN, *Y[1:]], "contains NaN"),
-        (X, np.linspace(0, 1, 20), "continuous"),
         (np.full((20, 3), "x"), Y, "not a number in row 0, column 0"),
         (X + 1j, Y, "Complex data not supported"),
     ],
 )
-def test_data_of_the_wrong_shape_or_kind(rows, labels, expected):
-    assert expected in str(refusal(X=rows, y=labels))
+def test_data_of_the_wrong_shape_or_kind(kind, rows, labels, expected):
+    assert expected in str(refusal(kind, X=rows, y=labels))
 
 
-class TestLabels:
-    def test_one_label_asks_for_classes(self):
-        error = refusal(y=np.ones(20, dtype=int))
+@each_classifier
+def test_labels(kind):
+    assert "continuous" in str(refusal(kind, y=np.linspace(0, 1, 20)))
+    error = refusal(kind, y=np.ones(20, dtype=int))
+    assert isinstance(error, DataError)
+    assert str(error) == "y holds only one class; name all with the parameter classes"
+    message = str(refusal(kind, {"classes": ("no", "yes")}, y=["no", "maybe"] * 10))
+    assert message.endswith("row 2 of those that enter")
+    assert "maybe" not in message
+    assert "declared classes 'no' and 'yes'" in message
+
+
+@pytest.mark.parametrize("kind", REGRESSIONS)
+@pytest.mark.parametrize("bad", [NAN, INF, "many"])
+def test_targets_that_are_no_numbers(kind, bad):
+    message = str(refusal(kind, X=np.eye(3), y=np.array([1.0, 2.0, bad], dtype=object)))
+    assert "y holds" in message or "NaN" in message or "infinity" in message
+
+
+@each_kind
+def test_damaged_matrices(kind):
+    for form, index, words in [
+        (sp.csr_array, 99, "an index lies outside 0 to 2"),
+        (sp.csc_array, -1, "an index lies outside 0 to 19"),
+    ]:
+        damaged = form(X)
+        damaged.indices[7] = index
+        error = refusal(kind, X=damaged)
         assert isinstance(error, DataError)
-        assert str(error) == "y holds only one class; name all with the parameter classes"
-
-    def test_the_row_of_an_undeclared_label_is_named(self):
-        message = str(refusal({"classes": ("no", "yes")}, y=["no", "maybe"] * 10))
-        assert message.endswith("row 2 of those that enter")
-        assert "maybe" not in message
-        assert "declared classes 'no' and 'yes'" in message
+        assert words in str(error)
+    damaged = sp.csr_array(X)
+    damaged.indptr = damaged.indptr.copy()
+    damaged.indptr[-1] = 1000
+    assert "not a valid sparse matrix" in str(refusal(kind, X=damaged))
 
 
-class TestDamagedMatrix:
-    def test_an_index_outside(self):
-        damaged = sp.csr_array(X)
-        damaged.indices[7] = 99
-        error = refusal(X=damaged)
-        assert isinstance(error, DataError)
-        assert "an index lies outside 0 to 2" in str(error)
-
-    def test_a_negative_index(self):
-        damaged = sp.csc_array(X)
-        damaged.indices[7] = -1
-        assert "an index lies outside 0 to 19" in str(refusal(X=damaged))
-
-    def test_pointers_beyond_the_entries(self):
-        damaged = sp.csr_array(X)
-        damaged.indptr = damaged.indptr.copy()
-        damaged.indptr[-1] = 1000
-        assert "not a valid sparse matrix" in str(refusal(X=damaged))
-
-
-def test_the_largest_margin_is_finite():
-    message = str(refusal({"l1_radius": 1e60, "feature_bound": 1e50}))
-    assert message == (
-        "l1_radius times feature_bound must be at most 1e+100, got 1e+60 times 1e+50"
-    )
-    # Either alone is allowed: the guard is the first to object.
-    with pytest.raises(pytest.fail.Exception, match="training has started"):
-        DPLassoClassifier(l1_radius=1e60, feature_bound=1e40).fit(X, Y)
-
-
+@each_kind
 class TestRefit:
-    """A fit that is refused leaves the estimator with the model it had."""
+    """A fit that is refused or interrupted leaves the estimator with the model it had."""
 
-    @pytest.fixture
-    def model(self, monkeypatch):
-        monkeypatch.undo()
-        return DPLassoClassifier(n_iter=5, epsilon=INF).fit(X, Y)
+    def frame(self, columns):
+        entries = np.random.default_rng(0).random((20, len(columns)))
+        return pandas.DataFrame(entries, columns=columns)
 
-    def refuse(self, model, X, y, words, path):
-        before, params = dict(vars(model)), model.get_params()
-        with pytest.raises(ValueError, match=words):
-            model.fit(X, y)
-        after = vars(model)
-        fitted = set(before) - set(params)
-        assert set(after) == set(before)
-        assert all(after[name] is before[name] for name in fitted)
-        model.save(path / "after.npz")
-        return model
-
-    def test_for_a_parameter(self, model, tmp_path):
-        before = model.predict_proba(X)
+    def test_a_model_and_its_names_stay(self, kind, tmp_path):
+        y = Y if kind in CLASSIFIERS else np.linspace(*BOUNDS, 20)
+        model = make(kind, INF).fit(self.frame(["a", "b", "c"]), y)
         model.save(tmp_path / "before.npz")
-        model.set_params(epsilon=math.nan)
-        self.refuse(model, X, Y, "epsilon", tmp_path)
-        np.testing.assert_array_equal(model.predict_proba(X), before)
-        # The file is of the fit that was made, with its parameters.
-        assert (tmp_path / "after.npz").read_bytes() == (tmp_path / "before.npz").read_bytes()
-
-    @pytest.mark.parametrize(
-        ("columns", "y", "words"),
-        [
-            (["a", "b", "c", "d"], np.ones(20), "only one class"),
-            (["a", "b", "c", "d"], Y[:-1], "inconsistent"),
-        ],
-    )
-    def test_for_data_with_other_columns(self, model, columns, y, words, tmp_path):
-        model.save(tmp_path / "before.npz")
-        frame = pandas.DataFrame(
-            np.random.default_rng(0).random((20, len(columns))), columns=columns
-        )
-        self.refuse(model, frame, y, words, tmp_path)
-        assert model.n_features_in_ == 3
-        assert not hasattr(model, "feature_names_in_")
-        assert (tmp_path / "after.npz").read_bytes() == (tmp_path / "before.npz").read_bytes()
+        before = dict(vars(model))
+        broken = self.frame(list("vwxyz"))
+        broken.iloc[3, 2] = NAN
+        for change, rows, labels in [
+            ({}, broken, y),
+            ({}, self.frame(list("vwxyz")), y[:-1]),
+            ({"epsilon": NAN}, self.frame(list("vwxyz")), y),
+        ]:
+            with pytest.raises(ValueError):
+                model.set_params(**change).fit(rows, labels)
+            fitted = before.keys() - model.get_params().keys()
+            assert vars(model).keys() == before.keys()
+            assert all(getattr(model, name) is before[name] for name in fitted)
+            # The file is of the fit that was made, with its parameters.
+            model.save(tmp_path / "after.npz")
+            assert (tmp_path / "after.npz").read_bytes() == (tmp_path / "before.npz").read_bytes()
         # Data as before are still predicted, without a warning about names.
-        model.predict(X)
+        model.predict(self.frame(["a", "b", "c"]))
 
+    def test_an_interrupted_fit_leaves_no_model(self, kind, monkeypatch):
+        def stop(*_, **__):
+            raise KeyboardInterrupt
 
-def test_a_failed_first_fit_is_not_a_fit():
-    model = DPLassoClassifier()
-    with pytest.raises(DataError):
-        model.fit(X, np.ones(20))
-    with pytest.raises(AttributeError):
-        model.predict(X)
+        monkeypatch.setattr(Progress, "update", stop)
+        model = make(kind, verbose=1)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+        with pytest.raises(NotFittedError):
+            model.predict(X)

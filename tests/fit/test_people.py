@@ -1,13 +1,10 @@
 """At most so many rows of a person enter, from a table, a store or arrays alike."""
 
-import math
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import sklearn
-from sklearn.pipeline import make_pipeline
 
 from dplasso import (
     DPLasso,
@@ -21,25 +18,20 @@ from dplasso.encoding.files import encode_files, read_records
 from dplasso.encoding.parts import Categories, Number
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError, StoreError
+from estimators.kinds import numbers
 
 CITIES = tuple(f"c{k}" for k in range(20))
 SCHEMA = Schema((Categories("city", CITIES), Number("age", bound=100.0)), "y")
-# The bucket structure keeps columns in an order that follows from how many entries steps touch,
-# those of rows that a store leaves out included: the distribution is the same, the bits are not.
+PEOPLE = {"schema": SCHEMA, "person_column": "patient"}
 MODELS = {
-    "lasso": DPLassoClassifier(20.0, n_iter=10, selector="noisy-max"),
     "few columns": DPLassoClassifier(20.0),
     "vertices": DPLassoClassifier(20.0, n_iter=10, l1_radius=3.0),
-    "standard": DPLassoClassifier(20.0, n_iter=10, solver="standard"),
-    "public number": DPLassoClassifier(20.0, n_iter=10, n_records=200, selector="noisy-max"),
-    "no privacy": DPLassoClassifier(math.inf, n_iter=60, l1_radius=3.0),
-    "lasso of numbers": DPLasso(20.0, target_bounds=(0, 1), n_iter=10, solver="standard"),
+    "lasso of numbers": DPLasso(20.0, target_bounds=(0, 1)),
     "logistic": DPLogisticRegression(20.0),
     "short list": DPLogisticRegression(20.0, max_weights=3),
     "linear": DPLinearRegression(20.0, target_bounds=(0, 1)),
     "replace-one": DPLogisticRegression(20.0, neighbors="replace-one"),
 }
-PATIENT = {"person_column": "patient"}
 
 
 def write(path, seed=0):
@@ -68,22 +60,17 @@ def store(table, tmp_path_factory):
     return write_store(records.source, place, memory=1 << 24, origin=records.origin)
 
 
-def numbers(model):
-    weights = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
-    return np.append(weights, model.intercept_)
-
-
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 @pytest.mark.parametrize("rows", [1, 2])
 def test_the_same_model_from_every_form(model, rows, table, store):
     model = sklearn.clone(model).set_params(rows_per_person=rows, random_state=4)
-    data = read_records(table, schema=SCHEMA, person_column="patient")
+    data = read_records(table, **PEOPLE)
     first = sklearn.clone(model).fit(data.X, data.y, groups=data.people)
     names = pq.read_table(table)["patient"].to_pylist()
     again = sklearn.clone(model).fit(data.X, data.y, groups=names)
     np.testing.assert_array_equal(numbers(again), numbers(first))
-    for given in (store, store.X):
-        from_store = sklearn.clone(model).fit(given, None if given is store else store.y)
+    for given, labels in ((store, None), (store.X, store.y)):
+        from_store = sklearn.clone(model).fit(given, labels)
         np.testing.assert_array_equal(numbers(from_store), numbers(first))
         assert from_store.privacy_ == first.privacy_
     everything = sklearn.clone(model).fit(data.X, data.y)
@@ -93,7 +80,7 @@ def test_the_same_model_from_every_form(model, rows, table, store):
 def test_weights_go_with_the_rows(table, store):
     weights = np.random.default_rng(1).random(400)
     model = DPLogisticRegression(5.0, rows_per_person=2, weight_bound=1.0, random_state=0)
-    data = read_records(table, schema=SCHEMA, person_column="patient")
+    data = read_records(table, **PEOPLE)
     first = sklearn.clone(model).fit(data.X, data.y, groups=data.people, sample_weight=weights)
     again = model.fit(store, sample_weight=weights)
     np.testing.assert_array_equal(numbers(first), numbers(again))
@@ -159,7 +146,7 @@ def test_a_missing_name_is_told_with_its_place(tmp_path, suffix):
         pq.write_table(pa.table(given), path)
     row = "row 2" if suffix == ".parquet" else "line 3" if suffix == ".csv" else "line 2"
     with pytest.raises(DataError, match=f"column 'patient', {row}: a missing entry names nobody"):
-        read_records(path, schema=SCHEMA, person_column="patient")
+        read_records(path, **PEOPLE)
 
 
 def test_names_are_of_one_kind_in_all_files(tmp_path):
@@ -167,22 +154,12 @@ def test_names_are_of_one_kind_in_all_files(tmp_path):
     (tmp_path / "a.jsonl").write_text(row % '"7"' + row % '"8"')
     (tmp_path / "b.jsonl").write_text(row % "7")
     with pytest.raises(DataError, match=r"b.jsonl, column 'patient', line 1: whole numbers where"):
-        read_records([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], schema=SCHEMA, **PATIENT)
+        read_records([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], **PEOPLE)
     large = {"city": ["c1"] * 2, "age": [3, 4], "y": [0, 1], "patient": [2.0**53, 1.0]}
     pq.write_table(pa.table(large), tmp_path / "large.parquet")
     with pytest.raises(DataError, match=r"column 'patient', row 1: a floating-point number"):
-        read_records(tmp_path / "large.parquet", schema=SCHEMA, **PATIENT)
+        read_records(tmp_path / "large.parquet", **PEOPLE)
     exact = large | {"patient": [2**60, 2**60 + 1]}
     pq.write_table(pa.table(exact), tmp_path / "exact.parquet")
-    people = read_records(tmp_path / "exact.parquet", schema=SCHEMA, **PATIENT).people
+    people = read_records(tmp_path / "exact.parquet", **PEOPLE).people
     assert np.unique(people).size == 2
-
-
-def test_groups_are_routed(table):
-    data = read_records(table, schema=SCHEMA, person_column="patient")
-    model = DPLassoClassifier(5.0, random_state=0)
-    with sklearn.config_context(enable_metadata_routing=True):
-        asked = sklearn.clone(model).set_fit_request(groups=True)
-        routed = make_pipeline(asked).fit(data.X, data.y, groups=data.people)[-1]
-    direct = model.fit(data.X, data.y, groups=data.people)
-    np.testing.assert_array_equal(numbers(routed), numbers(direct))

@@ -1,6 +1,7 @@
 """No model file is larger than was foretold from public numbers, and none much smaller."""
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse as sp
 
@@ -21,8 +22,7 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize("n_classes", [2, 5])
-@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(("n_classes", "named"), [(2, False), (5, True)])
 @pytest.mark.parametrize("name", FITS)
 def test_the_largest_size(name, named, n_classes, tmp_path):
     rng = np.random.default_rng(2)
@@ -33,10 +33,7 @@ def test_the_largest_size(name, named, n_classes, tmp_path):
     if "target_bounds" in model.get_params():
         y, classes = rng.random(300), np.zeros(0)
     if named:
-        import pandas
-
-        names = [f"column «{j}»" for j in range(3000)]
-        X = pandas.DataFrame(X.toarray(), columns=names)
+        X = pandas.DataFrame(X.toarray(), columns=[f"column «{j}»" for j in range(3000)])
     model.fit(X, y)
     model.save(tmp_path / "m.npz")
     size = (tmp_path / "m.npz").stat().st_size

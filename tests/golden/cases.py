@@ -1,4 +1,4 @@
-"""The fits whose results are kept, on data that need no file.
+"""The fits whose results version 0.2.0 kept, on data that need no file.
 
 Data come from the raw words of a bit generator, whose stream numpy promises never to change, and
 from whole multiples of 1/64, which every summation adds up exactly.
@@ -8,13 +8,14 @@ with `n_iter` and `l1_radius`. Of default LASSO fits only the files are.
 """
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
 from dplasso import (
@@ -23,12 +24,24 @@ from dplasso import (
     DPLinearRegression,
     DPLogisticRegression,
     PrivacyLeakWarning,
+    PublicEncoder,
+    open_store,
 )
-from dplasso.privacy.mechanisms import build_mechanism
-from dplasso.privacy.statement import make_statement
+from dplasso.encoding.parts import Bins, Categories, Number, Text
+from dplasso.encoding.schema import Schema
 
+FILES = Path(__file__).parent / "files"
 N_ROWS = 120
 N_COLUMNS = 40
+SCHEMA = Schema(
+    (
+        Categories("ward", ("bones", "eyes", "heart")),
+        Bins("age", (18, 65)),
+        Number("score", 8.0),
+        Text("note", 4),
+    ),
+    "y",
+)
 
 
 @dataclass(frozen=True)
@@ -81,10 +94,10 @@ def words(scores: Any) -> Any:
     return np.array(["north", "east", "south", "west"])[np.digitize(scores, [-2.0, 0.0, 2.0])]
 
 
-def make_data(name: str, open_small_store: Callable[[], Any]) -> Data:
+def make_data(name: str) -> Data:
     """Make the data of a case."""
     if name == "store":
-        return Data(open_small_store(), None)
+        return Data(open_store(FILES / "rows.store"), None)
     if name == "wide":
         # More columns than the solver leaves in the order given.
         data = random_rows(2, 50, 140_000, 10_000)
@@ -111,7 +124,22 @@ def make_data(name: str, open_small_store: Callable[[], Any]) -> Data:
             return Data(X, y, weights=1.0 + np.arange(N_ROWS) % 3)
         case "people":
             return Data(X, y, groups=np.arange(N_ROWS) // 3)
+        case "labels":
+            y = np.where(y > 0, "yes", "no")
+        case "table":
+            X = PublicEncoder(SCHEMA).fit_transform(table())
     return Data(X, y)
+
+
+def table() -> pd.DataFrame:
+    """Return the small rows as a table of people."""
+    y = small().y
+    i = np.arange(y.size)
+    notes = np.array(["", "chest pain", "fine"])
+    wards = np.array(["bones", "eyes", "heart", "kitchen"])
+    return pd.DataFrame(
+        {"ward": wards[i % 4], "age": 5.0 + i % 90, "score": y, "note": notes[i % 3]}
+    )
 
 
 LASSO = {
@@ -173,9 +201,7 @@ CASES: dict[str, dict[str, Case]] = {
     },
     "LASSO, other selectors": {
         "noisy-max": lasso(selector="noisy-max"),
-        "noisy-max, paper": lasso(selector="noisy-max", mechanism="paper"),
         "big-little": lasso(selector="big-little"),
-        "big-little, paper": lasso(selector="big-little", mechanism="paper"),
         "argmax": lasso(selector="argmax", epsilon=inf),
         "heap": lasso(selector="heap", epsilon=inf),
     },
@@ -212,11 +238,45 @@ CASES: dict[str, dict[str, Case]] = {
         ),
     },
 }
+SHORT = LASSO | {"n_iter": 20}
+UNSEEDED = {"random_state": None}
+DRAWN = {"epsilon": 8.0, "n_iter": 12}
+# Model files; of default LASSO fits too.
+MODELS = {
+    "lasso": Case(DPLassoClassifier, SHORT | UNSEEDED, "labels"),
+    "lasso-seeded": Case(DPLassoClassifier, SHORT | {"classes": ["no", "yes"]}, "labels"),
+    "lasso-not-private": Case(DPLassoClassifier, SHORT | {"epsilon": inf}, "labels"),
+    "lasso-classes": Case(DPLassoClassifier, SHORT | {"residual_bound": 0.5}, "four classes"),
+    "lasso-default": Case(DPLassoClassifier, DRAWN, "labels"),
+    "lasso-default-classes": Case(DPLassoClassifier, {"epsilon": 8.0}, "four classes"),
+    "lasso-regression": Case(DPLasso, DRAWN | BOUNDS, "numbers"),
+    "logistic": Case(DPLogisticRegression, {"epsilon": 2.0}, "labels"),
+    "logistic-classes": Case(DPLogisticRegression, DESCENT | {"max_weights": 8}, "four classes"),
+    "linear": Case(DPLinearRegression, DESCENT | {"row_norm": 2.0, **BOUNDS}, "numbers"),
+    "table": Case(DPLogisticRegression, {"epsilon": 2.0}, "table"),
+}
+# Checkpoints of fits with a seed, which repeat themselves; the last has nothing left to do.
+REPEATED = {
+    "lasso": Case(DPLassoClassifier, LASSO, "labels"),
+    "logistic": Case(DPLogisticRegression, DESCENT | {"n_iter": 30}, "labels"),
+    "complete": Case(DPLassoClassifier, LASSO, "labels"),
+}
+# And of fits without one, that were killed.
+INTERRUPTED = {
+    "lasso-unseeded": Case(DPLassoClassifier, LASSO | UNSEEDED, "labels"),
+    "lasso-drawing": Case(DPLassoClassifier, DRAWN, "labels"),
+    "lasso-refitting": Case(DPLassoClassifier, DRAWN, "labels"),
+    "logistic-unseeded": Case(DPLogisticRegression, {"n_iter": 30}, "labels"),
+    "short-list": Case(DPLogisticRegression, {"max_weights": 8}, "four classes"),
+}
+CHARGED = Case(
+    DPLassoClassifier, SHORT | UNSEEDED | {"epsilon": 1.0, "dataset": "visits"}, "labels"
+)
 
 
-def fit(case: Case, data: Data, **changes: Any) -> Any:
+def fit(case: Case) -> Any:
     """Fit, where it does not matter that the paper's mechanism leaks."""
-    model = case.estimator(**case.options | changes)
+    model, data = case.estimator(**case.options), make_data(case.data)
     besides = {} if data.weights is None else {"sample_weight": data.weights}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
@@ -247,57 +307,11 @@ def kept_of(model: Any) -> dict[str, np.ndarray]:
     return kept
 
 
-# Entries of a statement that a fit of the same settings goes on having: neither wordings nor the
-# version of the accountant.
-NUMBERS = (
-    "is_private",
-    "epsilon",
-    "epsilon_requested",
-    "delta",
-    "neighbors",
-    "mechanism",
-    "steps",
-    "eps0",
-    "sensitivity",
-    "feature_bound",
-    "sampling_delta",
-    "randomness",
-    "classes",
-    "residual_bound",
-    "mu",
-    "rho",
-    "rows_per_person",
-    "records",
-    "n_classes",
-    "weight_bound",
-    "epsilon_by_rows",
-)
-
-
-def numbers_of(statement: Any) -> dict[str, Any]:
-    """Return those entries, the epsilons of more rows one by one."""
-    values: dict[str, Any] = statement.to_dict()
-    numbers = {name: values[name] for name in NUMBERS}
-    by_rows = numbers.pop("epsilon_by_rows")
-    return numbers | {f"epsilon of {rows} rows": epsilon for rows, epsilon in by_rows.items()}
-
-
-def costs() -> list[list[Any]]:
-    """Return what the steps of a LASSO cost: settings, eps0, epsilon and error of the draws."""
-    found = []
-    for epsilon, delta, n_iter, neighbors in product(
-        (0.1, 1.0, 8.0, 200.0), (1e-6, 1e-8), (1, 100, 4000), ("add-remove", "replace-one")
-    ):
-        mechanism = build_mechanism(
-            epsilon=epsilon,
-            delta=delta,
-            n_iter=n_iter,
-            neighbors=neighbors,
-            feature_bound=0.5,
-            plain_sum=False,
-        )
-        told = make_statement(mechanism, seeded=False, classes_declared=True)
-        found.append(
-            [epsilon, delta, n_iter, neighbors, told.eps0, told.epsilon, told.sampling_delta]
-        )
-    return found
+def report_of(model: Any, data: Data) -> dict[str, np.ndarray]:
+    """Return what a model leads to: the same, and what it says of rows."""
+    report = kept_of(model)
+    predicts = getattr(model, "decision_function", model.predict)
+    report["margins"] = predicts(data.X).ravel()[:40]
+    if hasattr(model, "predict_proba"):
+        report["probabilities"] = model.predict_proba(data.X).ravel()[:40]
+    return report

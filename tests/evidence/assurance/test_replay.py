@@ -11,12 +11,9 @@ import numpy as np
 import pytest
 
 from dplasso import DPLassoClassifier
-from dplasso.cluster import worker as worker_module
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.fit import records as records_module
 from dplasso.fit.hooks import Hooks
-from dplasso.frank_wolfe import problem as problem_module
 from frank_wolfe.reference import column_gradients
 from neighbours import (
     BOUND,
@@ -32,6 +29,7 @@ from neighbours import (
 from replay import (
     DECLARED,
     LAYOUTS,
+    PLACES,
     SHARE,
     compare_inputs,
     differences,
@@ -160,7 +158,7 @@ def test_a_structure_leaves_the_gradients_alone(private_model, solver, selector)
     data = common_records()
     model = private_model(**SOLVERS[solver], selector=selector, random_state=3)
     seen = []
-    original = records_module.FrankWolfe
+    original = PLACES["FrankWolfe"].FrankWolfe
 
     def keep(*arguments, **options):
         solver = original(*arguments, **options)
@@ -168,7 +166,7 @@ def test_a_structure_leaves_the_gradients_alone(private_model, solver, selector)
         return solver
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records_module, "FrankWolfe", keep)
+        patch.setattr(PLACES["FrankWolfe"], "FrankWolfe", keep)
         drawn = model.fit(*data).transcript_
         fit_estimator(model, *data, Hooks(replay=drawn))
     assert seen[0].alpha.tobytes() == seen[1].alpha.tobytes()
@@ -265,10 +263,10 @@ class TestClasses:
 class TestPower:
     """Leaks planted in a fit, each seen by the comparison."""
 
-    def leaky(self, monkeypatch, name, leak, module=worker_module):
-        original = getattr(module, name)
+    def leaky(self, monkeypatch, name, leak):
+        original = getattr(PLACES[name], name)
         monkeypatch.setattr(
-            module, name, lambda *given, **options: leak(original, *given, **options)
+            PLACES[name], name, lambda *given, **options: leak(original, *given, **options)
         )
 
     def pair(self, name="huge"):
@@ -302,7 +300,7 @@ class TestPower:
         small[1][3] = records[1]
         pair = Pair("full", "replace-one", small, pair.labels, pair.shared)
         assert replay(private_model(), pair, FORM) == []
-        self.leaky(monkeypatch, "lay_out", lay_out, problem_module)
+        self.leaky(monkeypatch, "lay_out", lay_out)
         assert any("calls" in item for item in replay(private_model(), pair, FORM))
 
     def test_a_message_about_clipping_is_seen(self, private_model, replay, monkeypatch, capfd):
@@ -311,7 +309,7 @@ class TestPower:
                 print("some entries were clipped")
             return original(X, **options)
 
-        self.leaky(monkeypatch, "lay_out", lay_out, problem_module)
+        self.leaky(monkeypatch, "lay_out", lay_out)
         assert any("texts" in item for item in replay(private_model(), self.pair(), FORM))
 
     def test_unequal_recordings_are_named_part_by_part(self, private_model):

@@ -1,0 +1,112 @@
+"""The four estimators, fits of every sort of them, and small records to fit."""
+
+from functools import cache
+from math import inf
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+from fit.cases import four_classes, records
+
+KINDS = {
+    "lasso": DPLassoClassifier,
+    "logistic": DPLogisticRegression,
+    "lasso of numbers": DPLasso,
+    "linear": DPLinearRegression,
+}
+CLASSIFIERS = ("lasso", "logistic")
+REGRESSIONS = ("lasso of numbers", "linear")
+BOUNDS = (10.0, 50.0)
+each_kind = pytest.mark.parametrize("kind", KINDS)
+each_classifier = pytest.mark.parametrize("kind", CLASSIFIERS)
+each_regression = pytest.mark.parametrize("kind", REGRESSIONS)
+
+
+def make(kind, *epsilon, **options):
+    """Return an estimator; a regression knows its interval."""
+    own = {"target_bounds": BOUNDS} if kind in REGRESSIONS else {}
+    return KINDS[kind](*epsilon, **own | options)
+
+
+@cache
+def few(kind="lasso", n_rows=120):
+    """Return float32 rows of 12 columns, and the labels or targets that columns 0 and 1 make.
+
+    One row has no entries, and column 5 has none either.
+    """
+    rng = np.random.default_rng(1)
+    X = np.where(rng.random((n_rows, 12)) < 0.8, rng.normal(size=(n_rows, 12)), 0.0)
+    X[3], X[:, 5] = 0.0, 0.0
+    unit = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-9)
+    score = 2.0 * unit[:, 0] - unit[:, 1]
+    y = 30.0 + 10.0 * score if kind in REGRESSIONS else np.where(score > 0, "yes", "no")
+    return sp.csr_array(X.astype(np.float32)), y
+
+
+@cache
+def many(kind="lasso"):
+    """Return binary rows of 900 columns of which the first ten make the label or target."""
+    X, y = records()
+    return X, np.where(y == "yes", 45.0, 15.0) if kind in REGRESSIONS else y
+
+
+@cache
+def four(kind="lasso"):
+    """Return rows of 500 columns and labels of four classes."""
+    return four_classes()
+
+
+DRAWN = {"epsilon": 20.0, "n_iter": 12}
+# Every sort of model: its estimator, its options and its data.
+SORTS = {
+    "lasso, all columns": ("lasso", {}, few),
+    "lasso, drawn": ("lasso", {**DRAWN, "refit": None}, many),
+    "lasso, drawn and refitted": ("lasso", {**DRAWN, "refit": 0.4, "n_records": 700}, many),
+    "lasso, vertices": ("lasso", {"n_iter": 40, "l1_radius": 10.0, "feature_bound": 0.5}, few),
+    "lasso, not private": ("lasso", {"epsilon": inf, "n_iter": 40, "l1_radius": 10.0}, few),
+    "lasso, four classes": ("lasso", {**DRAWN, "class_weight": (1.0, 2.0, 3.0, 0.5)}, four),
+    "lasso of numbers": ("lasso of numbers", DRAWN, many),
+    "logistic": ("logistic", {}, few),
+    "short list": ("logistic", {"epsilon": 20.0, "max_weights": 4}, few),
+    "significant": ("logistic", {"epsilon": 20.0, "max_weights": "significant"}, few),
+    "rows as they are": ("logistic", {"row_norm": 2.0, "fit_intercept": False}, few),
+    "logistic, not private": ("logistic", {"epsilon": inf, "residual_bound": 0.8}, few),
+    "logistic, four classes": ("logistic", {"epsilon": 5.0, "n_iter": 30}, four),
+    "short list, four classes": ("logistic", {"n_iter": 30, "max_weights": 3}, four),
+    "linear": ("linear", {}, few),
+    "linear, short list": ("linear", {"epsilon": 20.0, "max_weights": 4}, few),
+}
+each_sort = pytest.mark.parametrize("sort", SORTS)
+
+
+def sort_of(sort, **options):
+    """Return an estimator of a sort, with a seed, and its data."""
+    kind, own, data = SORTS[sort]
+    return make(kind, **{"random_state": 7} | own | options), *data(kind)
+
+
+@cache
+def fitted(sort):
+    """Return a fitted model of a sort, for tests that only look at it."""
+    model, X, y = sort_of(sort)
+    return model.fit(X, y)
+
+
+def numbers(model):
+    """Return weights and intercepts in one array."""
+    weights = model.coef_ if isinstance(model.coef_, np.ndarray) else model.coef_.toarray()
+    return np.append(weights, model.intercept_)
+
+
+def outputs(model, X):
+    """Return what a model says of rows: margins, or the predicted numbers."""
+    return getattr(model, "decision_function", model.predict)(X)
+
+
+def stored(X, y, path):
+    """Write rows to a store and open it."""
+    return write_store(matrix_source(X, y), path, memory=2**27)

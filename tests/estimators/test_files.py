@@ -1,0 +1,61 @@
+"""A model file is of the fit that was made, and gives back its estimator or is refused."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dplasso import load
+from dplasso.errors import ModelFileError
+from dplasso.gradient_descent.state import empty_state
+from dplasso.model import read_model, write_model
+from estimators.kinds import each_classifier, each_kind, few, make
+
+
+@each_kind
+def test_what_was_set_since_the_fit_is_not_in_the_file(kind, tmp_path):
+    X, y = few(kind)
+    model = make(kind).fit(X, y)
+    expected = model.predict(X)
+    model.set_params(epsilon=0.01, delta=1e-9, neighbors="replace-one", fit_intercept=False)
+    np.testing.assert_array_equal(model.predict(X), expected)
+    model.save(tmp_path / "m.npz")
+    loaded = load(tmp_path / "m.npz")
+    assert (loaded.epsilon, loaded.delta, loaded.neighbors) == (1.0, 1e-6, "add-remove")
+    assert loaded.fit_intercept
+    assert loaded.privacy_ == model.privacy_
+    np.testing.assert_array_equal(loaded.predict(X), expected)
+
+
+@each_classifier
+@pytest.mark.parametrize(
+    "classes", [pd.Index([0, 1]), pd.Series([0, 1]), range(2), (0, 1), np.array([0, 1])]
+)
+def test_classes_of_any_kind_can_be_saved(kind, classes, tmp_path):
+    X, y = few(kind)
+    make(kind, classes=classes).fit(X, 1 * (y == "yes")).save(tmp_path / "m.npz")
+    assert load(tmp_path / "m.npz").classes_.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("parameter", "reason"),
+    [
+        ({"row_norm": "long"}, "row_norm must be"),
+        ({"l1_radius": 1.0}, "l1_radius"),
+        ({"epsilon": -1.0}, "epsilon must be"),
+        (None, "gradient state is not a complete fit"),
+    ],
+)
+def test_a_file_that_makes_no_fitted_estimator_is_refused(tmp_path, parameter, reason):
+    path = tmp_path / "model.npz"
+    make("logistic", n_iter=5).fit(*few("logistic")).save(path)
+    model = read_model(path)
+    if parameter is None:
+        # The release of a fit that was not complete.
+        changed = replace(model, release=replace(empty_state(12), done=5))
+    else:
+        changed = replace(model, params=model.params | parameter)
+    write_model(changed, path)
+    with pytest.raises(ModelFileError, match=reason):
+        load(path)

@@ -1,0 +1,246 @@
+"""What must not change the result changes not a bit of it, and nothing of the caller's changes."""
+
+import multiprocessing
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from dplasso import DPLassoClassifier
+from dplasso.checkpoint import fit_with_checkpoints, resume_fit
+from dplasso.data.store import open_store
+from dplasso.errors import DataError, StoreError
+from estimators.kinds import (
+    each_classifier,
+    each_sort,
+    few,
+    fitted,
+    make,
+    numbers,
+    outputs,
+    sort_of,
+    stored,
+)
+from neighbours import INPUT_KINDS, common_records, explicit
+
+INF = float("inf")
+VERTICES = {"n_iter": 40, "l1_radius": 10.0, "feature_bound": 1.2}
+# Forms that the loop of vertices is compiled for anyway; `test_replay.py` steps through the others.
+COMPILED = ("csr float64", "csc float32", "dense float32, by columns", "unsorted", "list")
+COMPILED += ("explicit zeros", "duplicate entries", "store")
+
+
+def same(one, other):
+    np.testing.assert_array_equal(numbers(other), numbers(one))
+    assert getattr(other, "transcript_", None) == getattr(one, "transcript_", None)
+    assert other.privacy_ == one.privacy_
+
+
+@each_sort
+def test_every_layout_store_and_number_of_threads_gives_the_same_bits(sort, tmp_path):
+    first, (_, X, y) = fitted(sort), sort_of(sort)
+    store = stored(X, y, tmp_path / "rows.store")
+    for rows, labels in [(X.tocsc(), y), (X.toarray(), y), (store, None), (store.X, store.y)]:
+        again = sort_of(sort, n_jobs=2)[0].fit(rows, labels)
+        same(first, again)
+        np.testing.assert_allclose(outputs(again, rows), outputs(first, X), rtol=1e-12, atol=1e-12)
+    if hasattr(first, "history_"):
+        np.testing.assert_array_equal(again.history_.objective, first.history_.objective)
+        np.testing.assert_array_equal(again.history_.gap, first.history_.gap)
+
+
+@pytest.mark.parametrize("kind", ["mixed", "binary"])
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [("lasso", VERTICES), ("logistic", {}), ("logistic", {"max_weights": 3})],
+    ids=["vertices", "dense", "short list"],
+)
+def test_so_does_every_form_of_input(kind, estimator, options):
+    X, y = common_records(kind)
+    asked = {"n_iter": 12, "random_state": 0} | options
+    first = make(estimator, **asked).fit(X, y)
+    for place, (name, (dtype, form)) in enumerate(INPUT_KINDS.items()):
+        if options is VERTICES and name not in COMPILED:
+            continue
+        given = form(X.astype(dtype))
+        again = make(estimator, n_jobs=1 + place % 3, **asked).fit(given, y)
+        np.testing.assert_array_equal(numbers(again), numbers(first), err_msg=name)
+        np.testing.assert_array_equal(outputs(again, given), outputs(again, X), err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["binary", "mixed"])
+def test_stored_zeros(kind):
+    X, y = few()
+    X = X != 0 if kind == "binary" else X
+    X = X.toarray().astype(np.float32)
+    full = explicit(X)
+    assert full.nnz == 1440
+    for options in ({"drift_tol": 0.01}, {"drift_tol": None}, {"solver": "standard"}):
+        model = DPLassoClassifier(INF, n_iter=30, l1_radius=10.0, **options)
+        assert model.fit(full, y).transcript_ == model.fit(X, y).transcript_
+
+
+def test_threads_of_a_wide_matrix():
+    # It is transposed in several blocks of columns.
+    X, y = few()
+    wide = sp.lil_array((120, 200_000), dtype=np.float32)
+    wide[:, ::17_000] = X.toarray()
+    runs = [
+        DPLassoClassifier(random_state=1, n_iter=40, l1_radius=10.0, n_jobs=n)
+        .fit(wide.tocsr(), y)
+        .transcript_
+        for n in (None, 2, 3, -1, 10**12)
+    ]
+    assert all(run == runs[0] for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("sort", "options"),
+    [
+        ("lasso, vertices", {"selector": "noisy-max"}),
+        ("lasso, drawn", {"selector": "noisy-max"}),
+        ("lasso, not private", {}),
+        ("lasso, four classes", {"epsilon": INF}),
+        ("lasso of numbers", {"epsilon": INF}),
+    ],
+)
+def test_both_solvers_take_the_same_steps(sort, options):
+    models = []
+    for solver in ("sparse", "standard"):
+        model, X, y = sort_of(sort, solver=solver, drift_tol=0.0, **options)
+        models.append(model.fit(X, y))
+    same(*models)
+
+
+@pytest.mark.parametrize("sort", ["logistic, four classes", "linear", "lasso of numbers"])
+def test_a_fit_with_checkpoints_is_the_same_fit(sort, tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    for fit in (fit_with_checkpoints, resume_fit):
+        same(fitted(sort), fit(*sort_of(sort), path))
+
+
+def frozen(X, folder):
+    """Forbid writing to the arrays of a matrix; those of a folder lie on the disk."""
+    parts = []
+    for name in ("data", "indices", "indptr"):
+        part = getattr(X, name).copy()
+        if folder is not None:
+            np.save(folder / f"{name}.npy", part)
+            part = np.load(folder / f"{name}.npy", mmap_mode="r")
+        part.flags.writeable = False
+        parts.append(part)
+    return type(X)(tuple(parts), shape=X.shape)
+
+
+@pytest.mark.parametrize("sort", ["lasso, all columns", "logistic"])
+def test_arrays_that_cannot_be_written_to(sort, tmp_path):
+    model, X, y = sort_of(sort)
+    y = y.copy()
+    y.flags.writeable = False
+    for rows, folder in ((X, None), (X.tocsc(), None), (X, tmp_path)):
+        same(fitted(sort), model.fit(frozen(rows, folder), y))
+
+
+@each_classifier
+@pytest.mark.parametrize("form", ["csr float32", "unsorted", "duplicate entries", "csc float32"])
+def test_nothing_of_the_caller_s_changes(kind, form):
+    X, y = common_records()
+    X = INPUT_KINDS[form][1](4.0 * X)
+    declared = np.array([0, 1])
+    parts = [X.data, X.indices, X.indptr, y, declared]
+    before = [part.tobytes() for part in parts]
+    model = make(kind, classes=declared, random_state=4)
+    params = model.get_params()
+    first = numbers(model.fit(X, y))
+    model.predict_proba(X)
+    assert [part.tobytes() for part in parts] == before
+    # Not even put in another place.
+    assert parts[0] is X.data
+    assert parts[1] is X.indices
+    assert model.get_params() == params
+    assert model.classes is declared
+    np.testing.assert_array_equal(numbers(model.fit(X, y)), first)
+
+
+# --- Stores --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def store(tmp_path):
+    return stored(*few(), tmp_path / "records.store")
+
+
+def test_a_store_is_left_as_it_was_and_knows_its_labels(store):
+    before = {path.name: path.read_bytes() for path in store.path.iterdir()}
+    model = make("logistic", random_state=7)
+    model.feature_names_in_ = np.array(["left over"])
+    same(fitted("logistic"), model.fit(store))
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert not hasattr(model, "feature_names_in_")
+    assert {path.name: path.read_bytes() for path in store.path.iterdir()} == before
+
+
+def _fit_elsewhere(store, answers):
+    answers.put(numbers(make("logistic", random_state=7).fit(store)).tolist())
+
+
+def test_many_readers_at_a_time(store):
+    assert pickle.loads(pickle.dumps(store)).path == store.path
+    context = multiprocessing.get_context("spawn")
+    answers = context.Queue()
+    processes = [context.Process(target=_fit_elsewhere, args=(store, answers)) for _ in range(2)]
+    for process in processes:
+        process.start()
+    expected = numbers(fitted("logistic")).tolist()
+    assert [answers.get(timeout=120) for _ in processes] == 2 * [expected]
+    for process in processes:
+        process.join()
+
+
+def test_labels_that_do_not_fit_a_store_are_refused(store):
+    X, y = few()
+    for given, labels, words in [
+        (store.X, None, r"fit\(store\)"),
+        (store, y[:-1], "inconsistent numbers of samples"),
+        (store, np.where(y == "yes", np.nan, 0.0), "NaN"),
+        (store, np.column_stack([y, y]), "one label for each"),
+        (X, None, "y"),
+    ]:
+        with pytest.raises((DataError, ValueError), match=words):
+            make("logistic").fit(given, labels)
+    with pytest.raises(DataError, match=r"12 columns.*trained on 11.*--features"):
+        make("logistic").fit(X[:, :-1], y).predict(store)
+
+
+@each_classifier
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [
+        ("rows.indices", 12),
+        ("rows.indices", -1),
+        ("rows.values", np.nan),
+        ("columns.indices", 120),
+        ("columns.indices", -1),
+        ("columns.values", np.inf),
+    ],
+)
+def test_a_damaged_store_is_refused(store, kind, array, value):
+    model = make(kind, INF).fit(store)
+    place = store.arrays[array]
+    with (store.path / f"{array}.npy").open("r+b") as file:
+        file.seek(128)
+        file.write(np.array([value], place.dtype).tobytes())
+    damaged = open_store(store.path)
+    for solver in ({}, {"solver": "standard"}) if kind == "lasso" else ({},):
+        with pytest.raises(DataError, match="is damaged"):
+            make(kind, **solver).fit(damaged)
+    if array == ("columns.indices" if kind == "lasso" else "rows.indices"):
+        with pytest.raises(DataError, match="is damaged"):
+            outputs(model, damaged)
+
+
+def test_an_unfinished_store(tmp_path):
+    (tmp_path / "a.store.partial").mkdir()
+    with pytest.raises(StoreError, match="unfinished"):
+        open_store(tmp_path / "a.store")
