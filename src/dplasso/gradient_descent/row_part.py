@@ -17,7 +17,7 @@ from dplasso.gradient_descent.steps import (
 )
 from dplasso.losses.targets import Targets
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.matrix.unit_rows import UnitRows, unit_margins
+from dplasso.matrix.unit_rows import UnitRows
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 
 
@@ -44,7 +44,7 @@ class GradientPart:
         self.n_outputs = loss.n_outputs
         self._data, self._loss, self._targets = data, loss, targets
         self._units, self._threads = (unit, loss.residual_bound * unit), threads
-        self._scaled = np.empty((targets.labels.size, self.n_outputs))
+        self._scaled = self._by_columns(np.empty(targets.labels.size * self.n_outputs))
         self._original = numbering.original[: data.n_columns]
         # With numbers of its own, `data` wants the weights in that order, and then gives gradients.
         own = data.n_coordinates * self.n_outputs if self._original.size else 0
@@ -60,19 +60,13 @@ class GradientPart:
         if self._original.size:
             self._share(spans, lambda begin, end: self._reorder(weights, begin, end))
             weights = self._reordered
-        data, by_columns = self._data, self._by_columns(weights)
-        offset = np.zeros(self.n_outputs)
-        if data.constant:
-            offset = data.constant * weights[-self.n_outputs :]
-        entries = not data.rows.values.size, float(data.rows.constant), data.constant
         pull = row_gradients if self.n_outputs == 1 else row_gradient_vectors
-        given = self._loss, self._targets, data.factor, entries, self._units
+        given = self._data, self._loss, self._targets, self._by_columns(weights), self._units
         filled = self._scaled, self._scaled.view(np.int64)
 
         def residuals(t: int) -> NDArray[np.int64]:
             rows = self._row_edges[t], self._row_edges[t + 1]
             totals = np.zeros(self.n_outputs, dtype=np.int64)
-            unit_margins(data.rows, *rows, by_columns, data.factor, offset, self._scaled)
             pull(*given, *rows, *filled, totals)
             return totals
 
@@ -112,12 +106,12 @@ class GradientPart:
         self._threads.run(lambda t: [work(*span) for span in spans[t::count]])
 
     def _sums(self, begin: int, end: int) -> NDArray[np.int64]:
-        totals = np.empty((end - begin, self.n_outputs), dtype=np.int64)
+        totals = np.empty((end - begin) * self.n_outputs, dtype=np.int64)
         add_up = column_gradients if self.n_outputs == 1 else column_gradient_vectors
         scaled, last = self._scaled, min(end, self._data.n_columns)
         given = scaled, scaled.view(np.int64), self._units[1]
-        add_up(self._data.columns, *given, begin, last, totals)
-        return totals.reshape(-1)
+        add_up(self._data.columns, *given, begin, last, self._by_columns(totals))
+        return totals
 
     def _reordered_sums(self, begin: int, end: int) -> None:
         gradients = self._by_columns(self._reordered.view(np.int64))

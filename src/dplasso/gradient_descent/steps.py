@@ -14,55 +14,58 @@ from numba import njit
 
 from dplasso.losses.contract import gradient, residual_vector
 from dplasso.losses.targets import weight_of
+from dplasso.matrix.unit_rows import row_margin, row_margins
 from dplasso.privacy.share import share
 
 
 @njit(cache=True, nogil=True)
-def row_gradients(loss, targets, factor, entries, units, first, last, scaled, integers, totals):
-    """Turn the margins of rows into their residuals, scaled as the columns want them.
+def row_gradients(data, loss, targets, model, units, first, last, scaled, integers, totals):
+    """Compute residuals at the weights of a model, scaled as the columns want them.
 
-    `factor`, shape (N,): what each row's entries are multiplied by.
-    `entries`: whether all entries of X are one value, that value, and the constant entry.
     `units`: fixed-point units per unit of gradient, S, and C S, which bounds a share.
-    `scaled`, shape (N, 1): margins; filled with ``q_i factor_i S``, unless all entries of X are one
-    value.
+    `scaled`, shape (N,): filled with ``q_i factor_i S``, unless all entries of X are one value.
     `integers`: the same bytes; filled with the integer contribution itself, if they are.
     `totals`, shape (1,): the rows' contribution to the constant column is added.
     """
-    labels, weights, _ = targets
-    equal, value, constant = entries
-    unit, limit = units
+    (labels, weights, _), (unit, limit), rows = targets, units, data.rows
+    offset = 0.0
+    if data.constant != 0.0:
+        offset = data.constant * model[data.n_columns]
+    total = np.int64(0)
     for i in range(first, last):
-        q = weight_of(weights, i) * gradient(loss, scaled[i, 0], labels[i])
-        pull = q * factor[i] * unit
-        if equal:
-            integers[i, 0] = share(pull * value, limit)
+        margin = row_margin(rows, i, model) * data.factor[i] + offset
+        q = weight_of(weights, i) * gradient(loss, margin, labels[i])
+        pull = q * data.factor[i] * unit
+        if rows.values.size:
+            scaled[i] = pull
         else:
-            scaled[i, 0] = pull
-        if constant != 0.0:
-            totals[0] += share(q * constant * unit, limit)
+            integers[i] = share(pull * np.float64(rows.constant), limit)
+        if data.constant != 0.0:
+            total += share(q * data.constant * unit, limit)
+    totals[0] += total
 
 
 @njit(cache=True, nogil=True)
-def row_gradient_vectors(
-    loss, targets, factor, entries, units, first, last, scaled, integers, totals
-):
+def row_gradient_vectors(data, loss, targets, model, units, first, last, scaled, integers, totals):
     """Do what `row_gradients` does, for K outputs."""
-    labels, weights, _ = targets
-    equal, value, constant = entries
-    unit, limit = units
-    residuals = np.empty(totals.size)
+    (labels, weights, _), (unit, limit), rows = targets, units, data.rows
+    margins, residuals = np.empty(totals.size), np.empty(totals.size)
     for i in range(first, last):
-        residual_vector(loss, scaled[i], labels[i], residuals)
-        for k in range(totals.size):
+        row_margins(rows, i, model, margins)
+        for k in range(margins.size):
+            margins[k] *= data.factor[i]
+            if data.constant != 0.0:
+                margins[k] += data.constant * model[data.n_columns, k]
+        residual_vector(loss, margins, labels[i], residuals)
+        for k in range(margins.size):
             q = weight_of(weights, i) * residuals[k]
-            pull = q * factor[i] * unit
-            if equal:
-                integers[i, k] = share(pull * value, limit)
-            else:
+            pull = q * data.factor[i] * unit
+            if rows.values.size:
                 scaled[i, k] = pull
-            if constant != 0.0:
-                totals[k] += share(q * constant * unit, limit)
+            else:
+                integers[i, k] = share(pull * np.float64(rows.constant), limit)
+            if data.constant != 0.0:
+                totals[k] += share(q * data.constant * unit, limit)
 
 
 @njit(cache=True, nogil=True)
@@ -74,11 +77,11 @@ def column_gradients(columns, scaled, integers, limit, first, last, totals):
         total = np.int64(0)
         if values.size:
             for p in range(begin, end):
-                total += share(scaled[np.uint64(indices[p]), 0] * np.float64(values[p]), limit)
+                total += share(scaled[np.uint64(indices[p])] * np.float64(values[p]), limit)
         else:
             for p in range(begin, end):
-                total += integers[np.uint64(indices[p]), 0]
-        totals[c - first, 0] = total
+                total += integers[np.uint64(indices[p])]
+        totals[c - first] = total
 
 
 @njit(cache=True, nogil=True)

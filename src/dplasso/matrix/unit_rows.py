@@ -168,26 +168,17 @@ def unit_row_margins(
     `offset`: the intercept, or K of them.
     """
     offsets = np.atleast_1d(np.asarray(offset, dtype=np.float64))
-    margins = np.empty((factor.size, offsets.size))
+    margins = np.empty((factor.size, *weights.shape[1:]))
     edges = even_parts(rows.indptr, threads.count)
-    threads.run(
-        lambda t: unit_margins(rows, edges[t], edges[t + 1], weights, factor, offsets, margins)
-    )
-    return margins.reshape(factor.size, *weights.shape[1:])
-
-
-def unit_margins(
-    rows: Compressed, first: int, last: int, weights: Any, factor: Any, offset: Any, margins: Any
-) -> None:
-    """Set the margins of some unit rows, shape (N, K), with `offset` of shape (K,)."""
     fill = _margins if weights.ndim == 1 else _margin_vectors
-    fill(rows, first, last, weights, factor, offset, margins)
+    threads.run(lambda t: fill(rows, edges[t], edges[t + 1], weights, factor, offsets, margins))
+    return margins
 
 
 @njit(cache=True, nogil=True)
 def _margins(rows, first, last, weights, factor, offset, margins):
     for i in range(first, last):
-        margins[i, 0] = row_margin(rows, i, weights) * factor[i] + offset[0]
+        margins[i] = row_margin(rows, i, weights) * factor[i] + offset[0]
 
 
 @njit(cache=True, nogil=True)
