@@ -16,7 +16,7 @@ and has kernels, tied to it by `register`: one of the first two, the others for 
 
 =================  ========================================================================
 `gradient`         the residual q of a record with one margin; ``|q| <= residual_bound``
-`residual_vector`  fills in the residuals of a record with several margins
+`residual_vector`  fills in the residuals of a record, of one margin or several
 `value`            the loss at a margin: for the history of Algorithm 1
 `margins_within`   the lowest and the highest margin whose residual is within a tolerance of
                    q, rounded inwards to float32; exchanged where none is: for Algorithm 2
@@ -31,6 +31,8 @@ numbers in [-1, 1]. Weights of records are not the loss's: see `dplasso.losses.t
 
 from collections.abc import Callable
 from typing import Any
+
+from numba import njit
 
 from dplasso.runtime.dispatch import implement, implementation
 
@@ -66,6 +68,12 @@ def without_offset(loss: Any) -> Any:
     return loss._replace(offset=0.0 * loss.offset) if "offset" in loss._fields else loss
 
 
+@njit(cache=True, nogil=True)
+def one_residual(loss, margins, target, residuals):
+    """Do what `residual_vector` does, for a loss of one margin."""
+    residuals[0] = gradient(loss, margins[0], target)
+
+
 _CONTRACT = {
     function.__name__: function
     for function in (gradient, residual_vector, value, margins_within, tangent_offset)
@@ -76,7 +84,10 @@ def register(loss_class: type, **kernels: Callable[..., Any]) -> None:
     """Make a loss known to the solvers.
 
     `loss_class`: a NamedTuple class, defined at the top of an importable module.
-    `**kernels`: numba functions by the names and with the arguments of those above.
+    `**kernels`: numba functions by the names and with the arguments of those above. With one
+    margin, `residual_vector` follows from `gradient`.
     """
+    if "gradient" in kernels:
+        kernels = {"residual_vector": one_residual} | kernels
     for name, kernel in kernels.items():
         implement(_CONTRACT[name], loss_class, kernel)

@@ -40,14 +40,7 @@ _CHECK_ENTRIES = 1 << 20
 class Store:
     """An opened store; nothing of its entries is in memory before it is touched.
 
-    Attributes
-    ----------
-    path : Path
-        Its directory.
-    header : StoreHeader
-        What it says of itself.
-    arrays : mapping of str to ndarray
-        Its files by name, mapped; without values where they are all the same.
+    `arrays`: its files by name, mapped; without values where they are all the same.
     """
 
     path: Path
@@ -107,12 +100,12 @@ class Store:
 
     @property
     def knows_people(self) -> bool:
-        """Whether the store says whose row each is."""
+        """Whether the store says to which person each row belongs."""
         return PEOPLE in self.arrays
 
     @property
     def people(self) -> NDArray[np.int64] | None:
-        """Whose row each is, as numbers, shape (N,); None where the store does not say."""
+        """A number for the person of each row, shape (N,); None where the store does not say."""
         return number_people(self.arrays[PEOPLE]) if self.knows_people else None
 
     def _orientation(self, name: str) -> Compressed:
@@ -131,12 +124,7 @@ class Store:
 
 @dataclass(frozen=True, eq=False)
 class StoreMatrix:
-    """The matrix of a store, for `fit`: it is never converted behind the user's back.
-
-    Attributes
-    ----------
-    store : Store
-    """
+    """The matrix of a store, for `fit`: it is never converted behind the user's back."""
 
     store: Store
     ndim = 2
@@ -157,12 +145,7 @@ class StoreMatrix:
         return np.dtype(self.store.header.value_dtype)
 
     def tocsr(self) -> csr_array:
-        """Copy a small matrix into memory, with the original columns.
-
-        Returns
-        -------
-        csr_array, shape (N, D)
-        """
+        """Copy a small matrix into memory, with the original columns."""
         rows, nnz = self.store.rows, self.nnz
         check_entries(self.store, "rows")
         values = rows.values.copy() if rows.values.size else np.full(nnz, rows.constant, self.dtype)
@@ -265,21 +248,9 @@ def check_entries(
 ) -> None:
     """Check that every index lies inside the matrix and every value is a finite number.
 
-    So no kernel can leave its arrays, and no sum becomes NaN. All entries are read, once and in
-    order, which takes about as long as reading their files; nothing is remembered.
-
-    Parameters
-    ----------
-    store : Store
-        Opened.
-    which : {"rows", "columns", "both"}, default="both"
-        The orientations to read.
-    n_threads : int, default=2
-
-    Raises
-    ------
-    StoreError
-        If one is not: the message names the file and the entry.
+    So no kernel can leave its arrays, and no sum becomes NaN. All entries of the given orientations
+    are read, once and in order, which takes about as long as reading their files; nothing is
+    remembered. Raises `StoreError` that names the file and the entry.
     """
     limits = dict(zip(("rows", "columns"), reversed(store.shape), strict=True))
     parts = []
@@ -353,18 +324,7 @@ def _damaged(directory: Path, name: str, problem: str) -> NoReturn:
 
 
 def describe(store: Store) -> dict[str, Any]:
-    """Summarise what a store holds; for the curator, since some of it depends on private data.
-
-    Parameters
-    ----------
-    store : Store
-        Opened.
-
-    Returns
-    -------
-    dict
-        Plain values, as ``dplasso data info --json`` prints them.
-    """
+    """Summarise what a store holds, as plain values; some of them depend on private data."""
     header = store.header
     lengths = np.diff(store.columns.indptr[: min(2, store.shape[1] + 1)])
     used = int(np.searchsorted(store.columns.indptr, store.nnz)) if store.nnz else 0
