@@ -50,7 +50,7 @@ def touch_only(row_starts, row_indices, column_starts, column_indices, vertex, a
 def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
     """Time the bare accesses and the loops of one run, in turns, in both numberings."""
     data = load_spec(spec, settings.data, settings.n_jobs)
-    labels = (np.asarray(data.y) > 0).astype(np.int8)
+    labels = (np.asarray(data.y) > 0).astype(np.float64)
     model = DPLassoClassifier(
         epsilon=config.epsilon,
         delta=config.delta,

@@ -129,7 +129,7 @@ class _Fit:
             n_steps=self.n_iter,
             n_threads=self.n_jobs,
         )
-        problem = build_problem(design, y.astype(np.int8), radius=RADIUS, n_steps=self.n_iter)
+        problem = build_problem(design, y.astype(np.float64), radius=RADIUS, n_steps=self.n_iter)
         if self.variant == "uniform":
             selector: Any = uniform_state(design.numbering)
         else:

@@ -24,6 +24,7 @@ from dplasso.gradient_descent import run
 from dplasso.ledger import charging, create_ledger, read_budgets
 from dplasso.model.release import digest_of
 from dplasso.model.staged import StagedRelease
+from dplasso.privacy.randomness import WORDS_PER_BLOCK
 from dplasso.tuning import scores, search
 
 BOUNDS = {"target_bounds": (0.0, 1.0)}
@@ -58,7 +59,7 @@ def records(layout="memory"):
 def words_drawn(stream):
     """Return how many random words a stream has given."""
     blocks = int(stream.state[12]) + 2**32 * int(stream.state[13])
-    return blocks * stream.block.size + int(stream.position[0]) - stream.block.size
+    return blocks * WORDS_PER_BLOCK + int(stream.position[0]) - stream.words.size
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def test_labels_from_the_data_are_sorted(y, classes):
     found, labels = encode_labels(np.array(y), None)
     assert found.tolist() == classes
     assert found.dtype == np.array(y).dtype
-    assert labels.dtype == np.int8
+    assert labels.dtype == np.float64
     assert labels.tolist() == [1, 0, 1, 0]
 
 
@@ -85,7 +85,7 @@ def test_labels_of_several_classes_are_numbered():
     classes, labels = encode_labels(np.array(["b", "c", "a", "b"]), None)
     assert classes.tolist() == ["a", "b", "c"]
     assert labels.tolist() == [1, 2, 0, 1]
-    assert labels.dtype == np.int32
+    assert labels.dtype == np.float64
     classes, labels = encode_labels(np.array([3.0, 1.0]), (3, 2, 1))
     assert classes.tolist() == [3, 2, 1]
     assert labels.tolist() == [0, 2]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dplasso import DPLogisticRegression, PrivacyStatement
-from dplasso.losses.logistic import class_probabilities
+from dplasso.losses.logistic import Logistic
 from estimators.kinds import few, numbers
 
 INF = float("inf")
@@ -84,7 +84,7 @@ def test_probabilities_are_the_inverse_link_of_the_bound(data):
         fitted = model(**options).fit(X, y)
         assert fitted.privacy_.residual_bound == bound
         margins = fitted.decision_function(X)
-        np.testing.assert_array_equal(fitted.predict_proba(X), class_probabilities(margins, bound))
+        np.testing.assert_array_equal(fitted.predict_proba(X), Logistic(bound).link(margins))
         np.testing.assert_array_equal(fitted.predict_log_proba(X), np.log(fitted.predict_proba(X)))
         assert (fitted.predict(X) == fitted.classes_[(margins > 0).astype(int)]).all()
 

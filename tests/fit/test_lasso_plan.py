@@ -4,15 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
 
 from dplasso import DPLassoClassifier, weakest_association
 from dplasso.fit.column_plan import columns_to_be_found, most_vertices, plan_lasso
-from dplasso.fit.offsets import offset_of
-from dplasso.losses.contract import value
-from dplasso.losses.logistic import Logistic
 from dplasso.privacy.mechanisms import build_staged
 
 
@@ -71,24 +65,6 @@ def test_what_is_given_is_taken():
 
 def test_no_privacy_takes_the_most():
     assert columns_to_be_found(math.inf, 10, 10**6) == 200
-
-
-@given(st.floats(0.02, 0.98), st.sampled_from([0.5, 0.6, 0.9, 1.0]), st.integers(100, 10**6))
-def test_the_offset_minimises_the_loss_of_a_constant(part, residual_bound, count):
-    loss = Logistic(residual_bound)
-
-    def mean_loss(margin):
-        return part * value(loss, margin, 1.0) + (1 - part) * value(loss, margin, 0.0)
-
-    found = offset_of((1 - part) * count, part * count, 0.0, residual_bound)
-    best = minimize_scalar(mean_loss, bounds=(-12, 12), options={"xatol": 1e-10})
-    assert mean_loss(found) <= best.fun + 1e-9
-
-
-def test_a_balance_that_may_be_noise_moves_nothing():
-    assert offset_of(1000.0, 1050.0, 20.0, 0.5) == 0.0
-    assert 0 < offset_of(1000.0, 1100.0, 20.0, 0.5) < offset_of(1000.0, 1100.0, 0.0, 0.5)
-    assert math.isfinite(offset_of(1.0, 1e9, 0.0, 0.5))
 
 
 class TestWeakestAssociation:

@@ -5,7 +5,7 @@ gradient, margin and due date must agree to the bit; the column gradients may di
 contribution; the log-probabilities of the vertices may move by eps0.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from dplasso.frank_wolfe.large_step import LargeSteps, large_rows
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.rounds import round_end
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.weighted import weighted, weighted_targets
+from dplasso.losses.targets import NO_WEIGHTS, Targets
 from dplasso.privacy.mechanisms import build_mechanism
 from dplasso.runtime.threads import ONE_THREAD
 from frank_wolfe.cases import (
@@ -57,15 +57,15 @@ def demand(condition, what):
         raise BrokenInvariantError(what)
 
 
-def compare(pair, run, units=None, n_steps=N_STEPS, **public):
+def compare(pair, run, units=None, n_steps=N_STEPS, weights=2 * (NO_WEIGHTS,), **public):
     """Run both of two neighbours, and compare them at every step.
 
     Return the largest difference of a column gradient as a part of what is allowed.
     """
     public = {"radius": 40.0, "bound": BOUND} | public
     units = units or UNITS[pair.relation]
-    data = zip(pair.rows, pair.labels, strict=True)
-    runs = (run(build(X, y, n_steps, **public)) for X, y in data)
+    data = zip(pair.rows, pair.labels, weights, strict=True)
+    runs = (run(build(X, y, n_steps, weights=own, **public)) for X, y, own in data)
     at_one, at_other = pair.shared
     largest = 0
     for step, ((_, a), (_, b)) in enumerate(zip(*runs, strict=True)):
@@ -101,7 +101,9 @@ def rounds(problem):
     """Take different vertices, each of weight 1; yield the state after every round."""
     n_steps, n_columns = problem.n_steps, problem.design.n_columns
     steps = RoundSteps(problem.loss, BOUND, n_columns, n_steps, 1.0, 32)
-    rows = RoundRows(steps, problem.design, problem.labels)
+    rows = RoundRows(
+        steps, problem.design, Targets(problem.labels, problem.weights, problem.labels.size)
+    )
     taken, done = random_transcript(problem, 0), 0
     vertex = np.random.default_rng(0).permutation(n_columns)[:n_steps]
     state = RoundState(rows.start(), rows._margin, rows._residual)
@@ -156,23 +158,22 @@ def test_offsets_weights_and_distinct_columns_keep_the_units(run, loss):
 
 @PUBLIC_RUNS
 def test_weights_of_records_keep_the_units(run):
-    public = BY_PUBLIC_FACTS | {"loss": weighted(Logistic(0.5, 0.3), regression=False)}
+    public = BY_PUBLIC_FACTS | {"loss": Logistic(0.5, 0.3)}
 
-    def carrying(pair, own):
-        """Let labels carry weights; the record that differs has its own."""
-        carried = []
+    def weights(pair, own):
+        """Weights of both; the record that differs has its own."""
         for labels, shared, weight in zip(pair.labels, pair.shared, own, strict=True):
-            weights = np.full(labels.size, weight)
-            weights[shared] = np.random.default_rng(2).random(shared.size)
-            carried.append(weighted_targets(labels, weights, regression=False))
-        return replace(pair, labels=tuple(carried))
+            found = np.full(labels.size, weight)
+            found[shared] = np.random.default_rng(2).random(shared.size)
+            yield found
 
+    # Numbers that are no weights, which no fit makes, are taken for ones in [0, 1].
+    owns = ((0.0, 0.3), (0.3, 1.0), (1.0, 1.9), (-2.0, np.nan))
     for relation in UNITS:
         reached = [
-            # A number that carried a weight beyond 1, which no fit makes, would be taken for 1.
-            compare(carrying(pair, (weight, other)), run, **public)
+            compare(pair, run, weights=weights(pair, own), **public)
             for pair in pairs(relation)
-            for weight, other in ((0.0, 0.3), (0.3, 1.0), (1.0, 1.9))
+            for own in owns
         ]
         assert max(reached) > 0.9
 

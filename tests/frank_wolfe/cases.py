@@ -30,7 +30,7 @@ def dense_rows(n_rows, n_columns, seed, *, density=0.3, spread=1.5):
 
 
 def some_labels(n_rows, seed):
-    return np.random.default_rng([seed, 1]).integers(0, 2, n_rows).astype(np.int8)
+    return np.random.default_rng([seed, 1]).integers(0, 2, n_rows).astype(np.float64)
 
 
 def build(
@@ -48,7 +48,6 @@ def build(
     """Lay out a dense or CSR matrix as the estimator does, always with columns."""
     rows, by_rows = compress(X if sp.issparse(X) else sp.csr_array(X))
     assert by_rows
-    labels = np.asarray(labels)
     design = Design(
         rows=rows,
         columns=transpose(rows, X.shape[1]),
@@ -62,7 +61,7 @@ def build(
     )
     return build_problem(
         design,
-        labels if labels.dtype.kind == "f" else labels.astype(np.int8),
+        np.asarray(labels, dtype=np.float64),
         radius=radius,
         n_steps=n_steps,
         loss=loss or Logistic(residual_bound),
@@ -194,7 +193,9 @@ def row_parts(problem, n_parts, **options):
             values=rows.values[begin:end] if rows.values.size else rows.values,
         )
         part = with_design(
-            problem._replace(labels=problem.labels[first:last]),
+            problem._replace(
+                labels=problem.labels[first:last], weights=problem.weights[first:last]
+            ),
             rows=some,
             columns=transpose(some, problem.design.n_columns),
             n_rows=int(last - first),

@@ -42,7 +42,7 @@ publics = st.fixed_dictionaries(
 def several(seed, residual_bound=0.5, layout=lambda problem: problem, **options):
     """Return rows, labels and a problem of K classes."""
     X, rng = dense_rows(ROWS, COLUMNS, seed), np.random.default_rng([seed, 2])
-    labels = rng.integers(0, K, ROWS).astype(np.int32)
+    labels = rng.integers(0, K, ROWS).astype(np.float64)
     loss = ClippedMultinomial(residual_bound, rng.normal(size=K))
     laid = layout(build(X, np.zeros(ROWS), STEPS, **options))
     numbering = laid.design.numbering
@@ -147,7 +147,7 @@ def test_the_selector_hears_of_every_change(seed, drift_tol, layout):
 def test_residuals_start_as_the_softmax_says():
     X, labels, problem = several(3, residual_bound=1.0)
     run = replayed(problem, vertices(problem, 3))
-    expected = softmax(problem.loss.offsets) - np.eye(K)[labels]
+    expected = softmax(problem.loss.offset) - np.eye(K)[labels.astype(int)]
     np.testing.assert_allclose(run.state.gradient, expected, atol=1e-14)
     assert X.shape == (ROWS, COLUMNS)
 

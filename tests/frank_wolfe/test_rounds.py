@@ -18,6 +18,7 @@ from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.squared import Squared
+from dplasso.losses.targets import targets_of
 from dplasso.privacy.mechanisms import SelectionRule
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
@@ -52,7 +53,8 @@ def design_of(X, bound, layout="as given"):
 
 
 def rows_of(X, labels, steps, layout="as given", **options):
-    return RoundRows(steps, design_of(X, steps.bound, layout), labels, **options)
+    targets = targets_of(np.asarray(labels, dtype=np.float64))
+    return RoundRows(steps, design_of(X, steps.bound, layout), targets, **options)
 
 
 def vertices(steps, seed):
@@ -142,7 +144,7 @@ def test_numbers_outside_the_matrix_are_refused(where, index, n_threads):
     design = design._replace(**{where: getattr(design, where)._replace(indices=indices)})
 
     def read(threads):
-        rows = RoundRows(steps, design, labels, threads)
+        rows = RoundRows(steps, design, targets_of(labels.astype(np.float64)), threads)
         rows.start()
         rows.move(np.array([0]), np.array([1], dtype=np.int8))
 

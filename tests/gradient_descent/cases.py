@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.targets import Targets, targets_of
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.matrix.unit_rows import UnitRows, both_orientations, constant_entry, row_factors
 from dplasso.privacy.randomness import stream_from_key
@@ -22,7 +23,7 @@ def records(n_rows=40, n_columns=12, *, density=0.4, seed=0, dtype=np.float64):
     rng = np.random.default_rng(seed)
     X = rng.normal(0.0, 1.5, (n_rows, n_columns)) * (rng.random((n_rows, n_columns)) < density)
     X[3], X[:, 5] = 0.0, 0.0
-    return X.astype(dtype), rng.integers(0, 2, n_rows).astype(np.int8)
+    return X.astype(dtype), rng.integers(0, 2, n_rows).astype(np.float64)
 
 
 def unit_rows(X, constant=0.0, norm_bound=None, threads=ONE_THREAD):
@@ -33,19 +34,27 @@ def unit_rows(X, constant=0.0, norm_bound=None, threads=ONE_THREAD):
     return UnitRows(rows, columns, factor, X.shape[1], constant_entry(constant))
 
 
-def descent(
-    data, loss, labels, schedule, words, *, threads=ONE_THREAD, numbering=AS_GIVEN, **options
-):
+def targets_from(y):
+    return y if isinstance(y, Targets) else targets_of(np.asarray(y, dtype=np.float64))
+
+
+def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None):
+    """Return the exact gradient of one step as a list of integers, the constants last."""
+    part = GradientPart(unit_rows(X, constant, norm_bound), loss, targets_from(y), unit)
+    return part.whole(np.asarray(weights).ravel(), 5).tolist()
+
+
+def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, numbering=AS_GIVEN, **options):
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
-    part = GradientPart(data, loss, labels, unit, threads=threads, numbering=numbering)
+    part = GradientPart(data, loss, targets_from(y), unit, threads=threads, numbering=numbering)
     return NoisyGradientDescent(
         part, data.n_coordinates, loss.n_outputs, unit, schedule, words, threads=threads, **options
     )
 
 
-def solver(X, y, schedule, *, bound=0.5, constant=0.0, seed=0, norm_bound=None, **options):
+def solver(X, y, schedule, *, loss=None, constant=0.0, seed=0, norm_bound=None, **options):
     """Return a solver that has taken all its steps."""
     data = unit_rows(X, constant, norm_bound, options.get("threads", ONE_THREAD))
-    made = descent(data, Logistic(bound), y, schedule, stream(seed), **options)
+    made = descent(data, loss or Logistic(0.5), y, schedule, stream(seed), **options)
     made.advance(1, schedule.n_steps)
     return made

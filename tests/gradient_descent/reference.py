@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from dplasso.gradient_descent.solve import BLOCK
-from dplasso.losses.contract import gradient
-from dplasso.losses.logistic import Logistic
+from dplasso.losses.contract import gradient, residual_vector
 from dplasso.privacy.gaussian_noise import noise_table, noisy
 from dplasso.privacy.randomness import word_buffers
 
@@ -29,20 +28,30 @@ def factor(row, constant, norm_bound=None):
     return longest / max(norm_bound, root * largest)
 
 
-def contributions(dense, labels, weights, *, bound, unit, constant=0.0, norm_bound=None):
+def residuals(loss, margins, label):
+    """Return the residuals of a record at its margins."""
+    if len(margins) == 1:
+        return [gradient(loss, margins[0], label)]
+    found = np.empty(len(margins))
+    residual_vector(loss, np.array(margins), label, found)
+    return found.tolist()
+
+
+def contributions(dense, labels, weights, loss, unit, *, constant=0.0, norm_bound=None):
     """Return what each record adds to each coordinate, in integer units."""
-    rows = []
+    n_outputs, rows = loss.n_outputs, []
     for row, label in zip(np.asarray(dense, dtype=np.float64).tolist(), labels, strict=True):
-        scale = factor(row, constant, norm_bound)
-        margin = 0.0
-        for v, w in zip(row, weights, strict=False):
-            if v != 0.0:
-                margin += v * w
-        entry = constant * (1.0 - SLACK)
-        offset = entry * weights[len(row)] if constant else 0.0
-        q = gradient(Logistic(bound), margin * scale + offset, float(label))
-        shares = [int(q * scale * unit * v) for v in row]
-        rows.append(shares + ([int(q * entry * unit)] if constant else []))
+        scale, entry = factor(row, constant, norm_bound), constant * (1.0 - SLACK)
+        margins = []
+        for own in np.reshape(weights, (-1, n_outputs)).T.tolist():
+            margin = 0.0
+            for v, w in zip(row, own, strict=False):
+                if v != 0.0:
+                    margin += v * w
+            margins.append(margin * scale + (entry * own[len(row)] if constant else 0.0))
+        found = residuals(loss, margins, float(label))
+        shares = [int(q * scale * unit * v) for v in row for q in found]
+        rows.append(shares + ([int(q * entry * unit) for q in found] if constant else []))
     return np.array(rows, dtype=np.int64).reshape(len(rows), -1)
 
 
@@ -57,13 +66,13 @@ def noise(stream, size, scale, n_steps):
     return values
 
 
-def descend(dense, labels, schedule, added, *, bound, unit, constant=0.0, start=None):
+def descend(dense, labels, schedule, added, loss, unit, *, constant=0.0, start=None):
     """Return all iterates, shape (T, size), and the average that is released."""
-    size = np.shape(dense)[1] + bool(constant)
+    size = (np.shape(dense)[1] + bool(constant)) * loss.n_outputs
     weights = [0.0] * size if start is None else list(start)
     velocity, iterates = [0.0] * size, []
     for step in range(schedule.n_steps):
-        parts = contributions(dense, labels, weights, bound=bound, unit=unit, constant=constant)
+        parts = contributions(dense, labels, weights, loss, unit, constant=constant)
         totals = parts.sum(axis=0) + added[step]
         for k in range(size):
             velocity[k] = schedule.momentum * velocity[k] + float(totals[k]) * (1.0 / unit)

@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 from dplasso.gradient_descent import calibration as module
 from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import UNCHANGED
-from dplasso.gradient_descent.slopes import Margins, slope_gradient, slope_gradient_vectors
+from dplasso.gradient_descent.slopes import LinearModel, Margins
+from dplasso.losses.contract import residual_vector
 from dplasso.losses.logistic import Logistic, sigma
-from dplasso.losses.multinomial import Multinomial, multinomial_residuals
+from dplasso.losses.multinomial import Multinomial
+from dplasso.losses.targets import targets_of
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import stream
+from gradient_descent.cases import records, stream
 
 UNIT = 2.0**33
 C = 0.5
@@ -22,7 +25,7 @@ C = 0.5
 
 def calibrated(margins, labels, loss, *, mu=200.0, seed=0, threads=ONE_THREAD, intercept=True):
     return calibrate_margins(
-        Margins(margins, loss, labels, threads),
+        Margins(margins, loss, targets_of(labels), threads),
         loss,
         stream(seed),
         n_records=labels.size,
@@ -38,7 +41,7 @@ def labelled(slope, shift, *, n_rows=40_000, seed=1):
     margins = rng.normal(0.0, 0.6, n_rows)
     p = np.array([sigma(m) for m in slope * margins + shift])
     p = np.where(p < 0.5, p / (0.5 + p), 1.0 - (1.0 - p) / (1.5 - p))
-    return margins[:, np.newaxis], (rng.random(n_rows) < p).astype(np.int8)
+    return margins[:, np.newaxis], (rng.random(n_rows) < p).astype(np.float64)
 
 
 finite = st.floats(-1e9, 1e9)
@@ -46,48 +49,47 @@ finite = st.floats(-1e9, 1e9)
 anything = st.floats()
 
 
-@given(anything, st.integers(0, 1), finite, finite, st.floats(-3, 3))
-def test_a_record_moves_the_sums_by_no_more_than_its_residual(margin, label, slope, shift, offset):
-    totals = np.zeros(2, dtype=np.int64)
-    parameters = np.array([slope, shift])
-    loss = Logistic(C, offset)
-    rows = np.array([[margin]])
-    slope_gradient(loss, np.array([label]), rows, parameters, offset, UNIT, C * UNIT, 0, 1, totals)
-    assert math.hypot(*totals.tolist()) <= C * UNIT
+def sums(loss, margins, labels, parameters, weights=None):
+    """Return the exact sums in slope and constants, as Python's integers."""
+    targets = targets_of(np.array(labels, dtype=np.float64), weights)
+    found = Margins(np.array(margins), loss, targets, ONE_THREAD).sums(np.array(parameters), UNIT)
+    return found.tolist()
 
 
-@given(st.lists(anything, min_size=3, max_size=3), st.integers(0, 2), finite, finite)
-def test_so_does_one_of_several_classes(margins, label, slope, shift):
-    totals = np.zeros(4, dtype=np.int64)
-    parameters = np.array([slope, shift, 0.0, -shift])
-    loss = Multinomial(3, 0.7)
-    rows = np.array([margins])
-    slope_gradient_vectors(
-        loss, np.array([label]), rows, parameters, 0.0, UNIT, 0.7 * UNIT, 0, 1, totals
-    )
-    assert math.hypot(*totals.tolist()) <= 0.7 * UNIT
+@given(anything, st.integers(0, 1), finite, finite, anything)
+def test_a_record_moves_the_sums_by_no_more_than_its_residual(margin, label, slope, shift, weight):
+    totals = sums(Logistic(C), [[margin]], [label], [slope, shift], np.array([weight]))
+    assert math.hypot(*totals) <= C * UNIT
+
+
+@given(st.lists(anything, min_size=3, max_size=3), st.integers(0, 2), finite, finite, anything)
+def test_so_does_one_of_several_classes(margins, label, slope, shift, weight):
+    parameters = [slope, shift, 0.0, -shift]
+    totals = sums(Multinomial(3, 0.7), [margins], [label], parameters, np.array([weight]))
+    assert math.hypot(*totals) <= 0.7 * UNIT
 
 
 def test_the_sums_are_the_gradient_written_out():
     rng = np.random.default_rng(0)
-    s, y = rng.normal(0.0, 3.0, (50, 1)), rng.integers(0, 2, 50)
-    totals = np.zeros(2, dtype=np.int64)
-    slope_gradient(
-        Logistic(C, 0.3), y, s, np.array([1.7, -0.4]), 0.3, UNIT, C * UNIT, 0, 50, totals
-    )
-    margins = 1.7 * s[:, 0] - 0.5 * 0.4
-    q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / np.sqrt(s[:, 0] ** 2 + 0.25)
-    assert totals / UNIT == pytest.approx([np.sum(q * s[:, 0]), np.sum(q * 0.5)], abs=1e-7)
+    s, y, own = rng.normal(0.0, 3.0, (50, 1)), rng.integers(0, 2, 50), rng.random(50)
+    for weights in (None, own):
+        totals = np.array(sums(Logistic(C), s, y, [1.7, -0.4], weights))
+        margins = 1.7 * s[:, 0] - 0.5 * 0.4
+        q = np.clip(1.0 / (1.0 + np.exp(-margins)) - y, -C, C) / np.sqrt(s[:, 0] ** 2 + 0.25)
+        q = q if weights is None else q * weights
+        assert totals / UNIT == pytest.approx([np.sum(q * s[:, 0]), np.sum(q * 0.5)], abs=1e-7)
 
     s, y = rng.normal(0.0, 3.0, (50, 3)), rng.integers(0, 3, 50)
-    totals, parameters = np.zeros(4, dtype=np.int64), np.array([0.6, 0.2, -1.0, 0.5])
-    loss, residuals = Multinomial(3, 0.7), np.empty((50, 3))
-    slope_gradient_vectors(loss, y, s, parameters, 0.0, UNIT, 0.7 * UNIT, 0, 50, totals)
+    parameters, loss, residuals = np.array([0.6, 0.2, -1.0, 0.5]), Multinomial(3, 0.7), []
     for i in range(50):
-        multinomial_residuals(loss, 0.6 * s[i] + 0.5 * parameters[1:], y[i], residuals[i])
-    residuals /= np.sqrt((s**2).sum(axis=1) + 0.25)[:, np.newaxis]
-    assert totals[0] / UNIT == pytest.approx(np.sum(residuals * s), abs=1e-7)
-    assert totals[1:] / UNIT == pytest.approx(0.5 * residuals.sum(axis=0), abs=1e-7)
+        one = np.empty(3)
+        residual_vector(loss, 0.6 * s[i] + 0.5 * parameters[1:], float(y[i]), one)
+        residuals.append(one / np.sqrt((s[i] ** 2).sum() + 0.25))
+    residuals = np.array(residuals)
+    for weights, pulls in ((None, residuals), (own, own[:, np.newaxis] * residuals)):
+        totals = np.array(sums(loss, s, y, parameters, weights))
+        assert totals[0] / UNIT == pytest.approx(np.sum(pulls * s), abs=1e-7)
+        assert totals[1:] / UNIT == pytest.approx(0.5 * pulls.sum(axis=0), abs=1e-7)
 
 
 @pytest.mark.parametrize(("slope", "shift"), [(2.5, 0.7), (1.0, 0.0), (0.6, -0.5)])
@@ -101,10 +103,16 @@ def test_without_much_noise_it_finds_what_the_labels_follow(slope, shift):
 
 
 def test_an_offset_of_the_loss_is_not_added_twice():
-    margins, labels = labelled(2.0, 0.3)
-    plain, offset = (calibrated(margins, labels, Logistic(C, given)) for given in (0.0, 0.4))
-    assert offset.slope == pytest.approx(plain.slope, abs=1e-6)
-    assert offset.shift == pytest.approx(plain.shift, abs=1e-6)
+    """The margins hold it already, and the loss that goes with them has none."""
+    X, y = records()
+    given_ = ONE_THREAD, np.arange(12)
+    model = LinearModel(np.ones((12, 1)), np.zeros(1), np.zeros(0, dtype=np.int64), 0.1, None)
+    plain, moved = (
+        records_of(X, loss, targets_of(y), *given_).margins(model)
+        for loss in (Logistic(C), Logistic(C, 0.4))
+    )
+    np.testing.assert_array_equal(moved.margins, plain.margins + 0.4)
+    assert moved.loss == plain.loss == Logistic(C)
 
 
 def test_under_noise_alone_margins_mostly_stay_as_they_were():
@@ -136,7 +144,7 @@ def test_neighbours_differ_only_in_the_sums_that_noise_is_added_to(monkeypatch):
     calibrated(margins, labels, Logistic(C), mu=1.0)
     whole, seen = seen, []
     calibrate_margins(
-        Margins(margins[1:], Logistic(C), labels[1:], ONE_THREAD),
+        Margins(margins[1:], Logistic(C), targets_of(labels[1:]), ONE_THREAD),
         Logistic(C),
         stream(),
         n_records=labels.size,

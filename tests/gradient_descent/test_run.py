@@ -9,18 +9,15 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from dplasso.gradient_descent import run as module
+from dplasso.gradient_descent.counts import noisy_counts
+from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import (
-    GradientRun,
-    RunPlan,
-    largest,
-    noisy_counts,
-    plan_stages,
-)
+from dplasso.gradient_descent.run import GradientRun, largest
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState, empty_state
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.targets import targets_of
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS, build_gaussian
 from dplasso.runtime.threads import ONE_THREAD
 from gradient_descent.cases import records, stream
@@ -50,7 +47,7 @@ def make(a_plan, X, y, *, mechanism=None, seed=0, prefix=None):
     fit = GradientRun(
         a_plan,
         mechanism or budget(n_iter=a_plan.ends[-1]),
-        records_of(X, Logistic(0.5), y, ONE_THREAD),
+        records_of(X, Logistic(0.5), targets_of(y), ONE_THREAD),
         stream(seed),
         threads=ONE_THREAD,
         prefix=prefix,
@@ -179,7 +176,7 @@ def test_the_largest_are_by_magnitude_and_the_first_of_equals():
 
 def test_significant_weights_are_beyond_three_standard_errors():
     X, y = records(400, 12)
-    y = (X[:, 0] > 0).astype(np.int8)
+    y = (X[:, 0] > 0).astype(np.float64)
     mechanism = budget(epsilon=5.0)
     dense = finished(plan(20), X, y, mechanism=mechanism).release()
     cut = finished(plan(20, significant=True), X, y, mechanism=mechanism).release()
@@ -193,7 +190,7 @@ def test_significant_weights_are_beyond_three_standard_errors():
 
 def test_the_standard_error_of_a_short_list_is_that_of_noise_alone():
     """Almost no column is left out, so that the choice is none."""
-    nothing, y = np.zeros((3, 4000)), np.ones(3, dtype=np.int8)
+    nothing, y = np.zeros((3, 4000)), np.ones(3)
     nothing[0, 0] = 1.0
     fit = finished(plan(40, 3990, n_features=4000, n_records=3), nothing, y).release()
     squares = (fit.weights**2).sum() / fit.standard_error**2

@@ -15,6 +15,7 @@ from dplasso.gradient_descent import solve
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.multinomial import Multinomial
 from dplasso.matrix.numbering import Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
@@ -33,16 +34,17 @@ def state(run):
 
 @pytest.mark.parametrize("constant", [0.0, 0.1])
 @pytest.mark.parametrize("schedule", [NOISY, EXACT], ids=["noisy", "exact"])
-def test_a_run_is_the_reference_s_to_the_bit(schedule, constant):
+@pytest.mark.parametrize("loss", [Logistic(0.5), Multinomial(3, 0.5)], ids=["one", "several"])
+def test_a_run_is_the_reference_s_to_the_bit(loss, schedule, constant):
     X, y = records(dtype=np.float32)
-    size, unit = 12 + bool(constant), 2.0**33
+    size, unit = (12 + bool(constant)) * loss.n_outputs, 2.0**33
     added = np.zeros((12, size), dtype=np.int64)
     if schedule.noise_scale:
         added = noise(stream(), size, schedule.noise_scale * unit, 12)
     start = np.random.default_rng(8).normal(size=size)
     options = {"constant": constant, "start": start}
-    iterates, average = descend(X, y, schedule, added, bound=0.5, unit=unit, **options)
-    run = solver(X, y, schedule, **options)
+    iterates, average = descend(X, y, schedule, added, loss, unit, **options)
+    run = solver(X, y, schedule, loss=loss, **options)
     np.testing.assert_array_equal(run.weights, iterates[-1])
     np.testing.assert_array_equal(run.average(), average)
     # The caller's start is a copy.
@@ -110,6 +112,28 @@ def test_a_store_gives_the_same_bits(tmp_path, monkeypatch, dtype, block):
             np.testing.assert_array_equal(state(run), state(expected))
 
 
+def test_threads_blocks_and_numbers_do_not_show_in_several_outputs():
+    """More columns than share a stream of noise, in an order of their own, on three threads."""
+    n_columns = solve.BLOCK // 7 + 40
+    rng = np.random.default_rng(2)
+    X = sp.random_array((30, n_columns), density=0.01, format="csr", rng=rng)
+    y, loss = rng.integers(0, 7, 30), Multinomial(7, 0.8)
+    options = {"schedule": Schedule(2, 0.1, 0.8, 1, 3.0, 0.5), "loss": loss, "constant": 0.1}
+    plain = solver(X, y, **options)
+    assert len(plain._blocks) == 2
+    with thread_pool(3) as threads:
+        np.testing.assert_array_equal(
+            solver(X, y, threads=threads, **options).weights, plain.weights
+        )
+    order = rng.permutation(n_columns)
+    internal = np.empty(n_columns, dtype=np.int64)
+    internal[order] = np.arange(n_columns)
+    # Each row's entries in the order that they had, so that margins have the same bits.
+    moved = sp.csr_array((X.data, internal[X.indices], X.indptr), shape=X.shape)
+    again = solver(moved, y, numbering=Numbering(internal, order), **options)
+    np.testing.assert_allclose(again.weights, plain.weights, rtol=1e-9, atol=1e-12)
+
+
 def test_how_columns_are_cut_into_blocks_shows_only_in_the_noise(monkeypatch):
     X, y = records()
     expected, noisy_run = (state(solver(X, y, s, constant=0.1)) for s in (EXACT, NOISY))
@@ -132,7 +156,7 @@ def test_steps_can_be_taken_in_any_chunks():
 
 def test_no_two_blocks_and_no_two_runs_share_noise(monkeypatch):
     monkeypatch.setattr(solve, "BLOCK", 4)
-    nothing, y = np.zeros((5, 40)), np.zeros(5, dtype=np.int8)
+    nothing, y = np.zeros((5, 40)), np.zeros(5)
     found, words = [], stream()
     for _ in range(2):
         data = unit_rows(nothing)
@@ -161,7 +185,7 @@ def test_noise_alone_spreads_by_the_standard_error():
     nothing = sp.csr_array((3, 20_000), dtype=np.float32)
     for constant in (0.0, 0.1):
         schedule = schedule_for(3, 0.4, 0.5, 30)
-        found = solver(nothing, np.ones(3, dtype=np.int8), schedule, constant=constant).average()
+        found = solver(nothing, np.ones(3), schedule, constant=constant).average()
         squares = (found[:20_000] ** 2).sum() / schedule.standard_error**2
         low, high = chi2.ppf([ALARM / 2, 1 - ALARM / 2], 20_000)
         assert low < squares < high
@@ -171,7 +195,7 @@ def test_noise_alone_spreads_by_the_standard_error():
 
 def test_signal_does_not_widen_the_spread():
     X, y = records(400, density=0.5)
-    y = (X[:, 0] + X[:, 1] > 0).astype(np.int8)
+    y = X[:, 0] + X[:, 1] > 0
     schedule = schedule_for(400, 2.0, 0.5, 60)
     found = np.array([solver(X, y, schedule, seed=s).average() for s in range(200)])
     variances = found.var(axis=0, ddof=1) / schedule.standard_error**2
@@ -197,7 +221,7 @@ def test_without_noise_it_comes_to_the_optimum():
     best = minimize(loss, np.zeros(9), jac=True, method="BFGS", options={"gtol": 1e-9}).fun
     gaps = []
     for n_steps in (10, 30, 100, 1000):
-        run = solver(X, y, schedule_for(300, math.inf, 1.0, n_steps), bound=1.0, constant=0.1)
+        run = solver(X, y, schedule_for(300, math.inf, 1.0, n_steps), loss=Logistic(), constant=0.1)
         gaps.append(loss(run.average())[0] - best)
     assert all(later < earlier / 10 for earlier, later in pairwise(gaps))
     assert gaps[-1] < 1e-12 * best

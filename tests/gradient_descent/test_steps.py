@@ -7,43 +7,46 @@ import pytest
 import scipy.sparse as sp
 
 from dplasso.gradient_descent.schedule import Schedule
-from dplasso.gradient_descent.steps import column_gradients, row_gradients, update
+from dplasso.gradient_descent.steps import update
 from dplasso.losses.logistic import Logistic
-from dplasso.losses.weighted import weighted, weighted_targets
+from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
+from dplasso.losses.targets import targets_of
 from dplasso.privacy.mechanisms.gaussian import l2_sensitivity
-from gradient_descent.cases import records, solver, unit_rows
+from gradient_descent.cases import gradients, records, solver, unit_rows
 from gradient_descent.reference import contributions
 from neighbours import INPUT_KINDS, added, hostile_records, in_form, pairs
 
-UNIT = 2.0**33
-BOUND = 0.5
+UNIT = 2.0**32
+LOGISTIC, MULTINOMIAL = Logistic(0.5), Multinomial(3, residual_norm_at_zero(3))
+OUTPUTS = pytest.mark.parametrize("loss", [LOGISTIC, MULTINOMIAL], ids=["one", "several"])
 
 
-def gradients(X, y, weights, *, bound=BOUND, unit=UNIT, constant=0.0, norm_bound=None, loss=None):
-    """Return the exact gradient of one step as a list of integers, the constant last."""
-    data = unit_rows(X, constant, norm_bound)
-    scaled = np.empty(len(y))
-    labels = np.asarray(y) if loss else np.asarray(y).astype(np.int8)
-    loss = loss or Logistic(bound)
-    limit = loss.residual_bound * unit
-    last = row_gradients(data, loss, labels, weights, unit, limit, 0, len(y), scaled)
-    totals = np.empty(data.n_columns, dtype=np.int64)
-    column_gradients(data.columns, scaled, limit, 0, data.n_columns, totals)
-    return [int(t) for t in totals] + ([int(last)] if constant else [])
+def some_weights(loss, size=13, seed=6):
+    return np.random.default_rng(seed).normal(size=(size, loss.n_outputs))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("values", ["mixed", "ones", "threes"])
-@pytest.mark.parametrize(("bound", "constant"), [(0.5, 0.1), (0.7, 0.0), (1.0, 0.1)])
-def test_gradients_are_the_sums_of_the_reference_s_contributions(dtype, values, bound, constant):
+@pytest.mark.parametrize(
+    ("loss", "constant"),
+    [
+        (LOGISTIC, 0.1),
+        (Logistic(0.7), 0.0),
+        (Logistic(1.0), 0.1),
+        (MULTINOMIAL, 0.1),
+        (Multinomial(3, 0.6), 0.0),
+    ],
+)
+def test_gradients_are_the_sums_of_the_reference_s_contributions(dtype, values, loss, constant):
     X, y = records(dtype=dtype)
+    y = (y + np.arange(40)) % max(2, loss.n_outputs)
     if values != "mixed":
         X = np.where(X != 0.0, {"ones": 1, "threes": 3}[values], 0).astype(dtype)
     for scale in (0.0, 1.0, 30.0, 1e200):
-        weights = scale * np.random.default_rng(3).normal(size=12 + bool(constant))
-        unit = 2.0**32 / bound
-        expected = contributions(X, y, weights, bound=bound, unit=unit, constant=constant)
-        found = gradients(X, y, weights, bound=bound, unit=unit, constant=constant)
+        weights = scale * some_weights(loss, 12 + bool(constant), 3)
+        unit = UNIT / loss.residual_bound
+        expected = contributions(X, y, weights, loss, unit, constant=constant)
+        found = gradients(X, y, weights, loss, unit, constant)
         assert found == expected.sum(axis=0).tolist()
         assert any(found)
 
@@ -51,27 +54,25 @@ def test_gradients_are_the_sums_of_the_reference_s_contributions(dtype, values, 
 def test_a_residual_is_clipped_to_the_bound():
     X, y = np.eye(2), np.array([0, 1])
     for margin, expected in ((50.0, 0.5), (-50.0, -0.5)):
-        found = gradients(X, y, np.array([margin, margin]))
+        found = gradients(X, y, [margin, margin], LOGISTIC, UNIT)
         pulled = [found[0], 0] if margin > 0 else [0, found[1]]
         np.testing.assert_allclose(found, pulled, atol=2**-20)
         assert sum(found) / UNIT == pytest.approx(expected)
 
 
-def test_weights_that_are_no_numbers_pull_with_nothing():
+@OUTPUTS
+def test_weights_that_are_no_numbers_pull_with_nothing(loss):
     X, y = records()
-    assert not any(gradients(X, y, np.full(12, np.nan)))
+    assert not any(gradients(X, y, np.full(12 * loss.n_outputs, np.nan), loss, UNIT))
 
 
-def test_parts_of_the_work_add_up():
+@OUTPUTS
+def test_a_record_counts_for_its_weight(loss):
     X, y = records()
-    weights = np.random.default_rng(4).normal(size=13)
-    data, whole = unit_rows(X, 0.1), np.empty(40)
-    arguments = data, Logistic(BOUND), y, weights, UNIT, BOUND * UNIT
-    total = row_gradients(*arguments, 0, 40, whole)
-    parts = np.full(40, np.nan)
-    split = sum(row_gradients(*arguments, a, b, parts) for a, b in ((17, 40), (0, 0), (0, 17)))
-    assert split == total
-    np.testing.assert_array_equal(parts, whole)
+    own, weights = np.random.default_rng(1).random(40), some_weights(loss)
+    found = gradients(X, targets_of(y, own), weights, loss, UNIT, 0.1)
+    each = contributions(X, y, weights, loss, UNIT, constant=0.1)
+    np.testing.assert_allclose(found, own @ each, atol=80)
 
 
 def test_an_update_is_momentum_and_step():
@@ -88,12 +89,6 @@ def test_an_update_is_momentum_and_step():
 
 # --- Neighbours: the other draws frozen, one record more, less, or another -----------------------
 
-WEIGHTS = {
-    "none": np.zeros(13),
-    "some": np.random.default_rng(6).normal(size=13),
-    "large": 40 * np.random.default_rng(7).normal(size=13),
-}
-
 
 def moved(one, other):
     return [a - b for a, b in zip(one, other, strict=True)]
@@ -105,22 +100,22 @@ def inside(difference, sensitivity, unit=UNIT):
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("kind", ["mixed", "binary"])
-@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("size", [0.0, 1.0, 40.0])
 @pytest.mark.parametrize("norm_bound", [None, 1.0])
-def test_neighbours_differ_by_at_most_the_sensitivity(relation, kind, weights, norm_bound):
-    sensitivity = l2_sensitivity(BOUND, relation)
-    farthest = 0.0
+@OUTPUTS
+def test_neighbours_differ_by_at_most_the_sensitivity(loss, relation, kind, size, norm_bound):
+    sensitivity, farthest = l2_sensitivity(loss.residual_bound, relation), 0.0
     for pair in pairs(relation, kind=kind):
-        options = {"constant": 0.1, "norm_bound": norm_bound}
+        # A replaced record has the other of two labels: a third class keeps its records.
         one, other = (
-            gradients(X, y, WEIGHTS[weights], **options)
+            gradients(X, y, size * some_weights(loss), loss, UNIT, 0.1, norm_bound)
             for X, y in zip(pair.rows, pair.labels, strict=True)
         )
         difference = moved(one, other)
         assert inside(difference, sensitivity), pair.name
         farthest = max(farthest, sum(d * d for d in difference) ** 0.5 / UNIT)
     # Some of them use up what they may.
-    if weights == "none":
+    if not size and (loss is LOGISTIC or relation == "add-remove"):
         assert farthest > 0.99 * sensitivity
 
 
@@ -137,38 +132,39 @@ def test_what_a_record_adds_is_what_it_adds_alone(form, kind):
             # The estimator's checks make rows of these.
             matrices = tuple(sp.csr_array(matrix) for matrix in matrices)
         X, more, alone = matrices
-        for weights in WEIGHTS.values():
-            one, other = (
-                gradients(m, t, weights, constant=0.1) for m, t in ((X, y), (more, labels))
-            )
-            assert moved(other, one) == gradients(alone, [1], weights, constant=0.1), name
+        for size in (0.0, 1.0, 40.0):
+            given = size * some_weights(LOGISTIC), LOGISTIC, UNIT, 0.1
+            one, other = (gradients(m, t, *given) for m, t in ((X, y), (more, labels)))
+            assert moved(other, one) == gradients(alone, [1], *given), name
 
 
+@OUTPUTS
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_weighted_neighbours_differ_by_at_most_the_sensitivity(relation):
-    loss, sensitivity = weighted(Logistic(BOUND), regression=False), l2_sensitivity(BOUND, relation)
+def test_weighted_neighbours_differ_by_at_most_the_sensitivity(relation, loss):
+    """A number that is no weight, which no fit makes, is taken for one in [0, 1]."""
     for pair in pairs(relation):
-        for own in (0.0, 0.4, 1.0, 1.9):
+        for own in (0.0, 0.4, 1.0, 1.9, -3.0, np.inf, np.nan):
             found = []
             for X, y, shared in zip(pair.rows, pair.labels, pair.shared, strict=True):
                 weights = np.full(y.size, own)
                 weights[shared] = np.linspace(0.0, 1.0, shared.size)
-                targets = weighted_targets(y, weights, regression=False)
-                found.append(gradients(X, targets, WEIGHTS["some"], constant=0.1, loss=loss))
-            assert inside(moved(*found), sensitivity), pair.name
+                targets = targets_of(np.asarray(y, dtype=np.float64), weights)
+                found.append(gradients(X, targets, some_weights(loss), loss, UNIT, 0.1))
+            assert inside(moved(*found), l2_sensitivity(loss.residual_bound, relation)), pair.name
 
 
 def test_several_rows_of_one_person():
     X, y = records(30)
-    rows, labels = np.tile([1.0] + [0.0] * 11, (7, 1)), np.ones(7, dtype=np.int8)
-    one = gradients(X, y, np.zeros(12))
-    more = gradients(np.vstack([X, rows]), np.concatenate([y, labels]), np.zeros(12))
-    other = gradients(np.vstack([X, rows]), np.concatenate([y, 1 - labels]), np.zeros(12))
-    for far, relation in ((more, "add-remove"), (other, "replace-one")):
-        near = one if far is more else more
-        sensitivity = l2_sensitivity(BOUND, relation, 7)
-        assert inside(moved(far, near), sensitivity)
-        assert not inside(moved(far, near), 0.99 * sensitivity)
+    rows, labels = np.tile([1.0] + [0.0] * 11, (7, 1)), np.ones(7)
+    more = np.vstack([X, rows])
+    one, far, other = (
+        gradients(matrix, own, np.zeros(12), LOGISTIC, UNIT)
+        for matrix, own in ((X, y), (more, [*y, *labels]), (more, [*y, *(1 - labels)]))
+    )
+    for first, second, relation in ((far, one, "add-remove"), (other, far, "replace-one")):
+        sensitivity = l2_sensitivity(0.5, relation, 7)
+        assert inside(moved(first, second), sensitivity)
+        assert not inside(moved(first, second), 0.99 * sensitivity)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -178,6 +174,14 @@ def test_what_is_released_of_neighbours_with_the_noise_frozen(relation):
     for pair in pairs(relation):
         released = []
         for X, y in zip(pair.rows, pair.labels, strict=True):
-            run = solver(X, y.astype(np.int8), schedule, constant=0.1)
-            released.append([int(v * UNIT) for v in run.velocity])
-        assert inside(moved(*released), l2_sensitivity(BOUND, relation))
+            run = solver(X, y, schedule, constant=0.1)
+            released.append([int(v * 2.0**33) for v in run.velocity])
+        assert inside(moved(*released), l2_sensitivity(0.5, relation), 2.0**33)
+
+
+def test_rows_are_unit_rows():
+    """What the sums above are made of: every row as long as every other."""
+    X, _ = records()
+    data = unit_rows(X, 0.1)
+    lengths = np.linalg.norm(X, axis=1) * data.factor
+    np.testing.assert_allclose(lengths[lengths > 0], np.sqrt(0.99), rtol=1e-8)

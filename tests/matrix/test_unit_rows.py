@@ -8,7 +8,6 @@ import scipy.sparse as sp
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dplasso.gradient_descent.steps import column_gradients, row_gradients
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.unit_rows import (
     both_orientations,
@@ -18,7 +17,7 @@ from dplasso.matrix.unit_rows import (
     unit_row_margins,
 )
 from dplasso.runtime.threads import ONE_THREAD, thread_pool
-from gradient_descent.cases import records, unit_rows
+from gradient_descent.cases import gradients, records
 from gradient_descent.reference import factor
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False)
@@ -70,14 +69,10 @@ def test_the_integers_of_a_record_lie_in_the_ball(
     X, constant, norm_bound, bound, weight, label, coarser
 ):
     """In integers: the sum of the squares of its contributions is at most (C S)^2."""
-    data = unit_rows(X, constant, norm_bound)
     unit = 2.0 ** (32 - coarser) / bound
-    weights = np.full(data.n_coordinates, weight)
-    scaled, labels = np.empty(1), np.array([label], dtype=np.int8)
-    last = row_gradients(data, Logistic(bound), labels, weights, unit, bound * unit, 0, 1, scaled)
-    totals = np.empty(data.n_columns, dtype=np.int64)
-    column_gradients(data.columns, scaled, bound * unit, 0, data.n_columns, totals)
-    square = sum(int(t) ** 2 for t in totals) + int(last) ** 2
+    weights = np.full(X.shape[1] + bool(constant), weight)
+    found = gradients(X, [label], weights, Logistic(bound), unit, constant, norm_bound)
+    square = sum(t**2 for t in found)
     assert square <= (Fraction(bound) * Fraction(unit)) ** 2
     # And at zero weights, with a residual of one half, it comes near to half a unit's sphere.
     if weight == 0.0 and norm_bound is None and float(np.abs(X).max()) >= 1e-290 and not coarser:
@@ -128,18 +123,19 @@ def test_selected_columns_are_those_of_the_dense_matrix(form, value):
             np.testing.assert_array_equal(found, expected)
 
 
-def test_margins_are_those_of_the_dense_unit_rows():
+@pytest.mark.parametrize("offset", [0.3, np.array([0.5, -1.0, 0.0])], ids=["one", "several"])
+def test_margins_are_those_of_the_dense_unit_rows(offset):
     X, _ = records(200)
-    weights = np.random.default_rng(1).normal(size=12)
+    weights = np.random.default_rng(1).normal(size=(12, *np.shape(offset)))
     rows, _ = both_orientations(X, 1)
     found = {}
     for n_threads in (1, 3):
         with thread_pool(n_threads) as threads:
             scale = row_factors(rows, 0.1, None, threads)
-            found[n_threads] = unit_row_margins(rows, weights, scale, 0.3, threads)
+            found[n_threads] = unit_row_margins(rows, weights, scale, offset, threads)
     lengths = np.linalg.norm(X, axis=1, keepdims=True)
     z = np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0) * np.sqrt(1 - 0.01)
-    np.testing.assert_allclose(found[1], z @ weights + 0.3, rtol=1e-7)
+    np.testing.assert_allclose(found[1], z @ weights + offset, rtol=1e-7, atol=1e-8)
     np.testing.assert_array_equal(found[1], found[3])
 
 

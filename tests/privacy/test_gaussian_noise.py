@@ -22,7 +22,7 @@ from dplasso.privacy.gaussian_noise import (
     noisy,
     settle,
 )
-from dplasso.privacy.randomness import BUFFER_WORDS, refill, stream_from_key, word_buffers
+from dplasso.privacy.randomness import refill, stream_from_key, word_buffers
 from privacy.reference import chacha20_block
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
@@ -164,7 +164,7 @@ def test_each_block_has_equally_many_words(layer):
 
 def fed(words):
     """Return a buffer that has these words."""
-    words = np.append(words, np.zeros(BUFFER_WORDS, dtype=np.uint64))
+    words = np.append(words, np.zeros(128, dtype=np.uint64))
     return buffers(1)[0]._replace(words=words, position=np.zeros(1, dtype=np.int64))
 
 
@@ -343,7 +343,7 @@ def test_a_refill_is_sixteen_blocks_of_the_rfc():
     # The counter crosses 32 bits: its high word is where RFC 8439 has the first of its nonce.
     buffer.state[12] = 2**32 - 5
     refill(buffer)
-    for lane in range(BUFFER_WORDS // 8):
+    for lane in range(16):
         counter = 2**32 - 5 + lane
         nonce = b"".join(
             int(word).to_bytes(4, "little")

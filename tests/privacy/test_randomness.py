@@ -118,10 +118,10 @@ def how_often(stream, probability, count):
 
 
 def scripted(*words):
-    """Return a stream whose next words are these (8 at most)."""
+    """Return a stream whose next words are these."""
     stream = random_stream(0)
-    stream.block[8 - len(words) :] = words
-    stream.position[0] = 8 - len(words)
+    stream.words[-len(words) :] = words
+    stream.position[0] -= len(words)
     return stream
 
 
@@ -141,8 +141,8 @@ class TestChaCha20:
         assert words.astype("<u8").tobytes() == block
 
     def test_blocks_follow_each_other(self):
-        words = many_words(stream_at(COUNTING_KEY, 0, bytes(12)), 80)
-        expected = b"".join(chacha20_block(COUNTING_KEY, i, bytes(12)) for i in range(10))
+        words = many_words(stream_at(COUNTING_KEY, 0, bytes(12)), 320)
+        expected = b"".join(chacha20_block(COUNTING_KEY, i, bytes(12)) for i in range(40))
         assert words.astype("<u8").tobytes() == expected
 
     def test_the_counter_has_64_bits(self):

@@ -33,15 +33,15 @@ def test_a_share_stays_within_its_limit_and_does_not_grow(value, limit):
 ROOMS = ("gradient_descent", "frank_wolfe", "losses", "cluster")
 MODULES = ("tuning/metrics.py", "tuning/scores.py", "privacy/release.py")
 INTEGERS = {
-    *("NOTHING_REPORTED", "_X", "_constant", "_labels", "_plan", "_scaled", "_sign", "_vertex"),
+    *("NOTHING_REPORTED", "_X", "_constant", "_plan", "_sign", "_vertex", "within"),
     *("amounts", "arange", "arrays", "begin", "blocks", "c", "calendar", "changed", "column"),
-    *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero", "count_records"),
+    *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero"),
     *("design", "diff", "done", "dtype", "due", "edges", "ends", "first", "fit_intercept"),
     *("given", "granularity", "i", "indices", "indptr", "initial", "inside", "int32", "int64"),
-    *("intercept", "kind", "labels", "last", "loss", "m", "max", "n_columns", "n_coordinates"),
+    *("intercept", "kind", "last", "loss", "m", "max", "n_columns", "n_coordinates"),
     *("n_features", "n_outputs", "noted", "np", "numbers", "order", "p", "row", "row_gradients"),
     *("rows", "searchsorted", "selector", "self", "shape", "sign", "size", "sort", "state"),
-    *("step", "t", "taken", "targets", "transcript", "units", "vertex"),
+    *("step", "t", "taken", "transcript", "units", "vertex"),
 }
 # What is computed from floats and is no part of a statistic: public numbers, the bits of a double,
 # what a file holds, and the step at which a row is looked at again, which depends on its own
@@ -56,8 +56,9 @@ OTHERS = {
     "numbers[0]",
     "n_steps",
     "step * 2 ** 42",
+    # The number of a class, whose weight is looked up; whether a label is not the first.
     "target",
-    "target_of(loss, carried)",
+    "labels != 0",
 }
 CONVERSIONS = {
     *("int", "round", "math.trunc", "math.ceil", "math.floor", "astype"),

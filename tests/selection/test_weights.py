@@ -59,6 +59,6 @@ def test_a_rare_sign_keeps_its_probability():
     # The opposite sign has probability exp(-40) = 2^-57.7: these words are below and above it.
     for word, sign in ((0, 1), (70, 1), (90, -1)):
         stream = random_stream(2)
-        stream.block[0] = word
+        stream.words[0] = word
         stream.position[0] = 0
         assert draw_sign(stream, 1e-9, 20 * 10**9, True) == sign

@@ -151,7 +151,7 @@ def _draws_row(statement: "PrivacyStatement", features: int | None) -> dict[str,
 def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str, Any]:
     """Say what the noise of a dense fit is, from public numbers."""
     from dplasso.fit.cost import dense_schedule
-    from dplasso.gradient_descent.run import SIGNIFICANT
+    from dplasso.gradient_descent.plan import SIGNIFICANT
     from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, COUNT_SHARE
     from dplasso.privacy.wording import COUNT_PRIVATE
 

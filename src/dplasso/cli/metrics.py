@@ -1,6 +1,5 @@
 """How well a model predicts labelled data."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -132,7 +131,7 @@ def _score_regression(model: Any, X: Any, y: NDArray[np.float64]) -> RegressionS
 def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
     from sklearn.metrics import roc_auc_score
 
-    from dplasso.losses.multinomial import multinomial_probabilities
+    from dplasso.losses.multinomial import softmax
 
     present = np.unique(number)
     if present.size < 2:
@@ -140,19 +139,19 @@ def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
     if margin.ndim == 1:
         return float(roc_auc_score(number, margin))
     # What ranks the rows of a class is its probability, not its margin.
-    probabilities = multinomial_probabilities(margin, math.sqrt(2.0))
+    probabilities = softmax(margin)
     each = [roc_auc_score(number == k, probabilities[:, k]) for k in present.tolist()]
     return float(np.mean(each))
 
 
 def _log_loss(number: NDArray[Any], margin: NDArray[np.float64], bound: float) -> float:
-    from dplasso.losses.logistic import class_probabilities
-    from dplasso.losses.multinomial import multinomial_probabilities
+    from dplasso.losses.logistic import Logistic
+    from dplasso.losses.multinomial import Multinomial
 
     if margin.ndim == 1:
-        probabilities, lost = class_probabilities(margin, bound), np.abs(margin) + np.log(bound)
+        probabilities, lost = Logistic(bound).link(margin), np.abs(margin) + np.log(bound)
     else:
-        probabilities = multinomial_probabilities(margin, bound)
+        probabilities = Multinomial(margin.shape[1], bound).link(margin)
         given = np.take_along_axis(margin, number[:, np.newaxis], axis=1)[:, 0]
         lost = margin.max(axis=1) - given
     # Of a margin so wrong that its probability is too small for a float.

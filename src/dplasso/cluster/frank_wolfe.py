@@ -18,6 +18,7 @@ from dplasso.frank_wolfe.reports import WIDE, expected_entries, index, prepare_d
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
+from dplasso.losses.targets import targets_of
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import Design
 from dplasso.matrix.numbering import AS_GIVEN
@@ -41,7 +42,7 @@ def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
         intercept=steps.intercept,
         bound=float(steps.bound),
     )
-    return steps.problem(design, np.zeros(0, dtype=np.int8))
+    return steps.problem(design, targets_of(np.zeros(0)))
 
 
 class PartitionedRows:

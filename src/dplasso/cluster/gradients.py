@@ -34,6 +34,12 @@ class PartitionedRecords:
     counted = n_records
 
     @property
+    def total_weight(self) -> float:
+        """The sum of all weights."""
+        weights = np.concatenate(self.partitions.call("weights"))
+        return float(weights.sum()) if weights.size else float(self.n_records)
+
+    @property
     def n_columns(self) -> int:
         """How many columns the records have."""
         return self.partitions.shape[1] if self.columns is None else int(self.columns.size)

@@ -30,8 +30,7 @@ from dplasso.frank_wolfe.row_part import RowPart
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel
-from dplasso.losses.counts import count_classes
-from dplasso.losses.weighted import split_targets, weighted_targets
+from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
 from dplasso.runtime.threads import Threads, thread_pool
@@ -87,22 +86,23 @@ class VertexSteps:
     drift_tol: float | None
     share_bits: int
 
-    def problem(self, design: Design, labels: NDArray[Any]) -> Problem:
+    def problem(self, design: Design, targets: Targets) -> Problem:
         """Return the problem of some rows, or of none."""
         return build_problem(
             design,
-            labels,
+            targets.labels,
+            weights=targets.weights,
             radius=self.radius,
             n_steps=self.n_steps,
             loss=self.loss,
             share_bits=self.share_bits,
         )
 
-    def part(self, X: Any, labels: NDArray[Any], threads: Threads) -> RowPart:
+    def part(self, X: Any, targets: Targets, threads: Threads) -> RowPart:
         """Lay out rows, and return them at zero weights."""
         public: dict[str, Any] = {"bound": self.bound, "intercept": self.intercept}
         design = design_of(X, **public, n_steps=self.n_steps, n_threads=threads.count)
-        return RowPart(self.problem(design, labels), self.drift_tol, threads)
+        return RowPart(self.problem(design, targets), self.drift_tol, threads)
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Worker:
         self._open = ExitStack()
         self._threads = self._open.enter_context(thread_pool(n_threads))
         self._X, self._y = partition.X, partition.y
-        self._labels: NDArray[Any] = np.zeros(0)
+        self._targets = targets_of(np.zeros(0))
         self._vertices: RowPart | RoundRows | None = None
         self._gradients: GradientPart | None = None
         self._done = 0
@@ -222,23 +222,19 @@ class Worker:
         Raises DataError for a label that is not among its classes.
         """
         try:
-            self._labels = task.encode(self._y)
+            labels = task.encode(self._y)
         except DataError as error:
             raise DataError(f"{self._partition.name}: {error}") from None
-        self._bits = (self._labels != 0).astype(np.int8)
-        if self._partition.weights is not None:
-            regression = task.target_bounds is not None
-            self._labels = weighted_targets(
-                self._labels, self._partition.weights, regression=regression
-            )
+        self._bits = (labels != 0).astype(np.int8)
+        self._targets = targets_of(labels, self._partition.weights)
 
-    def count(self, loss: Any, n_classes: int, regression: bool) -> tuple[list[int], int]:
+    def count(self, loss: Any) -> tuple[list[int], int]:
         """Count the records of the classes; see `count_classes`."""
-        return count_classes(loss, self._labels, n_classes, regression=regression)
+        return count_classes(loss, self._targets)
 
-    def weights(self, loss: Any) -> NDArray[np.float64]:
-        """Return how much each record counts."""
-        return split_targets(loss, self._labels)[1]
+    def weights(self) -> NDArray[np.float64]:
+        """Return how much each record counts; nothing where each counts 1."""
+        return self._targets.weights
 
     def label_bits(self) -> NDArray[np.int8]:
         """Return whether each label is not the first, for the ledger's fingerprint."""
@@ -246,7 +242,7 @@ class Worker:
 
     def begin_vertices(self, steps: VertexSteps | RoundSteps) -> NDArray[np.int64]:
         """Begin a run of Frank-Wolfe at zero weights; return this part of the column gradients."""
-        self._vertices = steps.part(self._X, self._labels, self._threads)
+        self._vertices = steps.part(self._X, self._targets, self._threads)
         self._done, self._reply = 0, None
         return self._vertices.start()
 
@@ -278,7 +274,7 @@ class Worker:
     def begin_gradients(self, steps: GradientSteps) -> None:
         """Begin a run of gradient descent."""
         self._vertices = None
-        records = records_of(self._X, steps.loss, self._labels, self._threads, steps.columns)
+        records = records_of(self._X, steps.loss, self._targets, self._threads, steps.columns)
         self._gradients = records.part(steps.kept, steps.constant, steps.norm_bound, steps.unit)
         self._block = steps.block
 
@@ -290,7 +286,7 @@ class Worker:
     def begin_margins(self, steps: MarginSteps) -> None:
         """Compute the margins of a model."""
         self._vertices = self._gradients = None
-        records = records_of(self._X, steps.loss, self._labels, self._threads, steps.columns)
+        records = records_of(self._X, steps.loss, self._targets, self._threads, steps.columns)
         self._margins = records.margins(steps.model)
 
     def slope(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:

@@ -12,12 +12,11 @@ from dplasso.errors import DataError
 
 def encode_labels(
     y: NDArray[Any], declared: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[np.int8] | NDArray[np.int32]]:
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Return the classes, and the number of each label's class; zeros and ones where there are two.
 
-    `declared` is the label set, of two the negative first; None takes it from `y`, sorted. The
-    numbers are int8, int32 for more than two classes. Raises `ValueError` if there are fewer than
-    two labels, or `y` has one that was not declared.
+    `declared` is the label set, of two the negative first; None takes it from `y`, sorted. Raises
+    `ValueError` if there are fewer than two labels, or `y` has one that was not declared.
     """
     # Workers start afresh for every fit and do without scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
@@ -35,7 +34,7 @@ def encode_labels(
     return classes, numbers_of(y, classes)
 
 
-def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int32]:
+def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Return the place of each label among the classes; `DataError` for any other label."""
     labels = _numbers(y, classes)
     refuse_strange(labels < 0, "the declared classes", classes)
@@ -55,9 +54,9 @@ def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]
         )
 
 
-def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int32]:
+def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Return the place of each label among the classes; -1 for any other."""
-    numbers = np.full(y.shape, -1, dtype=np.int8 if classes.size == 2 else np.int32)
+    numbers = np.full(y.shape, -1.0)
     for number, label in enumerate(classes):
         numbers[y == label] = number
     return numbers

@@ -14,7 +14,7 @@ from dplasso.estimators.coefficients import check_writable_out
 from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.families import Family
 from dplasso.estimators.fitting import fit_estimator
-from dplasso.losses.logistic import class_probabilities
+from dplasso.losses.logistic import Logistic
 from dplasso.model import write_model
 from dplasso.model.report import report_section
 from dplasso.model.weights import Weights, weights_of
@@ -232,7 +232,7 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
         """
         margins = self.decision_function(X)
         if margins.ndim == 1:
-            return class_probabilities(margins, self.privacy_.residual_bound)
+            return Logistic(self.privacy_.residual_bound).link(margins)
         return self.family.probabilities(self, margins)
 
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.gradient_descent.run import CONSTANT
+from dplasso.gradient_descent.plan import CONSTANT
 
 
 def to_sklearn(self: Any, *, scaling: bool = True) -> Any:

@@ -13,10 +13,10 @@ from dplasso.fit.descent import GradientDescent
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.method import Method
 from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.gradient_descent.plan import CONSTANT
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import CONSTANT
-from dplasso.losses.clipped_multinomial import clipped_multinomial_probabilities
-from dplasso.losses.multinomial import multinomial_probabilities, norm_bound
+from dplasso.losses.clipped_multinomial import ClippedMultinomial
+from dplasso.losses.multinomial import Multinomial, norm_bound
 from dplasso.model.staged import StagedRelease
 
 
@@ -81,14 +81,15 @@ def _is_refitted(fitted: Any) -> bool:
 
 
 def _gradient_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
-    return multinomial_probabilities(margins, fitted.privacy_.residual_bound)
+    return Multinomial(margins.shape[1], fitted.privacy_.residual_bound).link(margins)
 
 
 def _lasso_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
     bound = fitted.privacy_.residual_bound
     if _is_refitted(fitted):
-        return multinomial_probabilities(margins, norm_bound(fitted.classes_.size, bound))
-    return clipped_multinomial_probabilities(margins, bound)
+        n_classes = margins.shape[1]
+        return Multinomial(n_classes, norm_bound(n_classes, bound)).link(margins)
+    return ClippedMultinomial(bound, np.zeros(margins.shape[1])).link(margins)
 
 
 LASSO = Family(

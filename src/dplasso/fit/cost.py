@@ -6,7 +6,7 @@ from typing import Any
 
 from dplasso.fit.column_plan import MOST_COLUMNS, REFIT_STEPS, most_vertices, plan_lasso
 from dplasso.fit.task import Bounded, Labels, Task, checked_target_bounds
-from dplasso.gradient_descent.run import SIGNIFICANT
+from dplasso.gradient_descent.plan import SIGNIFICANT
 from dplasso.gradient_descent.schedule import STEPS, Schedule, schedule_for
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import (

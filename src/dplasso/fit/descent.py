@@ -7,8 +7,9 @@ from typing import Any, Self
 
 from dplasso.fit.method import Method, common_parameters, is_word
 from dplasso.fit.task import Task
+from dplasso.gradient_descent.plan import RunPlan, plan_stages
 from dplasso.gradient_descent.release import NoisyWeights
-from dplasso.gradient_descent.run import CompletedRun, GradientRun, RunPlan, plan_stages
+from dplasso.gradient_descent.run import CompletedRun, GradientRun
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.parameters import check_n_iter, check_positive
 from dplasso.privacy.randomness import RandomStream
@@ -96,12 +97,12 @@ class GradientDescent(Method):
         if isinstance(prefix, NoisyWeights):
             return CompletedRun(len(prefix), prefix)
         loss, plan = self.loss(task), self.plan(task, records.shape[1])
-        if records.carried and not self.is_private:
+        rows = records.gradients(loss, threads)
+        if records.weighted and not self.is_private:
             # As rows repeated so often. With privacy the number of rows does, of which none counts
             # for more than 1: where one row replaces another that number is public, and the sum is
             # not.
-            plan = replace(plan, n_records=records.sum_of_weights(loss))
-        rows = records.gradients(loss, threads)
+            plan = replace(plan, n_records=rows.total_weight)
         return GradientRun(plan, mechanism, rows, stream, threads=threads, prefix=prefix)
 
     def released_numbers(self, mechanism: Any, n_features: int, n_outputs: int) -> tuple[int, int]:  # noqa: ARG002

@@ -28,7 +28,6 @@ from dplasso.fit.weights import checked_weights
 from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import data_fingerprint
-from dplasso.losses.weighted import weighted
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.parameters import check_records, share_bits
 from dplasso.privacy.randomness import RandomStream
@@ -51,11 +50,6 @@ class ClusterRecords:
     task: Task | None = None
 
     every_step: ClassVar[bool] = True
-
-    @property
-    def carried(self) -> bool:
-        """Whether some records count for less than 1."""
-        return self.weighted
 
     @property
     def labels(self) -> NDArray[Any]:
@@ -86,22 +80,10 @@ class ClusterRecords:
     def check(self, n_threads: int) -> None:
         """Do nothing: workers looked at their entries when they opened them."""
 
-    def _loss(self, loss: Any) -> Any:
-        assert self.task is not None
-        regression = self.task.target_bounds is not None
-        return weighted(loss, regression=regression) if self.weighted else loss
-
     def counts(self, loss: Any) -> tuple[list[int], int]:
         """Add up the workers' counts of the records of the classes."""
-        assert self.task is not None
-        regression = self.task.target_bounds is not None
-        asked = self._loss(loss), max(2, loss.n_outputs), regression
-        found = self.workers.call("count", *asked)
+        found = self.workers.call("count", loss)
         return [sum(one) for one in zip(*(counts for counts, _ in found), strict=True)], found[0][1]
-
-    def sum_of_weights(self, loss: Any) -> float:
-        """Return the sum of the weights; not private."""
-        return float(np.concatenate(self.workers.call("weights", self._loss(loss))).sum())
 
     def laid_out(self, method: Any, n_steps: int, intercept: bool) -> "ClusterRecords":  # noqa: ARG002
         """Refuse a run of Frank-Wolfe that partitions cannot make; nothing is computed.
@@ -147,7 +129,6 @@ class ClusterRecords:
         check_records(self.shape[0], steps.share_bits)
         if replay is not None:
             raise ValueError("a replay runs in one process; leave engine out")
-        steps = replace(steps, loss=self._loss(steps.loss))
         problem = problem_of(self.workers, steps)
         selector = vertex_selector(method.selector, mechanism, problem)
         return PartitionedFrankWolfe(self.workers, steps, problem, selector, stream, prefix=prefix)
@@ -155,7 +136,7 @@ class ClusterRecords:
     def rows(self, steps: RoundSteps, threads: Threads) -> PartitionedRows:  # noqa: ARG002
         """Return the workers' rows for a run in rounds."""
         check_records(self.shape[0], steps.share_bits)
-        return PartitionedRows(self.workers, replace(steps, loss=self._loss(steps.loss)))
+        return PartitionedRows(self.workers, steps)
 
     def gradients(
         self,
@@ -165,7 +146,7 @@ class ClusterRecords:
     ) -> PartitionedRecords:
         """Return the records for gradient descent, in the columns that are kept or in all."""
         whole = kept is None or kept.size == self.shape[1]
-        return PartitionedRecords(self.workers, self._loss(loss), None if whole else kept)
+        return PartitionedRecords(self.workers, loss, None if whole else kept)
 
 
 Records = LocalRecords | ClusterRecords

@@ -28,8 +28,7 @@ from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.records import Records as GradientRecords
 from dplasso.gradient_descent.records import records_of
 from dplasso.ledger import data_fingerprint
-from dplasso.losses.counts import count_classes
-from dplasso.losses.weighted import split_targets, weighted, weighted_targets
+from dplasso.losses.targets import Targets, count_classes, targets_of
 from dplasso.matrix.compressed import compress, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.privacy.mechanisms import Mechanism
@@ -60,7 +59,7 @@ class LocalRecords:
     weights: NDArray[np.float64] | None = None
     within: NDArray[np.bool_] | None = None
     task: Task | None = None
-    targets: NDArray[Any] | None = None
+    targets: Targets | None = None
     design: Design | None = None
 
     every_step: ClassVar[bool] = False
@@ -79,11 +78,6 @@ class LocalRecords:
     def weighted(self) -> bool:
         """Whether records have weights."""
         return self.weights is not None
-
-    @property
-    def carried(self) -> bool:
-        """Whether some records count for less than 1."""
-        return self.weights is not None or self.within is not None
 
     def limited(self, groups: ArrayLike | None, rows_per_person: int) -> "LocalRecords":
         """Leave out all but the first rows of each person.
@@ -105,45 +99,23 @@ class LocalRecords:
 
     def encoded(self, task: Task) -> "LocalRecords":
         """Return the records with the targets of a task."""
-        return replace(self, task=task, targets=task.encode(self.y))
+        targets = targets_of(task.encode(self.y), self.weights, self.within)
+        return replace(self, task=task, targets=targets)
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the labels."""
         assert self.targets is not None
-        return data_fingerprint(self.targets)
+        return data_fingerprint(self.targets.labels)
 
     def check(self, n_threads: int) -> None:
         """Read all of a store and refuse what is damaged; matrices were looked at before."""
         if isinstance(self.X, Store):
             check_entries(self.X, n_threads=n_threads)
 
-    @property
-    def _regression(self) -> bool:
-        assert self.task is not None
-        return self.task.target_bounds is not None
-
-    def _loss(self, loss: Any) -> Any:
-        return weighted(loss, regression=self._regression) if self.carried else loss
-
-    @property
-    def _targets(self) -> Any:
-        if not self.carried:
-            return self.targets
-        assert self.targets is not None
-        return weighted_targets(
-            self.targets, self.weights, regression=self._regression, within=self.within
-        )
-
     def counts(self, loss: Any) -> tuple[list[int], int]:
         """Count the records of the classes."""
-        n_classes = max(2, loss.n_outputs)
-        return count_classes(
-            self._loss(loss), self._targets, n_classes, regression=self._regression
-        )
-
-    def sum_of_weights(self, loss: Any) -> float:
-        """Return the sum of the weights; not private."""
-        return float(split_targets(self._loss(loss), self._targets)[1].sum())
+        assert self.targets is not None
+        return count_classes(loss, self.targets)
 
     def laid_out(self, method: Any, n_steps: int, intercept: bool) -> "LocalRecords":
         """Lay the matrix out; without a step, only look whether it can be used."""
@@ -166,7 +138,8 @@ class LocalRecords:
     def problem(self, method: Any, steps: VertexSteps) -> Problem:
         """Return what a run of Frank-Wolfe minimises."""
         design = self.design or self._design(method, steps.n_steps, steps.intercept)
-        return replace(steps, loss=self._loss(steps.loss)).problem(design, self._targets)
+        assert self.targets is not None
+        return steps.problem(design, self.targets)
 
     def vertices(
         self,
@@ -200,9 +173,8 @@ class LocalRecords:
 
     def rows(self, steps: RoundSteps, threads: Threads) -> RoundRows:
         """Return the rows for a run in rounds."""
-        assert self.design is not None
-        steps = replace(steps, loss=self._loss(steps.loss))
-        return RoundRows(steps, self.design, self._targets, threads)
+        assert self.design is not None and self.targets is not None  # noqa: PT018
+        return RoundRows(steps, self.design, self.targets, threads)
 
     def gradients(
         self, loss: Any, threads: Threads, kept: NDArray[np.int64] | None = None
@@ -212,7 +184,8 @@ class LocalRecords:
         design, columns = self.design, None
         if design is not None and design.has_columns and not design.columns_internal:
             columns = design.columns
-        return records_of(self.X, self._loss(loss), self._targets, threads, kept, columns)
+        assert self.targets is not None
+        return records_of(self.X, loss, self.targets, threads, kept, columns)
 
 
 def local_records(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> LocalRecords:

@@ -13,8 +13,10 @@ from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.counts import noisy_counts
+from dplasso.gradient_descent.plan import RunPlan, Stage
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
-from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_counts
+from dplasso.gradient_descent.run import GradientRun
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import GradientState
@@ -161,7 +163,8 @@ class StagedLasso:
         if method.fit_intercept and not self._has_constant_vertex:
             noise = mechanism.count_sensitivity / mechanism.count_mu if mechanism.counted else 0.0
             deviation = 0.0 if math.isinf(mechanism.rho) else noise
-            offset = task.offset(self._counts, deviation, mechanism.residual_bound)
+            loss = task.vertex_loss(mechanism.residual_bound)
+            offset = loss.starting_offset(self._counts, deviation)
         return plan_lasso(
             mechanism,
             n_iter=method.n_iter,
@@ -237,16 +240,11 @@ class StagedLasso:
         if math.isinf(mechanism.rho):
             return None
         coefficients, intercept = self._vertices(self._plan.n_vertices).coefficients()
-        loss = self._loss
-        if self._task.n_outputs > 1:
-            # A loss of one margin adds its offset itself.
-            loss = self._task.vertex_loss(mechanism.residual_bound)
-            intercept = intercept + self._plan.offset
         every = np.zeros(0, dtype=np.int64)
         weights = coefficients[:, kept].toarray().T
         model = LinearModel(weights, intercept, every, 0.0, None, self._method.feature_bound)
         spent = mechanism.gradients(self._plan.calibration_share)
-        rows = self._rows(kept, loss)
+        rows = self._rows(kept, self._loss)
         return calibrate_margins(
             rows.margins(model),
             rows.loss,

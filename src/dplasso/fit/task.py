@@ -21,7 +21,6 @@ that is all there is to know.
 `vertex_loss`      the loss that columns are drawn by, its margins starting at an offset
 `gradient_loss`    the loss of a dense run
 `refit_loss`       the loss of the refit that follows draws by `vertex_loss`
-`offset`           where margins start, from noisy counts (`dplasso.fit.offsets`)
 =================  ==============================================================================
 """
 
@@ -35,7 +34,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.labels import encode_labels, encode_targets, numbers_of
-from dplasso.fit.offsets import mean_target, offset_of, offsets_of
 from dplasso.gradient_descent.schedule import KAPPA
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
@@ -60,7 +58,7 @@ class Binary:
     column_step: ClassVar[float] = 0.8
     calibration: ClassVar[float] = CALIBRATION_SHARE
 
-    def encode(self, y: NDArray[Any]) -> NDArray[Any]:
+    def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return numbers_of(y, self.classes)
 
     def residual_bound(self, *, private: bool) -> float:
@@ -78,10 +76,6 @@ class Binary:
 
     def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
         return vertex_loss
-
-    def offset(self, counts: NDArray[np.float64], deviation: float, residual_bound: float) -> float:
-        negative, positive = (counts * np.array(self.class_weights)).tolist()
-        return offset_of(negative, positive, deviation, residual_bound)
 
 
 @dataclass(frozen=True)
@@ -101,7 +95,7 @@ class Multiclass:
     def n_outputs(self) -> int:
         return int(self.classes.size)
 
-    def encode(self, y: NDArray[Any]) -> NDArray[Any]:
+    def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return numbers_of(y, self.classes)
 
     def residual_bound(self, *, private: bool) -> float:
@@ -122,13 +116,6 @@ class Multiclass:
 
     def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
         return self.gradient_loss(norm_bound)
-
-    def offset(
-        self, counts: NDArray[np.float64], deviation: float, residual_bound: float
-    ) -> NDArray[np.float64]:
-        """Return the margins of the noisy shares of the classes."""
-        weights = self.class_weights if self.class_weights.size else 1.0
-        return offsets_of(counts * weights, deviation, residual_bound)
 
 
 @dataclass(frozen=True)
@@ -163,7 +150,7 @@ class Bounded:
     def in_order(self, params: Mapping[str, Any], classes: NDArray[Any]) -> Mapping[str, Any]:  # noqa: ARG002
         return params
 
-    def encode(self, y: NDArray[Any]) -> NDArray[Any]:
+    def encode(self, y: NDArray[Any]) -> NDArray[np.float64]:
         return encode_targets(y, self.target_bounds)
 
     def residual_bound(self, *, private: bool) -> float:
@@ -186,10 +173,6 @@ class Bounded:
 
     def refit_loss(self, norm_bound: float, vertex_loss: Any) -> Any:  # noqa: ARG002
         return vertex_loss
-
-    def offset(self, counts: NDArray[np.float64], deviation: float, residual_bound: float) -> float:  # noqa: ARG002
-        negative, positive = counts.tolist()
-        return mean_target(negative, positive, deviation)
 
 
 Task = Binary | Multiclass | Bounded

@@ -1,7 +1,5 @@
 """Alpha from nothing: all column gradients at given record gradients, in one parallel pass."""
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
@@ -9,6 +7,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.gradient import add_contributions, contribution
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.losses.contract import residual_vector
+from dplasso.losses.targets import weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads, cut, even_parts
@@ -22,23 +21,25 @@ _CACHED_ROWS = 2**17
 
 def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
     """Return the column gradients at zero weights, output after output."""
-    residuals = starting_residuals(problem.loss, problem.labels)
+    residuals = starting_residuals(problem)
     parts = [alpha_of(problem, np.ascontiguousarray(one), threads) for one in residuals.T]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def starting_residuals(loss: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
+def starting_residuals(problem: Problem) -> NDArray[np.float64]:
     """Return the record gradients at zero weights, shape (N, K)."""
-    residuals = np.empty((labels.size, loss.n_outputs))
-    _starting_residuals(loss, labels, residuals)
+    residuals = np.empty((problem.labels.size, problem.loss.n_outputs))
+    _starting_residuals(problem.loss, problem.labels, problem.weights, residuals)
     return residuals
 
 
 @njit(cache=True, nogil=True)
-def _starting_residuals(loss, labels, residuals):
+def _starting_residuals(loss, labels, weights, residuals):
     nothing = np.zeros(residuals.shape[1])
     for i in range(labels.size):
         residual_vector(loss, nothing, labels[i], residuals[i])
+        for k in range(nothing.size):
+            residuals[i, k] *= weight_of(weights, i)
 
 
 def alpha_of(

@@ -19,30 +19,25 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.transcript import weight_scale
-from dplasso.losses.contract import gradient, margins_within
+from dplasso.losses.contract import gradient
+from dplasso.losses.targets import weight_of, weighted_margins_within
 
 NONE = -1
 
 
-def row_type(label: Any) -> np.dtype[np.void]:
-    """Return what the solver keeps of a row whose target is of a type.
-
-    Side by side: a touched row costs one cache miss, not seven.
-    """
-    return np.dtype(
-        [
-            ("margin", np.int64),
-            ("gradient", np.float64),
-            ("lowest", np.float32),
-            ("highest", np.float32),
-            ("due", np.int32),
-            ("following", np.int32),
-            ("previous", np.int32),
-            ("label", label),
-        ],
-        align=True,
-    )
-
+# What the solver keeps of a row, side by side: a touched row costs one cache miss, not six.
+ROW = np.dtype(
+    [
+        ("margin", np.int64),
+        ("gradient", np.float64),
+        ("lowest", np.float32),
+        ("highest", np.float32),
+        ("due", np.int32),
+        ("following", np.int32),
+        ("previous", np.int32),
+    ],
+    align=True,
+)
 
 # `drift_tol="auto"`, chosen by measurement (docs/drift.md).
 PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
@@ -100,26 +95,31 @@ def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
     return Calendar(np.full(shape, NONE, dtype=np.int32), np.zeros(shape, dtype=np.int32), shift)
 
 
-def new_rows(loss: Any, labels: NDArray[Any], tolerance: float) -> NDArray[np.void]:
-    """Return the rows at zero weights, none scheduled."""
-    rows = np.zeros(labels.size, dtype=row_type(labels.dtype))
-    rows["label"] = labels
+def new_rows(
+    loss: Any, labels: NDArray[np.float64], weights: NDArray[np.float64], tolerance: float
+) -> NDArray[np.void]:
+    """Return the rows at zero weights, shape (N,), none scheduled.
+
+    `tolerance`: `drift_tol`; with 0 every touch refreshes a row.
+    """
+    rows = np.zeros(labels.size, dtype=ROW)
     for name in ("due", "following", "previous"):
         rows[name] = NONE
     # Records with attributes, so that kernels also run interpreted.
     rows = rows.view(np.recarray)
-    _start_rows(loss, rows, tolerance)
+    _start_rows(loss, labels, weights, rows, tolerance)
     return rows
 
 
 @njit(cache=True, nogil=True)
-def _start_rows(loss, rows, tolerance):
+def _start_rows(loss, labels, weights, rows, tolerance):
     """Set gradients and intervals to those of margin zero."""
     for i in range(rows.size):
-        row = rows[i]
-        label = np.float64(row.label)
-        row.gradient = gradient(loss, 0.0, label)
-        row.lowest, row.highest = margins_within(loss, row.gradient, label, tolerance)
+        row, label, weight = rows[i], labels[i], weight_of(weights, i)
+        row.gradient = weight * gradient(loss, 0.0, label)
+        row.lowest, row.highest = weighted_margins_within(
+            loss, row.gradient, label, weight, tolerance
+        )
 
 
 @njit(cache=True, nogil=True)

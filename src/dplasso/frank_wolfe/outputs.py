@@ -25,6 +25,7 @@ from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.clipped_multinomial import STEEPEST
 from dplasso.losses.contract import residual_vector
+from dplasso.losses.targets import weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.runtime.threads import Threads
@@ -47,7 +48,7 @@ class OutputState(NamedTuple):
     """What Algorithm 2 carries from step to step.
 
     `alpha`, shape (K P,): column gradients in fixed point, output after output.
-    `rows`, shape (N,): label and place in the calendar of every row.
+    `rows`, shape (N,): place in the calendar of every row.
     `margin`, `gradient`, shape (N, K): integer margins, and residuals in use.
     `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
     `values`, `residuals`, shape (K,): room for one row's margins and residuals.
@@ -77,18 +78,16 @@ def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -
     """Return the state before the first step, all weights zero."""
     design, n_outputs = problem.design, problem.loss.n_outputs
     links = ("due", "following", "previous")
-    row = [*((name, np.int32) for name in links), ("label", problem.labels.dtype)]
-    rows = np.zeros(problem.labels.size, dtype=np.dtype(row, align=True))
+    rows = np.zeros(problem.labels.size, dtype=[(name, np.int32) for name in links])
     for name in links:
         rows[name] = NONE
-    rows["label"] = problem.labels
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     return OutputState(
         starting_alpha(problem, threads),
         # Records with attributes, so that kernels also run interpreted.
         rows.view(np.recarray),
         np.zeros((rows.size, n_outputs), dtype=np.int64),
-        starting_residuals(problem.loss, problem.labels),
+        starting_residuals(problem),
         new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK),
         *(np.zeros(n_outputs) for _ in range(2)),
         np.empty(BLOCK_ROWS, dtype=np.int32),
@@ -172,30 +171,29 @@ def refresh_row(problem, state, selector, i, step, tolerance, touched):
     is no longer told: it has to be rebuilt.
     """
     values, residuals, calendar = state.values, state.residuals, state.calendar
-    row = state.rows[i]
     scale = margin_scale(problem, step)
     largest = 0.0
     for k in range(values.size):
         values[k] = np.float64(state.margin[i, k]) * scale
         largest = max(largest, abs(values[k]))
-    residual_vector(problem.loss, values, row.label, residuals)
+    residual_vector(problem.loss, values, problem.labels[i], residuals)
     indptr = problem.design.rows.indptr
     entries = np.int64(indptr[i + 1]) - np.int64(indptr[i])
     size = state.alpha.size // values.size
     off = 0.0
     state.refreshed[0] = i
     for k in range(residuals.size):
-        old = state.gradient[i, k]
-        error = abs(residuals[k] - old)
+        old, new = state.gradient[i, k], weight_of(problem.weights, i) * residuals[k]
+        error = abs(new - old)
         if error <= tolerance:
             off = max(off, error)
             continue
-        state.gradient[i, k] = residuals[k]
+        state.gradient[i, k] = new
         touched += entries
         shift = np.int64(NOTHING_REPORTED)
         if touched <= TOUCHES_PER_COORDINATE * state.alpha.size:
             shift = np.int64(granularity(selector))
-        state.old[0], state.new[0] = old, residuals[k]
+        state.old[0], state.new[0] = old, new
         changed, before, count = replace_contributions(
             problem,
             state.alpha[k * size : (k + 1) * size],

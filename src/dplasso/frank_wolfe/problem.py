@@ -9,6 +9,7 @@ from dplasso.data.store import Store
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.losses.logistic import Logistic
+from dplasso.losses.targets import NO_WEIGHTS
 from dplasso.matrix.design import Design, adopt, lay_out
 from dplasso.matrix.numbering import Numbering
 
@@ -24,8 +25,8 @@ class Problem(NamedTuple):
 
     Attributes
     ----------
-    labels : ndarray of int8, int32 or float64, shape (N,)
-        The targets: 0 or 1, numbers of classes, or numbers in [-1, 1].
+    labels, weights : ndarray of float64
+        The targets, and what each record counts, as in `dplasso.losses.targets.Targets`.
     unit : float
         Fixed-point units per unit of alpha, S = 2^32 / (B C).
     share_limit : float
@@ -38,7 +39,8 @@ class Problem(NamedTuple):
 
     design: Design
     loss: Any
-    labels: NDArray[Any]
+    labels: NDArray[np.float64]
+    weights: NDArray[np.float64]
     radius: float
     unit: float
     share_limit: float
@@ -107,12 +109,13 @@ def _repeated(design: Design, n_outputs: int) -> Numbering:
 
 def build_problem(
     design: Design,
-    labels: NDArray[Any],
+    labels: NDArray[np.float64],
     *,
     radius: float,
     n_steps: int,
     loss: Any = None,
     share_bits: int = CONTRIBUTION_BITS,
+    weights: NDArray[np.float64] = NO_WEIGHTS,
 ) -> Problem:
     """Put a run together; the loss is by default the logistic one with C = 1."""
     loss = Logistic() if loss is None else loss
@@ -120,6 +123,7 @@ def build_problem(
         design=design._replace(numbering=_repeated(design, loss.n_outputs)),
         loss=loss,
         labels=labels,
+        weights=weights,
         radius=radius,
         unit=gradient_unit(design.bound, loss.residual_bound, share_bits),
         share_limit=2.0**share_bits,

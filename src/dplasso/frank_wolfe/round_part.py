@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dplasso.frank_wolfe.gradient import contribution_change, margin_term
 from dplasso.frank_wolfe.problem import design_of, gradient_unit
 from dplasso.losses.contract import residual_vector
+from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import Column, Design, refuse_damage, scan_column
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
@@ -79,11 +80,11 @@ class RoundSteps:
         """Fixed-point units of a margin per unit of an entry."""
         return float(2.0**_MARGIN_BITS / self.bound)
 
-    def part(self, X: Any, labels: NDArray[Any], threads: Threads) -> "RoundRows":
+    def part(self, X: Any, targets: Targets, threads: Threads) -> "RoundRows":
         """Lay out rows, and return them at zero weights."""
         public: dict[str, Any] = {"bound": self.bound, "n_steps": self.n_steps}
         design = design_of(X, **public, intercept=False, n_threads=threads.count)
-        return RoundRows(self, design, labels, threads)
+        return RoundRows(self, design, targets, threads)
 
 
 class RoundRows:
@@ -93,14 +94,15 @@ class RoundRows:
         self,
         steps: RoundSteps,
         design: Design,
-        labels: NDArray[Any],
+        targets: Targets,
         threads: Threads = ONE_THREAD,
     ) -> None:
-        shape, n_threads = (labels.size, steps.loss.n_outputs), threads.count
-        self._steps, self._design, self._labels, self._threads = steps, design, labels, threads
+        n_rows, n_threads = targets.labels.size, threads.count
+        shape = n_rows, steps.loss.n_outputs
+        self._steps, self._design, self._targets, self._threads = steps, design, targets, threads
         self._margin, self._residual = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        self._touched = np.zeros(labels.size, dtype=np.bool_)
-        self._rows = np.arange(labels.size, dtype=np.int32)
+        self._touched = np.zeros(n_rows, dtype=np.bool_)
+        self._rows = np.arange(n_rows, dtype=np.int32)
         self._edges = even_parts(design.rows.indptr, n_threads)
         self._sums = [self._zeros() for _ in range(n_threads)]
         room = steps.n_coordinates // _LISTED
@@ -210,7 +212,7 @@ class RoundRows:
         first, last = self._edges[t : t + 2].tolist()
         noted: int = renew_rows(
             steps.loss,
-            self._labels,
+            self._targets,
             self._rows[first:last],
             count,
             self._margin,
@@ -258,7 +260,7 @@ def touch_rows(column, span, part, vertex, units, margin, touched, rows, count):
 
 @njit(cache=True, nogil=True)
 def renew_rows(
-    loss, labels, rows, count, margin, scale, residual, touched, matrix, units, sums, listed
+    loss, targets, rows, count, margin, scale, residual, touched, matrix, units, sums, listed
 ):
     """Give touched rows the residuals of their margins; add up what that changes.
 
@@ -272,6 +274,7 @@ def renew_rows(
     Returns how many gradients change, some counted twice, or a number that there is no room for; -1
     at a column outside the matrix.
     """
+    labels, weights, _ = targets
     indptr, indices, values, constant = matrix
     bound, unit, limit = units
     n_outputs = margin.shape[1]
@@ -286,6 +289,7 @@ def renew_rows(
             margins[k] = np.float64(margin[i, k]) * scale
         residual_vector(loss, margins, labels[i], new)
         for k in range(n_outputs):
+            new[k] *= weight_of(weights, i)
             if new[k] == residual[i, k]:
                 continue
             before, after = residual[i, k] * unit, new[k] * unit

@@ -17,7 +17,8 @@ from dplasso.frank_wolfe.reports import begin_step, prepare_draw, report
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
-from dplasso.losses.contract import gradient, margins_within, tangent_offset
+from dplasso.losses.contract import gradient
+from dplasso.losses.targets import weight_of, weighted_margins_within, weighted_tangent_offset
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_span
 from dplasso.matrix.numbering import look_up
@@ -25,9 +26,10 @@ from dplasso.selection.contract import NOTHING_REPORTED, granularity, select
 
 
 @njit(cache=True, nogil=True)
-def touch_rows(loss, column, public, rows, first, last, weight, scratch):
+def touch_rows(problem, column, public, rows, first, last, weight, scratch):
     """Move the margins of some rows; find which gradients change and who is due when.
 
+    `problem`: the loss and the targets.
     `column`: rows and entries of a column; without indices, all rows hold `constant`.
     `public`: of `step_numbers`.
     `weight`: what is added to K_j; 0 for rows that are looked at because they are due.
@@ -68,8 +70,8 @@ def touch_rows(loss, column, public, rows, first, last, weight, scratch):
             if not scheduled or (later >= row.lowest and later <= row.highest):
                 continue
         else:
-            label = np.float64(row.label)
-            new = gradient(loss, value, label)
+            label, counts = problem.labels[i], weight_of(problem.weights, i)
+            new = counts * gradient(problem.loss, value, label)
             if new != row.gradient:
                 refreshed[n_refreshed] = i
                 before[n_refreshed] = row.gradient
@@ -78,7 +80,9 @@ def touch_rows(loss, column, public, rows, first, last, weight, scratch):
                 row.gradient = new
             if not scheduled:
                 continue
-            row.lowest, row.highest = margins_within(loss, new, label, tolerance)
+            row.lowest, row.highest = weighted_margins_within(
+                problem.loss, new, label, counts, tolerance
+            )
         moved[n_moved] = i
         moved_to[n_moved] = due_step(margin * to_full, row.lowest, row.highest, step, n_steps)
         n_moved += 1
@@ -101,11 +105,10 @@ def record_refreshed(problem, state, scratch, count):
     rows, sums, shift = state.rows, state.sums, state.calendar.shift
     for m in range(count):
         i, old, new = scratch.refreshed[m], scratch.old[m], scratch.new[m]
-        row = rows[i]
-        label = np.float64(row.label)
-        sums[i >> shift, 0] += (new - old) * np.float64(row.margin) / problem.margin_unit
-        offset = tangent_offset(problem.loss, new, label)
-        sums[i >> shift, 1] += offset - tangent_offset(problem.loss, old, label)
+        label, weight = problem.labels[i], weight_of(problem.weights, i)
+        sums[i >> shift, 0] += (new - old) * np.float64(rows[i].margin) / problem.margin_unit
+        offset = weighted_tangent_offset(problem.loss, new, label, weight)
+        sums[i >> shift, 1] += offset - weighted_tangent_offset(problem.loss, old, label, weight)
 
 
 @njit(cache=True, nogil=True)
@@ -182,7 +185,7 @@ def work_through(problem, state, selector, column, span, blocks, public, record,
     scratch, rows, calendar = state.scratch, state.rows, state.calendar
     for begin in range(first, last, BLOCK_ROWS):
         end = min(begin + BLOCK_ROWS, last)
-        counts = touch_rows(problem.loss, column, public, rows, begin, end, weight, scratch)
+        counts = touch_rows(problem, column, public, rows, begin, end, weight, scratch)
         if counts[0] < 0:
             return notes[0], notes[1], np.int64(-1)
         state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
@@ -194,7 +197,7 @@ def work_through(problem, state, selector, column, span, blocks, public, record,
     for block in range(blocks[0], blocks[1]):
         while calendar.head[block, step] != NONE:
             count = take_due(calendar, rows, block, step, scratch.taken)
-            counts = touch_rows(problem.loss, due, public, rows, 0, count, 0, scratch)
+            counts = touch_rows(problem, due, public, rows, 0, count, 0, scratch)
             state.operation_counts[1] += OPERATIONS_PER_GRADIENT * count
             notes = refresh_block(
                 problem, state, scratch, selector, counts, record, replacing, notes

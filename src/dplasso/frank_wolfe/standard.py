@@ -21,6 +21,7 @@ from dplasso.frank_wolfe.work import (
     record_work,
 )
 from dplasso.losses.contract import residual_vector, value
+from dplasso.losses.targets import weight_of
 from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import rebuild, select
 
@@ -73,7 +74,8 @@ def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
     for k, margin in enumerate(state.margins):
         add_margins(problem, state.weights[k * size : (k + 1) * size], margin)
     scale = margin_scale(problem, step)
-    refresh_residuals(problem.loss, problem.labels, scale, state.margins, state.residuals)
+    given = problem.loss, problem.labels, problem.weights
+    refresh_residuals(*given, scale, state.margins, state.residuals)
     state.alpha[:] = 0
     for k, residual in enumerate(state.residuals):
         part = state.alpha[k * size : (k + 1) * size]
@@ -81,7 +83,7 @@ def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def refresh_residuals(loss, labels, scale, margins, residuals):
+def refresh_residuals(loss, labels, weights, scale, margins, residuals):
     """Set all residuals to those of the margins."""
     n_outputs = margins.shape[0]
     some, found = np.empty(n_outputs), np.empty(n_outputs)
@@ -90,7 +92,7 @@ def refresh_residuals(loss, labels, scale, margins, residuals):
             some[k] = np.float64(margins[k, i]) * scale
         residual_vector(loss, some, labels[i], found)
         for k in range(n_outputs):
-            residuals[k, i] = found[k]
+            residuals[k, i] = weight_of(weights, i) * found[k]
 
 
 @njit(cache=True, nogil=True)
@@ -99,8 +101,8 @@ def mean_loss(problem, margin, step):
     total = 0.0
     scale = margin_scale(problem, step)
     for i in range(margin.size):
-        label = np.float64(problem.labels[i])
-        total += value(problem.loss, np.float64(margin[i]) * scale, label)
+        loss = value(problem.loss, np.float64(margin[i]) * scale, problem.labels[i])
+        total += weight_of(problem.weights, i) * loss
     return total / margin.size
 
 

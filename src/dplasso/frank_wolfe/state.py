@@ -1,6 +1,6 @@
 """What Algorithm 2 carries from step to step, and the room its blocks of rows need."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.drift import Calendar, new_calendar, new_rows
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.losses.contract import gradient, tangent_offset
+from dplasso.losses.targets import weight_of, weighted_tangent_offset
 
 # Rows worked through together.
 BLOCK_ROWS = 2048
@@ -91,22 +91,13 @@ def new_scratch(n_rows: int, n_reports: int) -> Scratch:
 
 
 @njit(cache=True, nogil=True)
-def _sum_of_offsets(loss, labels):
+def starting_offset(loss, labels, weights, rows):
+    """Return the sum of the tangent offsets at zero weights."""
     total = 0.0
     for i in range(labels.size):
-        total += tangent_offset(loss, gradient(loss, 0.0, labels[i]), labels[i])
+        weight = weight_of(weights, i)
+        total += weighted_tangent_offset(loss, rows[i].gradient, labels[i], weight)
     return total
-
-
-def starting_offset(loss: Any, labels: NDArray[Any]) -> float:
-    """Return the sum of the tangent offsets at zero weights."""
-    if labels.dtype.kind == "f":
-        return float(_sum_of_offsets(loss, labels))
-    counts = np.bincount(labels, minlength=2).astype(np.float64)
-    offsets = [tangent_offset(loss, gradient(loss, 0.0, y), y) for y in (0.0, 1.0)]
-    if offsets[0] == offsets[1]:
-        return float(labels.size * offsets[0])
-    return float(counts @ offsets)
 
 
 def start_sparse(
@@ -117,10 +108,12 @@ def start_sparse(
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     calendar = new_calendar(problem.labels.size, problem.n_steps, drift_tol is not None)
     sums = np.zeros((len(calendar.head), 2))
-    sums[0, 1] = starting_offset(problem.loss, problem.labels)
+    loss, labels, weights = problem.loss, problem.labels, problem.weights
+    rows = new_rows(loss, labels, weights, drift_tol or 0.0)
+    sums[0, 1] = starting_offset(loss, labels, weights, rows)
     return SparseState(
         alpha,
-        new_rows(problem.loss, problem.labels, drift_tol or 0.0),
+        rows,
         calendar,
         sums,
         np.zeros(2, dtype=np.int64),

@@ -46,8 +46,6 @@ def calibrate_margins(
     """Find slope and constants.
 
     `margins`: `Margins`, or what answers `sums` as they do.
-    `loss`: of the fit.
-    `stream`: keys the noise.
     `n_records`: N, given as public or counted privately.
     `mu`: Gaussian differential privacy to spend.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.

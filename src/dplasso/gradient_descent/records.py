@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from dplasso.data.store import Store
 from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.slopes import LinearModel, Margins, offset_of
-from dplasso.losses.weighted import count_records
+from dplasso.gradient_descent.slopes import LinearModel, Margins
+from dplasso.losses.contract import without_offset
+from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.margins import clipped
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
@@ -30,27 +31,29 @@ class Records:
 
     `rows`, `columns`: X both ways, in the same column numbers.
     `numbering`: of the columns.
-    `loss`: Logistic, Squared or Multinomial.
-    `labels`, shape (N,): the targets: 0 or 1, numbers of classes, or numbers in [-1, 1].
-    `threads`: of the run.
     """
 
     rows: Compressed
     columns: Compressed
     numbering: Numbering
     loss: Any
-    labels: NDArray[Any]
+    targets: Targets
     threads: Threads
 
     @property
     def n_records(self) -> int:
         """N."""
-        return int(self.labels.size)
+        return self.targets.labels.size
 
     @property
     def counted(self) -> int:
         """N without records that are left out: the private count."""
-        return int(count_records(self.loss, self.labels))
+        return self.targets.n_records
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of all weights."""
+        return self.targets.total_weight
 
     @property
     def n_columns(self) -> int:
@@ -70,7 +73,7 @@ class Records:
         factor = row_factors(rows, constant, norm_bound, self.threads)
         data = UnitRows(rows, columns, factor, columns.indptr.size - 1, constant_entry(constant))
         return GradientPart(
-            data, self.loss, self.labels, unit, threads=self.threads, numbering=numbering
+            data, self.loss, self.targets, unit, threads=self.threads, numbering=numbering
         )
 
     def _selected(self, kept: NDArray[np.int64]) -> tuple[Compressed, Compressed, Numbering]:
@@ -84,24 +87,18 @@ class Records:
     def margins(self, model: LinearModel) -> Margins:
         """Compute the margins of a model."""
         rows, _, numbering = self._selected(model.kept)
-        original = numbering.original
+        original, weights = numbering.original, model.weights
         if model.bound is None:
             factor = row_factors(rows, model.constant, model.norm_bound, self.threads)
         else:
             rows, factor = clipped(rows, model.bound), np.ones(self.n_records)
-        weights = model.weights[original[: self.n_columns]] if original.size else model.weights
-        one = self.loss.n_outputs == 1
-        margins = unit_row_margins(
-            rows,
-            np.ascontiguousarray(weights[:, 0] if one else weights),
-            factor,
-            model.intercept[0] if one else model.intercept,
-            self.threads,
-        )
+        weights = weights[original[: self.n_columns]] if original.size else weights
+        weights = np.ascontiguousarray(weights[:, 0] if weights.shape[1] == 1 else weights)
+        margins = unit_row_margins(rows, weights, factor, model.intercept, self.threads)
         return Margins(
-            margins.reshape(self.n_records, -1) + offset_of(self.loss),
-            self.loss,
-            self.labels,
+            margins.reshape(self.n_records, -1) + self.loss.offset,
+            without_offset(self.loss),
+            self.targets,
             self.threads,
         )
 
@@ -109,7 +106,7 @@ class Records:
 def records_of(
     X: Any,
     loss: Any,
-    labels: NDArray[Any],
+    targets: Targets,
     threads: Threads,
     kept: NDArray[np.int64] | None = None,
     columns: Compressed | None = None,
@@ -118,13 +115,12 @@ def records_of(
 
     `X`, shape (N, D): a store, or a matrix in memory as `dplasso.matrix.compressed.compress`
     takes it.
-    `loss`, `labels`, `threads`: as in `Records`.
     `kept`: the columns that the records are to have, ascending; by default all.
     `columns`: X by columns, where there is a matrix in memory in that layout already.
     """
     if isinstance(X, Store) and kept is None:
         numbering = Numbering(X.internal_column, X.original_column)
-        return Records(X.rows, X.columns, numbering, loss, labels, threads)
+        return Records(X.rows, X.columns, numbering, loss, targets, threads)
     chosen = kept
     if isinstance(X, Store):
         columns, chosen = X.columns, X.internal_column[kept]
@@ -132,5 +128,5 @@ def records_of(
         whole = kept is None or kept.size == X.shape[1]
         rows, columns = both_orientations(X if whole else X[:, kept], threads.count)
     else:
-        rows, columns = select_columns(columns, chosen, labels.size, threads.count)
-    return Records(rows, columns, AS_GIVEN, loss, labels, threads)
+        rows, columns = select_columns(columns, chosen, targets.labels.size, threads.count)
+    return Records(rows, columns, AS_GIVEN, loss, targets, threads)

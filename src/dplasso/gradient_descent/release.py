@@ -27,22 +27,12 @@ UNCHANGED = Calibration(1.0, (0.0,))
 class NoisyWeights:
     """Weights of unit rows; a `dplasso.model.release.Release`.
 
-    Attributes
-    ----------
-    n_steps : int
-        Gradients they were made from.
-    n_features : int
-        D.
-    columns : ndarray of int64, shape (k,)
-        The columns with a weight, ascending; empty if every column has one.
-    weights : ndarray of float64, shape (K, k) or (K, D)
-        Their weights, for each of K outputs.
-    intercept : ndarray of float64, shape (K,)
-        The constant terms of the margins.
-    standard_error : float
-        Standard deviation of each weight by the noise alone; 0 without privacy.
-    intercept_error : float
-        That of the intercept.
+    `n_steps`: gradients they were made from.
+    `columns`, shape (k,): those with a weight, ascending; empty if every column has one.
+    `weights`, shape (K, k) or (K, D): for each of K outputs.
+    `intercept`, shape (K,): the constant terms of the margins.
+    `standard_error`, `intercept_error`: standard deviation of each by the noise alone; 0 without
+    privacy.
     """
 
     kind: ClassVar[str] = "weights"
@@ -84,11 +74,7 @@ class NoisyWeights:
         return self
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
-        """Return the linear model of unit rows.
-
-        Returns `coefficients`, shape (K, D): sparse where columns were selected.
-        `intercept`, shape (K,): the constant terms of the margins.
-        """
+        """Return the coefficients, shape (K, D), sparse where columns were selected; intercepts."""
         n_outputs, count = self.weights.shape
         if count == self.n_features and not self.columns.size:
             return self.weights, self.intercept
@@ -109,20 +95,12 @@ class NoisyWeights:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
+        (first, *others), errors = self.intercept, (self.standard_error, self.intercept_error)
         return {
             "weights": self.weights.astype("<f8", copy=False).ravel(),
             "columns": self.columns.astype("<i8", copy=False),
             # The first intercept stands where that of one output always stood.
-            "numbers": np.array(
-                [
-                    self.n_steps,
-                    self.intercept[0],
-                    self.standard_error,
-                    self.intercept_error,
-                    *self.intercept[1:],
-                ],
-                dtype="<f8",
-            ),
+            "numbers": np.array([self.n_steps, first, *errors, *others], dtype="<f8"),
         }
 
     @classmethod
@@ -151,10 +129,7 @@ def same_arrays(mine: dict[str, NDArray[Any]], others: dict[str, NDArray[Any]]) 
 
 
 def check_ascending(columns: NDArray[np.int64], n_features: int) -> None:
-    """Refuse column numbers that do not ascend or lie outside the matrix.
-
-    Raises ValueError if they do.
-    """
+    """Raise ValueError for column numbers that do not ascend or lie outside the matrix."""
     if not columns.size:
         return
     if columns[0] < 0 or columns[-1] >= n_features or (np.diff(columns) <= 0).any():

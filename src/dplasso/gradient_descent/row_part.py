@@ -15,6 +15,7 @@ from dplasso.gradient_descent.steps import (
     row_gradient_vectors,
     row_gradients,
 )
+from dplasso.losses.targets import Targets
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import UnitRows
 from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
@@ -23,37 +24,27 @@ from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 class GradientPart:
     """Rows that add up their gradients at weights that they are told.
 
-    Parameters
-    ----------
-    data : UnitRows
-        The rows.
-    loss : Logistic, Squared or Multinomial
-        The loss. With K outputs, coordinate ``j K + k`` is that of column j and output k.
-    labels : ndarray of int8, int32 or float64, shape (N,)
-        The targets.
-    unit : float
-        Fixed-point units per unit of gradient, S.
-    threads : Threads
-        Share the rows, and those of `whole` the columns; the bits do not depend on them.
-    numbering : Numbering, optional
-        Of the columns, where `data` numbers them by itself. Weights and sums go by the original
-        numbers.
+    `loss`: with K outputs, coordinate ``j K + k`` is that of column j and output k.
+    `unit`: fixed-point units per unit of gradient, S.
+    `threads`: share the rows, and those of `whole` the columns; the bits do not depend on them.
+    `numbering`: of the columns, where `data` numbers them by itself. Weights and sums go by the
+    original numbers.
     """
 
     def __init__(
         self,
         data: UnitRows,
         loss: Any,
-        labels: NDArray[Any],
+        targets: Targets,
         unit: float,
         *,
         threads: Threads = ONE_THREAD,
         numbering: Numbering = AS_GIVEN,
     ) -> None:
         self.n_outputs = loss.n_outputs
-        self._data, self._loss, self._labels = data, loss, labels
-        self._unit, self._limit, self._threads = unit, loss.residual_bound * unit, threads
-        self._scaled = self.by_columns(np.empty(labels.size * self.n_outputs))
+        self._data, self._loss, self._targets = data, loss, targets
+        self._units, self._threads = (unit, loss.residual_bound * unit), threads
+        self._scaled = self._by_columns(np.empty(targets.labels.size * self.n_outputs))
         self._original = numbering.original[: data.n_columns]
         # With numbers of its own, `data` wants the weights in that order, and then gives gradients.
         own = data.n_coordinates * self.n_outputs if self._original.size else 0
@@ -69,28 +60,27 @@ class GradientPart:
         if self._original.size:
             self._share(spans, lambda begin, end: self._reorder(weights, begin, end))
             weights = self._reordered
+        pull = row_gradients if self.n_outputs == 1 else row_gradient_vectors
+        given = self._data, self._loss, self._targets, self._by_columns(weights), self._units
+        filled = self._scaled, self._scaled.view(np.int64)
 
-        def residuals(t: int) -> Any:
-            rows, units = (self._row_edges[t], self._row_edges[t + 1]), (self._unit, self._limit)
-            given = self._data, self._loss, self._labels, self.by_columns(weights)
-            if self.n_outputs == 1:
-                return int(row_gradients(*given, *units, *rows, self._scaled))
+        def residuals(t: int) -> NDArray[np.int64]:
+            rows = self._row_edges[t], self._row_edges[t + 1]
             totals = np.zeros(self.n_outputs, dtype=np.int64)
-            row_gradient_vectors(*given, *units, *rows, self._scaled, totals)
+            pull(*given, *rows, *filled, totals)
             return totals
 
-        self._constant_total = sum(self._threads.run(residuals))
+        self._constant_totals: NDArray[np.int64] = np.sum(self._threads.run(residuals), axis=0)
         if self._original.size:
             self._share(spans, self._reordered_sums)
 
     def sums(self, begin: int, end: int) -> NDArray[np.int64]:
         """Return the sums of the gradients of columns `begin` to `end`, each K numbers."""
         span = slice(begin * self.n_outputs, end * self.n_outputs)
-        totals = (
-            self._reordered.view(np.int64)[span] if self._original.size else self._sums(begin, end)
-        )
+        reordered = self._original.size > 0
+        totals = self._reordered.view(np.int64)[span] if reordered else self._sums(begin, end)
         if end > self._data.n_columns:
-            totals[-self.n_outputs :] = self._constant_total
+            totals[-self.n_outputs :] = self._constant_totals
         return totals
 
     def whole(self, weights: NDArray[np.float64], block: int) -> NDArray[np.int64]:
@@ -106,7 +96,7 @@ class GradientPart:
         self._share(spans, some)
         return totals
 
-    def by_columns(self, flat: NDArray[Any]) -> NDArray[Any]:
+    def _by_columns(self, flat: NDArray[Any]) -> NDArray[Any]:
         """View a flat array as one row of K numbers for each column, where there are several."""
         return flat if self.n_outputs == 1 else flat.reshape(-1, self.n_outputs)
 
@@ -118,18 +108,19 @@ class GradientPart:
     def _sums(self, begin: int, end: int) -> NDArray[np.int64]:
         totals = np.empty((end - begin) * self.n_outputs, dtype=np.int64)
         add_up = column_gradients if self.n_outputs == 1 else column_gradient_vectors
-        last = min(end, self._data.n_columns)
-        add_up(self._data.columns, self._scaled, self._limit, begin, last, self.by_columns(totals))
+        scaled, last = self._scaled, min(end, self._data.n_columns)
+        given = scaled, scaled.view(np.int64), self._units[1]
+        add_up(self._data.columns, *given, begin, last, self._by_columns(totals))
         return totals
 
     def _reordered_sums(self, begin: int, end: int) -> None:
-        gradients = self.by_columns(self._reordered.view(np.int64))
+        gradients = self._by_columns(self._reordered.view(np.int64))
         places = self._original[begin:end]
-        gradients[places] = self.by_columns(self._sums(begin, end))[: places.size]
+        gradients[places] = self._by_columns(self._sums(begin, end))[: places.size]
 
     def _reorder(self, given: NDArray[np.float64], begin: int, end: int) -> None:
         """Put the weights into the order of the data."""
-        reordered, weights = self.by_columns(self._reordered), self.by_columns(given)
+        reordered, weights = self._by_columns(self._reordered), self._by_columns(given)
         places = self._original[begin:end]
         reordered[begin : begin + places.size] = weights[places]
         reordered[begin + places.size : end] = weights[begin + places.size : end]

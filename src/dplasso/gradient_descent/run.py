@@ -4,162 +4,36 @@ The budget is divided by shares of ``mu^2``, which add up exactly (docs/logistic
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.gradient_descent.calibration import calibrate_margins
+from dplasso.gradient_descent.counts import noisy_counts
+from dplasso.gradient_descent.plan import CONSTANT, SIGNIFICANT, RunPlan
 from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights
-from dplasso.gradient_descent.schedule import KAPPA, MOMENTUM, STEPS, Schedule, schedule_for
-from dplasso.gradient_descent.slopes import LinearModel, offset_of
+from dplasso.gradient_descent.schedule import Schedule, schedule_for
+from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
 from dplasso.gradient_descent.state import GradientState, empty_state
 from dplasso.matrix.unit_rows import constant_entry
-from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.parameters import check_records, share_bits
-from dplasso.privacy.randomness import RandomStream, word_buffers
-from dplasso.privacy.release import Gaussian, release
+from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
 
-# The constant entry of every row; larger ones cost accuracy.
-CONSTANT = 0.1
-# Weights beyond so many standard errors are significant.
-SIGNIFICANT = 3.0
-# A short list of k weights is reached by cuts: each stage runs on the columns that the one before
-# kept, and keeps so many times k. A stage that only ranks the columns stops early (small kappa):
-# on a long path the strong columns are fitted and stop growing while the noise of all the others
-# grows on. As (columns kept after it over k, share of mu^2, kappa); the last keeps what it has.
-_CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
-_CUT_STEPS, _CUT_MOMENTUM = 80, 0.85
 # Rows grow when they are made unit rows of fewer columns, so a stage starts from this part of the
 # weights before.
 _START = 0.5
 
 
-@dataclass(frozen=True)
-class Stage:
-    """A run of gradient descent on some of the columns.
-
-    `n_steps`: gradients.
-    `share`: of the part of mu^2 that the count leaves.
-    `kappa`, `momentum`: as in `dplasso.gradient_descent.schedule.schedule_for`.
-    `n_columns`: columns that it runs on.
-    """
-
-    n_steps: int
-    share: float
-    kappa: float
-    momentum: float
-    n_columns: int
-
-
-@dataclass(frozen=True)
-class RunPlan:
-    """The public parameters of a fit.
-
-    `stages`: the runs; the first on all columns.
-    `significant`: whether only significant weights are kept in the end.
-    `fit_intercept`: whether every row has a constant entry.
-    `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
-    `n_records`: N, if it is public.
-    `calibration`: share of what the count leaves that sets the margins right in the end
-    (`dplasso.gradient_descent.calibration`); 0 leaves them as they are.
-    """
-
-    stages: tuple[Stage, ...]
-    significant: bool
-    fit_intercept: bool
-    norm_bound: float | None
-    n_records: float | None
-    calibration: float = 0.0
-
-    @property
-    def ends(self) -> list[int]:
-        """Gradients done at the end of each stage."""
-        return list(accumulate(stage.n_steps for stage in self.stages))
-
-
-def plan_stages(
-    n_steps: int | None, max_weights: int | None, n_features: int, kappa: float = KAPPA
-) -> tuple[Stage, ...]:
-    """Divide gradients and budget among the runs, from public numbers.
-
-    `n_steps`: gradients in all; None for 300 of a dense run, 80 of each of the others.
-    `max_weights`: weights to keep; None keeps all.
-    `n_features`: d. Cuts that would keep all columns are left out, and their budget goes to the
-    others.
-    `kappa`: of a dense run; those of cuts are in proportion.
-    """
-    if max_weights is None or max_weights >= n_features:
-        return (Stage(n_steps or STEPS, 1.0, kappa, MOMENTUM, n_features),)
-    cuts = [cut for cut in _CUTS if cut[0] * max_weights < n_features]
-    if n_steps is not None:
-        cuts = cuts[-n_steps:]
-    total, lengths = sum(share for _, share, _ in cuts), [_CUT_STEPS] * len(cuts)
-    if n_steps is not None:
-        lengths = [n_steps // len(cuts)] * len(cuts)
-        lengths[-1] += n_steps % len(cuts)
-    columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
-    return tuple(
-        Stage(length, share / total, part * (kappa / KAPPA), _CUT_MOMENTUM, size)
-        for length, (_, share, part), size in zip(lengths, cuts, columns, strict=True)
-    )
-
-
-def noisy_counts(
-    counts: Sequence[int], sensitivity: float, mu: float, stream: RandomStream, part_bits: int = 0
-) -> NDArray[np.float64]:
-    """Count records privately.
-
-    `counts`: the exact counts.
-    `sensitivity`: how far they can move between neighbours, in L2; 0 releases them as they are.
-    `mu`: Gaussian differential privacy to spend; infinity for no noise.
-    `stream`: keys the noise.
-    `part_bits`: `counts` are in parts of a record, so many bits of it.
-
-    Returns: records, at least 1 each if there is noise.
-    """
-    exact = np.array(counts, dtype=np.int64)
-    if sensitivity == 0 or math.isinf(mu):
-        public = release(exact, sensitivity * 2.0**part_bits, None)
-        return public / 2.0**part_bits
-    # In units of 2^-32, coarser where the noise is so large that its words would not reach.
-    scale, bits = sensitivity / mu * 2.0**32, 32
-    while scale > LARGEST_SCALE:
-        scale, bits = scale / 2.0, bits - 1
-    # Beyond, no part makes up a unit, and a count that were rounded could still move by one.
-    exact = exact << bits - part_bits if bits >= part_bits else np.zeros_like(exact)
-    noise = Gaussian(scale, word_buffers(stream, 1)[0])
-    return np.maximum(1.0, release(exact, sensitivity * 2.0**bits, noise) / 2.0**bits)
-
-
 class GradientRun:
     """A fit by noisy gradient descent, from the count to the margins set right in the end.
 
-    Parameters
-    ----------
-    plan : RunPlan
-        Public parameters.
-    mechanism : GaussianSteps
-        The budget.
-    records : Records, or anything with its `n_records`, `n_columns`, `loss` and `part`
-        The records.
-    stream : RandomStream
-        Keys the noise.
-    threads : Threads
-        Of the run.
-    prefix : GradientState, optional
-        Where an interrupted fit had come to; its numbers are not drawn again.
-
-    Attributes
-    ----------
-    n_steps : int
-        Gradients of the whole fit.
+    `records`: `Records`, or anything that answers as they do.
+    `prefix`: where an interrupted fit had come to; its numbers are not drawn again.
     """
 
     history = None
@@ -222,16 +96,9 @@ class GradientRun:
         if not done:
             return replace(empty_state(self._records.n_columns), numbers=self._numbers.copy())
         if done < self.n_steps:
-            solver = self._solver
-            return GradientState(
-                done,
-                self._records.n_columns,
-                solver.weights.copy(),
-                solver.velocity.copy(),
-                solver.averaged.copy(),
-                self._kept,
-                self._numbers.copy(),
-            )
+            solver, n_columns = self._solver, self._records.n_columns
+            state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
+            return GradientState(done, n_columns, *state, self._kept, self._numbers.copy())
         return self._final()
 
     def _share(self, share: float) -> float:
@@ -332,11 +199,8 @@ class GradientRun:
         solver = self._solver
         average = solver.average().reshape(-1, solver.n_outputs)
         before = average.shape[0] - int(self._constant != 0.0)
-        sizes = (
-            np.linalg.norm(average[:before], axis=1)
-            if solver.n_outputs > 1
-            else average[:before, 0]
-        )
+        several = solver.n_outputs > 1
+        sizes = np.linalg.norm(average[:before], axis=1) if several else average[:before, 0]
         places = largest(sizes, self._plan.stages[self._stage].n_columns)
         self._kept = self._kept[places] if self._kept.size else places
         start = _START * np.concatenate([average[places], average[before:]]).ravel()
@@ -346,8 +210,7 @@ class GradientRun:
     def _go_on(self, state: GradientState) -> None:
         """Take up an interrupted fit where it was.
 
-        Raises ValueError if the state is not one of this plan: going on would take more than was
-        paid for.
+        Raises ValueError for a state of another plan: more would be taken than was paid for.
         """
         self.skipped, self._kept = state.done, state.columns
         self._stage = min(
@@ -372,7 +235,7 @@ class GradientRun:
             columns = np.flatnonzero(weights.any(axis=1))
             weights = weights[columns]
         stretched = self._calibration or UNCHANGED
-        error, offset = stretched.slope * self._error, offset_of(self._records.loss)
+        error, offset = stretched.slope * self._error, self._records.loss.offset
         return NoisyWeights(
             n_steps=self.n_steps,
             n_features=self._records.n_columns,
@@ -406,6 +269,6 @@ class CompletedRun:
 
 
 def largest(weights: NDArray[np.float64], count: int) -> NDArray[np.int64]:
-    """Return the places of the largest magnitudes, ascending; of equals, the first."""
+    """Return the places of the largest magnitudes, ascending; the first wins a tie."""
     order = np.argsort(-np.abs(weights), kind="stable")
     return np.sort(order[:count]).astype(np.int64)

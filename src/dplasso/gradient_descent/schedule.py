@@ -21,9 +21,7 @@ AVERAGED = 0.25
 class Schedule:
     """Steps of noisy gradient descent.
 
-    `n_steps`: T.
     `step_size`: h, for gradients summed over records.
-    `momentum`: beta.
     `first_averaged`: the first step, from 1, whose iterate is averaged.
     `noise_scale`: standard deviation of the noise in every coordinate of every gradient; 0 without
     privacy.
@@ -76,8 +74,6 @@ def schedule_for(
     `sensitivity`: how far the gradient can move between neighbours, in L2.
     `n_steps`: T, which only discretises.
     `kappa`: how far noise may move the margin of a unit row.
-    `momentum`: beta.
-    `curvature`: bound on the second derivative of the loss of a unit row.
     """
     noise_scale = sensitivity * math.sqrt(n_steps) / mu
     largest = _STABLE / curvature / max(1.0, n_rows)

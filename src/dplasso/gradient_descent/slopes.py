@@ -11,6 +11,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.losses.contract import gradient, residual_vector
+from dplasso.losses.targets import Targets, weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.privacy.share import share
 from dplasso.runtime.threads import Threads, cut
@@ -49,67 +50,55 @@ class Margins:
     """Margins of the rows that one process holds, and what they pull along slope and constants.
 
     `margins`, shape (N, K): with what the loss adds to each.
-    `loss`, `labels`: of the fit.
+    `loss`: without its offset.
     `threads`: share the rows; the bits do not depend on them.
     """
 
     margins: NDArray[np.float64]
     loss: Any
-    labels: NDArray[Any]
+    targets: Targets
     threads: Threads
 
     def sums(self, parameters: NDArray[np.float64], unit: float) -> NDArray[np.int64]:
         """Return the gradient in a and b / c, shape (1 + K,), in units; exact."""
-        edges = cut(0, self.labels.size, self.threads.count)
+        edges = cut(0, len(self.margins), self.threads.count)
         add_up = slope_gradient if self.loss.n_outputs == 1 else slope_gradient_vectors
+        units = unit, self.loss.residual_bound * unit
 
         def part(t: int) -> NDArray[np.int64]:
             totals = np.zeros(parameters.size, dtype=np.int64)
             rows = edges[t], edges[t + 1]
-            given = self.loss, self.labels, self.margins, parameters, offset_of(self.loss)
-            add_up(*given, unit, self.loss.residual_bound * unit, *rows, totals)
+            add_up(self.loss, self.targets, self.margins, parameters, *units, *rows, totals)
             return totals
 
         totals: NDArray[np.int64] = np.sum(self.threads.run(part), axis=0)
         return totals
 
 
-def offset_of(loss: Any) -> float:
-    """Return what a loss adds to every margin."""
-    return float(getattr(getattr(loss, "loss", loss), "offset", 0.0))
-
-
 @njit(cache=True, nogil=True)
-def slope_gradient(loss, labels, margins, parameters, offset, unit, limit, first, last, totals):
+def slope_gradient(loss, targets, margins, parameters, unit, limit, first, last, totals):
     """Add up the rows' shares of the gradient in slope and constant, in units, exactly.
 
-    `loss`: the loss.
-    `labels`, shape (N,): the targets.
-    `margins`, shape (N, 1): margins of the fit.
     `parameters`, shape (2,): a and b / c.
-    `offset`: what the loss adds to a margin, and `margins` hold already.
-    `unit`: fixed-point units per unit of gradient.
-    `limit`: bound on a share, in units.
-    `first`, `last`: rows.
-    `totals`, shape (2,): added to.
+    `unit`, `limit`: fixed-point units per unit of gradient, and the bound on a share in them.
     """
+    labels, weights, _ = targets
     for i in range(first, last):
         s = clip(margins[i, 0], _LARGEST_MARGIN)
         margin = parameters[0] * s + CONSTANT * parameters[1]
-        q = gradient(loss, margin - offset, np.float64(labels[i]))
+        q = weight_of(weights, i) * gradient(loss, margin, labels[i])
         pull = q * (_SLACK / np.sqrt(s * s + CONSTANT * CONSTANT)) * unit
         totals[0] += share(pull * s, limit)
         totals[1] += share(pull * CONSTANT, limit)
 
 
 @njit(cache=True, nogil=True)
-def slope_gradient_vectors(
-    loss, labels, margins, parameters, offset, unit, limit, first, last, totals
-):
+def slope_gradient_vectors(loss, targets, margins, parameters, unit, limit, first, last, totals):
     """Add up shares as in `slope_gradient`, of K margins with one slope.
 
     By Cauchy's inequality ``(q.s)^2 + c^2 |q|^2 <= |q|^2 (|s|^2 + c^2)``.
     """
+    labels, weights, _ = targets
     n_outputs = margins.shape[1]
     stretched, residuals = np.empty(n_outputs), np.empty(n_outputs)
     own = np.empty(n_outputs)
@@ -119,11 +108,11 @@ def slope_gradient_vectors(
             s = clip(margins[i, k], _LARGEST_MARGIN)
             own[k] = s
             squares += s * s
-            stretched[k] = parameters[0] * s + CONSTANT * parameters[1 + k] - offset
+            stretched[k] = parameters[0] * s + CONSTANT * parameters[1 + k]
         residual_vector(loss, stretched, labels[i], residuals)
-        weight = _SLACK / np.sqrt(squares) * unit
+        scale = weight_of(weights, i) * (_SLACK / np.sqrt(squares)) * unit
         along = 0.0
         for k in range(n_outputs):
             along += residuals[k] * own[k]
-            totals[1 + k] += share(residuals[k] * CONSTANT * weight, limit)
-        totals[0] += share(along * weight, limit)
+            totals[1 + k] += share(residuals[k] * CONSTANT * scale, limit)
+        totals[0] += share(along * scale, limit)

@@ -23,9 +23,7 @@ _CONTRIBUTION_BITS = 32
 def gradient_unit(
     residual_bound: float, noise_scale: float, bits: int = _CONTRIBUTION_BITS
 ) -> float:
-    """Return S, the fixed-point units per unit of gradient, from public numbers.
-
-    `bits`: of a record's share, of `dplasso.privacy.parameters.share_bits`.
+    """Return S, the fixed-point units per unit of gradient, for so many bits of a record's share.
 
     Fewer than ``2^bits / C`` where the noise is so large that its words would not reach.
     """
@@ -38,36 +36,14 @@ def gradient_unit(
 class NoisyGradientDescent:
     """T steps of full-batch gradient descent with Gaussian noise, taken when `advance` is called.
 
-    Parameters
-    ----------
-    part : GradientPart, or anything with its `begin` and `sums`
-        The records: sums of their gradients, in these units.
-    n_coordinates : int
-        D, plus one for an intercept.
-    n_outputs : int
-        K. Coordinate ``j K + k`` is that of column j and output k.
-    unit : float
-        Fixed-point units per unit of gradient, of `gradient_unit`.
-    schedule : Schedule
-        The steps, public.
-    stream : RandomStream
-        Keys the noise.
-    threads : Threads
-        Of the run; the bits do not depend on them.
-    start : ndarray of float64, shape (K D,) or (K (D + 1),), optional
-        Weights to start from, already released; zero otherwise.
+    `part`: `GradientPart`, or anything with its `begin` and `sums`, in these units.
+    `n_coordinates`: D, plus one for an intercept.
+    `n_outputs`: K. Coordinate ``j K + k`` is that of column j and output k.
+    `unit`: fixed-point units per unit of gradient, of `gradient_unit`.
+    `start`: weights to start from, already released; zero otherwise.
 
-    Attributes
-    ----------
-    n_steps : int
-        T.
-    done : int
-        Steps taken.
-    data, original : UnitRows, ndarray of int64
-        The records, and the original numbers of their columns where they are numbered otherwise.
-    weights, velocity, averaged : ndarray of float64, shape (K D,) or (K (D + 1),)
-        The iterate, the momentum and the sum of the averaged iterates: functions of the noisy
-        gradients, so released by composition.
+    `weights`, `velocity`, `averaged`: the iterate, the momentum and the sum of the averaged
+    iterates. They are functions of the noisy gradients, so released by composition.
     """
 
     def __init__(
@@ -115,16 +91,9 @@ class NoisyGradientDescent:
                 totals = self._part.sums(begin, end)
                 release(totals, schedule.sensitivity * self._unit, self._noise[number])
                 span = slice(begin * self.n_outputs, end * self.n_outputs)
-                update(
-                    totals,
-                    self._unit,
-                    schedule.momentum,
-                    schedule.step_size,
-                    self.velocity[span],
-                    self.weights[span],
-                    self.averaged[span],
-                    averaging,
-                )
+                state = self.velocity[span], self.weights[span], self.averaged[span]
+                steps = self._unit, schedule.momentum, schedule.step_size
+                update(totals, *steps, *state, averaging)
 
         self._threads.run(some)
 

@@ -34,7 +34,7 @@ def program() -> str:
     return f"dplasso {version('dplasso')}"
 
 
-def data_fingerprint(labels: NDArray[np.int8]) -> str:
+def data_fingerprint(labels: NDArray[np.int8] | NDArray[np.float64]) -> str:
     """Return what tells one data set from another, however its columns are made.
 
     A hash without a key of the number of records and their labels, 0 or 1 in the order of the

@@ -10,14 +10,16 @@ which no entry exceeds in size. At K = 2 it is that loss itself. So the draw of 
 same for every K (docs/multiclass.md).
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import register_vector
+from dplasso.losses.balance import class_shares
+from dplasso.losses.contract import register
 from dplasso.losses.exponential import exponential
+from dplasso.losses.multinomial import softmax
 
 # How far one residual moves, at most, when all margins move by 1: p (1 - p) times the range 2.
 STEEPEST = 0.5
@@ -32,7 +34,7 @@ class ClippedMultinomial(NamedTuple):
     ----------
     residual_bound : float
         C in [1/2, 1], public.
-    offsets : ndarray of float64, shape (K,)
+    offset : ndarray of float64, shape (K,)
         Added to the margins: public, or released before.
     weights : ndarray of float64, shape (K,)
         What the loss of a record of each class counts, in (0, 1]: residuals stay within C. Empty
@@ -40,29 +42,54 @@ class ClippedMultinomial(NamedTuple):
     """
 
     residual_bound: float
-    offsets: NDArray[np.float64]
+    offset: NDArray[np.float64]
     weights: NDArray[np.float64] = np.zeros(0)
 
     @property
     def n_outputs(self) -> int:
         """A margin for each class."""
-        return self.offsets.size
+        return self.offset.size
 
     @property
     def curvature(self) -> float:
         """The largest eigenvalue of ``diag(p) - p p^T``."""
         return 0.5
 
+    def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
+        """Return which records are of each class but the first."""
+        return [labels == k for k in range(1, self.n_outputs)]
+
+    def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
+        """Return the K margins that minimise the loss without columns; see `class_shares`."""
+        weighted = counts * self.weights if self.weights.size else counts
+        p = shares = class_shares(weighted, deviation)
+        for _ in range(_ROUNDS):
+            p = shares / np.maximum(1.0, (1.0 - p) / self.residual_bound)
+            p = p / p.sum()
+        return np.log(p)
+
+    def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of all classes, shape (N, K): the inverse of the residuals.
+
+        Class probabilities P and softmax p balance, ``sum_y P_y q(y) = 0`` with q(y) the residual
+        of a record of class y, exactly where ``P_y`` is proportional to ``p_y max(1, (1 - p_y) /
+        C)``.
+        """
+        p = softmax(margins + self.offset)
+        p *= np.maximum(1.0, (1.0 - p) / self.residual_bound)
+        p /= p.sum(axis=1, keepdims=True)
+        return p
+
 
 @njit(cache=True, nogil=True)
 def clipped_residuals(loss, margins, target, residuals):
     """Set `residuals` to those of a record; margins that are no numbers pull with nothing."""
-    largest = margins[0] + loss.offsets[0]
+    largest = margins[0] + loss.offset[0]
     for k in range(1, margins.size):
-        largest = max(largest, margins[k] + loss.offsets[k])
+        largest = max(largest, margins[k] + loss.offset[k])
     total = others = 0.0
     for k in range(margins.size):
-        part = exponential(margins[k] + loss.offsets[k] - largest)
+        part = exponential(margins[k] + loss.offset[k] - largest)
         residuals[k] = part
         total += part
         if k != target:
@@ -79,40 +106,4 @@ def clipped_residuals(loss, margins, target, residuals):
         residuals[k] = -pull if k == target else min(residuals[k] / others * pull, pull)
 
 
-register_vector(ClippedMultinomial, clipped_residuals)
-
-
-def clipped_multinomial_probabilities(
-    margins: NDArray[np.float64], residual_bound: float
-) -> NDArray[np.float64]:
-    """Compute the probabilities of all classes, by the inverse link of the clipped residuals.
-
-    Class probabilities P and softmax p balance, ``sum_y P_y q(y) = 0`` with q(y) the residual of a
-    record of class y, exactly where ``P_y`` is proportional to ``p_y max(1, (1 - p_y) / C)``.
-
-    `margins`, shape (N, K): margins, offsets included.
-    `residual_bound`: C; 1 gives the plain softmax.
-
-    Returns shape (N, K).
-    """
-    p: Any = np.exp(margins - margins.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    p *= np.maximum(1.0, (1.0 - p) / residual_bound)
-    probabilities: NDArray[np.float64] = p / p.sum(axis=1, keepdims=True)
-    return probabilities
-
-
-def balanced_margins(shares: NDArray[np.float64], residual_bound: float) -> NDArray[np.float64]:
-    """Return the margins at which the mean residual of classes with these shares is zero.
-
-    `shares`, shape (K,): of the records; positive, with the sum 1.
-    `residual_bound`: C.
-
-    Returns shape (K,): with the probabilities `shares` by the link above.
-    """
-    p = shares
-    for _ in range(_ROUNDS):
-        p = shares / np.maximum(1.0, (1.0 - p) / residual_bound)
-        p = p / p.sum()
-    margins: NDArray[np.float64] = np.log(p)
-    return margins
+register(ClippedMultinomial, residual_vector=clipped_residuals)

@@ -1,37 +1,55 @@
 """The contract every loss fulfils (docs/architecture.md).
 
-A loss is a NamedTuple of public numbers with a field `residual_bound` (C), tied to five kernels by
-`register`. What the mechanisms take for the sensitivity of a record is that same field, so a kernel
-that let a residual out of [-C, C] would break the guarantee. `curvature` bounds the loss's second
-derivative, and so the steps that are stable; `n_outputs` is how many margins a record has.
+A loss is a NamedTuple of public numbers, in a file of its own, that says
 
-================  =======================================================================
-function          duty
-================  =======================================================================
-`gradient`        the residual q at a margin; ``|q| <= loss.residual_bound``
-`margins_within`  the lowest and the highest margin whose residual is within a tolerance of q,
-                  rounded inwards to float32; exchanged where nothing is inside
-`value`           the loss at a margin
-`tangent_offset`  ``value - q * margin`` at any margin with residual q
-`probability`     the mean target that a margin stands for: the inverse of the loss's minimiser
-================  =======================================================================
+=================  ========================================================================
+`residual_bound`   C: no residual (of several, no vector of them) is larger
+`offset`           what it adds to every margin: a number, or one for each margin
+`n_outputs`        margins of a record
+`curvature`        a bound on its second derivative, and so on the steps that are stable
+`class_parts`      what part of each record counts for each class but the first
+`link`             what margins say: probabilities of the classes, or mean targets
+`starting_offset`  the offset that minimises it without columns; for the LASSO alone
+=================  ========================================================================
 
-A loss of several margins, one for each class, has one kernel, tied to it by `register_vector`:
-`residual_vector` fills in the residuals at some margins, whose L2 norm is at most C.
+and has kernels, tied to it by `register`: one of the first two, the others for some solvers.
+
+=================  ========================================================================
+`gradient`         the residual q of a record with one margin; ``|q| <= residual_bound``
+`residual_vector`  fills in the residuals of a record, of one margin or several
+`value`            the loss at a margin: for the history of Algorithm 1
+`margins_within`   the lowest and the highest margin whose residual is within a tolerance of
+                   q, rounded inwards to float32; exchanged where none is: for Algorithm 2
+`tangent_offset`   ``value - q * margin`` at any margin with residual q: for the history of
+                   Algorithm 2
+=================  ========================================================================
+
+What the mechanisms take for the sensitivity of a record is `residual_bound`, so a kernel that let a
+residual out of it would break the guarantee. Targets are float64: 0 or 1, numbers of classes, or
+numbers in [-1, 1]. Weights of records are not the loss's: see `dplasso.losses.targets`.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from numba import njit
-from numba.extending import overload
 
-from dplasso.runtime.dispatch import implementation, is_state, remember
+from dplasso.runtime.dispatch import implement, implementation
 
 
 def gradient(loss: Any, margin: float, target: float) -> float:
     """Return the residual of a record; see the module's table."""
     return float(implementation("gradient", loss)(loss, margin, target))
+
+
+def residual_vector(loss: Any, margins: Any, target: float, residuals: Any) -> None:
+    """Set `residuals` to those of a record; see the module's table."""
+    implementation("residual_vector", loss)(loss, margins, target, residuals)
+
+
+def value(loss: Any, margin: float, target: float) -> float:
+    """Return the loss of a record; see the module's table."""
+    return float(implementation("value", loss)(loss, margin, target))
 
 
 def margins_within(loss: Any, q: float, target: float, tolerance: float) -> tuple[Any, Any]:
@@ -40,24 +58,14 @@ def margins_within(loss: Any, q: float, target: float, tolerance: float) -> tupl
     return lowest, highest
 
 
-def value(loss: Any, margin: float, target: float) -> float:
-    """Return the loss of a record; see the module's table."""
-    return float(implementation("value", loss)(loss, margin, target))
-
-
 def tangent_offset(loss: Any, q: float, target: float) -> float:
     """Return where the tangent of slope q meets margin zero; see the module's table."""
     return float(implementation("tangent_offset", loss)(loss, q, target))
 
 
-def probability(loss: Any, margin: float) -> float:
-    """Return what a margin says of the target; see the module's table."""
-    return float(implementation("probability", loss)(loss, margin))
-
-
-def residual_vector(loss: Any, margins: Any, target: int, residuals: Any) -> None:
-    """Set `residuals` to those of a record with several margins; see the module."""
-    implementation("residual_vector", loss)(loss, margins, target, residuals)
+def without_offset(loss: Any) -> Any:
+    """Return the loss of margins that hold the offset already."""
+    return loss._replace(offset=0.0 * loss.offset) if "offset" in loss._fields else loss
 
 
 @njit(cache=True, nogil=True)
@@ -66,71 +74,20 @@ def one_residual(loss, margins, target, residuals):
     residuals[0] = gradient(loss, margins[0], target)
 
 
-def register_vector(loss_class: type, residual_vector_kernel: Callable[..., Any]) -> None:
-    """Make a loss of several margins known to the solvers.
-
-    `loss_class`: a NamedTuple class with a field `residual_bound`, defined at the top of an
-    importable module.
-    `residual_vector_kernel`: a numba function with the arguments of `residual_vector`.
-    """
-    remember("residual_vector", loss_class, residual_vector_kernel)
-
-    @overload(residual_vector, strict=False)
-    def _residual_vector(loss: Any, margins: Any, target: Any, residuals: Any) -> Any:
-        if not is_state(loss, loss_class):
-            return None
-        return lambda loss, margins, target, residuals: residual_vector_kernel(
-            loss, margins, target, residuals
-        )
+_CONTRACT = {
+    function.__name__: function
+    for function in (gradient, residual_vector, value, margins_within, tangent_offset)
+}
 
 
-def register(
-    loss_class: type,
-    gradient_kernel: Callable[..., Any],
-    margins_within_kernel: Callable[..., Any],
-    value_kernel: Callable[..., Any],
-    tangent_offset_kernel: Callable[..., Any],
-    probability_kernel: Callable[..., Any],
-) -> None:
+def register(loss_class: type, **kernels: Callable[..., Any]) -> None:
     """Make a loss known to the solvers.
 
-    `loss_class`: a NamedTuple class with a field `residual_bound`, defined at the top of an
-    importable module.
-    `gradient_kernel`, `margins_within_kernel`, `value_kernel`, `tangent_offset_kernel`,
-    `probability_kernel`: numba functions with the arguments of the functions above.
+    `loss_class`: a NamedTuple class, defined at the top of an importable module.
+    `**kernels`: numba functions by the names and with the arguments of those above. With one
+    margin, `residual_vector` follows from `gradient`.
     """
-    remember("gradient", loss_class, gradient_kernel)
-    remember("margins_within", loss_class, margins_within_kernel)
-    remember("value", loss_class, value_kernel)
-    remember("tangent_offset", loss_class, tangent_offset_kernel)
-    remember("probability", loss_class, probability_kernel)
-
-    @overload(gradient, strict=False)
-    def _gradient(loss: Any, margin: Any, target: Any) -> Any:
-        if not is_state(loss, loss_class):
-            return None
-        return lambda loss, margin, target: gradient_kernel(loss, margin, target)
-
-    @overload(margins_within, strict=False)
-    def _margins_within(loss: Any, q: Any, target: Any, tolerance: Any) -> Any:
-        if not is_state(loss, loss_class):
-            return None
-        return lambda loss, q, target, tolerance: margins_within_kernel(loss, q, target, tolerance)
-
-    @overload(value, strict=False)
-    def _value(loss: Any, margin: Any, target: Any) -> Any:
-        if not is_state(loss, loss_class):
-            return None
-        return lambda loss, margin, target: value_kernel(loss, margin, target)
-
-    @overload(tangent_offset, strict=False)
-    def _tangent_offset(loss: Any, q: Any, target: Any) -> Any:
-        if not is_state(loss, loss_class):
-            return None
-        return lambda loss, q, target: tangent_offset_kernel(loss, q, target)
-
-    @overload(probability, strict=False)
-    def _probability(loss: Any, margin: Any) -> Any:
-        if not is_state(loss, loss_class):
-            return None
-        return lambda loss, margin: probability_kernel(loss, margin)
+    if "gradient" in kernels:
+        kernels = {"residual_vector": one_residual} | kernels
+    for name, kernel in kernels.items():
+        implement(_CONTRACT[name], loss_class, kernel)

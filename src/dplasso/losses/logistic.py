@@ -5,13 +5,15 @@ clipped; with C = 1/2 nothing is lost at zero weights, where every residual is e
 while the sensitivity of every step is halved (docs/logistic.md).
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import one_residual, register, register_vector
+from dplasso.losses.balance import mean_target
+from dplasso.losses.contract import register
 from dplasso.losses.exponential import exponential, logarithm
 
 _UPWARDS = 2.0**-23
@@ -48,6 +50,38 @@ class Logistic(NamedTuple):
         """That of the logistic loss at 0."""
         return 0.25
 
+    def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return what part of each record is of the second class."""
+        return [labels]
+
+    def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> float:
+        """Return the margin that minimises the loss without columns; see `balance.mean_target`."""
+        weighted = counts * np.array([self.negative_weight, self.positive_weight])
+        p = min(0.99, max(0.01, 0.5 + 0.5 * mean_target(weighted, deviation)))
+        rarer = min(p, 1.0 - p)
+        # The inverse of the link: below 1 - C the residual of the rarer class is clipped.
+        sigma = self.residual_bound * rarer / (1.0 - rarer)
+        sigma = sigma if sigma < 1.0 - self.residual_bound else rarer
+        margin = math.log(sigma / (1.0 - sigma))
+        return margin if p < 0.5 else -margin
+
+    def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of both classes, shape (N, 2): the inverse of the minimiser.
+
+        With ``s = sigma(margin)`` and C the bound: ``s / (s + C)`` below 1 - C, ``C / (C + 1 - s)``
+        above C, s between (docs/logistic.md); each computed without cancellation.
+        """
+        margins, bound = margins + self.offset, self.residual_bound
+        rise = np.exp(-np.abs(margins))
+        rarer, likelier = rise / (1.0 + rise), 1.0 / (1.0 + rise)
+        tail = rarer < 1.0 - bound
+        total = np.where(tail, rarer + bound, 1.0)
+        rarer, likelier = rarer / total, np.where(tail, bound, likelier) / total
+        positive = margins >= 0
+        return np.column_stack(
+            [np.where(positive, rarer, likelier), np.where(positive, likelier, rarer)]
+        )
+
 
 @njit(cache=True, nogil=True)
 def sigma(margin):
@@ -74,12 +108,6 @@ def round_up(margin):
 
 
 @njit(cache=True, nogil=True)
-def weight_of(loss, target):
-    """Return what a record of this class counts."""
-    return loss.positive_weight if target else loss.negative_weight
-
-
-@njit(cache=True, nogil=True)
 def logistic_gradient(loss, margin, target):
     """Return the residual, clipped; a margin that is no number pulls with nothing."""
     q = sigma(margin + loss.offset) - target
@@ -88,20 +116,7 @@ def logistic_gradient(loss, margin, target):
         q = bound
     if q < -bound:
         q = -bound
-    return q * weight_of(loss, target) if q == q else 0.0
-
-
-@njit(cache=True, nogil=True)
-def logistic_margins_within(loss, q, target, tolerance):
-    """Return the ends of the interval of margins whose residual is within `tolerance` of q."""
-    if tolerance == 0.0:
-        return np.float32(np.inf), np.float32(-np.inf)
-    weight = weight_of(loss, target)
-    q, tolerance = q / weight, tolerance / weight
-    p = q + target
-    lowest = -np.inf if q - tolerance <= -loss.residual_bound else logit(p - tolerance)
-    highest = np.inf if q + tolerance >= loss.residual_bound else logit(p + tolerance)
-    return round_up(lowest - loss.offset), -round_up(loss.offset - highest)
+    return q * (loss.positive_weight if target else loss.negative_weight) if q == q else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -113,59 +128,36 @@ def logistic_value(loss, margin, target):
     inside = wrong - beyond
     logistic = max(inside, 0.0) + np.log1p(np.exp(-abs(inside)))
     tail = loss.residual_bound * beyond if beyond > 0.0 else 0.0
-    return (logistic + tail) * weight_of(loss, target)
+    return (logistic + tail) * (loss.positive_weight if target else loss.negative_weight)
+
+
+@njit(cache=True, nogil=True)
+def logistic_margins_within(loss, q, target, tolerance):
+    """Return the ends of the interval of margins whose residual is within `tolerance` of q."""
+    if tolerance == 0.0:
+        return np.float32(np.inf), np.float32(-np.inf)
+    weight = loss.positive_weight if target else loss.negative_weight
+    q, tolerance = q / weight, tolerance / weight
+    p = q + target
+    lowest = -np.inf if q - tolerance <= -loss.residual_bound else logit(p - tolerance)
+    highest = np.inf if q + tolerance >= loss.residual_bound else logit(p + tolerance)
+    return round_up(lowest - loss.offset), -round_up(loss.offset - highest)
 
 
 @njit(cache=True, nogil=True)
 def logistic_tangent_offset(loss, q, target):
     """Return ``-p log p - (1 - p) log(1 - p)`` at ``p = q + target``, for weight 1 and offset 0."""
-    weight = weight_of(loss, target)
+    weight = loss.positive_weight if target else loss.negative_weight
     p = q / weight + target
     if p <= 0.0 or p >= 1.0:
         return q * loss.offset
     return (-p * np.log(p) - (1.0 - p) * np.log1p(-p)) * weight + q * loss.offset
 
 
-@njit(cache=True, nogil=True)
-def logistic_probability(loss, margin):
-    """Return P(target = 1): the mean target at which this margin minimises the loss."""
-    margin = margin + loss.offset
-    rarer = sigma(-abs(margin))
-    bound = loss.residual_bound
-    likelier = 1.0 - rarer
-    if rarer < 1.0 - bound:
-        rarer, likelier = rarer / (rarer + bound), bound / (rarer + bound)
-    return likelier if margin > 0.0 else rarer
-
-
 register(
     Logistic,
-    logistic_gradient,
-    logistic_margins_within,
-    logistic_value,
-    logistic_tangent_offset,
-    logistic_probability,
+    gradient=logistic_gradient,
+    value=logistic_value,
+    margins_within=logistic_margins_within,
+    tangent_offset=logistic_tangent_offset,
 )
-register_vector(Logistic, one_residual)
-
-
-def class_probabilities(margins: NDArray[np.float64], residual_bound: float) -> NDArray[np.float64]:
-    """Compute the probabilities of both classes by the inverse link of docs/logistic.md.
-
-    With ``s = sigma(margin)`` and C the bound: ``s / (s + C)`` below 1 - C, ``C / (C + 1 - s)``
-    above C, s between.
-
-    `margins`, shape (N,): margins.
-    `residual_bound`: C in [1/2, 1]; 1 gives the plain sigmoid.
-
-    Returns shape (N, 2): of target 0 and target 1; each computed without cancellation.
-    """
-    rise = np.exp(-np.abs(margins))
-    rarer, likelier = rise / (1.0 + rise), 1.0 / (1.0 + rise)
-    tail = rarer < 1.0 - residual_bound
-    total = np.where(tail, rarer + residual_bound, 1.0)
-    rarer, likelier = rarer / total, np.where(tail, residual_bound, likelier) / total
-    positive = margins >= 0
-    return np.column_stack(
-        [np.where(positive, rarer, likelier), np.where(positive, likelier, rarer)]
-    )

@@ -8,13 +8,13 @@ gradient's direction, and the link below is the exact inverse of where they bala
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import register_vector
+from dplasso.losses.contract import register
 from dplasso.losses.exponential import exponential
 
 
@@ -46,12 +46,40 @@ class Multinomial(NamedTuple):
         """The largest eigenvalue of ``diag(p) - p p^T``."""
         return 0.5
 
+    @property
+    def offset(self) -> float:
+        """Margins have none."""
+        return 0.0
+
+    def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.bool_]]:
+        """Return which records are of each class but the first."""
+        return [labels == k for k in range(1, self.n_classes)]
+
+    def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of all classes, shape (N, K): the inverse of the residuals.
+
+        Class probabilities P and softmax p balance, ``sum_j P_j f_j (p - e_j) = 0`` with ``f_j =
+        min(1, C / |p - e_j|)``, exactly where ``P_j`` is proportional to ``p_j / f_j``.
+        """
+        p = softmax(margins)
+        squares = (p * p).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
+        length = np.sqrt(np.maximum(squares, 0.0))
+        p *= np.maximum(1.0, length / self.residual_bound)
+        p /= p.sum(axis=1, keepdims=True)
+        return p
+
+
+def softmax(margins: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the class probabilities of the plain multinomial model, shape (N, K)."""
+    p: NDArray[np.float64] = np.exp(margins - margins.max(axis=1, keepdims=True))
+    p /= p.sum(axis=1, keepdims=True)
+    return p
+
 
 def norm_bound(n_classes: int, residual_bound: float) -> float:
     """Return the bound on the L2 norm that goes with a bound C on every entry.
 
-    `n_classes`: K.
-    `residual_bound`: C. With 1/2 nothing is shortened at zero weights, with 1 nothing anywhere.
+    With C = 1/2 nothing is shortened at zero weights, with 1 nothing anywhere.
     """
     return min(math.sqrt(2.0), 2.0 * residual_bound * residual_norm_at_zero(n_classes))
 
@@ -92,26 +120,4 @@ def multinomial_residuals(loss, margins, target, residuals):
             residuals[k] *= loss.weights[np.int64(target)]
 
 
-register_vector(Multinomial, multinomial_residuals)
-
-
-def multinomial_probabilities(
-    margins: NDArray[np.float64], residual_bound: float
-) -> NDArray[np.float64]:
-    """Compute the probabilities of all classes, by the inverse link of the shortened residuals.
-
-    Class probabilities P and softmax p balance, ``sum_j P_j f_j (p - e_j) = 0`` with ``f_j = min(1,
-    C / |p - e_j|)``, exactly where ``P_j`` is proportional to ``p_j / f_j``.
-
-    `margins`, shape (N, K): margins.
-    `residual_bound`: c; sqrt(2) or more gives the plain softmax.
-
-    Returns shape (N, K).
-    """
-    p: Any = np.exp(margins - margins.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    squares = (p * p).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
-    length = np.sqrt(np.maximum(squares, 0.0))
-    p *= np.maximum(1.0, length / residual_bound)
-    probabilities: NDArray[np.float64] = p / p.sum(axis=1, keepdims=True)
-    return probabilities
+register(Multinomial, residual_vector=multinomial_residuals)

@@ -8,8 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from dplasso.losses.contract import one_residual, register, register_vector
+from dplasso.losses.balance import mean_target
+from dplasso.losses.contract import register
 from dplasso.losses.logistic import round_up
 
 
@@ -37,6 +39,18 @@ class Squared(NamedTuple):
         """That of the squared loss."""
         return 1.0
 
+    def class_parts(self, labels: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """Return what part of each record is at the upper end of the interval."""
+        return [0.5 + 0.5 * labels]
+
+    def starting_offset(self, counts: NDArray[np.float64], deviation: float) -> float:
+        """Return the margin that minimises the loss without columns; see `balance.mean_target`."""
+        return mean_target(counts, deviation)
+
+    def link(self, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean targets, shape (N,): the margins themselves, within [-1, 1]."""
+        return np.clip(margins + self.offset, -1.0, 1.0)
+
 
 @njit(cache=True, nogil=True)
 def squared_gradient(loss, margin, target):
@@ -48,6 +62,14 @@ def squared_gradient(loss, margin, target):
     if q < -bound:
         return -bound
     return q if q == q else 0.0
+
+
+@njit(cache=True, nogil=True)
+def squared_value(loss, margin, target):
+    """Return the loss: half the square of the distance, linear from C on."""
+    distance = abs(margin + loss.offset - target)
+    inside = min(distance, loss.residual_bound)
+    return inside * (distance - 0.5 * inside)
 
 
 @njit(cache=True, nogil=True)
@@ -63,31 +85,15 @@ def squared_margins_within(loss, q, target, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def squared_value(loss, margin, target):
-    """Return the loss: half the square of the distance, linear from C on."""
-    distance = abs(margin + loss.offset - target)
-    inside = min(distance, loss.residual_bound)
-    return inside * (distance - 0.5 * inside)
-
-
-@njit(cache=True, nogil=True)
 def squared_tangent_offset(loss, q, target):
     """Return ``-q (q / 2 + target - offset)``, inside the bound and beyond it."""
     return -q * (0.5 * q + target - loss.offset)
 
 
-@njit(cache=True, nogil=True)
-def squared_prediction(loss, margin):
-    """Return the target that a margin stands for: itself, within [-1, 1]."""
-    return min(max(margin + loss.offset, -1.0), 1.0)
-
-
 register(
     Squared,
-    squared_gradient,
-    squared_margins_within,
-    squared_value,
-    squared_tangent_offset,
-    squared_prediction,
+    gradient=squared_gradient,
+    value=squared_value,
+    margins_within=squared_margins_within,
+    tangent_offset=squared_tangent_offset,
 )
-register_vector(Squared, one_residual)

@@ -30,17 +30,15 @@ class Compressed(NamedTuple):
 def clip(value, bound):
     """Return a number clipped to [-bound, bound], as a double; 0 for NaN."""
     number = np.float64(value)
-    within = min(max(number, -bound), bound)
-    return within if number == number else 0.0
+    if number > bound:
+        return bound
+    if number < -bound:
+        return -bound
+    return number if number == number else 0.0
 
 
 def working_dtype(X: Any) -> np.dtype:
-    """Return the type in which the entries of `X` are kept: float32 if that is exact.
-
-    `X`: anything with a `dtype`, or without.
-
-    Returns: float32 or float64.
-    """
+    """Return the type in which the entries of anything are kept: float32 if exact, or float64."""
     try:
         kind = np.dtype(getattr(X, "dtype", np.float64))
     except TypeError:
@@ -83,7 +81,7 @@ def compress(X: Any) -> tuple[Compressed, bool]:
     n_entries = int(indptr[-1])
     indices, values = indices[:n_entries], values[:n_entries]
     constant = 0.0
-    if n_entries and _all_equal(values):
+    if n_entries and all_equal(values):
         constant, values = float(values[0]), values[:0]
     return Compressed(indptr, indices, values, constant), by_rows
 
@@ -91,18 +89,15 @@ def compress(X: Any) -> tuple[Compressed, bool]:
 def add_duplicates(X: Any) -> None:
     """Add up entries stored twice, in place; what overflows becomes the largest number.
 
-    `X`: in a compressed format, of finite entries. Sums that are no number (infinities of both
-    signs) become 0: each by the entries of its own row.
+    Entries are finite. Sums that are no number (infinities of both signs) become 0: each by the
+    entries of its own row.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         X.sum_duplicates()
     np.nan_to_num(X.data, copy=False, nan=0.0)
 
 
-@njit(cache=True, nogil=True)
-def _all_equal(values):
-    first = values[0]
-    for p in range(values.size):  # noqa: SIM110
-        if values[p] != first:
-            return False
-    return True
+def all_equal(values: NDArray[Any]) -> bool:
+    """Return whether all entries are one value, looking at no more of them than it takes."""
+    blocks = range(0, values.size, 2**14)
+    return all(bool((values[p : p + 2**14] == values[0]).all()) for p in blocks)

@@ -66,11 +66,7 @@ def lay_out(
     """Lay out a matrix in memory, copying of it no more than pays.
 
     `X`, shape (N, D): float32 or float64, finite. Never written to.
-    `bound`: entries are clipped to [-bound, bound].
-    `intercept`: whether to append a constant column.
-    `by_columns`: whether rows are looked up by column.
-    `n_steps`: how often.
-    `n_threads`: threads for the copies.
+    `by_columns`, `n_steps`: whether rows are looked up by column, and how often.
 
     Raises DataError as for `dplasso.matrix.compressed.compress`; for more than `MAX_ROWS` rows.
     """
@@ -101,11 +97,7 @@ def lay_out(
 def adopt(
     rows: Compressed, columns: Compressed, numbering: Numbering, *, bound: float, intercept: bool
 ) -> Design:
-    """Take both orientations as they are, in internal numbers.
-
-    `rows`, `columns`: X both ways, as a store holds it.
-    `numbering`: of the D columns.
-    `bound`, `intercept`: as in `lay_out`.
+    """Take both orientations as a store holds them, in internal numbers.
 
     Raises DataError for more than `MAX_ROWS` rows.
     """
@@ -172,10 +164,7 @@ def _relabel(indices, internal, first, last, relabelled):
 
 
 def relabel(rows: Compressed, numbering: Numbering, n_threads: int = 1) -> Compressed:
-    """Return rows with internal column numbers, in the given order within each row.
-
-    Returns: new indices; pointers and values are those of `rows`.
-    """
+    """Return rows with internal column numbers, in the given order within each row."""
     relabelled = np.empty_like(rows.indices)
     edges = cut(0, relabelled.size, n_threads)
 
@@ -192,13 +181,12 @@ Column = tuple[NDArray[np.integer], NDArray[np.floating], float]
 
 @njit(cache=True, nogil=True)
 def column_span(design, j):
-    """Return a coordinate's column and where it begins and ends in it.
+    """Return a coordinate's column, and the part of its arrays from where to where it stands.
 
     `design`: with X by columns, unless j is the constant column.
 
-    Returns `column`: rows and entries; without values every entry is `constant`, without indices
-    every row holds it.
-    `begin`, `end`: the part of the arrays that is this column; for a column of all rows, the rows.
+    The column is rows and entries: without values every entry is `constant`, without indices every
+    row holds it, and the part is one of rows.
     """
     columns = design.columns
     if j == design.n_columns:
@@ -218,13 +206,9 @@ def column_of(design: Design, j: int, threads: Threads) -> tuple[Column, int, in
 
 
 def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
-    """Find a column by reading all rows; what a run of few steps does instead of a transpose.
+    """Find a column, and its length, by reading all rows: few steps do so instead of a transpose.
 
     `j`: original number of the column.
-    `threads`: share the rows.
-
-    Returns `column`: as `column_span` returns it.
-    `length`: number of entries.
     """
     rows = design.rows
     k = int(look_up(design.numbering.internal, j))

@@ -26,18 +26,15 @@ def margins(
     bound: float,
     offset: float,
 ) -> NDArray[Any]:
-    """Compute ``clip(X) w + offset``.
+    """Compute ``clip(X) w + offset``, shape (N,), with entries clipped to [-bound, bound].
 
-    `matrix`: X by rows, or by columns.
-    `by_rows`: which of the two.
-    `weights`, shape (D,): w.
-    `bound`: entries are clipped to [-bound, bound].
-    `offset`: the intercept.
-
-    Returns shape (N,): the margins.
+    `matrix`: X by rows, or by columns: `by_rows` says which.
     """
+    if not by_rows:
+        numbers = np.flatnonzero(weights)
+        return column_margins(matrix, numbers, n_rows, weights[numbers], bound, offset)
     result = np.full(n_rows, offset)
-    (_by_rows if by_rows else _by_columns)(matrix, weights, bound, result)
+    _add_rows(matrix, weights, bound, result)
     return result
 
 
@@ -49,15 +46,11 @@ def column_margins(
     bound: float,
     offset: float,
 ) -> NDArray[np.float64]:
-    """Compute ``clip(X) w + offset`` by columns, reading none without a weight.
+    """Compute what `margins` does by columns, reading none without a weight.
 
     `columns`: X by columns; its row numbers need not have been looked at.
-    `numbers`, shape (n_nonzero,): columns with a weight, in the order in which a row's terms are
-    added up in memory.
-    `weights`, shape (n_nonzero,): their weights.
-    `bound`, `offset`: as in `margins`.
-
-    Returns shape (N,): the margins.
+    `numbers`, `weights`, shape (k,): columns with a weight, in the order in which a row's terms are
+    added up in memory, and their weights.
 
     Raises DataError if a row number lies outside the matrix.
     """
@@ -81,7 +74,7 @@ def _add_columns(matrix, columns, weights, bound, result):
 
 
 @njit(cache=True, nogil=True)
-def _by_rows(matrix, weights, bound, result):
+def _add_rows(matrix, weights, bound, result):
     for i in range(result.size):
         total = result[i]
         for p in range(matrix.indptr[i], matrix.indptr[i + 1]):
@@ -90,12 +83,3 @@ def _by_rows(matrix, weights, bound, result):
                 value = matrix.values[p] if matrix.values.size else matrix.constant
                 total += weight * clip(value, bound)
         result[i] = total
-
-
-@njit(cache=True, nogil=True)
-def _by_columns(matrix, weights, bound, result):
-    for k in range(weights.size):
-        if weights[k] != 0.0:
-            for p in range(matrix.indptr[k], matrix.indptr[k + 1]):
-                value = matrix.values[p] if matrix.values.size else matrix.constant
-                result[matrix.indices[p]] += weights[k] * clip(value, bound)

@@ -35,9 +35,8 @@ def look_up(numbers, k):
 
 
 def by_frequency(counts: NDArray[np.integer], intercept: bool) -> Numbering:
-    """Rank columns by their number of entries, most first, equals in the given order.
+    """Rank columns by their number of entries, most first; the first wins a tie.
 
-    `counts`, shape (D,): entries of each column.
     `intercept`: whether an intercept follows the columns; it keeps its number.
     """
     size = counts.size + int(intercept)

@@ -22,13 +22,7 @@ BLOCK_BITS = 16
 
 
 def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compressed:
-    """Return the other orientation of a matrix, in new arrays.
-
-    `matrix`: by rows (columns).
-    `n_columns`: number of columns (rows).
-
-    Returns: by columns (rows), indices ascending.
-    """
+    """Return a matrix by rows (columns) by its `n_columns` columns (rows), in new arrays."""
     n_rows = matrix.indptr.size - 1
     n_entries = matrix.indices.size
     indptr = np.zeros(n_columns + 1, dtype=np.int64)

@@ -46,15 +46,12 @@ class UnitRows(NamedTuple):
 def row_factors(
     rows: Compressed, constant: float, norm_bound: float | None, threads: Threads
 ) -> NDArray[np.float64]:
-    """Compute what each row's entries are multiplied by.
+    """Compute what each row's entries are multiplied by, shape (N,): by the row alone; 0 if empty.
 
     `rows`: X by rows; every entry finite, as all inputs are checked to be.
     `constant`: the constant entry, in [0, 1); the others share the rest of the unit length.
     `norm_bound`: None scales every row to unit length. A number R scales longer rows down to R,
     leaves the others as they are, and then divides all by R.
-    `threads`: share the rows.
-
-    Returns shape (N,): 0 for empty rows. Each depends on its own row alone.
     """
     factor = np.empty(rows.indptr.size - 1)
     longest = np.sqrt(1.0 - constant * constant) * (1.0 - _SLACK)
@@ -131,7 +128,6 @@ def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:
     """Return a matrix in memory by rows and by columns; one of them is the caller's.
 
     `X`, shape (N, D): float32 or float64, finite. Never written to.
-    `n_threads`: threads for the copy.
 
     Raises DataError as for `dplasso.matrix.compressed.compress`.
     """
@@ -144,11 +140,7 @@ def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:
 def select_columns(
     columns: Compressed, kept: NDArray[np.integer], n_rows: int, n_threads: int
 ) -> tuple[Compressed, Compressed]:
-    """Return the matrix of some columns, by rows and by columns.
-
-    `kept`, shape (k,): columns, in the order that they are to have.
-    `n_threads`: threads for the transpose.
-    """
+    """Return the matrix of some columns, in this order, by rows and by columns."""
     spans = [slice(int(columns.indptr[j]), int(columns.indptr[j + 1])) for j in kept]
     lengths = [span.stop - span.start for span in spans]
     taken = Compressed(
@@ -169,31 +161,24 @@ def unit_row_margins(
     offset: Any,
     threads: Threads,
 ) -> NDArray[np.float64]:
-    """Compute the margins of unit rows.
+    """Compute the margins of unit rows, shape (N,), or (N, K) for weights of shape (D, K).
 
     `rows`: X by rows; its column numbers must be known to lie inside the matrix.
-    `weights`, shape (D,) or (D, K): weights of unit rows.
     `factor`, shape (N,): of `row_factors`.
     `offset`: the intercept, or K of them.
-    `threads`: share the rows.
-
-    Returns shape (N,) or (N, K).
     """
+    offsets = np.atleast_1d(np.asarray(offset, dtype=np.float64))
     margins = np.empty((factor.size, *weights.shape[1:]))
     edges = even_parts(rows.indptr, threads.count)
-
-    def part(t: int) -> None:
-        some = _margins if weights.ndim == 1 else _margin_vectors
-        some(rows, edges[t], edges[t + 1], weights, factor, offset, margins)
-
-    threads.run(part)
+    fill = _margins if weights.ndim == 1 else _margin_vectors
+    threads.run(lambda t: fill(rows, edges[t], edges[t + 1], weights, factor, offsets, margins))
     return margins
 
 
 @njit(cache=True, nogil=True)
 def _margins(rows, first, last, weights, factor, offset, margins):
     for i in range(first, last):
-        margins[i] = row_margin(rows, i, weights) * factor[i] + offset
+        margins[i] = row_margin(rows, i, weights) * factor[i] + offset[0]
 
 
 @njit(cache=True, nogil=True)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.encoding.schema import Schema
-from dplasso.gradient_descent.run import SIGNIFICANT
+from dplasso.gradient_descent.plan import SIGNIFICANT
 from dplasso.model.file import Model
 
 BY_NOISE = "noise alone could have picked this"

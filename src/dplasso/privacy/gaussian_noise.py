@@ -27,7 +27,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.privacy.randomness import WordBuffer, refill
+from dplasso.privacy.randomness import RandomStream, random_word, refill
 
 LAYERS = 256
 # Standard deviations beyond which no mass is drawn.
@@ -181,22 +181,13 @@ def add_noise(table, buffer, totals, ambiguous, unsettled):
     return count
 
 
-@njit(cache=True, nogil=True)
-def next_word(buffer):
-    """Draw one word from a buffer."""
-    if buffer.position[0] == buffer.words.size:
-        refill(buffer)
-    buffer.position[0] += 1
-    return buffer.words[buffer.position[0] - 1]
-
-
-def noisy(table: NoiseTable, buffer: WordBuffer, totals: NDArray[np.int64]) -> None:
+def noisy(table: NoiseTable, buffer: RandomStream, totals: NDArray[np.int64]) -> None:
     """Add a variate to each of some integers, in place, every comparison settled."""
     unsettled = np.zeros((MOST_UNSETTLED, 4), dtype=np.int64)
     count = add_noise(table, buffer, totals, AMBIGUOUS, unsettled)
     assert count <= MOST_UNSETTLED, "a comparison is left open once in 2^40"
     for place, layer, value, word in unsettled[:count].tolist():
-        words = [word % 2**64, int(next_word(buffer)), int(next_word(buffer))]
+        words = [word % 2**64, int(random_word(buffer)), int(random_word(buffer))]
         if settle(table, value, layer, words):
             totals[place] += value
         else:

@@ -1,6 +1,6 @@
 """Random words for private draws: ChaCha20 keyed by the operating system, state held explicitly.
 
-A stream is three small arrays that kernels carry along; nothing hides in a global, so two fits,
+A stream is four small arrays that kernels carry along; nothing hides in a global, so two fits,
 tasks or processes share a stream only if they are passed the same key. The generator is the
 ChaCha20 block function of RFC 8439 with a 64-bit block counter.
 
@@ -31,16 +31,23 @@ def _refuse_copy() -> NoReturn:
     )
 
 
-class RandomStream(NamedTuple):
-    """State of one ChaCha20 stream.
+# Blocks computed together: the loops over them are the processor's vectors.
+LANES = 16
 
-    `state`, shape (16,): constants, 256-bit key, 64-bit block counter and nonce.
-    `block`, shape (8,): the current output block.
-    `position`, shape (1,): words of `block` already used.
+
+class RandomStream(NamedTuple):
+    """State of one ChaCha20 stream, which is computed `LANES` blocks at a time.
+
+    `state`, shape (16,): constants, 256-bit key, 64-bit block counter and nonce; the nonce tells
+    the streams of one key apart.
+    `work`, shape (16, LANES): room for the blocks.
+    `words`, shape (8 LANES,): the current words.
+    `position`, shape (1,): those already used.
     """
 
     state: NDArray[np.uint32]
-    block: NDArray[np.uint64]
+    work: NDArray[np.uint32]
+    words: NDArray[np.uint64]
     position: NDArray[np.int64]
 
     def __reduce__(self) -> Any:
@@ -52,10 +59,12 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
     state = np.zeros(16, dtype=np.uint32)
     state[:4] = np.frombuffer(b"expand 32-byte k", dtype="<u4")
     state[4:12] = key
+    size = LANES * WORDS_PER_BLOCK
     return RandomStream(
         state,
-        np.zeros(WORDS_PER_BLOCK, dtype=np.uint64),
-        np.array([WORDS_PER_BLOCK], dtype=np.int64),
+        np.empty((16, LANES), dtype=np.uint32),
+        np.zeros(size, dtype=np.uint64),
+        np.array([size], dtype=np.int64),
     )
 
 
@@ -97,70 +106,69 @@ def random_stream(random_state: Any = None) -> RandomStream:
 
 
 @njit(cache=True, nogil=True)
-def _rotate(word, count):
-    return np.uint32((word << np.uint32(count)) | (word >> np.uint32(32 - count)))
+def _quarter_rounds(work, a, b, c, d):
+    """Do one quarter round in every lane."""
+    for lane in range(LANES):
+        x, y, z, t = work[a, lane], work[b, lane], work[c, lane], work[d, lane]
+        x = np.uint32(x + y)
+        t = np.uint32(t ^ x)
+        t = np.uint32((t << np.uint32(16)) | (t >> np.uint32(16)))
+        z = np.uint32(z + t)
+        y = np.uint32(y ^ z)
+        y = np.uint32((y << np.uint32(12)) | (y >> np.uint32(20)))
+        x = np.uint32(x + y)
+        t = np.uint32(t ^ x)
+        t = np.uint32((t << np.uint32(8)) | (t >> np.uint32(24)))
+        z = np.uint32(z + t)
+        y = np.uint32(y ^ z)
+        y = np.uint32((y << np.uint32(7)) | (y >> np.uint32(25)))
+        work[a, lane] = x
+        work[b, lane] = y
+        work[c, lane] = z
+        work[d, lane] = t
 
 
 @njit(cache=True, nogil=True)
-def _quarter_round(a, b, c, d):
-    a = np.uint32(a + b)
-    d = _rotate(np.uint32(d ^ a), 16)
-    c = np.uint32(c + d)
-    b = _rotate(np.uint32(b ^ c), 12)
-    a = np.uint32(a + b)
-    d = _rotate(np.uint32(d ^ a), 8)
-    c = np.uint32(c + d)
-    b = _rotate(np.uint32(b ^ c), 7)
-    return a, b, c, d
-
-
-@njit(cache=True, nogil=True)
-def _next_block(stream):
-    s = stream.state
-    x0, x1, x2, x3 = s[0], s[1], s[2], s[3]
-    x4, x5, x6, x7 = s[4], s[5], s[6], s[7]
-    x8, x9, x10, x11 = s[8], s[9], s[10], s[11]
-    x12, x13, x14, x15 = s[12], s[13], s[14], s[15]
+def refill(stream):
+    """Compute the next words of a stream."""
+    state, work = stream.state, stream.work
+    counter = np.uint64(state[12]) | (np.uint64(state[13]) << np.uint64(32))
+    for k in range(16):
+        for lane in range(LANES):
+            work[k, lane] = state[k]
+    for lane in range(LANES):
+        count = counter + np.uint64(lane)
+        work[12, lane] = np.uint32(count & np.uint64(0xFFFFFFFF))
+        work[13, lane] = np.uint32(count >> np.uint64(32))
     for _ in range(10):
-        x0, x4, x8, x12 = _quarter_round(x0, x4, x8, x12)
-        x1, x5, x9, x13 = _quarter_round(x1, x5, x9, x13)
-        x2, x6, x10, x14 = _quarter_round(x2, x6, x10, x14)
-        x3, x7, x11, x15 = _quarter_round(x3, x7, x11, x15)
-        x0, x5, x10, x15 = _quarter_round(x0, x5, x10, x15)
-        x1, x6, x11, x12 = _quarter_round(x1, x6, x11, x12)
-        x2, x7, x8, x13 = _quarter_round(x2, x7, x8, x13)
-        x3, x4, x9, x14 = _quarter_round(x3, x4, x9, x14)
-    block = stream.block
-    block[0] = _join(x0, s[0], x1, s[1])
-    block[1] = _join(x2, s[2], x3, s[3])
-    block[2] = _join(x4, s[4], x5, s[5])
-    block[3] = _join(x6, s[6], x7, s[7])
-    block[4] = _join(x8, s[8], x9, s[9])
-    block[5] = _join(x10, s[10], x11, s[11])
-    block[6] = _join(x12, s[12], x13, s[13])
-    block[7] = _join(x14, s[14], x15, s[15])
-    s[12] = np.uint32(s[12] + np.uint32(1))
-    if s[12] == 0:
-        s[13] = np.uint32(s[13] + np.uint32(1))
+        for k in range(4):
+            _quarter_rounds(work, k, k + 4, k + 8, k + 12)
+        for k in range(4):
+            _quarter_rounds(work, k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4)
+    for k in range(8):
+        low_start, high_start = state[2 * k], state[2 * k + 1]
+        for lane in range(LANES):
+            if k == 6:
+                count = counter + np.uint64(lane)
+                low_start = np.uint32(count & np.uint64(0xFFFFFFFF))
+                high_start = np.uint32(count >> np.uint64(32))
+            low = np.uint64(np.uint32(work[2 * k, lane] + low_start))
+            high = np.uint64(np.uint32(work[2 * k + 1, lane] + high_start))
+            stream.words[lane * WORDS_PER_BLOCK + k] = low | (high << np.uint64(32))
+    counter += np.uint64(LANES)
+    state[12] = np.uint32(counter & np.uint64(0xFFFFFFFF))
+    state[13] = np.uint32(counter >> np.uint64(32))
     stream.position[0] = 0
-
-
-@njit(cache=True, nogil=True)
-def _join(low, low_start, high, high_start):
-    low_word = np.uint64(np.uint32(low + low_start))
-    high_word = np.uint64(np.uint32(high + high_start))
-    return np.uint64(low_word | np.uint64(high_word << np.uint64(32)))
 
 
 @njit(cache=True, nogil=True)
 def random_word(stream):
     """Draw 64 random bits as a uint64."""
+    if stream.position[0] == stream.words.size:
+        refill(stream)
     position = stream.position[0]
-    if position == WORDS_PER_BLOCK:
-        _next_block(stream)
-        position = 0
     stream.position[0] = position + 1
-    return stream.block[position]
+    return stream.words[position]
 
 
 @njit(cache=True, nogil=True)
@@ -208,90 +216,15 @@ def bernoulli(stream, probability):
     return False
 
 
-# Blocks computed together: the loops over them are the processor's vectors.
-LANES = 16
-BUFFER_WORDS = LANES * WORDS_PER_BLOCK
-
-
-class WordBuffer(NamedTuple):
-    """A ChaCha20 stream that is read `BUFFER_WORDS` at a time.
-
-    `state`, shape (16,): as in `RandomStream`; the nonce tells the streams of one key apart.
-    `work`, shape (16, LANES): room for the blocks.
-    `words`, shape (BUFFER_WORDS,): the current words.
-    `position`, shape (1,): those already used.
-    """
-
-    state: NDArray[np.uint32]
-    work: NDArray[np.uint32]
-    words: NDArray[np.uint64]
-    position: NDArray[np.int64]
-
-    def __reduce__(self) -> Any:
-        _refuse_copy()
-
-
-def word_buffers(stream: RandomStream, count: int) -> list[WordBuffer]:
+def word_buffers(stream: RandomStream, count: int) -> list[RandomStream]:
     """Return independent streams, at most 2^32: those of one fresh key, told apart by their nonces.
 
     `stream` gives the 256 bits of the key; no other stream will have them.
     """
     key = np.array([random_word(stream) for _ in range(4)], dtype=np.uint64).view(np.uint32)
-    buffers = []
-    for number in range(count):
-        state = stream_from_key(key).state
-        state[14] = number
-        # The other nonce word sets these streams apart from a `RandomStream` of the same key.
-        state[15] = 1
-        buffers.append(
-            WordBuffer(
-                state,
-                np.empty((16, LANES), dtype=np.uint32),
-                np.zeros(BUFFER_WORDS, dtype=np.uint64),
-                np.array([BUFFER_WORDS], dtype=np.int64),
-            )
-        )
+    buffers = [stream_from_key(key) for _ in range(count)]
+    for number, buffer in enumerate(buffers):
+        buffer.state[14] = number
+        # The other nonce word sets these streams apart from the first of the same key.
+        buffer.state[15] = 1
     return buffers
-
-
-@njit(cache=True, nogil=True)
-def _quarter_rounds(work, a, b, c, d):
-    """Do one quarter round in every lane."""
-    for lane in range(LANES):
-        x, y, z, t = _quarter_round(work[a, lane], work[b, lane], work[c, lane], work[d, lane])
-        work[a, lane] = x
-        work[b, lane] = y
-        work[c, lane] = z
-        work[d, lane] = t
-
-
-@njit(cache=True, nogil=True)
-def refill(buffer):
-    """Compute the next words of a buffer."""
-    state, work = buffer.state, buffer.work
-    counter = np.uint64(state[12]) | (np.uint64(state[13]) << np.uint64(32))
-    for k in range(16):
-        for lane in range(LANES):
-            work[k, lane] = state[k]
-    for lane in range(LANES):
-        count = counter + np.uint64(lane)
-        work[12, lane] = np.uint32(count & np.uint64(0xFFFFFFFF))
-        work[13, lane] = np.uint32(count >> np.uint64(32))
-    for _ in range(10):
-        for k in range(4):
-            _quarter_rounds(work, k, k + 4, k + 8, k + 12)
-        for k in range(4):
-            _quarter_rounds(work, k, 4 + (k + 1) % 4, 8 + (k + 2) % 4, 12 + (k + 3) % 4)
-    for k in range(8):
-        low_start, high_start = state[2 * k], state[2 * k + 1]
-        for lane in range(LANES):
-            if k == 6:
-                count = counter + np.uint64(lane)
-                low_start = np.uint32(count & np.uint64(0xFFFFFFFF))
-                high_start = np.uint32(count >> np.uint64(32))
-            word = _join(work[2 * k, lane], low_start, work[2 * k + 1, lane], high_start)
-            buffer.words[lane * WORDS_PER_BLOCK + k] = word
-    counter += np.uint64(LANES)
-    state[12] = np.uint32(counter & np.uint64(0xFFFFFFFF))
-    state[13] = np.uint32(counter >> np.uint64(32))
-    buffer.position[0] = 0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.privacy.gaussian_noise import noise_table, noisy
-from dplasso.privacy.randomness import WordBuffer
+from dplasso.privacy.randomness import RandomStream
 
 
 class Noise(Protocol):
@@ -29,7 +29,7 @@ class Gaussian:
     `words`: keys the noise; a buffer serves one statistic after another.
     """
 
-    def __init__(self, scale: float, words: WordBuffer) -> None:
+    def __init__(self, scale: float, words: RandomStream) -> None:
         self.scale, self._table, self._words = scale, noise_table(scale), words
 
     def add(self, statistic: NDArray[np.int64]) -> None:

@@ -23,6 +23,7 @@ from dplasso.fit import run as run_module
 from dplasso.frank_wolfe import problem as problem_module
 from dplasso.matrix import transpose as transpose_module
 from dplasso.privacy import gaussian_noise, randomness, share
+from dplasso.privacy.randomness import WORDS_PER_BLOCK
 from neighbours import INPUT_KINDS, common_records
 
 FORMS = [name for name in INPUT_KINDS if name != "list"]
@@ -87,7 +88,7 @@ def spies(monkeypatch, private_model):
 def words_drawn(stream):
     """Say how many random words a stream has given."""
     blocks = int(stream.state[12]) + 2**32 * int(stream.state[13])
-    return blocks * stream.block.size + int(stream.position[0]) - stream.block.size
+    return blocks * WORDS_PER_BLOCK + int(stream.position[0]) - stream.words.size
 
 
 def in_form(form, X):

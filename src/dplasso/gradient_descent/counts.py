@@ -1,0 +1,37 @@
+"""Numbers of records, released with noise."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dplasso.privacy.gaussian_noise import LARGEST_SCALE
+from dplasso.privacy.randomness import RandomStream, word_buffers
+from dplasso.privacy.release import Gaussian, release
+
+
+def noisy_counts(
+    counts: Sequence[int], sensitivity: float, mu: float, stream: RandomStream, part_bits: int = 0
+) -> NDArray[np.float64]:
+    """Count records privately.
+
+    `counts`: the exact counts.
+    `sensitivity`: how far they can move between neighbours, in L2; 0 releases them as they are.
+    `mu`: Gaussian differential privacy to spend; infinity for no noise.
+    `part_bits`: `counts` are in parts of a record, so many bits of it.
+
+    Returns: records, at least 1 each if there is noise.
+    """
+    exact = np.array(counts, dtype=np.int64)
+    if sensitivity == 0 or math.isinf(mu):
+        public = release(exact, sensitivity * 2.0**part_bits, None)
+        return public / 2.0**part_bits
+    # In units of 2^-32, coarser where the noise is so large that its words would not reach.
+    scale, bits = sensitivity / mu * 2.0**32, 32
+    while scale > LARGEST_SCALE:
+        scale, bits = scale / 2.0, bits - 1
+    # Beyond, no part makes up a unit, and a count that were rounded could still move by one.
+    exact = exact << bits - part_bits if bits >= part_bits else np.zeros_like(exact)
+    noise = Gaussian(scale, word_buffers(stream, 1)[0])
+    return np.maximum(1.0, release(exact, sensitivity * 2.0**bits, noise) / 2.0**bits)

@@ -1,0 +1,36 @@
+"""Where margins start: what noisy counts of the classes say, as far as it is beyond their noise."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+# The balance of the classes counts as far as it is beyond so many standard deviations.
+_DEVIATIONS = 2.0
+# No class counts as rarer than this part of its share among equals.
+_LEAST_SHARE = 0.01
+
+
+def mean_target(counts: NDArray[np.float64], deviation: float) -> float:
+    """Return the mean of targets of -1 and 1, or between them.
+
+    `counts`, shape (2,): records at the lower and at the upper end, noisy.
+    `deviation`: standard deviation of each count's noise. A difference within two of its own
+    standard deviations is taken for none.
+    """
+    negative, positive = float(counts[0]), float(counts[1])
+    difference, noise = positive - negative, _DEVIATIONS * math.sqrt(2.0) * deviation
+    difference = math.copysign(max(0.0, abs(difference) - noise), difference)
+    return min(1.0, max(-1.0, difference / max(1.0, negative + positive)))
+
+
+def class_shares(counts: NDArray[np.float64], deviation: float) -> NDArray[np.float64]:
+    """Return the shares of K classes; a difference from their mean within its noise is none."""
+    mean = counts.mean()
+    beyond = np.abs(counts - mean) - _DEVIATIONS * deviation
+    level = mean + np.copysign(np.maximum(0.0, beyond), counts - mean)
+    shares: NDArray[np.float64] = np.maximum(
+        level / max(1.0, level.sum()), _LEAST_SHARE / counts.size
+    )
+    shares /= shares.sum()
+    return shares

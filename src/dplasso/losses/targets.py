@@ -1,0 +1,94 @@
+"""What the records of a fit are to teach: their targets, and how much each of them counts.
+
+A weight multiplies its record's residual. The kernel takes it for a number in [0, 1], so that a
+residual stays within the bound of the loss whatever a weight says.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.losses.contract import margins_within, tangent_offset
+from dplasso.privacy.share import shares
+
+# Bits of a record that are counted: in all, and where it has a weight.
+_PART_BITS, _WEIGHT_BITS = 20, 28
+NO_WEIGHTS = np.zeros(0)
+
+
+class Targets(NamedTuple):
+    """The targets of some records.
+
+    `labels`, shape (N,): 0 or 1, numbers of classes, or numbers in [-1, 1].
+    `weights`, shape (N,): what each record counts, in [0, 1]; empty where each counts 1.
+    `n_records`: the records that are not left out, whatever their weights.
+    """
+
+    labels: NDArray[np.float64]
+    weights: NDArray[np.float64]
+    n_records: int
+
+    @property
+    def total_weight(self) -> float:
+        """The sum of all weights."""
+        return float(self.weights.sum()) if self.weights.size else float(self.n_records)
+
+
+def targets_of(
+    labels: NDArray[np.float64],
+    weights: NDArray[np.float64] | None = None,
+    within: NDArray[np.bool_] | None = None,
+) -> Targets:
+    """Put targets and weights together.
+
+    `weights`, shape (N,): in [0, 1]; None for 1 each.
+    `within`, shape (N,): which records are not left out; by default all. The others have no weight
+    and are not counted.
+    """
+    n_records = labels.size if within is None else int(np.count_nonzero(within))
+    if within is not None:
+        weights = np.where(within, 1.0 if weights is None else weights, 0.0)
+    return Targets(labels, NO_WEIGHTS if weights is None else weights, n_records)
+
+
+def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
+    """Count the records of each class, or at both ends of an interval.
+
+    A record counts for its weight; in a regression for both ends, in the parts that make its target
+    their mean.
+
+    Returns the counts in parts of a record, and how many bits of it they are.
+    """
+    labels, weights, _ = targets
+    bits = _WEIGHT_BITS if weights.size else _PART_BITS
+    whole, each = 2.0**bits, weights if weights.size else np.ones(labels.size)
+    total, *others = (
+        shares(part * each * whole, whole).sum().item()
+        for part in (np.ones(labels.size), *loss.class_parts(labels))
+    )
+    return [total - sum(others), *others], bits
+
+
+@njit(cache=True, nogil=True)
+def weight_of(weights, i):
+    """Return what record i counts: its weight, within [0, 1]; 0 for NaN."""
+    if weights.size == 0 or weights[i] > 1.0:
+        return 1.0
+    return weights[i] if weights[i] > 0.0 else 0.0
+
+
+@njit(cache=True, nogil=True)
+def weighted_margins_within(loss, q, target, weight, tolerance):
+    """Return the ends of the margins whose residual times `weight` is within `tolerance` of q."""
+    if weight == 0.0 and tolerance > 0.0:
+        return np.float32(-np.inf), np.float32(np.inf)
+    weight = weight if weight > 0.0 else 1.0
+    return margins_within(loss, q / weight, target, tolerance / weight)
+
+
+@njit(cache=True, nogil=True)
+def weighted_tangent_offset(loss, q, target, weight):
+    """Return where the tangent of slope q of the loss times `weight` meets margin zero."""
+    return weight * tangent_offset(loss, q / weight, target) if weight > 0.0 else 0.0
