@@ -49,7 +49,7 @@ matrix: | $(BIN)/python
 
 # Each worker begins with folders of its own, so that no two compile the same kernel.
 test: $(VENV)/.dev-installed
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not ray"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not ray and not evidence"
 
 $(VENV)/.ray-installed: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,ray]'

@@ -95,25 +95,10 @@ def run_cells(
     jobs: int = 1,
     again: bool = False,
 ) -> list[dict[str, Any]]:
-    """Measure cells that are not finished, one data set after the other.
+    """Measure cells that are not finished, one data set after the other; return all results.
 
-    Parameters
-    ----------
-    cells : sequence of Cell
-        What to measure; those of one file are measured once.
-    folder : Path
-        Results are kept in its subfolder ``cells``.
-    report, ended : callable, optional
-        Told what is going on, and how cells ended.
-    jobs : int
-        Cells at a time among those that run apart.
-    again : bool
-        Measure finished ones too.
-
-    Returns
-    -------
-    list of dict
-        A result for each cell, in their order.
+    Cells of one file are measured once. Results are kept in the subfolder ``cells``. Of the cells
+    that run apart, `jobs` run at a time; with `again`, finished ones are measured too.
     """
     paths = [cell.path(folder) for cell in cells]
     results = {

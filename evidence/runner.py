@@ -24,13 +24,7 @@ ALL = "all"
 
 
 def open_list(name: str) -> Any:
-    """Return the module of a list.
-
-    Raises
-    ------
-    ValueError
-        If there is no such list.
-    """
+    """Return the module of a list; raises ValueError if there is no such list."""
     if name not in LISTS:
         raise ValueError(f"there is no list {name!r}; there are {', '.join(LISTS)}")
     return import_module(LISTS[name])
@@ -39,10 +33,7 @@ def open_list(name: str) -> Any:
 def item_names(module: Any, asked: str) -> tuple[str, ...]:
     """Return the items that a name, or ``all``, stands for.
 
-    Raises
-    ------
-    ValueError
-        If there is no such item.
+    Raises ValueError if there is no such item.
     """
     if asked == ALL:
         return tuple(getattr(module, "ALL", module.ITEMS))
@@ -69,33 +60,11 @@ def run_items(
     jobs: int = 1,
     again: bool = False,
 ) -> tuple[list[Item], list[dict[str, Any]]]:
-    """Measure what is not finished, and present the items.
+    """Measure what is not finished, or the cell named by `only` alone, and present the items.
 
-    Parameters
-    ----------
-    module : module
-        The list.
-    names : sequence of str
-        Items of it.
-    settings : Settings
-        Data sets and parameters.
-    folder : Path
-        Results of cells are kept in its subfolder ``cells``.
-    report, ended, jobs, again
-        As in `run_cells`.
-    only : str
-        Measure only the cell of this name.
+    Returns the items, and the results of the cells that were asked for.
 
-    Returns
-    -------
-    items : list of Item
-    results : list of dict
-        Of the cells that were asked for.
-
-    Raises
-    ------
-    ValueError
-        If there is no cell of that name.
+    Raises ValueError if there is no cell of that name.
     """
     wanted = {name: module.ITEMS[name].cells(settings) for name in names}
     every = [cell for cells in wanted.values() for cell in cells if only in ("", cell.name)]

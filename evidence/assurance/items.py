@@ -17,6 +17,8 @@ _REPLACE = (*AUDIT, "--neighbors", "replace-one")
 _SMALL = ("--runs", "400", "--canaries", "50")
 _STEPS = "tests/evidence/assurance/test_replay.py"
 _REFUSALS = ("tests/evidence/assurance/test_refusals.py", "tests/fit/test_neighbours.py")
+# The replays are a part of their own.
+_EVIDENCE = (*PYTEST, "tests/evidence", "-m", "evidence and not slow", "--ignore", _STEPS)
 _PROCESSES = (*PYTEST, "tests/ledger/test_processes.py")
 _ROUND_TRIPS = ("tests/encoding/round_trips.py",)
 _RECORDED = ("tests/recorded_fits.py",)
@@ -124,6 +126,16 @@ PARTS = dict(
         ),
         _own("load", "Longest and widest runs", load.TITLE, options_of("load", load)),
         _own("mutants", "Planted bugs", mutants.TITLE, options_of("mutants", mutants)),
+        _of(
+            _tests(
+                "tests",
+                "tests of the evidence: what measures, presents and keeps it",
+                (*_EVIDENCE, "--ignore", _REFUSALS[0]),
+                _EVIDENCE,
+                3.0,
+            ),
+            "Tests of this evidence",
+        ),
     )
 )
 ITEMS = {name: part.recipe for name, part in PARTS.items()}

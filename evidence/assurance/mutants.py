@@ -64,9 +64,15 @@ class Mutant:
     fast: bool = False
 
 
-MUTANTS = tuple(Mutant(**entry) for entry in _PLANTED["mutant"])
-AUDITED: tuple[dict[str, Any], ...] = tuple(_PLANTED["audited"])
-SOUND: tuple[str, ...] = tuple(_PLANTED["sound"])
+SOUND: tuple[str, ...] = tuple(_PLANTED.pop("sound"))
+AUDITED: tuple[dict[str, Any], ...] = tuple(
+    {"name": name, **entry} for name, entry in _PLANTED.pop("audit").items()
+)
+MUTANTS = tuple(
+    Mutant(name, area, **entry)
+    for area, entries in _PLANTED.items()
+    for name, entry in entries.items()
+)
 # What takes longest begins first.
 WEIGHTS = {"step": 4.0, "leak": 3.0, "audit": 2.0}
 

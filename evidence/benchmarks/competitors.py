@@ -91,6 +91,7 @@ def frank_wolfe(
         neighbors="add-remove",
         feature_bound=1.0,
         residual_bound=1.0,
+        rows_per_person=1,
     ).exponent_scale
     rng = np.random.default_rng(0)
     kind = X.dtype.type

@@ -93,7 +93,7 @@ class _Fit:
             "n_iter": self.n_iter,
             "fit_intercept": False,
         }
-        # As version 0.1.0 fitted: the whole residual.
+        # The whole residual, as the paper has it.
         chosen["residual_bound"] = 1.0
         if self.recommended:
             X, X_test = binarized(X), binarized(X_test)
@@ -119,7 +119,7 @@ class _Fit:
         from dplasso.privacy.mechanisms import SelectionRule
         from dplasso.privacy.randomness import random_stream
         from dplasso.selection.registry import make_selector
-        from dplasso.selection.uniform import uniform_state
+        from evidence.paper.uniform import uniform_state
 
         design = lay_out(
             X,
@@ -237,8 +237,7 @@ def present(settings: Settings, results: list[dict[str, Any]]) -> Item:
         (
             "Per cent of held-out rows (a fifth, drawn at random). Zeros: share of all D weights. "
             "The first three variants differ in nothing but how a step chooses its vertex (on the "
-            "stale Algorithm 2); the fourth is private, as version 0.1.0 was by default (C = 1). "
-            "The paper's noise scale "
+            "stale Algorithm 2); the fourth is private, with C = 1. The paper's noise scale "
             "is proportional to N; the epsilon that it gives the signed mechanism takes N as "
             "public. Where there is a plus-minus, mean and standard deviation of "
             f"{_FITS} fits. The recommended settings were chosen on UCI Adult with its crosses.",

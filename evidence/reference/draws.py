@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from scipy.stats import binom, chi2
 
-from dplasso.selection.contract import granularity, rebuild, select, update
+from dplasso.selection.contract import granularity, rebuild, select, update_many
 
 # Chance that a right implementation fails one statistical test, were its seed drawn afresh.
 ALARM = 1e-6
@@ -31,16 +31,22 @@ def draw(selector, alpha, stream, count):
 
 
 @njit
-def change(selector, alpha, coordinates, values):
-    """Set gradients one by one, telling the structure as the solvers do."""
+def change(selector, alpha, coordinates, values, together=1):
+    """Set gradients, telling the structure of so many changes at a time, as the solvers do."""
     report_shift = granularity(selector)
+    changed, before = np.empty(together, np.int64), np.empty(together, np.int64)
+    count = 0
     for i in range(coordinates.size):
-        k = coordinates[i]
+        k, new = coordinates[i], values[i]
         old = alpha[k]
-        new = values[i]
         alpha[k] = new
         if (old ^ new) >> report_shift:
-            update(selector, alpha, k, old, new)
+            changed[count], before[count] = k, old
+            count += 1
+        if count == together:
+            update_many(selector, alpha, changed, before, count)
+            count = 0
+    update_many(selector, alpha, changed, before, count)
 
 
 def count_vertices(n_columns, vertex, sign):

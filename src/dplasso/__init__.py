@@ -10,76 +10,56 @@ from typing import TYPE_CHECKING, Any
 from dplasso.runtime.kernel_cache import drop_stale_kernels
 
 if TYPE_CHECKING:
-    from dplasso.data.store.reader import open_store
-    from dplasso.encoding.encoder import PublicEncoder
+    # isort: off
+    from dplasso.data.store.reader import open_store as open_store
+    from dplasso.encoding.encoder import PublicEncoder as PublicEncoder
     from dplasso.errors import (
-        BudgetError,
-        DataError,
-        LedgerError,
-        LedgerWarning,
-        ModelFileError,
-        PrivacyLeakWarning,
-        StoreError,
+        BudgetError as BudgetError,
+        DataError as DataError,
+        LedgerError as LedgerError,
+        LedgerWarning as LedgerWarning,
+        ModelFileError as ModelFileError,
+        PrivacyLeakWarning as PrivacyLeakWarning,
+        StoreError as StoreError,
     )
-    from dplasso.estimators.lasso import DPLassoClassifier
-    from dplasso.estimators.lasso_regression import DPLasso
-    from dplasso.estimators.linear import DPLinearRegression
-    from dplasso.estimators.load import load
-    from dplasso.estimators.logistic import DPLogisticRegression
-    from dplasso.fit.cost import privacy_cost, weakest_association
-    from dplasso.privacy.statement import PrivacyStatement
-    from dplasso.tuning.scores import PrivateScore, private_score
-    from dplasso.tuning.search import PrivateSearch
+    from dplasso.estimators.lasso import DPLassoClassifier as DPLassoClassifier
+    from dplasso.estimators.lasso_regression import DPLasso as DPLasso
+    from dplasso.estimators.linear import DPLinearRegression as DPLinearRegression
+    from dplasso.estimators.load import load as load
+    from dplasso.estimators.logistic import DPLogisticRegression as DPLogisticRegression
+    from dplasso.fit.cost import (
+        privacy_cost as privacy_cost,
+        weakest_association as weakest_association,
+    )
+    from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
+    from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
+    from dplasso.tuning.search import PrivateSearch as PrivateSearch
+    # isort: on
 
 __version__ = "0.2.0"
 
-__all__ = [
-    "BudgetError",
-    "DPLasso",
-    "DPLassoClassifier",
-    "DPLinearRegression",
-    "DPLogisticRegression",
-    "DataError",
-    "LedgerError",
-    "LedgerWarning",
-    "ModelFileError",
-    "PrivacyLeakWarning",
-    "PrivacyStatement",
-    "PrivateScore",
-    "PrivateSearch",
-    "PublicEncoder",
-    "StoreError",
-    "__version__",
-    "load",
-    "open_store",
-    "privacy_cost",
-    "private_score",
-    "weakest_association",
-]
-
 _HOMES = {
-    "BudgetError": ("dplasso.errors", "BudgetError"),
-    "DPLasso": ("dplasso.estimators.lasso_regression", "DPLasso"),
-    "DPLassoClassifier": ("dplasso.estimators.lasso", "DPLassoClassifier"),
-    "DPLinearRegression": ("dplasso.estimators.linear", "DPLinearRegression"),
-    "DPLogisticRegression": ("dplasso.estimators.logistic", "DPLogisticRegression"),
-    "DataError": ("dplasso.errors", "DataError"),
-    "LedgerError": ("dplasso.errors", "LedgerError"),
-    "LedgerWarning": ("dplasso.errors", "LedgerWarning"),
-    "ModelFileError": ("dplasso.errors", "ModelFileError"),
-    "PrivacyLeakWarning": ("dplasso.errors", "PrivacyLeakWarning"),
-    "StoreError": ("dplasso.errors", "StoreError"),
-    "PrivacyStatement": ("dplasso.privacy.statement", "PrivacyStatement"),
-    "PrivateScore": ("dplasso.tuning.scores", "PrivateScore"),
-    "PrivateSearch": ("dplasso.tuning.search", "PrivateSearch"),
-    "PublicEncoder": ("dplasso.encoding.encoder", "PublicEncoder"),
-    "load": ("dplasso.estimators.load", "load"),
-    "open_store": ("dplasso.data.store.reader", "open_store"),
-    "privacy_cost": ("dplasso.fit.cost", "privacy_cost"),
-    "private_score": ("dplasso.tuning.scores", "private_score"),
-    "weakest_association": ("dplasso.fit.cost", "weakest_association"),
+    name: module
+    for module, names in {
+        "data.store.reader": ("open_store",),
+        "encoding.encoder": ("PublicEncoder",),
+        "errors": (
+            *("BudgetError", "DataError", "LedgerError", "LedgerWarning", "ModelFileError"),
+            *("PrivacyLeakWarning", "StoreError"),
+        ),
+        "estimators.lasso": ("DPLassoClassifier",),
+        "estimators.lasso_regression": ("DPLasso",),
+        "estimators.linear": ("DPLinearRegression",),
+        "estimators.load": ("load",),
+        "estimators.logistic": ("DPLogisticRegression",),
+        "fit.cost": ("privacy_cost", "weakest_association"),
+        "privacy.statement": ("PrivacyStatement",),
+        "tuning.scores": ("PrivateScore", "private_score"),
+        "tuning.search": ("PrivateSearch",),
+    }.items()
+    for name in names
 }
-
+__all__ = sorted(["__version__", *_HOMES])
 
 drop_stale_kernels(Path(__file__).parent)
 
@@ -87,8 +67,7 @@ drop_stale_kernels(Path(__file__).parent)
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'dplasso' has no attribute {name!r}")
-    module, attribute = _HOMES[name]
-    value = getattr(import_module(module), attribute)
+    value = getattr(import_module(f"dplasso.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -1,13 +1,21 @@
 """Broken implementations that the audits must refute, each with the claim of the right one."""
 
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dplasso.audit import Target
 from dplasso.audit.targets import AuditSettings, mechanism_of, solver_target
 from dplasso.privacy.randomness import random_stream, stream_from_key
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A release: vertices and signs."""
+
+    vertex: np.ndarray
+    sign: np.ndarray
 
 
 def seeded():
@@ -22,11 +30,7 @@ def broken(settings, alter):
 
 def factor_two_dropped(settings):
     """The log-probabilities move both ways, so a step costs 2 c s; this pays for c s."""
-    return broken(settings, lambda m, n: replace(m, exponent_scale=_twice(m)))
-
-
-def _twice(mechanism):
-    return 2.0 * mechanism.exponent_scale
+    return broken(settings, lambda m, n: replace(m, exponent_scale=2.0 * m.exponent_scale))
 
 
 def scaled_by_records(settings):
@@ -61,15 +65,8 @@ def laplace_as_exponential(settings):
 
 def laplace_noisy_max(scores):
     """Return P(score + standard Laplace noise is the largest) by quadrature, to about 1e-12."""
-    edges = np.unique(
-        np.concatenate(
-            [
-                np.sort(scores),
-                scores.min() - np.arange(1.0, 45.0),
-                scores.max() + np.arange(1.0, 45.0),
-            ]
-        )
-    )
+    beyond = np.arange(1.0, 45.0)
+    edges = np.unique(np.concatenate([scores, scores.min() - beyond, scores.max() + beyond]))
     nodes, weights = np.polynomial.legendre.leggauss(24)
     middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
     x = (middle[:, None] + half[:, None] * nodes).ravel()

@@ -1,20 +1,14 @@
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from audit.mutants import settings
+from audit.mutants import Steps, settings
 from dplasso.audit import Claim, Target, audit_one_run, many_canaries
 from dplasso.audit.one_run import canary_scores, guess
 from dplasso.audit.targets import estimator_target
 
 ALARM = 1e-6
-
-
-@dataclass(frozen=True)
-class Bits:
-    vertex: np.ndarray
-    sign: np.ndarray
 
 
 def coin_by_coin(epsilon, seed, m):
@@ -25,7 +19,7 @@ def coin_by_coin(epsilon, seed, m):
         there = np.zeros(m, dtype=bool)
         there[data.X.indices] = True
         kept = rng.random(m) < 1 / (1 + np.exp(-epsilon))
-        return Bits(np.arange(m), np.where(there == kept, 1, -1))
+        return Steps(np.arange(m), np.where(there == kept, 1, -1))
 
     return Target(Claim(epsilon, 0.0, "add-remove", m, 1.0, 1.0, 0.0), fit)
 
@@ -73,7 +67,7 @@ def test_guesses_are_a_fixed_number_from_both_ends():
 
 
 def test_scores_are_the_weights_of_the_canaries_features():
-    release = Bits(np.array([2, 0, 2, 3]), np.array([1, -1, 1, 1]))
+    release = Steps(np.array([2, 0, 2, 3]), np.array([1, -1, 1, 1]))
     assert canary_scores(release, 3).tolist() == [-3, 0, 6]
 
 

@@ -19,7 +19,7 @@ from dplasso.checkpoint.session import (
     resume_fit,
 )
 from dplasso.errors import CheckpointError
-from dplasso.fit import run as training
+from dplasso.fit import run as fit_run
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.ledger import (
     add_dataset,
@@ -216,14 +216,14 @@ def test_of_two_copies_under_way_one_ends_in_a_model(ledger, begun, tmp_path, mo
 
 def test_an_end_that_cannot_be_noted_is_made_up_for(ledger, begun, monkeypatch):
     away = Path(ledger + ".away")
-    real = training.run_in_chunks
+    real = fit_run.run_in_chunks
 
     def run(*arguments, **options):
         Path(ledger).rename(away)
         real(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr(training, "run_in_chunks", run)
+        patch.setattr(fit_run, "run_in_chunks", run)
         with pytest.raises(LedgerError, match="there is no ledger"):
             resume_fit(model(ledger), *DATA, begun)
     away.rename(ledger)

@@ -18,7 +18,7 @@ from dplasso.checkpoint import session
 from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.cluster import InProcessEngine, ThreadEngine
 from dplasso.errors import DataError
-from dplasso.fit import run as training
+from dplasso.fit import run as fit_run
 from dplasso.fit import stages
 from dplasso.gradient_descent import run
 from dplasso.ledger import charging, create_ledger, read_budgets
@@ -83,7 +83,7 @@ def at_the_charge(monkeypatch):
         drawn.append(sum(map(words_drawn, streams)))
         return reserve(*given, **options)
 
-    for holder in (training, search, scores):
+    for holder in (fit_run, search, scores):
         spied(holder)
     monkeypatch.setattr(charging, "reserve", charged)
     return drawn, streams
@@ -152,9 +152,7 @@ def killed_when_counted(model, data, path, monkeypatch, engine):
     with monkeypatch.context() as patch:
         patch.setattr(session, "write_checkpoint", write)
         patch.setattr(run.NoisyGradientDescent, "advance", lambda *_: pytest.fail("too early"))
-        patch.setattr(
-            stages.StagedLasso, "_vertex_run", lambda *_: pytest.fail("laid out too early")
-        )
+        patch.setattr(stages.StagedLasso, "advance", lambda *_: pytest.fail("too early"))
         patch.setattr(charging, "finish", lambda *_, **__: True)
         with pytest.raises(Killed):
             fit_with_checkpoints(model, *data, path, seconds=1e9, engine=engine)

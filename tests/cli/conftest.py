@@ -10,6 +10,27 @@ import pytest
 from typer.testing import CliRunner
 
 from dplasso.cli.app import app
+from dplasso.runtime.compilation import COMPILING
+
+
+def run_command(*arguments: Any) -> Any:
+    """Run a command line in this process; the result has exit_code, stdout, stderr."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def refused(result: Any, *words: str, code: int = 1) -> None:
+    """Check for one sentence on standard error that holds the words, and nothing else."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    # On a fresh machine a remark about the compiler may stand before the error.
+    lines = [line for line in result.stderr.splitlines() if line != COMPILING]
+    if code == 1:
+        assert len(lines) == 1, result.stderr
+        assert lines[0].startswith("error: ")
+    told = " ".join(" ".join(lines).replace("│", " ").split())
+    for word in words:
+        assert word in told, told
 
 
 def write_svmlight(path: Path, n_rows: int, seed: int) -> Path:
@@ -40,20 +61,16 @@ def held_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run() -> Callable[..., Any]:
-    """Run a command line in this process; the result has exit_code, stdout, stderr."""
-
-    def run(*arguments: Any) -> Any:
-        return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-    return run
+    """Give what runs a command line."""
+    return run_command
 
 
 @pytest.fixture(scope="session")
 def model(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a model that separates the classes: fitted with a budget where noise is no matter."""
     path = tmp_path_factory.mktemp("model") / "model.npz"
-    arguments = ["fit", str(train), "--epsilon", "50", "--n-iter", "20", "--binarize"]
-    result = CliRunner().invoke(app, [*arguments, "--model", str(path)])
+    arguments = ("fit", train, "--epsilon", "50", "--n-iter", "20", "--binarize")
+    result = run_command(*arguments, "--model", path)
     assert result.exit_code == 0, result.output
     return path
 
@@ -65,9 +82,8 @@ def stores(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = train.read_text().splitlines(keepends=True)
     for number, (first, last) in enumerate(((0, 100), (100, 350), (350, 800)), 9):
         (folder / f"part-{number}.svm").write_text("".join(lines[first:last]))
-    arguments = ["convert", str(folder / "part-*"), str(folder / "stores"), "--json"]
-    arguments += ["--features", "30", "--cluster", "threads"]
-    result = CliRunner().invoke(app, arguments)
+    arguments = ("convert", folder / "part-*", folder / "stores", "--json")
+    result = run_command(*arguments, "--features", "30", "--cluster", "threads")
     assert result.exit_code == 0, result.output
     report = json.loads(result.stdout)
     assert (report["n_samples"], report["n_features"]) == (800, 30)

@@ -48,46 +48,6 @@ def test_text_output_without_files(run):
     assert "Consistent: nothing refutes the claim (epsilon = 1, delta = 1e-06, replace-one)" in text
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (("--method", "guess"), "method"),
-        (("--epsilon", "inf"), "nothing to audit"),
-        (("--epsilon", "0"), "epsilon"),
-        (("--mechanism", "other"), "mechanism"),
-        (("--selector", "heap"), "selector"),
-        (("--runs", "3"), "runs"),
-        (("--false-alarm", "2"), "--false-alarm must"),
-        (("--mechanism", "paper", "--selector", "noisy-max", "--method", "exact"), "closed form"),
-        (("--method", "logistic", "--solver", "standard"), "--solver does not go with"),
-        (("--method", "logistic", "--epsilon", "inf"), "nothing to audit"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
-)
-def test_what_cannot_be_audited_is_one_sentence(run, arguments, named):
-    result = run("audit", *arguments)
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    # A line before it may say that kernels are being compiled.
-    lines = result.stderr.splitlines()
-    assert lines[-1].startswith("error: ")
-    assert named in lines[-1]
-    assert len(lines) <= 2
-
-
-def test_an_unwritable_directory_is_found_before_the_audit(run, tmp_path, monkeypatch):
-    def refuse(*_, **__):
-        raise AssertionError("the audit started")
-
-    monkeypatch.setattr("dplasso.audit.run_audits", refuse)
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("kept")
-    result = run("audit", "--out", in_the_way)
-    assert result.exit_code == 1
-    assert result.stderr.count("\n") == 1
-    assert in_the_way.read_text() == "kept"
-
-
 def test_help_tells_the_exit_codes(run):
     text = " ".join(run("audit", "--help").stdout.split())
     assert "Exit code 3 if the claim is refuted" in text

@@ -112,19 +112,3 @@ def test_rows_and_columns_say_what_can_be_found(run, method):
 def test_where_nothing_can_be_found_it_says_so(run):
     text = run("budget", "--epsilon", 0.1, "--rows", 50, "--columns", 100_000).stdout
     assert "nothing can be found" in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (("--method", "ridge"), "--method must be lasso, logistic or linear"),
-        (("--method", "linear", "--n-classes", 3), "--n-classes does not go with"),
-        (("--method", "logistic", "--feature-bound", 2), "--feature-bound does not go with"),
-    ],
-)
-def test_an_option_of_the_other_method_is_refused(run, arguments, named):
-    result = run("budget", "--epsilon", 1, *arguments)
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    assert named in result.stderr
-    assert result.stderr.count("\n") == 1

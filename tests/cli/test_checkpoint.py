@@ -98,35 +98,6 @@ def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept
     assert read_checkpoint(kept).finished
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--resume", "--checkpoint", "{kept}"], "no checkpoint"),
-        (["--checkpoint", "{there}"], "--force"),
-        (["--checkpoint", "{train}", "--force"], "is named twice"),
-        (["--checkpoint", "{model}", "--model", "{model}"], "is named twice"),
-        (["--checkpoint", "{there}", "--resume"], "not a dplasso checkpoint file"),
-    ],
-)
-def test_refused_before_training(options, words, train, tmp_path, kept, run, no_training):
-    there, model = tmp_path / "there", tmp_path / "model.npz"
-    there.write_text("not mine")
-    names = {"kept": kept, "there": there, "train": train, "model": model}
-    options = [option.format(**names) for option in options]
-    result = run("fit", train, *quick(*options))
-    assert result.exit_code == 1
-    assert words in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-    assert there.read_text() == "not mine"
-    assert list(tmp_path.iterdir()) == [there]
-
-
-def test_resume_needs_a_checkpoint(train, run, no_training):
-    result = run("fit", train, *quick("--resume"))
-    assert result.exit_code == 2
-    assert "--checkpoint" in result.stderr
-
-
 def test_other_options_are_refused(train, kept, run):
     assert run("fit", train, *quick("--checkpoint", kept)).exit_code == 0
     result = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))

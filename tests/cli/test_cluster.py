@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 
 import dplasso
 from dplasso.checkpoint import read_checkpoint
@@ -39,25 +38,3 @@ def test_predictions_and_scores_are_those_of_the_rows(run, train, stores, model,
         for what in ((train,), (stores, *CLUSTER))
     ]
     assert scored[0] == scored[1]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (("fit", "nowhere/", "--epsilon", "1", *CLUSTER), "no such store, and no folder"),
-        (("fit", "{stores}", "--epsilon", "1", "--binarize", *CLUSTER), "--binarize does not go"),
-        (("fit", "{stores}", "--epsilon", "1", "--features", "31", *CLUSTER), "30 columns, not 31"),
-        (("fit", "{stores}", "{stores}", "--epsilon", "1", *CLUSTER), "is given twice"),
-        (("convert", "{train}", "{stores}/x", *CLUSTER), "--cluster needs --features"),
-        (
-            ("convert", "{train}", "{stores}/part-9.store", "--features", "30", *CLUSTER),
-            "is a store",
-        ),
-    ],
-)
-def test_what_cannot_be_is_one_sentence(run, train, stores, arguments, sentence):
-    result = run(*(part.format(stores=stores, train=train) for part in arguments))
-    assert result.exit_code != 0
-    shown = " ".join(result.output.replace("│", " ").split())
-    assert sentence in shown
-    assert "Traceback" not in shown

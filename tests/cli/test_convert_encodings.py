@@ -108,56 +108,6 @@ def test_hashed_categories(convert, table):
     assert "no category, word or range is taken from the data" in report["public"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("t.parquet",), "say with one of --schema, --indices, --categories, --hash-columns"),
-        (("t.parquet", "--indices", "words", "--hash-columns", "city"), "say with one of"),
-        (("t.parquet", "--hash-columns", "city", "--values", "counts"), "--values goes with"),
-        (("t.parquet", "--indices", "words", "--hash-bits", "9"), "--hash-bits goes with"),
-        (("t.parquet", "--indices", "words", "--ignore-unknown"), "--ignore-unknown goes with"),
-        (("t.parquet", "--indices", "words", "--ngrams", "1,2"), "--ngrams goes with --text"),
-        (("t.parquet", "--hash-columns", "city", "--features", "9"), "--features does not go"),
-        (("t.parquet", "--indices", "words", "--zero-based"), "--zero-based does not go"),
-        (("--text", "reviews.csv", "--indices", "words"), "say with one of"),
-        (("--text", "reviews.csv", "--ngrams", "two"), "write FROM,TO"),
-        (("rows.svm", "--binary"), "--binary goes with tables or --text"),
-        (("rows.svm", "--label-column", "y"), "--label-column goes with tables"),
-    ],
-)
-def test_options_that_do_not_go_together(
-    run, table, reviews, tmp_path, monkeypatch, arguments, words
-):
-    monkeypatch.chdir(tmp_path)
-    result = run("convert", *arguments, "out.store")
-    assert result.exit_code == 2
-    assert words in " ".join(result.stderr.replace("│", " ").split())
-    assert not (tmp_path / "out.store").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--text", "reviews.csv"), "no column 'text' among the 3 of the first line"),
-        (("t.parquet", "--indices", "x", "--label-column", "y"), "no column 'x'"),
-        (("t.parquet", "--indices", "city", "--label-column", "y"), "lists are needed"),
-        (("t.parquet", "--hash-columns", "city", "--hash-bits", "40"), "from 1 to 30"),
-        (("t.parquet", "--categories", "reviews.csv"), "not a JSON file"),
-        (("t.parquet", "--categories", "none.json"), "none.json"),
-        (("t.parquet", "--categories", "list.json"), "a JSON object of column names"),
-    ],
-)
-def test_bad_data(run, table, reviews, tmp_path, monkeypatch, arguments, words):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "list.json").write_text("[1]")
-    before = set(tmp_path.iterdir())
-    result = run("convert", *arguments, "out.store")
-    assert result.exit_code == 1, result.output
-    assert result.stderr.startswith("error: ")
-    assert words in result.stderr
-    assert set(tmp_path.iterdir()) == before
-
-
 def test_without_pyarrow(run, table, tmp_path, monkeypatch):
     for name in [name for name in sys.modules if name.startswith("dplasso.data.tables.")]:
         monkeypatch.delitem(sys.modules, name)

@@ -11,6 +11,7 @@ from evidence.twins.generate import SHAPES, synthetic_source
 from scipy.sparse import random_array
 from sklearn.datasets import dump_svmlight_file
 
+from cli.conftest import refused
 from datasets.file_server import serving
 from dplasso.data.store import open_store, write_store
 from dplasso.datasets import catalog
@@ -47,15 +48,6 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.delenv(catalog.BASE_URL_VARIABLE, raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path / "downloads"
-
-
-def refused(result, *words):
-    assert result.exit_code == 1, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    for word in words:
-        assert word in result.stderr
 
 
 class TestList:
@@ -162,11 +154,6 @@ class TestFetch:
     def test_not_at_the_source(self, run, server):
         result = run("data", "fetch", "kdda", "--base-url", server.url)
         refused(result, "the server has no kdda.bz2 and no kdda.xz (404)")
-
-    def test_names_and_addresses(self, run):
-        refused(run("data", "fetch", "iris"), "no data set 'iris'; there are rcv1, news20")
-        result = run("data", "fetch", "a9a", "--base-url", "ftp://mirror")
-        refused(result, "must start with http:// or https://")
 
     def test_an_existing_store_is_told_before_the_download(self, run, server, tmp_path):
         write_store(synthetic_source("rcv1", 0.01, 0), tmp_path / "rcv1.store")

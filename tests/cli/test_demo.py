@@ -1,5 +1,4 @@
 import json
-from pathlib import Path
 
 import pytest
 from matplotlib.image import imread
@@ -39,21 +38,3 @@ def test_the_whole_job_on_the_real_data(run, tmp_path):
     image = imread(directory / "demo.png")
     assert image.shape[0] > 600
     assert image.shape[1] > 1000
-
-
-def test_an_unwritable_directory_is_found_before_training(run, no_training, tmp_path):
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("kept")
-    for directory in (in_the_way, in_the_way / "below"):
-        result = run("demo", "--out", directory)
-        assert result.exit_code == 1
-        assert result.stderr.startswith("error: ")
-        assert result.stderr.count("\n") == 1
-    assert list(tmp_path.iterdir()) == [in_the_way]
-    assert in_the_way.read_text() == "kept"
-
-
-def test_wrong_settings_are_found_before_anything_is_read(run, no_training, tmp_path):
-    directory: Path = tmp_path / "demo"
-    assert run("demo", "--epsilon", "0", "--out", directory).exit_code == 1
-    assert not directory.exists()

@@ -12,195 +12,13 @@ import numpy as np
 import pytest
 from evidence.items import Item, Table
 from rich.console import Console
-from scipy.sparse import csr_array, save_npz
 
+from cli.conftest import refused
 from dplasso.cli.files import naming
-from dplasso.cli.output import in_options, json_safe, one_line
+from dplasso.cli.options import in_options
+from dplasso.cli.output import json_safe, one_line
 from dplasso.cli.paper import _print
 from dplasso.encoding.files import read_categories
-from dplasso.runtime.compilation import COMPILING
-
-
-def check_refused(result, *words):
-    """Check for one red sentence on standard error that holds the words, and nothing else."""
-    assert result.exit_code == 1, result.output
-    assert result.stdout == ""
-    # On a fresh machine a remark about the compiler may stand before the error.
-    lines = [line for line in result.stderr.splitlines() if line != COMPILING]
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("error: ")
-    assert "Traceback" not in result.output
-    for word in words:
-        assert word in lines[0], lines[0]
-
-
-MALFORMED = {
-    "no number": ("+1 1:1\n-1 2:x\n", ("line 2",)),
-    "no colon": ("+1 1:1\n-1 2\n", ("line 2",)),
-    "label": ("+1 1:1\nmany 2:1\n", ("line 2", "label")),
-    "nan": ("+1 1:1\n-1 2:nan\n", ("line 2", "entry 1", "NaN")),
-    "infinity": ("+1 1:1\n-1 2:inf\n", ("line 2", "entry 1", "infinite")),
-    "negative index": ("+1 1:1\n-1 -2:1\n", ("line 2", "negative")),
-    "index 0": ("+1 1:1\n-1 0:1\n", ("line 2", "0")),
-    "duplicate index": ("+1 1:1\n-1 2:1 2:1\n", ("line 2", "entry 2", "twice")),
-    "unsorted index": ("+1 1:1\n-1 3:1 2:1\n", ("line 2", "entry 2", "increase")),
-    "index too large": ("+1 1:1\n-1 99999999999999999999:1\n", ("line 2",)),
-    "empty": ("", ()),
-}
-
-
-@pytest.mark.parametrize("case", MALFORMED)
-def test_malformed_data_names_file_and_line(run, no_training, tmp_path, case):
-    text, words = MALFORMED[case]
-    data, out = tmp_path / "bad.svm", tmp_path / "model.npz"
-    data.write_text(text)
-    result = run("fit", data, "--epsilon", "1", "--model", out)
-    check_refused(result, "bad.svm", *words)
-    assert list(tmp_path.iterdir()) == [data]
-
-
-LABELS = {
-    "one label only": ("+1 1:1\n+1 2:1\n", (), ("the data hold only one class", "--classes")),
-    "a label outside classes": ("1 1:1\n2 2:1\n", ("--classes", "0,1"), ("row 2", "0 and 1")),
-    "classes of another kind": ("1 1:1\n2 2:1\n", ("--classes", "no,yes"), ("no,yes", "numbers")),
-}
-
-
-@pytest.mark.parametrize("case", LABELS)
-def test_wrong_labels(run, tmp_path, case):
-    text, options, words = LABELS[case]
-    data, out = tmp_path / "bad.svm", tmp_path / "model.npz"
-    data.write_text(text)
-    result = run("fit", data, "--epsilon", "1", *options, "--model", out)
-    check_refused(result, *words)
-    assert list(tmp_path.iterdir()) == [data]
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_npz_values_that_are_no_numbers(run, no_training, tmp_path, value):
-    """Also where --binarize would have turned them into ones."""
-    matrix = csr_array(np.array([[1.0, 0.0], [0.0, value]]))
-    save_npz(tmp_path / "x.npz", matrix)
-    np.save(tmp_path / "y.npy", np.array([0, 1]))
-    result = run(
-        *("fit", tmp_path / "x.npz", "--labels", tmp_path / "y.npy", "--epsilon", "1"), "--binarize"
-    )
-    check_refused(result, "x.npz")
-
-
-SETTINGS = {
-    "--epsilon": ["0", "-1", "nan"],
-    "--delta": ["0", "1", "-0.1", "nan"],
-    "--l1-radius": ["0", "-1", "nan", "inf"],
-    "--n-iter": ["0", "-5"],
-    "--feature-bound": ["0", "nan", "inf"],
-    "--neighbors": ["both"],
-    "--mechanism": ["laplace"],
-    "--solver": ["fast"],
-    "--selector": ["best", "argmax"],
-    "--drift-tol": ["-1", "nan"],
-}
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [(option, value) for option in SETTINGS for value in SETTINGS[option]]
-)
-def test_wrong_settings_are_found_before_the_data_is_opened(
-    run, no_training, tmp_path, option, value
-):
-    epsilon = () if option == "--epsilon" else ("--epsilon", "1")
-    missing = tmp_path / "missing.svm"
-    result = run("fit", missing, *epsilon, option, value, "--model", tmp_path / "model.npz")
-    check_refused(result, f"error: {option} ")
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("option", ["--model", "--statement"])
-@pytest.mark.parametrize("name", ["no/such/directory/out", "folder", "taken", "taken/below"])
-def test_an_unwritable_output_is_found_before_training(
-    run, no_training, train, tmp_path, option, name
-):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "taken").write_text("older")
-    result = run("fit", train, "--epsilon", "1", option, tmp_path / name)
-    check_refused(result, name.split("/")[0])
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "taken"]
-    assert (tmp_path / "taken").read_text() == "older"
-
-
-def test_a_directory_that_takes_no_file_is_found_before_training(run, no_training, train):
-    """Under /proc not even root may create a file."""
-    result = run("fit", train, "--epsilon", "1", "--model", "/proc/self/model.npz")
-    check_refused(result, "/proc/self/model.npz")
-
-
-def test_an_input_is_never_overwritten(run, no_training, train):
-    before = train.read_bytes()
-    result = run("fit", train, "--epsilon", "1", "--model", train, "--force")
-    check_refused(result, "input of this command")
-    assert train.read_bytes() == before
-
-
-def test_two_outputs_need_two_names(run, no_training, train, tmp_path):
-    both = ("--model", tmp_path / "out", "--statement", tmp_path / "out")
-    check_refused(run("fit", train, "--epsilon", "1", *both), "two outputs")
-
-
-def test_a_missing_or_unusable_test_file_is_found_before_training(
-    run, no_training, train, tmp_path
-):
-    result = run("fit", train, "--epsilon", "1", "--test", tmp_path / "missing.svm")
-    check_refused(result, "missing.svm")
-    wide = tmp_path / "wide.svm"
-    wide.write_text("+1 1:1 31:1\n")
-    check_refused(run("fit", train, "--epsilon", "1", "--test", wide), "wide.svm", "line 1")
-    strange = tmp_path / "strange.svm"
-    strange.write_text("+1 1:1\n7 2:1\n")
-    check_refused(run("fit", train, "--epsilon", "1", "--test", strange), "strange.svm", "row 2")
-
-
-def test_a_damaged_model_is_refused(run, model, held_out, tmp_path):
-    whole = model.read_bytes()
-    flipped = bytearray(whole)
-    flipped[len(whole) // 2] ^= 1
-    for name, content in {
-        "short.npz": whole[: len(whole) // 2],
-        "flipped.npz": bytes(flipped),
-        "empty.npz": b"",
-        "foreign.npz": b"not a model",
-    }.items():
-        damaged = tmp_path / name
-        damaged.write_bytes(content)
-        for command in ("predict", "evaluate"):
-            check_refused(run(command, damaged, held_out), name)
-    check_refused(run("predict", tmp_path / "missing.npz", held_out), "missing.npz")
-
-
-def test_a_failed_prediction_leaves_no_file(run, model, tmp_path):
-    data, out = tmp_path / "bad.svm", tmp_path / "labels.txt"
-    data.write_text("+1 1:1\n-1 oops\n")
-    check_refused(run("predict", model, data, "--out", out), "bad.svm", "line 2")
-    assert list(tmp_path.iterdir()) == [data]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("fit",),
-        ("fit", "data.svm"),
-        ("fit", "data.svm", "--epsilon", "much"),
-        ("fit", "data.svm", "--epsilon", "1", "--classes", "1"),
-        ("fit", "data.svm", "--epsilon", "1", "--classes", "1,1"),
-        ("fit", "data.svm", "--epsilon", "1", "--drift-tol", "little"),
-        ("fit", "data.svm", "--epsilon", "1", "--features", "0"),
-        ("fit", "data.svm", "--epsilon", "1", "--seed", "-1"),
-        ("train", "data.svm"),
-    ],
-)
-def test_wrong_usage_is_exit_code_2(run, arguments):
-    result = run(*arguments)
-    assert result.exit_code == 2
-    assert "Traceback" not in result.output
 
 
 def test_help_and_version(run):
@@ -312,14 +130,14 @@ def test_too_many_columns_are_told_to_be_hashed(run, tmp_path, monkeypatch):
     # Where memory is promised freely, asking for it succeeds and using it ends the process.
     for method in ("lasso", "logistic"):
         told = run("fit", path, "--epsilon", "1", "--method", method)
-        check_refused(told, "not enough memory", "GB are needed", "columns: hash them to fewer")
+        refused(told, "not enough memory", "GB are needed", "columns: hash them to fewer")
     monkeypatch.setattr("dplasso.estimators.fitting.check_columns_fit", lambda *_: None)
-    monkeypatch.setattr("dplasso.estimators.fitting.train", full)
+    monkeypatch.setattr("dplasso.estimators.fitting.run", full)
     words = (
         "not enough memory: Unable to allocate",
         "1,099,511,627,776 columns: hash them to fewer",
     )
-    check_refused(run("fit", path, "--epsilon", "1"), *words)
+    refused(run("fit", path, "--epsilon", "1"), *words)
     path.write_text("+1 1:1 9:1\n-1 2:1\n")
     assert "hash" not in run("fit", path, "--epsilon", "1").stderr
 

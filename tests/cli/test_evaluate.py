@@ -46,15 +46,6 @@ def test_rows_of_one_class_have_no_auc(run, model, tmp_path):
     assert "undefined" in run("evaluate", model, one_class).stdout
 
 
-def test_the_row_of_an_unknown_label_is_named(run, model, tmp_path):
-    strange = tmp_path / "strange.svm"
-    strange.write_text("+1 1:1\n3 2:1\n")
-    result = run("evaluate", model, strange)
-    assert result.exit_code == 1
-    assert "the label of row 2 is not one of" in result.stderr
-    assert str(strange) in result.stderr
-
-
 def test_log_loss_stays_finite_at_certain_mistakes():
     class Certain:
         classes_ = np.array([0, 1])

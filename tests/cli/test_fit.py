@@ -1,13 +1,19 @@
+"""``fit``, by both methods: what is printed, written and passed on to the estimator."""
+
 import gzip
 import json
+import math
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
 
 import dplasso
+from cli.conftest import refused
+from dplasso.gradient_descent.run import GradientRun
 
 FAST = ("--n-iter", "8")
+LOGISTIC = ("--method", "logistic", "--n-iter", "20")
 PRIVACY_KEYS = {
     *("is_private", "epsilon", "epsilon_requested", "delta", "neighbors", "mechanism"),
     *("accountant", "steps", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
@@ -17,23 +23,40 @@ PRIVACY_KEYS = {
 }
 
 
-def test_json_has_exactly_the_documented_keys(run, train, held_out, tmp_path):
-    out = tmp_path / "model.npz"
-    result = run(
-        *("fit", train, "--epsilon", "1", *FAST, "--test", held_out, "--model", out, "--json")
-    )
+@pytest.fixture
+def fitted(run, train):
+    """Give what fits the training rows and returns what JSON says of it."""
 
-    assert result.exit_code == 0, result.output
-    assert result.stdout.count("\n") == 1
-    report = json.loads(result.stdout)
-    documented = {
+    def fitted(*arguments, data=(train,), epsilon=2):
+        result = run("fit", *data, "--epsilon", epsilon, *arguments, "--json")
+        assert result.exit_code == 0, result.output
+        assert result.stdout.count("\n") == 1
+        return json.loads(result.stdout, parse_constant=pytest.fail)
+
+    return fitted
+
+
+@pytest.fixture
+def told(run, train):
+    """Give what fits the training rows and returns what a person is told, in one line."""
+
+    def told(*arguments, data=train, epsilon=1):
+        result = run("fit", data, "--epsilon", epsilon, *arguments)
+        assert result.exit_code == 0, result.output
+        return " ".join(result.stdout.split())
+
+    return told
+
+
+def test_json_has_exactly_the_documented_keys(fitted, held_out, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "model.npz"
+    report = fitted(*FAST, "--test", held_out, "--model", out, epsilon=1)
+    common = {
         *("n_samples", "n_features", "nnz", "n_nonzero", "seconds", "privacy", "model"),
-        *("statement", "test", "not_for_release"),
+        *("statement", "not_for_release"),
     }
-    assert set(report) == documented | {"standard_error", "n_significant", "heaviest"}
-    vertices = ("--l1-radius", 10, "--test", held_out, "--json")
-    result = run("fit", train, "--epsilon", "1", *FAST, *vertices)
-    assert set(json.loads(result.stdout)) == documented
+    assert set(report) == common | {"test", "standard_error", "n_significant", "heaviest"}
     assert set(report["seconds"]) == {"read", "prepare", "train", "compile"}
     assert set(report["privacy"]) == PRIVACY_KEYS
     assert set(report["test"]) == {"auc", "accuracy", "n_samples"}
@@ -45,57 +68,89 @@ def test_json_has_exactly_the_documented_keys(run, train, held_out, tmp_path):
     assert 0.99 < report["privacy"]["epsilon"] <= 1.0
     assert report["privacy"]["is_private"] is True
     assert report["privacy"]["classes"] == "taken from y, treated as public"
-
-
-def test_without_test_and_model_there_is_no_test_and_no_file(run, train, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    report = json.loads(run("fit", train, "--epsilon", "1", *FAST, "--json").stdout)
-
-    assert "test" not in report
-    assert report["model"] is None
+    out.unlink()
+    # Nothing that is not asked for.
+    vertices = fitted(*FAST, "--l1-radius", 10)
+    assert set(vertices) == common
+    assert vertices["model"] is None
     assert list(tmp_path.iterdir()) == []
 
 
-def test_test_scores_are_those_of_the_written_model(run, train, held_out, tmp_path):
-    out = tmp_path / "model.npz"
-    fit = ("fit", train, "--epsilon", "20", *FAST, "--test", held_out, "--model", out, "--json")
-    reported = json.loads(run(*fit).stdout)["test"]
-    evaluated = json.loads(run("evaluate", out, held_out, "--json").stdout)
-
-    assert reported == {key: evaluated[key] for key in ("auc", "accuracy", "n_samples")}
-
-
-def test_the_text_says_what_a_person_needs(run, train, held_out, tmp_path):
+def test_the_text_says_what_a_person_needs(told, held_out, tmp_path):
     statement = tmp_path / "s.json"
-    written = ("--statement", statement)
-    result = run("fit", train, "--epsilon", "1", *FAST, "--test", held_out, *written)
-
-    assert result.exit_code == 0
-    assert f"{statement}, but no model (give --model" in result.stdout
-    text = " ".join(result.stdout.split())
-    assert "800 rows, 30 columns" in text
-    assert "AUC" in text
-    assert "Differentially private with epsilon = 1" in text
-    assert "taken from the file and is treated as public" in text
+    text = told(*FAST, "--test", held_out, "--statement", statement)
+    for words in (
+        f"{statement}, but no model (give --model",
+        *("800 rows, 30 columns", "AUC", "Differentially private with epsilon = 1"),
+        "taken from the file and is treated as public",
+    ):
+        assert words in text
     # Two lines of the statement, the rest on demand.
     assert "Settings tuned on the same records" not in text
-    whole = run("fit", train, "--epsilon", "1", *FAST, "--features", "64", "--explain").stdout
-    whole = " ".join(whole.split())
+    whole = told(*FAST, "--features", "64", "--explain")
     assert "Settings tuned on the same records" in whole
     assert "--feature-bound (1; larger entries were clipped to it), and all other" in whole
     assert "taken from the file" not in whole
 
 
-def test_model_and_statement_are_written(run, train, tmp_path):
-    model, statement = tmp_path / "model.npz", tmp_path / "statement.json"
-    result = run(
-        *("fit", train, "--epsilon", "1", *FAST, "--classes", "-1,1"),
-        *("--features", "64", "--model", model, "--statement", statement, "--json"),
-    )
+def test_a_model_from_fit_to_evaluate(fitted, run, held_out, tmp_path):
+    out = tmp_path / "model.npz"
+    report = fitted(*LOGISTIC, "--test", held_out, "--model", out)
+    model = dplasso.load(out)
+    assert isinstance(model, dplasso.DPLogisticRegression)
+    assert report["privacy"] == model.privacy_.to_dict()
+    assert report["privacy"]["mechanism"] == "gaussian"
+    assert report["n_nonzero"] == report["n_features"] == 30
+    error, weights = model.coef_standard_error_, model.coef_[0]
+    assert report["standard_error"] == error > 0
+    assert report["n_significant"] == (np.abs(weights) > 3 * error).sum() >= 2
+    # The columns that tell the labels.
+    assert {one["column"] for one in report["heaviest"][:2]} == {0, 1}
+    for one in report["heaviest"]:
+        assert one["weight"] == weights[one["column"]]
+        assert one["z"] == one["weight"] / one["standard_error"]
+    scores = json.loads(run("evaluate", out, held_out, "--json").stdout)
+    assert report["test"] == {key: scores[key] for key in ("auc", "accuracy", "n_samples")}
+    assert scores["auc"] > 0.9
+    lines = run("predict", out, held_out, "--proba").stdout.split()
+    truth = np.array([line.split()[0] == "+1" for line in held_out.read_text().splitlines()])
+    positive = np.array(lines, dtype=float)
+    # The inverse link of the clipped loss, in both.
+    loss = -np.log(np.where(truth, positive, 1 - positive)).mean()
+    assert scores["log_loss"] == pytest.approx(loss, rel=1e-6)
 
-    assert result.exit_code == 0, result.output
+
+def test_weights_are_named_with_their_errors(told, fitted):
+    text = told(*LOGISTIC)
+    assert "30 non-zero weights after 20 gradients" in text
+    assert "beyond 3 standard errors" in text
+    assert "standard error ┃ z ┃" in text
+    assert "--method" not in text
+    plain = told(*LOGISTIC, epsilon="inf")
+    assert "after 20 gradients without noise" in plain
+    assert "standard error" not in plain
+    report = fitted(*LOGISTIC, epsilon="inf")
+    assert report["n_significant"] is None
+    assert report["heaviest"][0]["z"] is None
+    assert report["privacy"]["epsilon"] == "inf"
+    assert report["privacy"]["is_private"] is False
+
+
+def test_the_lasso_names_the_other_method_unless_a_number_of_weights_was_asked_for(told, tmp_path):
+    wide = tmp_path / "wide.svm"
+    wide.write_text("".join(f"{i % 2} {1 + i}:1 {201 + i}:1\n" for i in range(200)))
+    for arguments, named in [((), True), (("--n-iter", 8), False), (("--l1-radius", 3), False)]:
+        assert ("--method logistic" in told(*arguments, data=wide)) is named, arguments
+    # Where so few columns are all taken, neither is better.
+    assert "--method" not in told()
+
+
+def test_model_and_statement_are_written(fitted, tmp_path):
+    model, statement = tmp_path / "model.npz", tmp_path / "statement.json"
+    model.write_bytes(b"older")
+    declared = ("--classes", "-1,1", "--features", "64")
+    report = fitted(*FAST, *declared, "--model", model, "--statement", statement, "--force")
     assert sorted(tmp_path.iterdir()) == [model, statement]
-    report = json.loads(result.stdout)
     assert json.loads(statement.read_text()) == report["privacy"]
     assert (report["model"], report["statement"]) == (str(model), str(statement))
     assert report["n_features"] == 64
@@ -104,80 +159,56 @@ def test_model_and_statement_are_written(run, train, tmp_path):
     assert loaded.classes_.tolist() == [-1, 1]
 
 
-def test_options_reach_the_estimator(run, train, tmp_path):
-    out = tmp_path / "model.npz"
-    result = run(
-        *("fit", train, "--epsilon", "2", "--delta", "1e-5", "--n-iter", "7", "--l1-radius", "3"),
-        *("--neighbors", "replace-one", "--feature-bound", "2", "--no-intercept"),
-        *("--solver", "standard", "--selector", "noisy-max", "--drift-tol", "none"),
-        *("--jobs", "1", "--model", out, "--classes", "1,-1"),
-    )
-    assert result.exit_code == 0, result.output
-    params = dplasso.load(out).get_params()
-    expected = {
-        "epsilon": 2.0,
-        "delta": 1e-5,
-        "n_iter": 7,
-        "l1_radius": 3.0,
-        "feature_bound": 2.0,
-        "neighbors": "replace-one",
-        "fit_intercept": False,
-        "solver": "standard",
-        "selector": "noisy-max",
-        "drift_tol": None,
-    }
-    assert {name: params[name] for name in expected} == expected
+COMMON = {"epsilon": 2.0, "delta": 1e-5, "neighbors": "replace-one", "fit_intercept": False}
+REACHED = {
+    "lasso": (
+        "--n-iter 7 --l1-radius 3 --feature-bound 2 --solver standard --selector noisy-max "
+        "--drift-tol none",
+        {"n_iter": 7, "l1_radius": 3.0, "feature_bound": 2.0, "drift_tol": None}
+        | {"solver": "standard", "selector": "noisy-max"},
+    ),
+    "logistic": (
+        "--n-iter 20 --max-weights 4 --row-norm 2.5 --residual-bound 0.75 --n-records 800 "
+        "--rows-per-person 2",
+        {"n_iter": 20, "max_weights": 4, "row_norm": 2.5, "residual_bound": 0.75}
+        | {"n_records": 800, "rows_per_person": 2},
+    ),
+}
+
+
+@pytest.mark.parametrize("method", REACHED)
+def test_options_reach_the_estimator(fitted, tmp_path, method):
+    out, (options, expected) = tmp_path / "model.npz", REACHED[method]
+    common = ("--delta", "1e-5", "--neighbors", "replace-one", "--no-intercept", "--jobs", "1")
+    given = ("--method", method, *options.split(), *common, "--classes", "1,-1")
+    fitted(*given, "--model", out)
+    params, wanted = dplasso.load(out).get_params(), expected | COMMON | {"n_jobs": 1}
+    assert {name: params[name] for name in wanted} == wanted
     assert dplasso.load(out).classes_.tolist() == [1, -1]
 
 
-def test_options_left_out_are_the_estimators_defaults(run, train, tmp_path):
+@pytest.mark.parametrize(
+    ("method", "estimator"),
+    [("lasso", dplasso.DPLassoClassifier), ("logistic", dplasso.DPLogisticRegression)],
+)
+def test_options_left_out_are_the_estimators_defaults(fitted, tmp_path, method, estimator):
     out = tmp_path / "model.npz"
-    assert run("fit", train, "--epsilon", "1", "--model", out).exit_code == 0
-    params, defaults = dplasso.load(out).get_params(), dplasso.DPLassoClassifier().get_params()
-    for name in ("delta", "l1_radius", "n_iter", "feature_bound", "neighbors", "mechanism"):
-        assert params[name] == defaults[name], name
-    for name in ("solver", "selector", "drift_tol", "fit_intercept"):
-        assert params[name] == defaults[name], name
+    fitted("--method", method, "--model", out, epsilon=1)
+    assert dplasso.load(out).get_params() == estimator().get_params()
 
 
-def test_binarize_trains_on_ones(run, train, tmp_path):
-    """The same model as from a file that holds ones, and not the one of the raw values."""
-    ones = tmp_path / "ones.svm"
-    lines = []
-    for line in train.read_text().splitlines():
-        label, *entries = line.split()
-        lines.append(" ".join([label, *(entry.split(":")[0] + ":1" for entry in entries)]))
-    ones.write_text("\n".join(lines) + "\n")
-    settings = ("--epsilon", "inf", "--feature-bound", "3", *FAST)
-
-    transcripts = []
-    for number, arguments in enumerate([(train, "--binarize"), (ones,), (train,)]):
-        out = tmp_path / f"{number}.npz"
-        assert run("fit", *arguments, *settings, "--model", out).exit_code == 0
-        transcripts.append(dplasso.load(out).transcript_)
-    assert transcripts[0] == transcripts[1]
-    assert transcripts[0] != transcripts[2]
+def test_a_short_list_holds_what_stands_out(fitted):
+    report = fitted(*LOGISTIC, "--max-weights", "significant")
+    assert report["n_nonzero"] == report["n_significant"]
 
 
-def test_a_seed_repeats_and_is_marked(run, train, tmp_path):
+def test_a_seed_repeats_and_is_marked(fitted, tmp_path):
     models = [tmp_path / "a.npz", tmp_path / "b.npz"]
     for out in models:
-        result = run("fit", train, "--epsilon", "1", *FAST, "--seed", "7", "--model", out, "--json")
-        privacy = json.loads(result.stdout)["privacy"]
+        privacy = fitted(*FAST, "--seed", "7", "--model", out)["privacy"]
         assert privacy["is_private"] is False
         assert privacy["randomness"] == "seeded"
     assert dplasso.load(models[0]).transcript_ == dplasso.load(models[1]).transcript_
-
-
-def test_without_privacy_json_is_strict(run, train):
-    result = run("fit", train, "--epsilon", "inf", *FAST, "--json")
-
-    def refuse(name):
-        raise AssertionError(name)
-
-    report = json.loads(result.stdout, parse_constant=refuse)
-    assert report["privacy"]["epsilon"] == "inf"
-    assert report["privacy"]["is_private"] is False
 
 
 def test_papers_mechanism_warns_in_one_line(run, train):
@@ -188,53 +219,50 @@ def test_papers_mechanism_warns_in_one_line(run, train):
     assert "not differentially private" in warning
 
 
-def test_compressed_text_and_npz_give_the_same_model(run, train, tmp_path):
-    packed = tmp_path / "train.svm.gz"
-    packed.write_bytes(gzip.compress(train.read_bytes()))
+def test_every_way_to_write_the_rows_gives_the_same_model(fitted, run, train, tmp_path):
+    """As text, compressed, in an archive, made of ones, and in a store."""
     rows = [line.split() for line in train.read_text().splitlines()]
+    ones = "".join(
+        " ".join([label, *(entry.split(":")[0] + ":1" for entry in entries)]) + "\n"
+        for label, *entries in rows
+    )
+    (tmp_path / "ones.svm").write_text(ones)
+    (tmp_path / "train.svm.gz").write_bytes(gzip.compress(train.read_bytes()))
     matrix = np.zeros((len(rows), 30))
     for row, (_, *entries) in enumerate(rows):
-        for entry in entries:
-            column, value = entry.split(":")
+        for column, value in (entry.split(":") for entry in entries):
             matrix[row, int(column) - 1] = np.float32(value)
     save_npz(tmp_path / "train.npz", csr_array(matrix))
     np.save(tmp_path / "labels.npy", np.array([int(row[0]) for row in rows]))
+    assert run("convert", train, tmp_path / "train.store").exit_code == 0
 
-    transcripts = []
-    for number, arguments in enumerate(
-        [(train,), (packed,), (tmp_path / "train.npz", "--labels", tmp_path / "labels.npy")]
-    ):
-        out = tmp_path / f"model{number}.npz"
-        result = run("fit", *arguments, "--epsilon", "inf", *FAST, "--model", out)
-        assert result.exit_code == 0, result.output
-        transcripts.append(dplasso.load(out).transcript_)
-    assert transcripts[0] == transcripts[1] == transcripts[2]
+    def made(*data, method=FAST):
+        out = tmp_path / "model.npz"
+        fitted(*method, "--model", out, "--force", data=data, epsilon="inf")
+        model = dplasso.load(out)
+        return model.transcript_ if method is FAST else model.coef_
+
+    raw = made(train)
+    assert raw == made(tmp_path / "train.svm.gz") == made(tmp_path / "train.store")
+    assert raw == made(tmp_path / "train.npz", "--labels", tmp_path / "labels.npy")
+    assert raw != made(train, "--binarize") == made(tmp_path / "ones.svm")
+    assert made(tmp_path / "train.store", method=LOGISTIC) == pytest.approx(
+        made(train, method=LOGISTIC), rel=1e-6
+    )
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [False, True]])
-def test_labels_need_not_be_numbers(run, tmp_path, labels):
+def test_labels_need_not_be_numbers(fitted, run, tmp_path, labels):
     rng = np.random.default_rng(0)
     y = np.array(labels)[rng.integers(0, 2, size=100)]
-    matrix = (rng.random((100, 6)) < 0.4).astype(np.float32)
-    save_npz(tmp_path / "x.npz", csr_array(matrix))
+    save_npz(tmp_path / "x.npz", csr_array((rng.random((100, 6)) < 0.4).astype(np.float32)))
     np.save(tmp_path / "y.npy", y)
-    out = tmp_path / "model.npz"
+    out, data = tmp_path / "model.npz", (tmp_path / "x.npz", "--labels", tmp_path / "y.npy")
     declared = ",".join(str(label) for label in labels)
-    result = run(
-        *("fit", tmp_path / "x.npz", "--labels", tmp_path / "y.npy", "--classes", declared),
-        *("--epsilon", "5", *FAST, "--model", out),
-    )
-    assert result.exit_code == 0, result.output
+    fitted(*FAST, "--classes", declared, "--model", out, data=data)
     assert dplasso.load(out).classes_.tolist() == labels
-    lines = run("predict", out, tmp_path / "x.npz", "--labels", tmp_path / "y.npy").stdout
+    lines = run("predict", out, *data).stdout
     assert set(lines.split()) <= {str(label) for label in labels}
-
-
-def test_force_overwrites(run, train, tmp_path):
-    out = tmp_path / "model.npz"
-    out.write_bytes(b"older")
-    assert run("fit", train, "--epsilon", "1", *FAST, "--model", out, "--force").exit_code == 0
-    assert dplasso.load(out).n_features_in_ == 30
 
 
 def test_a_failing_model_takes_the_statement_with_it(run, train, tmp_path, monkeypatch):
@@ -243,14 +271,42 @@ def test_a_failing_model_takes_the_statement_with_it(run, train, tmp_path, monke
 
     monkeypatch.setattr(dplasso.model, "write_model", fail)
     outputs = ("--model", tmp_path / "m.npz", "--statement", tmp_path / "s.json")
-    result = run("fit", train, "--epsilon", "1", *FAST, *outputs)
-    assert result.exit_code == 1
+    refused(run("fit", train, "--epsilon", "1", *FAST, *outputs), "disk full")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_line_break_in_a_name_does_not_break_the_message(run, train, tmp_path):
-    paid = ("--ledger", tmp_path / "a\nb", "--model", tmp_path / "m.npz")
-    result = run("fit", train, "--epsilon", 1, *paid)
-    assert result.exit_code != 0
-    assert len(result.stderr.splitlines()) == 1
-    assert "a b" in result.stderr
+def test_an_interrupted_fit_goes_on(run, train, tmp_path, monkeypatch):
+    """With a seed the model is that of an uninterrupted fit, to the bit."""
+    whole, resumed, kept = (tmp_path / name for name in ("w.npz", "r.npz", "kept"))
+    seeded = ("fit", train, "--epsilon", "2", *LOGISTIC, "--seed", "5")
+    assert run(*seeded, "--model", whole).exit_code == 0
+    kept = ("--checkpoint", kept, "--checkpoint-seconds", "0")
+    advance = GradientRun.advance
+
+    def stop_after_10(self, first, last):
+        if last > 10:
+            raise KeyboardInterrupt
+        advance(self, first, last)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GradientRun, "advance", stop_after_10)
+        assert run(*seeded, *kept, "--model", resumed).exit_code == 130
+    result = run(*seeded, *kept, "--model", resumed, "--resume")
+    assert result.exit_code == 0, result.output
+    assert whole.read_bytes() == resumed.read_bytes()
+    assert run(*seeded, *kept, "--resume", "--max-weights", "3").exit_code == 1
+
+
+def test_a_ledger_pays_for_both_methods(fitted, run, tmp_path):
+    ledger = tmp_path / "team.ledger"
+    assert run("ledger", "init", ledger, "--epsilon", 3, "--delta", "1e-5").exit_code == 0
+    report = fitted(*LOGISTIC, "--ledger", ledger, "--model", tmp_path / "m.npz")
+    assert 0 < report["ledger"]["epsilon_left"] < 3
+    plan = ("ledger", "plan", ledger, "--method", "logistic", "--json")
+    left = json.loads(run(*plan).stdout)
+    assert (left["method"], left["n_iter"]) == ("logistic", 300)
+    spend = ("ledger", "spend", ledger, "--method", "logistic", "--epsilon")
+    refused(run(*spend, left["epsilon"] * 1.001), "cannot pay for this fit")
+    assert run(*spend, left["epsilon"]).exit_code == 0
+    assert json.loads(run(*plan).stdout)["epsilon"] < 0.1
+    assert math.isfinite(left["epsilon"])

@@ -13,8 +13,8 @@ from dplasso import load
 from dplasso.checkpoint import charge as checkpoint_charge
 from dplasso.checkpoint import session
 from dplasso.checkpoint.session import read_checkpoint
-from dplasso.cli import fit as fit_command
 from dplasso.cli.checkpoints import KeptFit
+from dplasso.cli.training import OutputOptions
 from dplasso.fit.stages import StagedLasso
 from dplasso.gradient_descent.run import GradientRun
 from dplasso.ledger import charging, create_ledger, read_budgets
@@ -81,15 +81,6 @@ def check_paid_once(ledger):
     (entry,) = read_budgets(ledger)[0].entries
     assert entry.release == digest_of(load(model).model_.release)
     assert names(ledger.parent) == ["m.npz", "team.ledger"]
-
-
-@pytest.mark.parametrize("command", ["fit", "tune"])
-def test_what_is_paid_for_has_to_be_written(command, train, ledger, run, no_training):
-    more = () if command == "fit" else ("--grid", "n-iter=3,4", "--method", "logistic")
-    result = run(command, train, "--epsilon", 1, "--ledger", ledger, *more)
-    assert result.exit_code == 2
-    assert "--ledger needs --model" in " ".join(result.stderr.split())
-    assert states(ledger) == []
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -235,7 +226,7 @@ KILLS = {
     "at a step": (*WRITE, 5, True),
     "after the last step": (charging, "finish", 1, False),
     "after the end is noted": (charging, "finish", 1, True),
-    "when the model is written": (fit_command, "write_outputs", 1, False),
+    "when the model is written": (OutputOptions, "write", 1, False),
     "while the model is written": (model_file, "write_archive", 1, False),
     "when the model is there": (KeptFit, "finish", 1, False),
 }

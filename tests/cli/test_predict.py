@@ -32,17 +32,6 @@ def test_rows_with_fewer_columns_are_widened(run, model, tmp_path):
     assert run("predict", model, narrow).stdout == "1\n-1\n"
 
 
-def test_an_existing_file_is_kept_without_force(run, model, held_out, tmp_path):
-    out = tmp_path / "labels.txt"
-    out.write_text("older\n")
-    result = run("predict", model, held_out, "--out", out)
-    assert result.exit_code == 1
-    assert "--force" in result.stderr
-    assert out.read_text() == "older\n"
-    assert run("predict", model, held_out, "--out", out, "--force").exit_code == 0
-    assert len(out.read_text().splitlines()) == 300
-
-
 def test_zero_based_columns(run, model, tmp_path):
     one_based, zero_based = tmp_path / "one.svm", tmp_path / "zero.svm"
     one_based.write_text("+1 1:1 5:1\n-1 2:1 9:1\n")

@@ -7,15 +7,6 @@ import pytest
 FIT = ("--epsilon", "50", "--n-iter", "10", "--seed", "3", "--json")
 
 
-def check_refused(result, *words):
-    assert result.exit_code == 1, result.output
-    assert result.stdout == ""
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith("error: ")
-    for word in words:
-        assert word in last
-
-
 @pytest.fixture(scope="module")
 def parts(train, tmp_path_factory):
     """The training rows in three files, and once more with words as labels."""
@@ -68,43 +59,3 @@ def test_words_as_labels(run, train, parts, model):
     scores = run("evaluate", model, words, *options, "--json")
     assert scores.stdout == run("evaluate", model, train, "--binarize", "--json").stdout
     assert run("predict", model, words, *options).stdout.count("\n") == 800
-
-
-def test_words_without_a_map(run, no_training, parts, model):
-    check_refused(
-        run("fit", parts / "words-1.svm", "--epsilon", "1"), "words-1.svm", "line 1", "label map"
-    )
-    check_refused(run("evaluate", model, parts / "words-1.svm"), "words-1.svm", "line 1")
-    wrong = ("--label-map", "no=0,maybe=1")
-    check_refused(run("fit", parts / "words-1.svm", "--epsilon", "1", *wrong), "line 1", "'maybe'")
-
-
-@pytest.mark.parametrize("value", ["", "no", "no=0,no=1", "no=x", "no=0,yes=0"])
-def test_a_malformed_map_is_wrong_usage(run, no_training, parts, value):
-    result = run("fit", parts / "words-1.svm", "--epsilon", "1", "--label-map", value)
-    assert result.exit_code == 2
-    assert "Traceback" not in result.output
-
-
-def test_patterns_that_mean_nothing_and_files_named_twice(run, no_training, parts, model, tmp_path):
-    for command in (("fit", "--epsilon", "1"), ("evaluate", model), ("predict", model)):
-        check_refused(run(*command, tmp_path / "none-*.svm"), "none-*.svm", "no file fits")
-        twice = (parts / "part-*.svm", parts / "part-2.svm")
-        check_refused(run(*command, *twice), "part-2.svm", "named twice")
-
-
-def test_no_part_is_overwritten(run, no_training, parts, model):
-    for command in (
-        ("fit", parts / "part-*.svm", "--epsilon", "1", "--model", parts / "part-2.svm"),
-        ("predict", model, parts / "part-*.svm", "--out", parts / "part-3.svm"),
-    ):
-        before = (parts / "part-2.svm").read_bytes(), (parts / "part-3.svm").read_bytes()
-        check_refused(run(*command, "--force"), "input of this command")
-        assert before == ((parts / "part-2.svm").read_bytes(), (parts / "part-3.svm").read_bytes())
-
-
-def test_help_shows_the_way(run):
-    for command in ("fit", "predict", "evaluate"):
-        text = run(command, "--help").stdout
-        assert "DATA..." in text
-        assert "--label-map" in text

@@ -1,7 +1,6 @@
 """``show`` and ``report``: what is inside a model file, on a terminal and on a page to sign."""
 
 import json
-import re
 from hashlib import sha256
 from html.parser import HTMLParser
 
@@ -9,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cli.test_errors import check_refused
 from dplasso import DPLassoClassifier, DPLogisticRegression, load
 from dplasso.ledger import create_ledger
 from dplasso.model.release import digest_of
@@ -149,17 +147,6 @@ def test_the_page_names_the_entry_that_paid(run, train, tmp_path):
     assert "No entry of other.ledger has paid for this model" in page.read_text(encoding="utf-8")
     # The curator's purpose is no part of the model.
     assert b"reason 2" not in model.read_bytes()
-
-
-def test_what_is_refused(run, models, train, tmp_path):
-    model, page = models / "lasso.npz", tmp_path / "report.html"
-    page.write_text("mine")
-    check_refused(run("report", model, "--out", page), "--force")
-    check_refused(run("report", model, "--out", model, "--force"), "is an input")
-    check_refused(run("show", train), "is not a dplasso model file")
-    check_refused(run("report", train, "--out", page, "--force"), "is not a dplasso model file")
-    assert page.read_text() == "mine"
-    assert re.search(r"No such file", run("show", tmp_path / "none.npz").stderr)
 
 
 def test_columns_of_a_schema_are_named_and_the_schema_is_shown(run, tmp_path, monkeypatch):

@@ -2,10 +2,10 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import dplasso
+from cli.conftest import refused
 from dplasso.data.store import open_store
 
 
@@ -19,13 +19,6 @@ def stores(run, train, held_out, tmp_path):
         assert result.exit_code == 0, result.output
         made.append(path)
     return made
-
-
-def one_sentence(result):
-    """Return the error of a run that must fail without a traceback."""
-    assert result.exit_code != 0
-    assert "Traceback" not in result.stderr
-    return " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_the_same_model_as_from_the_file(run, stores, train, held_out, tmp_path):
@@ -83,7 +76,7 @@ def test_labels_are_mapped_by_the_conversion(run, tmp_path):
     assert result.exit_code == 0, result.output
     assert open_store(tmp_path / "b").y.tolist() == [0.0, 1.0]
     strange = run("convert", "--text", tmp_path / "words.csv", tmp_path / "c", "--label-map", "x=1")
-    assert "the label of row 1 is not in the label map" in one_sentence(strange)
+    refused(strange, "the label of row 1 is not in the label map")
     assert not (tmp_path / "c").exists()
 
 
@@ -92,33 +85,3 @@ def test_several_files_by_a_pattern(run, train, held_out, tmp_path):
     (tmp_path / "part-2.svm").write_text(held_out.read_text())
     assert run("convert", tmp_path / "part-*.svm", tmp_path / "all").exit_code == 0
     assert open_store(tmp_path / "all").shape == (1100, 30)
-
-
-def test_values_that_are_no_numbers_are_not_made_binary(run, tmp_path):
-    from scipy.sparse import csr_array, save_npz
-
-    X = csr_array(np.array([[1.0, 0.0], [2.0, np.nan]]))
-    save_npz(tmp_path / "x.npz", X)
-    np.save(tmp_path / "y.npy", np.array([0, 1]))
-    result = run(
-        *("convert", tmp_path / "x.npz", "--labels", tmp_path / "y.npy", tmp_path / "s"),
-        "--binarize",
-    )
-    assert "entry 2 is not a finite number" in one_sentence(result)
-    assert not (tmp_path / "s").exists()
-
-
-def test_what_does_not_go_with_a_store(run, stores, train, model, tmp_path):
-    data, _ = stores
-    given = [["--binarize"], ["--zero-based"], ["--label-map", "a=0,b=1"]]
-    for options in given:
-        message = one_sentence(run("fit", data, "--epsilon", 1, *options))
-        assert f"{options[0]} does not go with a store; give it to the conversion" in message
-    assert "--labels does not go" in one_sentence(
-        run("fit", data, "--epsilon", 1, "--labels", tmp_path / "y.npy")
-    )
-    assert "is given alone" in one_sentence(run("fit", data, train, "--epsilon", 1))
-    assert "30 columns, but 31" in one_sentence(run("fit", data, "--epsilon", 1, "--features", 31))
-    (tmp_path / "folder").mkdir()
-    message = one_sentence(run("evaluate", model, tmp_path / "folder"))
-    assert "is not a dplasso store" in message

@@ -87,27 +87,3 @@ def test_numbers(run, rows, tmp_path, method):
     assert "R^2" in run("fit", train, *options, "--test", test).stdout
     failed = run("predict", path, test, "--proba")
     assert "predicts numbers, not probabilities" in failed.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ((), "the labels are numbers with fractions"),
-        (("--task", "regression"), "--target-bounds is missing"),
-        (("--method", "linear"), "--target-bounds is missing"),
-        (("--task", "ranking"), "task must be classification or regression"),
-        (("--task", "classification", "--target-bounds", "0,9"), "is for a regression"),
-        (("--target-bounds", "0,9", "--method", "logistic"), "takes the method lasso or linear"),
-        (("--target-bounds", "0,9", "--classes", "0,1"), "a regression has no classes"),
-        (("--target-bounds", "0;9"), "is not an interval"),
-        (("--target-bounds", "9,0"), "two finite numbers"),
-    ],
-)
-def test_what_does_not_go_together_is_refused_in_a_sentence(run, rows, options, words):
-    train = rows("train.svm", "numbers", 20)
-    if "--method" not in options and "--task" not in options and "--target-bounds" not in options:
-        options = ("--method", "logistic")
-    failed = run("fit", train, "--epsilon", "1", *options)
-    assert failed.exit_code != 0
-    assert words in " ".join(failed.stderr.split())
-    assert "Traceback" not in failed.stderr

@@ -5,14 +5,12 @@ import json
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from evidence.benchmarks.competitors import Training, frank_wolfe, own_parameters, product_seconds
+from evidence.benchmarks.competitors import Training, frank_wolfe, own_parameters
 from evidence.benchmarks.items import COMPARISONS, ITEMS, read_config
 from evidence.cells import call_apart
-from evidence.datasets import Spec, load_spec
-from evidence.items import Settings, Table
-from evidence.machine import describe_machine, machine_line, status
-from evidence.report import markdown_table, ratio, seconds_text
-from evidence.timing import LoopTime, StepClock, interleave, middle, time_fit, time_steps
+from evidence.items import Settings
+from evidence.machine import describe_machine, machine_line
+from evidence.timing import LoopTime, StepClock, time_fit, time_steps
 from evidence.true_gap import true_gap
 from evidence.twins.generate import make_synthetic
 
@@ -289,22 +287,6 @@ class TestClocks:
         _, model = time_fit(X, y, -1.0, n_iter=2000, random_state=0)
         assert model is None
 
-    def test_runs_take_turns(self):
-        order = []
-        found = interleave({"a": lambda: order.append("a"), "b": lambda: order.append("b")}, 3)
-        assert order == ["a", "b"] * 3
-        assert found == {"a": [None] * 3, "b": [None] * 3}
-
-    def test_medians(self):
-        found = middle(LoopTime(s, 10 * s, 5, 9) for s in (3.0, 1.0, 2.0))
-        assert found == {
-            "setup": 2.0,
-            "loop": 20.0,
-            "timed_steps": 5,
-            "n_steps": 9,
-            "loops": [30.0, 10.0, 20.0],
-        }
-
 
 class TestCompetitors:
     def test_plain_frank_wolfe_ends_where_ours_does(self):
@@ -327,9 +309,6 @@ class TestCompetitors:
         assert found == {"csc": near, "csr": near}
         assert ours < 0.68
 
-    def test_one_product_takes_time(self):
-        assert product_seconds(make_synthetic("rcv1", scale=0.01).X, np.float32, 1) > 0
-
     def test_true_gap_against_the_definition(self):
         rng = np.random.default_rng(0)
         X, y = rng.normal(size=(30, 4)), rng.integers(0, 2, 30)
@@ -350,31 +329,7 @@ class TestPieces:
         assert f"numpy {np.__version__}" in line
         json.dumps(machine)
 
-    def test_memory_is_told_by_the_system(self):
-        found = status("self", "VmRSS", "VmHWM", "read_bytes")
-        assert 1e6 < found["VmRSS"] <= found["VmHWM"]
-        with pytest.raises(OSError, match="NoSuch"):
-            status("self", "NoSuch")
-
     def test_what_is_missing_is_said(self):
         cells = {cell.name: cell for cell in ITEMS["gap"].cells(Settings())}
         found, _ = call_apart(cells["reuters"].measure)
         assert found == {"left_out": "reuters21578_earnacq.svm.gz is read only with --data FOLDER"}
-
-    def test_labels_are_zero_and_one(self):
-        data = load_spec(Spec("adult", adult=1), None, 1)
-        assert set(np.unique(data.y)) == {0, 1}
-
-    def test_numbers_for_tables(self):
-        assert [seconds_text(s) for s in (12345.0, 2.5, 0.0021, 3e-6, 4e-9, 0.0)] == [
-            "12,345 s",
-            "2.5 s",
-            "2.1 ms",
-            "3 us",
-            "4 ns",
-            "0 s",
-        ]
-        assert [ratio(1234.5, 1), ratio(3, 2), ratio(1, 0)] == ["1,234", "1.5", "-"]
-        assert (
-            markdown_table(Table(["a", "b"], [["1", "2"]])) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
-        )

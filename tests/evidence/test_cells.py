@@ -19,27 +19,15 @@ def counting_cell(calls, name="one", source=None, **parameters):
     return Cell("kind", name, measure, parameters, source)
 
 
-def test_finished_cell_is_not_measured_again(tmp_path):
+def test_a_cell_is_measured_once_for_its_parameters(tmp_path):
     calls = []
-    first = run_cells([counting_cell(calls, a=1)], tmp_path)
-    assert run_cells([counting_cell(calls, a=1)], tmp_path) == first
+    first, same = run_cells([counting_cell(calls, a=1), counting_cell(calls, a=1)], tmp_path)
+    assert first == same == run_cells([counting_cell(calls, a=1)], tmp_path)[0]
     assert calls == ["one"]
     # As JSON holds it, on the first run too.
-    assert first[0]["list"] == [1, 2]
-
-
-def test_other_parameters_are_another_cell(tmp_path):
-    calls = []
-    run_cells([counting_cell(calls, a=1)], tmp_path)
+    assert first["list"] == [1, 2]
     run_cells([counting_cell(calls, a=2)], tmp_path)
     assert len(calls) == 2
-
-
-def test_equal_cells_are_measured_once(tmp_path):
-    calls = []
-    results = run_cells([counting_cell(calls), counting_cell(calls)], tmp_path)
-    assert calls == ["one"]
-    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"key": 1}', "[]"])

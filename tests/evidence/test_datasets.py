@@ -10,7 +10,6 @@ from dplasso.data.blocks import block_source
 from dplasso.data.files import read_data
 from dplasso.data.store import write_store
 from dplasso.datasets import catalog
-from dplasso.errors import DataError
 
 
 @pytest.fixture(autouse=True)
@@ -24,32 +23,20 @@ def find(*asked, twin=False, scale=1.0):
     return find_sources(asked, twin=twin, scale=scale, seed=0, n_jobs=1)
 
 
-def test_names_without_data_are_refused():
-    with pytest.raises(DataError, match=r"rcv1 is not here: fetch it .* or give --twin"):
-        find("rcv1")
-    with pytest.raises(DataError, match="none of the paper's data sets is here"):
-        find()
-
-
-def test_unknown_name_is_refused():
-    with pytest.raises(DataError, match=r"no such file or store.*rcv1, news20, url, web, kdda"):
-        find("mnist")
-
-
-@pytest.mark.parametrize("scale", ["0", "-1", "x", "inf", "nan"])
-def test_bad_scale_is_refused(scale):
-    with pytest.raises(ValueError, match="positive number"):
-        find(f"rcv1@{scale}")
-
-
-def test_same_label_twice_is_refused(rows):
-    with pytest.raises(DataError, match="names tiny twice"):
-        find(str(rows), str(rows))
-
-
-def test_folder_that_is_no_store_is_refused(tmp_path):
-    with pytest.raises(DataError, match="no store"):
-        find(str(tmp_path))
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (["rcv1"], r"rcv1 is not here: fetch it .* or give --twin"),
+        ([], "none of the paper's data sets is here"),
+        (["mnist"], r"no such file or store.*rcv1, news20, url, web, kdda"),
+        *(([f"rcv1@{scale}"], "positive number") for scale in ("0", "-1", "x", "inf", "nan")),
+        (["ROWS", "ROWS"], "names tiny twice"),
+        (["."], "no store"),
+    ],
+)
+def test_what_is_not_there_is_refused(asked, words, rows):
+    with pytest.raises(ValueError, match=words):
+        find(*(one.replace("ROWS", str(rows)) for one in asked))
 
 
 def test_twin_by_scale():

@@ -6,12 +6,12 @@ import subprocess
 import sys
 import threading
 import time
+from io import FileIO
 
 import pytest
-from filelock import FileLock
 
 from dplasso.errors import CheckpointError, StoreError
-from dplasso.files.lock import claim, hold, is_held, sidecar_path
+from dplasso.files.lock import claim, hold, is_held, lock, sidecar_path
 
 REFUSAL = StoreError("taken")
 HOLDER = """
@@ -51,9 +51,9 @@ def test_asking_leaves_nothing(tmp_path):
 
 def test_who_only_asks_does_not_stop_a_holder(tmp_path):
     path = tmp_path / "file"
-    asking = FileLock(sidecar_path(path, "lock"), thread_local=False)
-    asking.acquire()
-    timer = threading.Timer(0.05, asking.release)
+    asking = FileIO(sidecar_path(path, "lock"), "a+")
+    lock(asking, REFUSAL, seconds=0.0)
+    timer = threading.Timer(0.05, asking.close)
     timer.start()
     with hold(path, REFUSAL):
         assert is_held(path)

@@ -10,7 +10,7 @@ from scipy.stats import chi2, kstest
 
 from dplasso.gradient_descent import run as module
 from dplasso.gradient_descent.records import records_of
-from dplasso.gradient_descent.release import NoisyWeights, noisy_weights_from
+from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import (
     GradientRun,
     RunPlan,
@@ -19,7 +19,7 @@ from dplasso.gradient_descent.run import (
     plan_stages,
 )
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
-from dplasso.gradient_descent.state import empty_state, gradient_state_from
+from dplasso.gradient_descent.state import GradientState, empty_state
 from dplasso.losses.logistic import Logistic
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS, build_gaussian
 from dplasso.runtime.threads import ONE_THREAD
@@ -208,7 +208,7 @@ def test_the_standard_error_of_a_short_list_is_that_of_noise_alone():
 
 def through_a_file(state, n_features):
     arrays = {name: np.array(array) for name, array in state.arrays().items()}
-    return gradient_state_from(arrays, n_features)
+    return GradientState.from_arrays(arrays, {"n_features": n_features})
 
 
 @pytest.mark.parametrize("at", range(12))
@@ -317,7 +317,7 @@ def test_parts_of_records_are_counted_like_records():
 def test_a_release_comes_back_from_its_arrays(max_weights):
     X, y = records()
     model = finished(plan(9, max_weights), X, y).release()
-    again = noisy_weights_from(model.arrays(), 12)
+    again = NoisyWeights.from_arrays(model.arrays(), {"n_features": 12})
     assert again.agrees_with(model)
     assert len(again) == 9
     assert again.standard_error == model.standard_error > 0

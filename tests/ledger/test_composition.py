@@ -15,13 +15,12 @@ from dplasso.ledger import (
     Budget,
     Entry,
     affords,
-    capacity,
     charge_of,
     epsilon_total,
     largest_epsilon,
     rho_limit,
 )
-from dplasso.ledger.composition import draws_part
+from dplasso.ledger.composition import capacity, draws_part
 from dplasso.ledger.refusal import refuse_overspending, rounded_down
 from dplasso.privacy.accounting import renyi_orders
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
@@ -42,6 +41,7 @@ def noise(**changes):
     """Return a mechanism that is not made of bounded-range steps, as the ledger sees one."""
     values = {"name": "gaussian", "epsilon": 1.0, "delta": 1e-6, "n_iter": 300}
     values |= {"neighbors": "replace-one", "rho": 0.02, "sampling_delta": 0.0, "rows_per_person": 1}
+    values["eps0_accounted"] = None
     return SimpleNamespace(**(values | changes))
 
 

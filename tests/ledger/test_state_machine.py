@@ -15,7 +15,6 @@ from dplasso.errors import BudgetError, LedgerError
 from dplasso.ledger import (
     UNITS,
     add_dataset,
-    capacity,
     create_ledger,
     epsilon_total,
     finish,
@@ -23,6 +22,7 @@ from dplasso.ledger import (
     rejoin,
     reserve,
 )
+from dplasso.ledger.composition import capacity
 from ledger.workers import raw_charge
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])

@@ -17,7 +17,6 @@ from dplasso.ledger import (
     rho_limit,
     totals,
 )
-from dplasso.ledger.composition import draws_part
 from dplasso.ledger.schema import SCHEMA_VERSION
 from ledger.workers import raw_charge
 
@@ -94,23 +93,6 @@ def test_what_was_added_cannot_be_given_to_its_entries(path, statement):
         db.executescript(statement)
     with pytest.raises(LedgerError, match="is damaged"):
         read_budgets(path)
-
-
-def test_a_budget_that_0_1_0_had_made_keeps_to_the_limits_of_a_new_one(path):
-    """Brought up to date by 0.2.0 it had no limit of its own for draws."""
-    from dplasso.ledger.rows import _dataset_digest
-
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.row_factory = sqlite3.Row
-        row = dict(db.execute("SELECT * FROM dataset WHERE id = 1").fetchone())
-        digest = _dataset_digest(row | {"draw_delta_limit": None, "rows_per_person": 1})
-        db.execute("DROP TRIGGER dataset_fixed")
-        db.execute("UPDATE dataset SET draw_delta_limit = NULL, digest = ? WHERE id = 1", (digest,))
-        db.execute("CREATE TRIGGER dataset_fixed BEFORE UPDATE ON dataset BEGIN SELECT 1; END")
-    visits = read_budgets(path)[0]
-    assert visits.draw_delta_limit == draws_part(1e-5)
-    reserve(path, "visits", raw_charge(1))
-    assert read_budgets(path)[0].rho == visits.rho + 1
 
 
 @pytest.mark.parametrize("old", [0, 1, 2])

@@ -5,7 +5,8 @@ import os
 import numpy as np
 
 from dplasso import BudgetError, DPLassoClassifier
-from dplasso.ledger import Charge, capacity, charge_of, finish, reserve
+from dplasso.ledger import Charge, charge_of, finish, reserve
+from dplasso.ledger.composition import capacity
 from dplasso.privacy.mechanisms import build_mechanism
 
 UNIT = 10**30

@@ -1,12 +1,11 @@
 """Equal releases, equal bytes: nothing else of the data gets into what is written of a model.
 
-Two neighbouring data sets are fitted with the same seed, and their statistics are taken from a
-table instead of the data: so they release the same. Model file, report, statement and all that
-`show` and `fit` print of them, but for what `fit` marks as the curator's, must be the same bytes.
+Two neighbouring data sets are fitted with the same seed, and the door answers both from a table: so
+they release the same. Model file, report, statement and all that `fit` prints of them, but for what
+it marks as the curator's, must be the same bytes. `report` and `show` read the model file alone.
 """
 
 import json
-import re
 from contextlib import contextmanager
 from unittest import mock
 
@@ -18,11 +17,9 @@ from typer.testing import CliRunner
 from dplasso import DPLasso, DPLassoClassifier, DPLinearRegression, DPLogisticRegression
 from dplasso.cli.app import app
 from dplasso.cli.output import NOT_FOR_RELEASE
-from dplasso.fit import records, stages
-from dplasso.gradient_descent import run as gradient_run
-from dplasso.gradient_descent.row_part import GradientPart
-from dplasso.gradient_descent.slopes import Margins
 from dplasso.model.report import report_section
+from dplasso.privacy import release as door_module
+from dplasso.privacy.release import Door
 from dplasso.selection.replay import replay_state
 
 COLUMNS = 500
@@ -46,33 +43,37 @@ MODELS = {
 }
 
 
-def table(size, unit):
-    """Return the statistics that a fit is told, whatever its data are."""
-    return np.rint(unit * np.sin(np.arange(1, size + 1))).astype(np.int64)
+class Table(Door):
+    """Answers every statistic from a table, and draws the vertices of one."""
+
+    counted = False
+
+    def values(self, size):
+        return 8.0 * np.sin(np.arange(1, size + 1))
+
+    def release(self, statistic, sensitivity, noise):
+        answer = self.values(statistic.size)
+        if not self.counted and statistic.size <= 4:
+            # A fit begins with its counts.
+            answer += 70.0
+        self.counted = True
+        statistic[:] = np.rint(sensitivity * answer).astype(np.int64).reshape(statistic.shape)
+        return statistic
+
+    def drawing_from(self, selector, sensitivity, numbering):
+        vertex = np.arange(200) * 7 % COLUMNS
+        return replay_state(vertex, np.where(self.values(200) > 0.0, 1, -1).astype(np.int8))
+
+
+class OtherTable(Table):
+    def values(self, size):
+        return 8.0 * np.cos(np.arange(1, size + 1))
 
 
 @contextmanager
-def same_releases():
-    """Take every statistic from a table, so that fits with one seed release the same."""
-
-    def selector(settings, mechanism, problem):
-        vertex = np.arange(200) * 7 % problem.n_coordinates
-        return replay_state(vertex, np.where(vertex % 2, 1, -1).astype(np.int8))
-
-    def gradients(self, begin, end):
-        return table((end - begin) * self.n_outputs, 8.0 * self._unit)
-
-    def counts(exact, *_):
-        return np.full(len(exact), 75.5)
-
-    with (
-        mock.patch.object(records, "vertex_selector", selector),
-        mock.patch.object(stages, "noisy_counts", counts),
-        mock.patch.object(gradient_run, "noisy_counts", counts),
-        mock.patch.object(GradientPart, "begin"),
-        mock.patch.object(GradientPart, "sums", gradients),
-        mock.patch.object(Margins, "sums", lambda _, given, unit: table(given.size, unit)),
-    ):
+def same_releases(door=Table):
+    """Put a table in the place of the door, so that fits with one seed release the same."""
+    with mock.patch.object(door_module, "_door", door()), np.errstate(all="ignore"):
         yield
 
 
@@ -104,29 +105,16 @@ def neighbours(n_classes):
     }
 
 
-def written(estimator, data, folder):
+def written(estimator, data, path, door=Table):
     """Fit, and return everything that is written of the model, by what it is."""
-    folder.mkdir()
-    with same_releases(), np.errstate(all="ignore"):
+    with same_releases(door):
         estimator.fit(*data)
-    path = folder / "model.npz"
     estimator.save(path)
-    page = folder / "page.html"
-
-    def said(*arguments):
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        assert result.exit_code == 0, result.output
-        return result.output.replace(str(folder), "FOLDER")
-
-    said("report", path, "--out", page)
     return {
         "model file": path.read_bytes(),
-        "report": re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "TODAY", page.read_text()),
-        "report in a notebook": report_section(estimator.model_),
+        "report": report_section(estimator.model_),
         "statement": estimator.privacy_.to_json(),
         "statement in words": str(estimator.privacy_),
-        "show": said("show", path, "--explain", "--top", 50),
-        "show as JSON": said("show", path, "--json"),
         "weights": repr(estimator.weights()),
         "attributes": repr((estimator.n_iter_, estimator.n_features_in_, estimator.intercept_)),
     }
@@ -136,7 +124,7 @@ def written(estimator, data, folder):
 def test_what_is_written_is_the_same(name, tmp_path):
     pairs = neighbours(4 if "four" in name else 2)
     found = {
-        different: written(MODELS[name], data, tmp_path / different)
+        different: written(MODELS[name], data, tmp_path / "model.npz")
         for different, data in pairs.items()
     }
     first = found.pop("nothing")
@@ -145,15 +133,15 @@ def test_what_is_written_is_the_same(name, tmp_path):
             assert other[kind] == content, f"{different} is seen in {kind}"
 
 
-def test_other_releases_give_other_bytes(tmp_path):
+@pytest.mark.parametrize("name", ["lasso", "logistic"])
+def test_other_releases_give_other_bytes(name, tmp_path):
     """What is compared is made of the releases: it sees those of other statistics."""
     data = neighbours(2)["nothing"]
-    for name in ("lasso", "logistic"):
-        first = written(MODELS[name], data, tmp_path / name)
-        with mock.patch(f"{__name__}.table", lambda size, unit: np.full(size, int(unit))):
-            other = written(MODELS[name], data, tmp_path / f"{name}, other")
-        for kind in ("model file", "report", "show as JSON", "attributes"):
-            assert first[kind] != other[kind]
+    first, other = (
+        written(MODELS[name], data, tmp_path / "model.npz", door) for door in (Table, OtherTable)
+    )
+    for kind in ("model file", "report", "weights"):
+        assert first[kind] != other[kind]
 
 
 def write_svmlight(path, X, y):
@@ -168,7 +156,7 @@ def write_svmlight(path, X, y):
 @pytest.mark.parametrize("method", ["lasso", "logistic"])
 def test_what_fit_prints_is_the_same_or_marked(method, tmp_path, monkeypatch):
     pairs, found = neighbours(2), []
-    for different in ("nothing", "labels", "one row more", "half of the rows"):
+    for different in ("nothing", "labels", "half of the rows"):
         folder = tmp_path / different
         folder.mkdir()
         monkeypatch.chdir(folder)
@@ -176,9 +164,10 @@ def test_what_fit_prints_is_the_same_or_marked(method, tmp_path, monkeypatch):
         write_svmlight(folder / "test.svm", *pairs[different])
         common = ["fit", "rows.svm", "--method", method, "--classes", "0,1", "--features"]
         common += [str(COLUMNS), "--epsilon", "2", "--seed", "3", "--test", "test.svm"]
+        kept = ["--model", "m.npz", "--statement", "s.json", "--checkpoint", "c.npz"]
         with same_releases():
-            kept = ["--model", "m.npz", "--statement", "s.json", "--checkpoint", "c.npz"]
             text = CliRunner().invoke(app, [*common, *kept, "--explain"])
+        with same_releases():
             whole = CliRunner().invoke(app, [*common, "--json"])
         assert text.exit_code == whole.exit_code == 0, text.output + whole.output
         report = json.loads(whole.stdout)

@@ -2,25 +2,17 @@
 
 import math
 
-import mpmath
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dplasso.privacy.accounting import epsilon_of
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_delta, gaussian_epsilon
+from privacy.reference import exact_delta
 
 EPSILONS = st.floats(-4, 3).map(lambda exponent: 10.0**exponent)
 DELTAS = st.floats(-15, math.log10(0.5)).map(lambda exponent: min(10.0**exponent, 0.5))
 CORNERS = [(e, d) for e in (1e-4, 1e3) for d in (1e-15, 0.5)]
-
-
-def exact_delta(mu, epsilon):
-    """Compute the printed formula in 60 digits more than what cancels."""
-    with mpmath.workdps(60 + int(0.5 * (epsilon / mu + mu / 2) ** 2 / math.log(10))):
-        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
-        upper, lower = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
-        return mpmath.ncdf(upper) - mpmath.exp(epsilon) * mpmath.ncdf(lower)
 
 
 @settings(deadline=None, max_examples=60)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, chi2, norm
 
+from dplasso.privacy import gaussian_noise
 from dplasso.privacy.gaussian_noise import (
     LARGEST_SCALE,
     LAYERS,
@@ -190,9 +191,9 @@ DRAWS = 2**23
 BINS = 64
 
 
-def draws(table, *, count=DRAWS, seed=1, ambiguous=2.0**-44):
+def draws(table, *, count=DRAWS, seed=1):
     totals = np.zeros(count, dtype=np.int64)
-    noisy(table, buffers(1, seed)[0], totals, ambiguous)
+    noisy(table, buffers(1, seed)[0], totals)
     return totals
 
 
@@ -271,13 +272,15 @@ def test_wrong_draws_are_noticed(spoil):
 # --- Comparisons that double precision leaves open -----------------------------------------------
 
 
-def test_forcing_open_comparisons_changes_no_distribution():
+def test_forcing_open_comparisons_changes_no_distribution(monkeypatch):
     scale = 2.0**33
     table = noise_table(scale)
     unsettled = np.zeros((2**15, 4), dtype=np.int64)
     left = add_noise(table, buffers(1, 3)[0], np.zeros(2**15, dtype=np.int64), 1e-3, unsettled)
     assert left > 100
-    for name, p in p_values(draws(table, count=2**15, seed=3, ambiguous=1e-3), scale).items():
+    monkeypatch.setattr(gaussian_noise, "AMBIGUOUS", 1e-3)
+    monkeypatch.setattr(gaussian_noise, "MOST_UNSETTLED", 2**15)
+    for name, p in p_values(draws(table, count=2**15, seed=3), scale).items():
         assert p > ALARM / 5, name
 
 

@@ -51,14 +51,6 @@ def test_compiled_kernels_are_not_announced():
     assert spent.seconds == 0
 
 
-def test_nothing_is_announced_afterwards():
-    said = []
-    with announce_compilation(said.append):
-        pass
-    fresh_kernel()(1)
-    assert said == []
-
-
 def test_an_error_inside_ends_the_listening():
     said = []
     with pytest.raises(KeyError), announce_compilation(said.append):

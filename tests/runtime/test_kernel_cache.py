@@ -63,35 +63,25 @@ def test_kernels_of_these_sources_are_kept(package):
     assert indexes(package) == kept
 
 
-def change_content(package):
-    (package / "inner" / "kernel.py").write_text("x = 22\n")
-
-
-def change_time_only(package):
-    path = package / "inner" / "kernel.py"
+def change_time_only(path):
     status = path.stat()
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000))
 
 
-def add_a_file(package):
-    (package / "inner" / "other.py").write_text("")
+CHANGES = {
+    "content": lambda path: path.write_text("x = 22\n"),
+    "time": change_time_only,
+    "a file more": lambda path: path.with_name("other.py").write_text(""),
+    "a file less": lambda path: path.unlink(),
+    "a new name": lambda path: path.rename(path.with_name("renamed.py")),
+}
 
 
-def remove_a_file(package):
-    (package / "inner" / "kernel.py").unlink()
-
-
-def rename_a_file(package):
-    (package / "inner" / "kernel.py").rename(package / "inner" / "renamed.py")
-
-
-@pytest.mark.parametrize(
-    "change", [change_content, change_time_only, add_a_file, remove_a_file, rename_a_file]
-)
+@pytest.mark.parametrize("change", CHANGES)
 def test_any_change_of_a_source_forgets_all_kernels(package, change):
     settle(package)
     before = source_stamp(package)
-    change(package)
+    CHANGES[change](package / "inner" / "kernel.py")
     assert source_stamp(package) != before
     assert drop_stale_kernels(package)
     assert not indexes(package)

@@ -5,21 +5,19 @@ from decimal import Decimal, localcontext
 from evidence.reference.draws import draw, fill, vertex_weights
 
 from dplasso.privacy.randomness import random_stream
+from dplasso.selection.big_little import BigLittleState
+from dplasso.selection.bucket import BucketState
 from dplasso.selection.implied import chances_of_big_little, chances_of_bucket
 
+IMPLIED = ("bucket", "big-little")
+_CHANCES = {BucketState: chances_of_bucket, BigLittleState: chances_of_big_little}
 
-def implied_by_bucket(selector, alpha):
-    """Coordinates' chances by rejection: ticks of the level times acceptance."""
+
+def implied(selector, alpha):
+    """Return the coordinates' chances that the numbers in a structure imply after a draw."""
     fill(selector, alpha)
     draw(selector, alpha, random_stream(0), 1)
-    return chances_of_bucket(selector, alpha)
-
-
-def implied_by_big_little(selector, alpha):
-    """Coordinates' chances: ticks of group and member, each times acceptance."""
-    fill(selector, alpha)
-    draw(selector, alpha, random_stream(0), 1)
-    return chances_of_big_little(selector, alpha)
+    return _CHANCES[type(selector)](selector, alpha)
 
 
 def total_variation(chances, alpha, exponent, *, signed=True):

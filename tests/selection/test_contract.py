@@ -1,4 +1,4 @@
-"""Every private structure draws from the exponential mechanism over the signed vertices."""
+"""What every structure owes its solvers: the law of its draws, and updates that keep it."""
 
 import numpy as np
 import pytest
@@ -12,16 +12,41 @@ from evidence.reference.draws import (
     vertex_probabilities,
 )
 from evidence.reference.gradients import EXPONENT, HARD, LIMIT, PRIVATE, SHARE, random_gradients
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from dplasso.frank_wolfe.column_gradients import starting_alpha
+from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.argmax import descent_sign
-from dplasso.selection.contract import granularity, rebuild, select, update, update_many
+from dplasso.runtime.threads import ONE_THREAD
+from dplasso.selection.contract import granularity, rebuild, select, update_many
+from dplasso.selection.weights import descent_sign
+from frank_wolfe.cases import (
+    argmax,
+    empty_outputs,
+    forced,
+    last,
+    random_transcript,
+    small_problem,
+    watch,
+)
+from selection.distance import IMPLIED, implied, total_variation
 from selection.invariants import check
+from selection.reference import first_largest
+from selection.sequences import histories
+from selection.structures import EXACT, PAPER, STEEP, STRUCTURES, WEIGHTED
 
 
-def number_of_draws(name, n_columns):
-    """Enough to see a factor of 2 in the exponent; the O(D) reference costs 2 D noises a draw."""
-    return min(50_000, 5_000_000 // n_columns) if name == "noisy-max" else 50_000
+def filled(make, alpha, exponent=EXPONENT):
+    selector = make(alpha.size, exponent)
+    fill(selector, alpha)
+    return selector
+
+
+def fits(selector, alpha, expected, seed, n_draws=20_000):
+    """Return whether draws pass the test of their law; a right structure fails one in a million."""
+    draws = draw(selector, alpha, random_stream(seed), n_draws)
+    return p_value(count_vertices(expected.shape[0], *draws), expected) > ALARM
 
 
 @pytest.mark.parametrize("name", PRIVATE)
@@ -30,8 +55,7 @@ class TestEveryPrivateSelector:
     @pytest.mark.parametrize("n_columns", [1, 2, 3, 17, 64, 1000])
     def test_draws_follow_the_closed_form(self, name, n_columns, n_updates):
         alpha = random_gradients(n_columns, seed=n_columns)
-        selector = PRIVATE[name](n_columns, EXPONENT)
-        fill(selector, alpha)
+        selector = filled(PRIVATE[name], alpha)
         # Half the updates are a share or so, as in training; half go anywhere.
         rng = np.random.default_rng(n_updates)
         coordinates = rng.integers(0, n_columns, n_updates)
@@ -40,42 +64,13 @@ class TestEveryPrivateSelector:
         values[near] = alpha[coordinates[near]] + rng.integers(-SHARE, SHARE, near.sum())
         change(selector, alpha, coordinates, values)
         check(selector, alpha)
-        expected = vertex_probabilities(alpha, EXPONENT)
-        draws = draw(selector, alpha, random_stream(1), number_of_draws(name, n_columns))
-        assert p_value(count_vertices(n_columns, *draws), expected) > ALARM
-
-    @pytest.mark.parametrize("case", HARD)
-    def test_hard_gradients(self, name, case):
-        alpha, exponent = HARD[case]
-        alpha = alpha.copy()
-        selector = PRIVATE[name](alpha.size, exponent)
-        fill(selector, alpha)
-        check(selector, alpha)
-        expected = vertex_probabilities(alpha, exponent)
-        draws = draw(selector, alpha, random_stream(2), 20_000)
-        assert p_value(count_vertices(alpha.size, *draws), expected) > ALARM
-
-    @pytest.mark.parametrize("case", HARD)
-    def test_hard_gradients_reached_by_updates(self, name, case):
-        target, exponent = HARD[case]
-        selector = PRIVATE[name](target.size, exponent)
-        rng = np.random.default_rng(0)
-        alpha = rng.integers(-LIMIT, LIMIT, target.size)
-        fill(selector, alpha)
-        order = rng.permutation(target.size)
-        change(selector, alpha, order, -target[order])
-        draw(selector, alpha, random_stream(3), 1)
-        change(selector, alpha, order, target[order])
-        check(selector, alpha)
-        expected = vertex_probabilities(alpha, exponent)
-        draws = draw(selector, alpha, random_stream(4), 20_000)
-        assert p_value(count_vertices(target.size, *draws), expected) > ALARM
+        # Enough to see a factor of 2 in the exponent; the reference costs 2 D noises a draw.
+        n_draws = min(50_000, 5_000_000 // n_columns) if name == "noisy-max" else 50_000
+        assert fits(selector, alpha, vertex_probabilities(alpha, EXPONENT), 1, n_draws)
 
     def test_the_true_sign_is_caught(self, name):
         alpha = random_gradients(17, seed=5)
-        selector = PRIVATE[name](17, EXPONENT)
-        fill(selector, alpha)
-        vertex, _ = draw(selector, alpha, random_stream(5), 20_000)
+        vertex, _ = draw(filled(PRIVATE[name], alpha), alpha, random_stream(5), 20_000)
         true_sign = np.where(alpha[vertex] >= 0, -1, 1)
         expected = vertex_probabilities(alpha, EXPONENT)
         assert p_value(count_vertices(17, vertex, true_sign), expected) < ALARM
@@ -83,36 +78,184 @@ class TestEveryPrivateSelector:
     @pytest.mark.parametrize("factor", [0.5, 2.0])
     def test_a_wrong_scale_is_caught(self, name, factor):
         alpha = random_gradients(17, seed=6)
-        selector = PRIVATE[name](17, factor * EXPONENT)
-        fill(selector, alpha)
-        draws = draw(selector, alpha, random_stream(6), 20_000)
-        expected = vertex_probabilities(alpha, EXPONENT)
-        assert p_value(count_vertices(17, *draws), expected) < ALARM
+        selector = filled(PRIVATE[name], alpha, factor * EXPONENT)
+        assert not fits(selector, alpha, vertex_probabilities(alpha, EXPONENT), 6)
 
     def test_a_missing_candidate_is_caught(self, name):
         alpha = random_gradients(17, seed=7, nats=0.1)
-        selector = PRIVATE[name](16, EXPONENT)
-        fill(selector, alpha[:16])
-        draws = draw(selector, alpha[:16], random_stream(7), 20_000)
-        expected = vertex_probabilities(alpha, EXPONENT)
-        assert p_value(count_vertices(17, *draws), expected) < ALARM
+        selector = filled(PRIVATE[name], alpha[:16])
+        assert not fits(selector, alpha[:16], vertex_probabilities(alpha, EXPONENT), 7)
 
-    def test_gradients_are_not_written_to(self, name):
-        alpha = random_gradients(17, seed=8)
+
+@pytest.mark.parametrize("name", WEIGHTED)
+class TestHardGradients:
+    @pytest.mark.parametrize("case", HARD)
+    @pytest.mark.parametrize("by_updates", [False, True])
+    def test_hard_gradients(self, name, case, by_updates):
+        target, exponent = HARD[case]
+        alpha = target.copy()
+        if by_updates:
+            rng = np.random.default_rng(0)
+            alpha = rng.integers(-LIMIT, LIMIT, target.size)
+        selector = filled(WEIGHTED[name], alpha, exponent)
+        if by_updates:
+            order = rng.permutation(target.size)
+            change(selector, alpha, order, -target[order])
+            draw(selector, alpha, random_stream(3), 1)
+            change(selector, alpha, order, target[order])
+        check(selector, alpha)
+        expected = vertex_probabilities(alpha, exponent, signed=name not in PAPER)
+        assert fits(selector, alpha, expected, 2 + 2 * by_updates)
+
+
+# Gradients of a thousand columns beside the hard ones, for structures whose numbers can be read.
+WIDE = {
+    f"{nats:g} nats": (random_gradients(1000, 1, nats=nats), EXPONENT) for nats in (0.01, 3, 100)
+}
+
+
+@pytest.mark.parametrize("name", [name for name in WEIGHTED if name.split(",")[0] in IMPLIED])
+@pytest.mark.parametrize("case", HARD | WIDE)
+def test_the_stored_numbers_imply_the_closed_form(name, case):
+    """In exact arithmetic, whatever is drawn."""
+    alpha, exponent = (HARD | WIDE)[case]
+    if name.startswith("bucket") and not (
+        exponent < np.log(2.0) and np.abs(alpha).max() * exponent < 2**12
+    ):
+        return  # drawn by a race, which stores no numbers
+    chances = implied(WEIGHTED[name](alpha.size, exponent), alpha)
+    signed = name not in PAPER
+    distance, worst_ratio = total_variation(chances, alpha, exponent, signed=signed)
+    assert distance < 2.0**-45
+    assert worst_ratio > 1 - 2.0**-40
+
+
+def assert_steepest(selector, alpha):
+    vertex, sign = draw(selector, alpha, random_stream(0), 2)
+    best = first_largest(alpha)
+    assert vertex.tolist() == [best, best]
+    assert sign.tolist() == [-1 if alpha[best] >= 0 else 1] * 2
+
+
+@pytest.mark.parametrize("name", EXACT)
+class TestEveryArgmax:
+    def test_first_of_the_largest(self, name):
+        cases = [alpha for alpha, _ in HARD.values()]
+        # Ties on the edge of a level.
+        for edge in (2**34, 2**36, 5 * 2**40, 2**62):
+            values = [-edge, edge], [edge, -edge], [0, edge, -edge, edge - 1, -edge]
+            cases += [np.array(some, dtype=np.int64) for some in values]
+        for alpha in cases:
+            assert_steepest(filled(EXACT[name], alpha), alpha)
+
+    @pytest.mark.parametrize("n_columns", [1, 2, 3, 17, 1000])
+    @pytest.mark.parametrize("spread", [2, 2**36, LIMIT])
+    def test_after_every_few_updates(self, name, n_columns, spread):
+        rng = np.random.default_rng(n_columns)
+        alpha = rng.integers(-spread, spread, n_columns)
+        selector = filled(EXACT[name], alpha)
+        for _ in range(40):
+            change(selector, alpha, rng.integers(0, n_columns, 5), rng.integers(-spread, spread, 5))
+            # Shrink the best, so that stale bounds come to the top.
+            best = np.array([first_largest(alpha)])
+            change(selector, alpha, best, alpha[best] // 2)
+            assert_steepest(selector, alpha)
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
+class TestEveryStructure:
+    @pytest.mark.parametrize("gradient", [-4, 4])
+    def test_the_steepest_descent_wins(self, name, gradient):
+        alpha = np.array([1, -2, 3, 0, -1, 2, -3, 1, 0, 2], dtype=np.int64) * SHARE
+        alpha[7] = gradient * SHARE
+        vertex, sign = draw(filled(STRUCTURES[name], alpha, STEEP), alpha, random_stream(1), 50)
+        assert vertex.tolist() == [7] * 50
+        assert sign.tolist() == [-np.sign(gradient)] * 50
+
+    def test_changes_told_together_leave_the_same_structure(self, name):
+        rng = np.random.default_rng(0)
+        alphas = [rng.integers(-5 * SHARE, 5 * SHARE, 50)]
+        alphas.append(alphas[0].copy())
+        one, other = (filled(STRUCTURES[name], alpha, STEEP) for alpha in alphas)
+        for _ in range(50):
+            coordinates = rng.permutation(50)[:10]
+            values = alphas[0][coordinates] + rng.integers(-SHARE, SHARE, 10)
+            change(one, alphas[0], coordinates, values)
+            change(other, alphas[1], coordinates, values, together=10)
+            check(one, alphas[0])
+            for a, b in zip(one, other, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+    def test_a_seed_repeats_the_draws_and_gradients_stay(self, name):
+        alpha = random_gradients(17, seed=9)
         before = alpha.copy()
-        selector = PRIVATE[name](17, EXPONENT)
-        fill(selector, alpha)
-        draw(selector, alpha, random_stream(8), 10)
+        runs = [
+            draw(filled(STRUCTURES[name], alpha), alpha, random_stream(9), 100) for _ in range(2)
+        ]
+        np.testing.assert_array_equal(*runs)
         np.testing.assert_array_equal(alpha, before)
 
-    def test_a_seed_repeats_the_draws(self, name):
-        alpha = random_gradients(17, seed=9)
-        runs = []
-        for _ in range(2):
-            selector = PRIVATE[name](17, EXPONENT)
-            fill(selector, alpha)
-            runs.append(draw(selector, alpha, random_stream(9), 100))
-        np.testing.assert_array_equal(runs[0], runs[1])
+    def test_follows_a_forced_transcript(self, name):
+        """The same vertices give the same gradients, whichever structure follows them."""
+        _, _, problem = small_problem(1, n_steps=40)
+        alpha = starting_alpha(problem, ONE_THREAD)
+        selector, reference = filled(STRUCTURES[name], alpha, STEEP), argmax()
+        for _, state in watch(problem, forced(random_transcript(problem, 2)), 0.01):
+            changed = np.flatnonzero(alpha != state.alpha)
+            change(selector, alpha, changed, state.alpha[changed])
+            check(selector, alpha)
+            vertex, _ = draw(selector, alpha, random_stream(1), 3)
+            # The steepest wins unless another is within a few hundredths.
+            best = draw(reference, alpha, random_stream(1), 1)[0][0]
+            assert (np.abs(alpha[vertex]) > np.abs(alpha[best]) - 2**28).all()
+        np.testing.assert_array_equal(alpha, state.alpha)
+
+    def test_a_run_is_replayed_bit_for_bit(self, name):
+        _, _, problem = small_problem(3, n_steps=40)
+        outputs = empty_outputs(problem)
+        selector = STRUCTURES[name](problem.design.n_coordinates, STEEP)
+        own = last(watch(problem, selector, 0.01, outputs=outputs))
+        again = last(watch(problem, forced(Transcript(outputs[0], outputs[1])), 0.01))
+        np.testing.assert_array_equal(own.alpha, again.alpha)
+        np.testing.assert_array_equal(own.margin, again.margin)
+
+
+@pytest.mark.parametrize(
+    ("name", "exponent", "shift"),
+    [
+        *(("bucket", exponent, shift) for exponent, shift in ((EXPONENT, 38), (1e-3, 9))),
+        *(("big-little", exponent, 38) for exponent in (EXPONENT, 1e-17, 1e-3)),
+        *((exact, np.nan, 34) for exact in ("heap", "bucket, no privacy")),
+    ],
+)
+@given(data=st.data())
+@settings(deadline=None, max_examples=80)
+def test_any_integers_leave_it_consistent(name, exponent, shift, data):
+    """Changes near zero, near the edges of levels 2^shift wide, near the limit, anywhere."""
+    start, changes = data.draw(histories(shift))
+    alpha = np.array(start, dtype=np.int64)
+    selector = filled(STRUCTURES[name], alpha, exponent)
+    check(selector, alpha)
+    for step, (k, value) in enumerate(changes):
+        change(selector, alpha, np.array([k]), np.array([value]))
+        check(selector, alpha)
+        if step % 2 == 0:
+            vertex, _ = draw(selector, alpha, random_stream(0), 1)
+            assert name not in EXACT or vertex[0] == first_largest(alpha)
+            check(selector, alpha)
+
+
+@pytest.mark.parametrize(
+    ("name", "exponents", "demanded"),
+    [
+        ("bucket", (0.0, -1.0, np.nan), "positive"),
+        ("big-little", (0.0, -1.0, np.nan, np.inf), "finite and positive"),
+    ],
+)
+def test_refuses_a_senseless_exponent(name, exponents, demanded):
+    for exponent in exponents:
+        with pytest.raises(ValueError, match=f"exponent must be {demanded}"):
+            STRUCTURES[name](10, exponent)
 
 
 def test_a_right_sample_raises_no_alarm():
@@ -130,8 +273,7 @@ def test_draws_where_nothing_may_fall_are_caught():
 
 
 def test_a_class_that_was_not_registered_is_named():
-    duties = ((select, 3), (update, 5), (update_many, 5), (rebuild, 2), (granularity, 1))
-    for function, n_arguments in duties:
+    for function, n_arguments in ((select, 3), (update_many, 5), (rebuild, 2), (granularity, 1)):
         with pytest.raises(TypeError, match=f"no kernel '{function.__name__}' .* for NoneType"):
             function(*[None] * n_arguments)
 

@@ -32,10 +32,16 @@ from dplasso.model.release import digest_of
 from dplasso.privacy.randomness import random_stream
 from dplasso.tuning import candidates, division
 from dplasso.tuning import search as search_module
-from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon, list_candidates
+from dplasso.tuning.candidates import (
+    Candidate,
+    cost_of_try,
+    draw_candidate,
+    give_epsilon,
+    list_candidates,
+)
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.division import divided
-from dplasso.tuning.search import draw_candidate
+from dplasso.tuning.scores import Scorer
 from dplasso.tuning.tries import tries_of
 from fit.cases import four_classes
 
@@ -58,6 +64,12 @@ def quick(monkeypatch):
 def toy(**changes):
     settings = {"tries": 3.0, "law": "logarithmic", "metric": "accuracy"}
     return PrivateSearch(NoisyShare(), GRID, **(settings | changes))
+
+
+def logistic(**changes):
+    """Return a search of one setting with a real fit of few steps."""
+    settings = {"grid": {"max_weights": [None]}, "tries": 2, "law": "geometric"} | changes
+    return PrivateSearch(DPLogisticRegression(n_iter=10), **settings)
 
 
 def with_tries(monkeypatch, number):
@@ -183,9 +195,7 @@ def _small_pieces(cut, store, rows, _memory):
 
 def test_a_search_in_a_store(monkeypatch, tmp_path):
     store = write_store(matrix_source(X[:, 1:], Y), tmp_path / "x.store")
-    search = PrivateSearch(
-        DPLogisticRegression(n_iter=10), {"max_weights": [None]}, tries=2, law="geometric"
-    )
+    search = logistic()
     for given in ((store,), (store.X, store.y)):
         assert search.fit(*given).predict(store.X).shape == (ROWS,)
     assert not list(tmp_path.glob("*.search-*"))
@@ -223,8 +233,8 @@ def test_the_score_costs_as_much_as_the_fit(monkeypatch):
         seen = []
         monkeypatch.setattr(
             search_module,
-            "noisy_estimate",
-            lambda *a, seen=seen: seen.append(a[5]) or search_module.Estimate(0.5, 0.4, 0.6),
+            "Scorer",
+            lambda *given, seen=seen: seen.append(given[3]) or Scorer(*given),
         )
         estimator = DPLogisticRegression(neighbors=neighbors, n_iter=20)
         search = PrivateSearch(estimator, {"max_weights": [None]}, tries=2, law="geometric")
@@ -318,22 +328,14 @@ def test_the_model_carries_the_statement_of_the_whole(estimator, tmp_path):
 def test_names_of_columns_are_kept():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X[:, 1:], columns=list("abcde"))
-    search = PrivateSearch(
-        DPLogisticRegression(n_iter=10), {"max_weights": [None]}, tries=2, law="geometric"
-    ).fit(frame, Y)
+    search = logistic().fit(frame, Y)
     assert search.best_estimator_.feature_names_in_.tolist() == list("abcde")
     assert search.predict(frame).shape == (ROWS,)
 
 
 def test_a_seed_repeats_the_search_and_is_told():
-    estimator = DPLogisticRegression(n_iter=10)
-    searches = [
-        PrivateSearch(
-            estimator, {"max_weights": [None, 2]}, tries=3, law="geometric", random_state=8
-        ).fit(X[:, 1:], Y)
-        for _ in range(2)
-    ]
-    one, other = searches
+    grid = {"max_weights": [None, 2]}
+    one, other = (logistic(grid=grid, random_state=8).fit(X[:, 1:], Y) for _ in range(2))
     assert one.best_score_ == other.best_score_
     assert not one.privacy_.is_private
     assert "random_state" in one.privacy_.reasons[0]
@@ -399,14 +401,7 @@ def test_one_charge_for_all_tries(monkeypatch, tmp_path):
     ledger = tmp_path / "l"
     create_ledger(ledger, 5.0, 1e-5)
     with_tries(monkeypatch, 7)
-    search = PrivateSearch(
-        DPLogisticRegression(n_iter=10),
-        {"max_weights": [None]},
-        epsilon=0.5,
-        tries=3,
-        ledger=str(ledger),
-    )
-    search.fit(X[:, 1:], Y)
+    search = logistic(epsilon=0.5, tries=3, law="auto", ledger=str(ledger)).fit(X[:, 1:], Y)
     (budget,) = read_budgets(ledger)
     (entry,) = budget.entries
     expected = charge_of(search_cost(0.5, 1e-6, tries_of(3)))
@@ -495,21 +490,21 @@ def test_data_that_are_wrong_are_refused_before_anything_is_charged(tmp_path):
     assert read_budgets(ledger)[0].entries == ()
 
 
-def test_an_estimator_that_states_no_cost_is_refused():
-    with pytest.raises(TypeError, match="no parameter epsilon"):
-        PrivateSearch(Given(), {"classes_": [(0, 1)]}).fit(X, Y)
-
-    class Silent(NoisyShare):
-        privacy_event = property()
-
-    with pytest.raises(TypeError, match=r"needs a method privacy_event"):
-        PrivateSearch(Silent(), GRID).fit(X, Y)
+class Silent(NoisyShare):
+    privacy_event = property()
 
 
-def test_a_search_of_a_search_is_refused():
-    inner = PrivateSearch(DPLogisticRegression(), {"n_iter": [10, 20]})
-    with pytest.raises(TypeError, match="estimator is a PrivateSearch itself; give the estimator"):
-        PrivateSearch(inner, {"estimator__n_iter": [10, 20]}).fit(X, Y)
+@pytest.mark.parametrize(
+    ("estimator", "grid", "words"),
+    [
+        (Given(), {"classes_": [(0, 1)]}, "no parameter epsilon"),
+        (Silent(), GRID, "needs a method privacy_event"),
+        (logistic(), {"estimator__n_iter": [10]}, "estimator is a PrivateSearch itself; give the"),
+    ],
+)
+def test_an_estimator_that_states_no_cost_is_refused(estimator, grid, words):
+    with pytest.raises(TypeError, match=words):
+        PrivateSearch(estimator, grid).fit(X, Y)
 
 
 def test_it_is_cloned_as_scikit_learn_does():

@@ -66,15 +66,15 @@ def test_the_choice_follows_the_mean():
     assert tries_of(5).law == "logarithmic"
 
 
-@pytest.mark.parametrize("mean", [0.0, -1.0, math.inf, math.nan, 1001.0])
-def test_impossible_means_are_refused(mean):
-    with pytest.raises(ValueError, match="tries must"):
-        tries_of(mean)
-
-
-def test_one_expected_try_is_for_poisson_only():
+@pytest.mark.parametrize(
+    ("mean", "law", "words"),
+    [
+        *((mean, "auto", "tries must") for mean in (0.0, -1.0, math.inf, math.nan, 1001.0)),
+        (1, "geometric", "above 1 unless law='poisson'"),
+        (3, "fixed", "law must be"),
+    ],
+)
+def test_impossible_laws_are_refused(mean, law, words):
     assert tries_of(1, "poisson").mean == 1.0
-    with pytest.raises(ValueError, match="above 1 unless law='poisson'"):
-        tries_of(1, "geometric")
-    with pytest.raises(ValueError, match="law must be"):
-        tries_of(3, "fixed")
+    with pytest.raises(ValueError, match=words):
+        tries_of(mean, law)

@@ -21,7 +21,7 @@ from dplasso.audit.bounds import (
     epsilon_lower_bound,
     range_lower_bound,
 )
-from dplasso.audit.claims import Claim, Data, Finding, Fit, Target, bound_in_words
+from dplasso.audit.claims import Claim, Data, Finding, Fit, Target, bound_in_words, finding
 from dplasso.audit.problems import canary_pair
 
 Progress = Callable[[int, int], None]
@@ -37,11 +37,7 @@ _SCORES = ("weight", "came with +", "came with -", "likelihood", "seen")
 
 @dataclass(frozen=True)
 class Runs:
-    """Releases of many fits on one data set.
-
-    `vertex`, shape (runs, T): coordinates.
-    `sign`, shape (runs, T): signs.
-    """
+    """Releases of many fits on one data set: coordinates and signs, of shape (runs, T)."""
 
     vertex: NDArray[np.int64]
     sign: NDArray[np.int64]
@@ -63,13 +59,9 @@ class Runs:
 class Roc:
     """How well the attack tells the neighbours apart, on the runs that test it.
 
-    Attributes
-    ----------
-    false_positive_rate, true_positive_rate : ndarray of float64
-        Of the events "score at least tau", for all tau.
-    chosen : dict
-        The event tested: its two rates with their Clopper-Pearson bounds, as ``rate``,
-        ``rate_bound`` (where it is unlikely) and ``power``, ``power_bound`` (where it is likely).
+    The rates are those of the events "score at least tau", for all tau.
+    `chosen`: the event tested: its two rates with their Clopper-Pearson bounds, as ``rate``,
+    ``rate_bound`` (where it is unlikely) and ``power``, ``power_bound`` (where it is likely).
     """
 
     false_positive_rate: NDArray[np.float64]
@@ -77,22 +69,27 @@ class Roc:
     chosen: dict[str, float]
 
 
-def collect(fit: Fit, data: Data, runs: int, progress: Callable[[int], None] | None = None) -> Runs:
-    """Fit many times.
+def counter(progress: Progress | None, total: int) -> Callable[[int], None]:
+    """Return a function that is told of fits done, and tells the progress now and then."""
+    done = 0
 
-    `fit`: as in `Target`.
-    `data`: what is fitted.
-    `runs`: how often, at least once.
-    `progress`: called now and then with the number of fits since the last call.
-    """
+    def count(fits: int) -> None:
+        nonlocal done
+        done += fits
+        if progress is not None and (done % 64 == 0 or done == total):
+            progress(done, total)
+
+    return count
+
+
+def collect(fit: Fit, data: Data, runs: int, count: Callable[[int], None] | None = None) -> Runs:
+    """Fit many times, at least once; `count` is called after each fit."""
     releases = []
-    reported = 0
-    for done in range(1, runs + 1):
+    for _ in range(runs):
         release = fit(data)
         releases.append((np.asarray(release.vertex), np.asarray(release.sign)))
-        if progress is not None and (done % 64 == 0 or done == runs):
-            progress(done - reported)
-            reported = done
+        if count is not None:
+            count(1)
     return Runs(
         np.array([vertex for vertex, _ in releases], dtype=np.int64),
         np.array([sign for _, sign in releases], dtype=np.int64),
@@ -101,24 +98,20 @@ def collect(fit: Fit, data: Data, runs: int, progress: Callable[[int], None] | N
 
 def _at_canary(runs: Runs) -> NDArray[np.int64]:
     """Return each step as -1, 0 or +1: the sign at the canary's column, or 0 for another column."""
-    outcomes: NDArray[np.int64] = np.where(runs.vertex == CANARY, runs.sign, 0)
-    return outcomes
+    return np.asarray(np.where(runs.vertex == CANARY, runs.sign, 0))
 
 
 def _codes(runs: Runs) -> NDArray[np.int64]:
     """Return each vertex as one number: twice the coordinate, plus one for a positive sign."""
-    codes: NDArray[np.int64] = 2 * runs.vertex + (runs.sign > 0)
-    return codes
+    return np.asarray(2 * runs.vertex + (runs.sign > 0))
 
 
 def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]:
     """Learn scores that are high on the first data set's releases.
 
-    `one`, `other`: releases to learn from.
-
-    Returns: each gives a number per release: the canary's weight in the model; whether its
-    vertices came at all, by sign; the log-likelihood ratio of the steps taken as independent; and
-    whether this very release has been seen on the one data set and not on the other.
+    Each gives a number per release: the canary's weight in the model; whether its vertices came at
+    all, by sign; the log-likelihood ratio of the steps taken as independent; and whether this very
+    release has been seen on the one data set and not on the other.
     """
     steps = one.vertex.shape[1]
     weight = np.arange(2, steps + 2, dtype=np.float64)
@@ -186,24 +179,7 @@ def audit_canary(
 ) -> tuple[Finding, Roc]:
     """Bound a fit's epsilon from below by telling apart two neighbours that differ in a canary.
 
-    Parameters
-    ----------
-    target : Target
-        What is audited.
-    runs : int
-        Fits on each of the two data sets, at least 8.
-    false_alarm : float
-        Probability that a true claim is called violated.
-    name : str
-        Of the finding.
-    progress : callable, optional
-        Called with the fits done and their number.
-
-    Returns
-    -------
-    finding : Finding
-    roc : Roc
-        Of the score that was chosen.
+    On each of the two there are `runs` fits, at least 8. The ROC curve is that of the chosen score.
     """
     one, other = _both(target, runs, progress)
     quarter, half = runs // 4, runs // 2
@@ -224,14 +200,10 @@ def compare(
 ) -> tuple[Finding, Roc]:
     """Choose one event by the first runs, and test that one by the others.
 
-    `claim`: what is to be refuted.
     `scored`: for each score its values over the runs, on the one data set and on the other.
     `names`: of the scores.
-    `false_alarm`: probability that a true claim is called violated.
     `runs`: fits on each data set in all, and how many of the scored ones choose.
     `name`: of the finding.
-
-    Returns `roc`: of the score that was chosen.
     """
     n_runs, n_choice = runs
     best = (-1.0, -math.inf, math.inf, 0, 1.0)
@@ -239,8 +211,8 @@ def compare(
         high, low = (np.asarray(part[:n_choice], dtype=np.float64) for part in pair_of_runs)
         for side in (1.0, -1.0):
             pair = (high, low) if side > 0 else (-low, -high)
-            found = _best_threshold(*pair, claim.delta, false_alarm)
-            best = max(best, (*found, index, side))
+            threshold = _best_threshold(*pair, claim.delta, false_alarm)
+            best = max(best, (*threshold, index, side))
     *_, threshold, index, side = best
     # From here on "high" is the data set on which the event is thought to be likely.
     values = [side * np.asarray(part[n_choice:], dtype=np.float64) for part in scored[index]]
@@ -254,14 +226,13 @@ def compare(
         "power": hits[0] / trials[0],
         "power_bound": binomial_lower(hits[0], trials[0], false_alarm / 2),
     }
-    finding = Finding(
-        name=name,
-        claimed=claim.epsilon,
-        audited=audited,
-        delta=claim.delta,
+    found = finding(
+        claim,
+        name,
+        "fit",
+        audited,
         false_alarm=false_alarm,
         violated=audited > claim.epsilon,
-        about="fit",
         detail=(
             f"an event came {hits[0]:,} times in {trials[0]:,} fits on one data set and "
             f"{hits[1]:,} times in {trials[1]:,} on its neighbour: "
@@ -276,7 +247,7 @@ def compare(
             "area_under_roc": _area(high, low),
         },
     )
-    return finding, _roc(high, low, chosen_event)
+    return found, _roc(high, low, chosen_event)
 
 
 def audit_canary_step(
@@ -286,17 +257,6 @@ def audit_canary_step(
 
     Whole fits need a large effect to exceed epsilon at a small delta; a step has none to spare. So
     this is the audit that notices a factor of 2 in the sensitivity.
-
-    Parameters
-    ----------
-    target : Target
-        With a claim for two steps.
-    runs, false_alarm, progress
-        As in `audit_canary`.
-
-    Returns
-    -------
-    Finding
     """
     claim = target.claim
     one, other = _both(target, runs, progress)
@@ -314,15 +274,14 @@ def audit_canary_step(
     history = "at the first step"
     if first >= 0:
         history = f"after the vertex {'+' if first % 2 else '-'}e_{first // 2}"
-    return Finding(
-        name="canary: one step",
-        claimed=claim.eps0,
-        audited=audited,
-        delta=0.0,
+    return finding(
+        claim,
+        "canary: one step",
+        "step",
+        audited,
         false_alarm=false_alarm,
         # No feasible number of runs could show a draw's inexactness, 2^-42 in all.
         violated=audited > claim.eps0 + 1e-9,
-        about="step",
         detail=(
             f"{history}, of the steps along e_0 those with sign {sign:+d} were {hits[0]:,} of "
             f"{trials[0]:,} on "
@@ -335,14 +294,7 @@ def audit_canary_step(
 
 def _both(target: Target, runs: int, progress: Progress | None) -> tuple[Runs, Runs]:
     """Fit on both of the canary's neighbours."""
-    done = 0
-
-    def count(fits: int) -> None:
-        nonlocal done
-        done += fits
-        if progress is not None:
-            progress(done, 2 * runs)
-
+    count = counter(progress, 2 * runs)
     one, other = canary_pair(target.claim)
     return collect(target.fit, one, runs, count), collect(target.fit, other, runs, count)
 

@@ -16,10 +16,7 @@ _LARGEST_EPSILON = 700.0
 def binomial_lower(hits: int, trials: int, alpha: float) -> float:
     """Return the one-sided Clopper-Pearson lower bound of a probability.
 
-    `hits`, `trials`: how often the event came, out of how many independent trials.
-    `alpha`: probability that the bound exceeds the truth, in (0, 1).
-
-    Returns: 0 without hits or trials.
+    It exceeds the truth with probability `alpha` at most; 0 without hits or trials.
     """
     if hits == 0:
         return 0.0
@@ -27,22 +24,14 @@ def binomial_lower(hits: int, trials: int, alpha: float) -> float:
 
 
 def binomial_upper(hits: int, trials: int, alpha: float) -> float:
-    """Return the one-sided Clopper-Pearson upper bound of a probability.
-
-    `hits`, `trials`, `alpha`: as in `binomial_lower`.
-
-    Returns: 1 without misses.
-    """
+    """Return the one-sided Clopper-Pearson upper bound of a probability; 1 without misses."""
     return 1.0 - binomial_lower(trials - hits, trials, alpha)
 
 
 def epsilon_of_rates(likely: float, unlikely: float, delta: float) -> float:
-    """Return the smallest epsilon that allows an event these two probabilities.
+    """Return the smallest epsilon that allows an event these probabilities on two neighbours.
 
-    `likely`, `unlikely`: the event's probability on the one and on the other data set.
-    `delta`: delta of the claim.
-
-    Returns: ``log((likely - delta) / unlikely)``, at least 0.
+    That is ``log((likely - delta) / unlikely)``, at least 0.
     """
     above = likely - delta
     if above <= unlikely:
@@ -53,13 +42,11 @@ def epsilon_of_rates(likely: float, unlikely: float, delta: float) -> float:
 def epsilon_lower_bound(
     hits: tuple[int, int], trials: tuple[int, int], delta: float, alpha: float
 ) -> float:
-    """Bound epsilon from below by how often one event came on two neighbouring data sets.
+    """Return a lower bound on epsilon by how often one event came on two neighbouring data sets.
 
-    `hits`, `trials`: first the data set on which the event is the likelier.
-    `delta`: delta of the claim.
-    `alpha`: probability that the bound exceeds the truth; half of it goes to either rate.
-
-    Returns: valid for an event chosen without looking at these trials.
+    The data set on which the event is the likelier stands first; the event was chosen without
+    looking at these trials. The bound exceeds the truth with probability `alpha`, half of which
+    goes to either rate.
     """
     likely = binomial_lower(hits[0], trials[0], alpha / 2)
     unlikely = binomial_upper(hits[1], trials[1], alpha / 2)
@@ -67,14 +54,10 @@ def epsilon_lower_bound(
 
 
 def odds_p_value(hits: tuple[int, int], trials: tuple[int, int], log_ratio: float) -> float:
-    """Test that an event's odds are not much larger in one set of trials than in another.
+    """Test that the log of an event's odds ratio is at most `log_ratio`; Fisher's p-value.
 
-    `hits`, `trials`: how often the event came, out of how many; first where it is thought
-    likelier.
-    `log_ratio`: the largest log of the odds ratio that the hypothesis allows.
-
-    Returns: Fisher's exact one-sided p-value: given the number of hits in all, how many of them
-    fall to the first set follows the noncentral hypergeometric distribution.
+    Given the number of hits in all, how many of them fall to the first set, where the event is
+    thought likelier, follows the noncentral hypergeometric distribution.
     """
     total = sum(hits)
     first = np.arange(max(0, total - trials[1]), min(trials[0], total) + 1)
@@ -89,32 +72,17 @@ def _log_choose(n: int, k: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def range_lower_bound(hits: tuple[int, int], trials: tuple[int, int], alpha: float) -> float:
-    """Bound a step's bounded-range parameter from below.
+    """Return a lower bound on a step's bounded-range parameter.
 
     If all log-ratios of two distributions lie within eps0 of each other, so do those of an event
-    and of its complement: the event's log-odds differ by at most eps0.
-
-    `hits`, `trials`: as in `odds_p_value`.
-    `alpha`: probability that the bound exceeds the truth.
-
-    Returns: the largest difference of the log-odds that `odds_p_value` refutes, to within 1e-9; at
-    least 0.
+    and of its complement: the event's log-odds differ by at most eps0. The bound, the largest
+    difference that `odds_p_value` refutes, exceeds the truth with probability `alpha`.
     """
-
-    def refuted(log_ratio: float) -> bool:
-        return odds_p_value(hits, trials, log_ratio) < alpha
-
-    return _largest_refuted(refuted)
+    return _largest(lambda log_ratio: odds_p_value(hits, trials, log_ratio) < alpha)
 
 
 def hockey_stick(log_p: NDArray[np.float64], log_q: NDArray[np.float64], epsilon: float) -> float:
-    """Return ``sum max(0, P - e^epsilon Q)``: the delta at which P and Q are `epsilon` apart.
-
-    `log_p`, `log_q`: log-probabilities of the same outcomes; -inf where impossible.
-    `epsilon`: at least 0.
-
-    Returns: in [0, 1].
-    """
+    """Return ``sum max(0, P - e^epsilon Q)``: the delta at which P and Q are `epsilon` apart."""
     with np.errstate(over="ignore"):
         return float(np.maximum(0.0, np.exp(log_p) - np.exp(np.add(log_q, epsilon))).sum())
 
@@ -122,29 +90,15 @@ def hockey_stick(log_p: NDArray[np.float64], log_q: NDArray[np.float64], epsilon
 def epsilon_at_delta(log_p: NDArray[np.float64], log_q: NDArray[np.float64], delta: float) -> float:
     """Return the smallest epsilon for which two distributions are (epsilon, delta)-close.
 
-    `log_p`, `log_q`: log-probabilities of the same outcomes; -inf where impossible. Either may be
-    the first.
-    `delta`: at least 0.
-
-    Returns: from below, to within 1e-9; infinity where outcomes that are impossible on one side
-    hold more than delta.
+    From below, to within 1e-9; infinity where outcomes that are impossible on one side, of
+    log-probability -inf, hold more than delta.
     """
 
     def exceeds(epsilon: float) -> bool:
         one, other = hockey_stick(log_p, log_q, epsilon), hockey_stick(log_q, log_p, epsilon)
         return max(one, other) > delta
 
-    if not exceeds(0.0):
-        return 0.0
-    if exceeds(_LARGEST_EPSILON):
-        return math.inf
-    low, high = 0.0, 1.0
-    while exceeds(high):
-        low, high = high, 2.0 * high
-    while high - low > _WIDTH:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
-    return low
+    return math.inf if exceeds(_LARGEST_EPSILON) else _largest(exceeds)
 
 
 def one_run_p_value(
@@ -161,9 +115,6 @@ def one_run_p_value(
     (Steinke, Nasr and Jagielski 2023, arXiv 2305.08846, theorem 5.2).
 
     `canaries`, `guesses`, `correct`: m, r and v.
-    `epsilon`, `delta`: the claim.
-
-    Returns: in [0, 1].
 
     Raises ValueError unless ``0 <= correct <= guesses <= canaries``.
     """
@@ -182,23 +133,14 @@ def one_run_p_value(
 
 
 def one_run_epsilon(canaries: int, guesses: int, correct: int, delta: float, alpha: float) -> float:
-    """Return the largest epsilon that so many right guesses refute.
-
-    `canaries`, `guesses`, `correct`: as in `one_run_p_value`.
-    `delta`: delta of the claim.
-    `alpha`: probability that the bound exceeds the truth.
-
-    Returns: from below, to within 1e-9; 0 where nothing is refuted.
-    """
-
-    def refuted(epsilon: float) -> bool:
-        return one_run_p_value(canaries, guesses, correct, epsilon, delta) < alpha
-
-    return _largest_refuted(refuted)
+    """Return the largest epsilon that so many right guesses refute at `alpha`, or 0."""
+    return _largest(
+        lambda epsilon: one_run_p_value(canaries, guesses, correct, epsilon, delta) < alpha
+    )
 
 
-def _largest_refuted(refuted: Callable[[float], bool]) -> float:
-    """Return the end of the refuted values, which start at 0, from below."""
+def _largest(refuted: Callable[[float], bool]) -> float:
+    """Return the end of the refuted values, which start at 0, from below; 0 if there are none."""
     if not refuted(0.0):
         return 0.0
     low, high = 0.0, 1.0
@@ -211,12 +153,10 @@ def _largest_refuted(refuted: Callable[[float], bool]) -> float:
 
 
 def repeat_probability(draws: int, outcomes_log: float) -> float:
-    """Bound the probability that two of several equally distributed releases are the same.
+    """Return a bound on the probability that two of several independent releases are the same.
 
-    `draws`: number of independent releases.
-    `outcomes_log`: minus the logarithm of the likeliest release's probability.
-
-    Returns: ``min(1, draws (draws - 1) / 2 exp(-outcomes_log))``.
+    That is ``min(1, draws (draws - 1) / 2 exp(-outcomes_log))``; `outcomes_log` is minus the
+    logarithm of the likeliest release's probability.
     """
     if draws < 2:
         return 0.0

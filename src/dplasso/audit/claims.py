@@ -19,15 +19,7 @@ from dplasso.privacy.statement import Accounted
 
 
 class Data(NamedTuple):
-    """Records that a fit gets.
-
-    Attributes
-    ----------
-    X : csr_array of float64, shape (N, D)
-        Entries.
-    y : ndarray of int64, shape (N,)
-        Labels, 0 or 1.
-    """
+    """Records that a fit gets: entries of shape (N, D), and labels, 0 or 1."""
 
     X: csr_array
     y: NDArray[np.int64]
@@ -56,20 +48,11 @@ StepDistribution = Callable[[Data, Prefix], NDArray[np.float64]]
 class Claim:
     """The promise that an audit tries to refute.
 
-    Attributes
-    ----------
-    epsilon, delta : float
-        Of a whole fit, natural logarithm units.
-    neighbors : {"add-remove", "replace-one"}
-        Which data sets the promise compares.
-    n_iter : int
-        Number of steps T.
-    feature_bound : float
-        Bound B on the magnitude of an entry.
-    eps0 : float
-        Bounded-range parameter of one step; 0 with Gaussian noise.
-    step_delta : float
-        Probability with which a step's draw may fall outside `eps0`.
+    `epsilon`, `delta`: of a whole fit of `n_iter` steps.
+    `neighbors`: which data sets the promise compares.
+    `feature_bound`: bound B on the magnitude of an entry.
+    `eps0`: bounded-range parameter of one step; 0 with Gaussian noise.
+    `step_delta`: probability with which a step's draw may fall outside `eps0`.
     """
 
     epsilon: float
@@ -85,15 +68,10 @@ class Claim:
 class Target:
     """An implementation under audit.
 
-    Attributes
-    ----------
-    claim : Claim
-        What it promises.
-    fit : callable
-        ``fit(data)`` trains once, with fresh randomness, and returns the release.
-    step : callable or None
-        ``step(data, prefix)``: the distribution of the next vertex, computed from the
-        implementation's own numbers; None where it has none in closed form.
+    `claim`: what it promises.
+    `fit`: ``fit(data)`` trains once, with fresh randomness, and returns the release.
+    `step`: ``step(data, prefix)``: the distribution of the next vertex, computed from the
+    implementation's own numbers; None where it has none in closed form.
     """
 
     claim: Claim
@@ -105,28 +83,14 @@ class Target:
 class Finding:
     """What one audit found.
 
-    Attributes
-    ----------
-    name : str
-        Which audit.
-    claimed : float
-        The epsilon it tried to refute: of a step or of a whole fit, see `about`.
-    audited : float
-        Lower bound on the true epsilon, 0 where the attack found nothing; exact audits give its
-        value on the pairs they tried. NaN where the audit refutes independence and bounds no
-        epsilon.
-    delta : float
-        The delta of the claim.
-    false_alarm : float
-        Probability that a true claim is called violated; 0 for exact audits.
-    violated : bool
-        The verdict.
-    about : {"step", "fit", "randomness"}
-        What the claim is about.
-    detail : str
-        One sentence.
-    figures : dict
-        The numbers behind it, for JSON.
+    `claimed`, `delta`: what it tried to refute: the claim of a step or of a whole fit, see `about`.
+    `audited`: lower bound on the true epsilon, 0 where the attack found nothing; exact audits give
+    its value on the pairs they tried. NaN where the audit refutes independence and bounds no
+    epsilon.
+    `false_alarm`: probability that a true claim is called violated; 0 for exact audits.
+    `about`: "step", "fit" or "randomness".
+    `detail`: one sentence.
+    `figures`: the numbers behind it, for JSON.
     """
 
     name: str
@@ -140,14 +104,24 @@ class Finding:
     figures: dict[str, Any]
 
 
+def finding(
+    claim: Claim,
+    name: str,
+    about: str,
+    audited: float,
+    *,
+    violated: bool,
+    detail: str,
+    figures: dict[str, Any],
+    false_alarm: float = 0.0,
+) -> Finding:
+    """Return a finding about a claim: about a step that is eps0 alone, else epsilon and delta."""
+    claimed, delta = (claim.eps0, 0.0) if about == "step" else (claim.epsilon, claim.delta)
+    return Finding(name, claimed, audited, delta, false_alarm, violated, about, detail, figures)
+
+
 def bound_in_words(name: str, audited: float, claimed: float) -> str:
-    """Put a lower bound into words: an attack that found nothing proves nothing.
-
-    `name`: what is bounded.
-    `audited`, `claimed`: as in `Finding`.
-
-    Returns: the end of a sentence.
-    """
+    """Return the end of a sentence: an attack that found nothing proves nothing."""
     if audited == 0:
         return f"the attack found nothing against the claimed {name} of {claimed:.4g}"
     return f"{name} is at least {audited:.4g}; {claimed:.4g} is claimed"
@@ -156,9 +130,7 @@ def bound_in_words(name: str, audited: float, claimed: float) -> str:
 def claim_of(mechanism: Accounted) -> Claim:
     """Return the claim of a mechanism.
 
-    `mechanism`: with finite epsilon.
-
-    Returns: for ``mechanism="paper"``, which has no guarantee, what its authors' accounting says:
+    That of ``mechanism="paper"``, which has no guarantee, is what its authors' accounting says:
     epsilon in all and ``epsilon / sqrt(8 T log(1/delta))`` a step (arXiv 2310.19978).
 
     Raises ValueError without privacy: there is nothing to audit then.

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.audit.bounds import epsilon_at_delta
-from dplasso.audit.claims import Claim, Data, Finding, Prefix, StepDistribution, Target
+from dplasso.audit.claims import (
+    Claim,
+    Data,
+    Finding,
+    Prefix,
+    StepDistribution,
+    Target,
+    finding,
+)
 from dplasso.audit.problems import Neighbourhood
 
 # What the rounding of a step's numbers may add to a log-ratio: 2^-42 of the probability in all is
@@ -28,7 +36,7 @@ Progress = Callable[[int, int], None]
 class Transcripts:
     """Every transcript of one data set, with the distribution of each step on the way.
 
-    `prefixes`: in the order of `steps`.
+    `prefixes`: what `steps` follow.
     `steps`, shape (len(prefixes), V): log-probabilities of the next of V vertices.
     `paths`, shape (V ** T,): log-probabilities of whole transcripts.
     """
@@ -39,12 +47,7 @@ class Transcripts:
 
 
 def all_transcripts(step: StepDistribution, data: Data, n_iter: int) -> Transcripts:
-    """Enumerate the transcripts of a fit.
-
-    `step`: as in `Target`.
-    `data`: what is fitted.
-    `n_iter`: T; V^T transcripts are enumerated, V being twice the number of coordinates.
-    """
+    """Return all V^T transcripts of a fit of T steps; V is twice the number of coordinates."""
     coordinates = step(data, ()).shape[1]
     vertices = [(j, sign) for sign in (-1, 1) for j in range(coordinates)]
     prefixes: list[Prefix] = []
@@ -62,9 +65,7 @@ def all_transcripts(step: StepDistribution, data: Data, n_iter: int) -> Transcri
 def log_ratios(
     one: NDArray[np.float64], other: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the range and the largest magnitude of the log-ratios of distributions.
-
-    `one`, `other`, shape (..., V): log-probabilities of the same outcomes; -inf where impossible.
+    """Return the range and the largest magnitude of the log-ratios of distributions, (..., V).
 
     Returns `widest`, `largest`, shape (...): max - min and max of the magnitudes; infinite where
     an outcome is possible on one side only.
@@ -81,27 +82,12 @@ def log_ratios(
 def audit_exact(
     target: Target, around: Neighbourhood, progress: Progress | None = None
 ) -> tuple[Finding, Finding]:
-    """Audit the step and the fit on all given neighbours, over all transcripts.
+    """Audit the step and the fit on all given neighbours, over all transcripts of few steps.
 
-    Parameters
-    ----------
-    target : Target
-        With a claim for few steps (3, say) and a `step`.
-    around : Neighbourhood
-        Small data sets and their pairs.
-    progress : callable, optional
-        Called with the data sets done and their number.
+    Returns `step`: the widest range of log-ratios of a step against eps0.
+    `fit`: the largest epsilon at delta of whole transcripts against epsilon.
 
-    Returns
-    -------
-    step, fit : Finding
-        The widest range of log-ratios of a step against eps0, and the largest epsilon at delta of
-        whole transcripts against epsilon.
-
-    Raises
-    ------
-    ValueError
-        If the target has no `step`.
+    Raises ValueError if the target has no `step`.
     """
     if target.step is None:
         raise ValueError("the exact audit needs the step's distribution in closed form")
@@ -124,16 +110,12 @@ def _audit_steps(claim: Claim, around: Neighbourhood, found: list[Transcripts]) 
         if widths[place] > worst:
             worst, where, at = float(widths[place]), (a, b), place
         largest = max(largest, float(sizes.max()))
-    violated = worst > claim.eps0 + ROUNDING
-    before = found[0].prefixes[at]
-    return Finding(
-        name=f"exact step ({around.name})",
-        claimed=claim.eps0,
-        audited=worst,
-        delta=0.0,
-        false_alarm=0.0,
-        violated=violated,
-        about="step",
+    return finding(
+        claim,
+        f"exact step ({around.name})",
+        "step",
+        worst,
+        violated=worst > claim.eps0 + ROUNDING,
         detail=(
             f"over {len(around.pairs):,} pairs of neighbours and {len(found[0].prefixes):,} "
             f"histories, the log-ratios of a step's probabilities spread over {worst:.6g}; "
@@ -145,7 +127,7 @@ def _audit_steps(claim: Claim, around: Neighbourhood, found: list[Transcripts]) 
             "largest_log_ratio": largest,
             "of_claim": worst / claim.eps0,
             "pair": list(where),
-            "history": [list(vertex) for vertex in before],
+            "history": [list(vertex) for vertex in found[0].prefixes[at]],
         },
     )
 
@@ -157,14 +139,12 @@ def _audit_fits(claim: Claim, around: Neighbourhood, found: list[Transcripts]) -
         epsilon = epsilon_at_delta(found[a].paths, found[b].paths, claim.delta)
         if epsilon > worst:
             worst, where = epsilon, (a, b)
-    return Finding(
-        name=f"exact fit ({around.name})",
-        claimed=claim.epsilon,
-        audited=worst,
-        delta=claim.delta,
-        false_alarm=0.0,
+    return finding(
+        claim,
+        f"exact fit ({around.name})",
+        "fit",
+        worst,
         violated=worst > claim.epsilon + ROUNDING,
-        about="fit",
         detail=(
             f"over {len(around.pairs):,} pairs of neighbours and all {found[0].paths.size:,} "
             f"transcripts of {claim.n_iter} steps, epsilon is {worst:.6g} at delta "

@@ -24,13 +24,9 @@ FitWeights = Callable[[Data], Any]
 def weights_target(
     *, epsilon: float, delta: float, neighbors: str, n_iter: int, method: str = "logistic"
 ) -> tuple[Claim, FitWeights]:
-    """Make a target of `DPLogisticRegression`, or of a `DPLassoClassifier` that refits.
+    """Return the claim of an estimator ("lasso": one that refits), and its fit, as a function.
 
-    `epsilon`, `delta`, `neighbors`, `n_iter`: as in the estimator.
-    `method`: "logistic" or "lasso".
-
-    Returns `claim`: what it promises.
-    `fit`: ``fit(data)`` trains once, with fresh randomness, and returns the weights.
+    ``fit(data)`` trains once, with fresh randomness, and returns the weights.
 
     Raises ValueError, TypeError for settings that the estimator would refuse, or without privacy.
     """
@@ -59,12 +55,9 @@ def audit_weights(
     false_alarm: float,
     progress: Progress | None = None,
 ) -> Outcome:
-    """Bound epsilon from below by the weight of a canary's own column, over many fits.
+    """Bound epsilon from below by the weight of a canary's own column.
 
-    `claim`, `fit`: from `weights_target`.
-    `runs`: fits on each of the two neighbours, at least 8.
-    `false_alarm`: probability that a true claim is called violated.
-    `progress`: called with the fits done and their number.
+    On each of the two neighbours there are `runs` fits, at least 8.
     """
     weights = np.empty((2, runs))
     for place, data in enumerate(canary_pair(claim)):
@@ -73,7 +66,7 @@ def audit_weights(
             if progress is not None:
                 progress(place * runs + run + 1, 2 * runs)
     name = "canary: noisy gradients"
-    finding, roc = compare(
+    attack, roc = compare(
         claim, [(weights[0], weights[1])], ("weight",), false_alarm, (runs, runs // 2), name
     )
-    return Outcome(make_report(claim, [finding]), roc, finding)
+    return Outcome(make_report(claim, [attack]), roc, attack)

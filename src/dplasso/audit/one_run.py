@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.audit.bounds import one_run_epsilon, one_run_p_value
-from dplasso.audit.claims import Finding, Release, Target, bound_in_words
+from dplasso.audit.claims import Finding, Release, Target, bound_in_words, finding
 from dplasso.audit.problems import many_canaries
 
 # The share of canaries that are guessed, half of them "in": those with the clearest scores.
@@ -20,12 +20,9 @@ GUESSED = 0.8
 
 
 def canary_scores(release: Release, canaries: int) -> NDArray[np.float64]:
-    """Score every canary: high if the release looks as if it was in (or had label 1).
+    """Return for every canary its feature's weight in the model, up to a common factor.
 
-    `release`: of one fit on `many_canaries`.
-    `canaries`: m.
-
-    Returns shape (m,): the weight of the canary's feature in the model, up to a common factor.
+    It is high if the release looks as if the canary was in (or had label 1).
     """
     vertex, sign = np.asarray(release.vertex), np.asarray(release.sign, dtype=np.float64)
     steps = np.arange(2, vertex.size + 2)
@@ -38,13 +35,9 @@ def canary_scores(release: Release, canaries: int) -> NDArray[np.float64]:
 def guess(
     scores: NDArray[np.float64], guesses: int, coins: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Guess a fixed number of coins from scores.
+    """Return +1 ("in") for the highest scores, -1 for the lowest, and 0 where nothing is guessed.
 
-    `scores`, shape (m,): of `canary_scores`.
-    `guesses`: r, even: half of them for the highest scores, half for the lowest.
-    `coins`: breaks ties.
-
-    Returns shape (m,): +1 for "in", -1 for "out", 0 for no guess.
+    There are so many guesses in all, an even number; `coins` break ties.
     """
     order = np.lexsort((coins.random(scores.size), scores))
     guessed = np.zeros(scores.size, dtype=np.int64)
@@ -62,24 +55,10 @@ def audit_one_run(
     coins: np.random.Generator | None = None,
     attack: Callable[[Release, int], NDArray[np.float64]] = canary_scores,
 ) -> Finding:
-    """Bound a fit's epsilon from below by one release.
+    """Bound a fit's epsilon from below by one release; at least 3 canaries.
 
-    Parameters
-    ----------
-    target : Target
-        What is audited; with about 4 steps per canary most of their features are drawn.
-    canaries : int
-        m, at least 3.
-    false_alarm : float
-        Probability that a true claim is called violated.
-    coins : numpy.random.Generator, optional
-        Decides which canaries are in. Fresh entropy by default.
-    attack : callable, default=canary_scores
-        Scores the canaries from the release.
-
-    Returns
-    -------
-    Finding
+    With about 4 steps per canary most of their features are drawn. `coins` decide which canaries
+    are in, by fresh entropy unless given.
     """
     claim = target.claim
     coins = np.random.default_rng() if coins is None else coins
@@ -91,14 +70,13 @@ def audit_one_run(
     correct = int(((guessed > 0) & bits).sum() + ((guessed < 0) & ~bits).sum())
     audited = one_run_epsilon(canaries, guesses, correct, claim.delta, false_alarm)
     chance = one_run_p_value(canaries, guesses, correct, claim.epsilon, claim.delta)
-    return Finding(
-        name="one run, many canaries",
-        claimed=claim.epsilon,
-        audited=audited,
-        delta=claim.delta,
+    return finding(
+        claim,
+        "one run, many canaries",
+        "fit",
+        audited,
         false_alarm=false_alarm,
         violated=chance < false_alarm,
-        about="fit",
         detail=(
             f"of {canaries:,} canaries in one fit, {correct:,} of {guesses:,} guesses were right: "
             f"{bound_in_words('epsilon', audited, claim.epsilon)}"

@@ -23,11 +23,8 @@ _FEWEST_RUNS_SHOWN = 30
 def allowed_power(rate: NDArray[np.float64], epsilon: float, delta: float) -> NDArray[np.float64]:
     """Return the largest true positive rate that (epsilon, delta)-privacy allows.
 
-    `rate`: False positive rates, in [0, 1].
-    `epsilon`, `delta`: the claim.
-
-    Returns: ``min(1, e^epsilon rate + delta, 1 - e^-epsilon (1 - delta - rate))`` (Kairouz, Oh and
-    Viswanath 2015).
+    ``min(1, e^epsilon rate + delta, 1 - e^-epsilon (1 - delta - rate))`` for a false positive rate
+    (Kairouz, Oh and Viswanath 2015).
     """
     with np.errstate(over="ignore"):
         steep = np.exp(epsilon) * rate + delta
@@ -36,10 +33,9 @@ def allowed_power(rate: NDArray[np.float64], epsilon: float, delta: float) -> ND
 
 
 def audit_picture(roc: Roc, finding: Finding) -> bytes:
-    """Draw an attack's ROC curve and the region that the claim rules out.
+    """Return a PNG image of an attack's ROC curve and the region that the claim rules out.
 
-    Returns: a PNG image: the same curves on linear axes (left) and on logarithmic ones (right),
-    where the rare events are.
+    The curves stand on linear axes, and on logarithmic ones, where the rare events are.
     """
     from matplotlib.figure import Figure
 
@@ -56,15 +52,11 @@ def audit_picture(roc: Roc, finding: Finding) -> bytes:
     left, right = figure.subplots(1, 2)
     _draw(left, roc, finding, np.linspace(0.0, 1.0, 1001))
     left.set_aspect("equal", anchor="N")
-    left.set_xlim(-0.01, 1.01)
-    left.set_ylim(-0.01, 1.01)
+    left.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
     left.legend(loc="lower right", fontsize=10.5)
     least = _FEWEST_RUNS_SHOWN / min(finding.figures["trials"])
     _draw(right, roc, finding, np.geomspace(least, 1.0, 1001))
-    right.set_xscale("log")
-    right.set_yscale("log")
-    right.set_xlim(least, 1.1)
-    right.set_ylim(least, 1.1)
+    right.set(xscale="log", yscale="log", xlim=(least, 1.1), ylim=(least, 1.1))
     title = f"the same, logarithmic, down to {_FEWEST_RUNS_SHOWN} runs"
     right.set_title(title, fontsize=12, loc="left")
     left.set_title(

@@ -15,12 +15,7 @@ COMPANY = 10
 
 
 class Neighbourhood(NamedTuple):
-    """Data sets, and which of them are neighbours.
-
-    `name`: what they have in common.
-    `data`: the data sets.
-    `pairs`: positions of neighbours in `data`.
-    """
+    """Data sets with something in common, and the positions of those that are neighbours."""
 
     name: str
     data: list[Data]
@@ -28,21 +23,14 @@ class Neighbourhood(NamedTuple):
 
 
 def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
-    """Return a data set of dense rows.
-
-    `rows`, shape (N, D): entries; zeros are not stored.
-    `labels`, shape (N,): 0 or 1.
-    """
+    """Return a data set of dense rows, whose zeros are not stored."""
     return Data(csr_array(np.asarray(rows, dtype=np.float64)), np.asarray(labels, dtype=np.int64))
 
 
 def records(n_columns: int, bound: float) -> list[tuple[tuple[float, ...], int]]:
     """Return the records that an adversary may choose from.
 
-    `n_columns`: D.
-    `bound`: the claim's bound B.
-
-    Returns: all entries in {-B, 0, B} with either label, and two records far beyond the bound.
+    They are all entries in {-B, 0, B} with either label, and two records far beyond the bound.
     """
     ordinary = list(product((-bound, 0.0, bound), repeat=n_columns))
     beyond = [(1e30,) * n_columns, (-3.0 * bound,) + (1e300,) * (n_columns - 1)]
@@ -52,10 +40,7 @@ def records(n_columns: int, bound: float) -> list[tuple[tuple[float, ...], int]]
 def neighbourhoods(claim: Claim, n_columns: int = 2) -> Iterator[Neighbourhood]:
     """Enumerate neighbours around a few small data sets.
 
-    `claim`: gives the neighbour relation and the bound.
-    `n_columns`: D.
-
-    Yields: under add-remove the base and every record added to it, under replace-one every two of
+    They are, under add-remove the base and every record added to it, under replace-one every two of
     the latter. The bases: an almost empty one, where a single record decides everything; one with a
     gradient that stands out by about two nats, where log-ratios are largest; and a mixed one.
     """
@@ -84,11 +69,9 @@ def neighbourhoods(claim: Claim, n_columns: int = 2) -> Iterator[Neighbourhood]:
 
 
 def canary_pair(claim: Claim) -> tuple[Data, Data]:
-    """Return two neighbours that differ in a canary: a record that owns its features.
+    """Return two neighbours, with and without a canary: a record that owns its features.
 
-    `claim`: gives the neighbour relation and the bound.
-
-    Returns `with_canary`, `without`: the others are `COMPANY` empty records of both labels. Under
+    The others are `COMPANY` empty records of both labels. Under
     add-remove the canary owns column 0 and is left out of the second. Under replace-one it owns
     columns 0 and 1, and is replaced by a record of the other label that differs in the sign of
     column 1: a step along column 1 then drives their contributions to column 0 apart, to all of
@@ -108,13 +91,10 @@ def canary_pair(claim: Claim) -> tuple[Data, Data]:
 
 
 def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
-    """Return one data set with a canary per bit, each with a feature of its own.
+    """Return one data set with a canary per bit: canary k has the bound in column k.
 
-    `claim`: gives the neighbour relation and the bound.
-    `bits`, shape (m,): under add-remove: who is in. Under replace-one all are, and the bit is the
-    label.
-
-    Returns: canary k has the bound in column k; two empty records carry either label.
+    Under add-remove the bit says who is in; under replace-one all are, and it is the label. Two
+    empty records carry either label.
     """
     m = bits.size
     entries = claim.feature_bound * np.eye(m)
@@ -126,8 +106,5 @@ def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
 
 
 def blank_data(n_columns: int) -> Data:
-    """Return two empty records: all gradients are 0 at every step, whatever was drawn.
-
-    `n_columns`: D.
-    """
+    """Return two empty records: all gradients are 0 at every step, whatever was drawn."""
     return make_data(np.zeros((2, n_columns)), np.array([0, 1]))

@@ -1,18 +1,15 @@
 """Black-box audit of the randomness: releases that repeat each other."""
 
 import math
-from collections.abc import Callable
 
-from dplasso.audit.black_box import collect
+from dplasso.audit.black_box import Progress, collect, counter
 from dplasso.audit.bounds import repeat_probability
-from dplasso.audit.claims import Finding, Target
+from dplasso.audit.claims import Finding, Target, finding
 from dplasso.audit.problems import blank_data
 
 # Columns of the blank data on which releases are compared with each other: with T steps there are
 # at least this many to the power T equally likely releases.
 _BLANK_COLUMNS = 64
-
-Progress = Callable[[int, int], None]
 
 
 def audit_repeats(
@@ -23,47 +20,23 @@ def audit_repeats(
     On empty records every gradient is 0, so the steps of a sound mechanism are uniform and
     independent, and two releases are the same with probability at most 64^-T.
 
-    Parameters
-    ----------
-    target : Target
-        With a claim for enough steps (12, say) to tell releases apart.
-    runs : int
-        Number of fits; a seed of s bits is noticed from about 2^((s + 5) / 2) on.
-    false_alarm, progress
-        As in `audit_canary`.
+    A seed of s bits is noticed from about 2^((s + 5) / 2) runs on.
 
-    Returns
-    -------
-    Finding
-        About the randomness; without a bound on epsilon.
-
-    Raises
-    ------
-    ValueError
-        If there are too few steps for that.
+    Raises ValueError if there are too few steps (12, say, are enough) to tell releases apart.
     """
     steps = target.claim.n_iter
     chance = repeat_probability(runs, steps * math.log(_BLANK_COLUMNS))
     if chance > false_alarm:
         raise ValueError(f"{steps} steps are too few to tell {runs} releases apart; take more.")
-    done = 0
-
-    def count(fits: int) -> None:
-        nonlocal done
-        done += fits
-        if progress is not None:
-            progress(done, runs)
-
-    releases = collect(target.fit, blank_data(_BLANK_COLUMNS), runs, count)
+    releases = collect(target.fit, blank_data(_BLANK_COLUMNS), runs, counter(progress, runs))
     distinct = len(set(releases.names()))
-    return Finding(
-        name="repeated releases",
-        claimed=target.claim.epsilon,
-        audited=math.nan,
-        delta=target.claim.delta,
+    return finding(
+        target.claim,
+        "repeated releases",
+        "randomness",
+        math.nan,
         false_alarm=chance,
         violated=distinct < runs,
-        about="randomness",
         detail=(
             f"{runs:,} fits on empty records gave {distinct:,} different releases; independent "
             f"ones would repeat with probability below {chance:.1g}"

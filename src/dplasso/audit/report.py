@@ -13,15 +13,7 @@ CONSISTENT = "consistent"
 
 @dataclass(frozen=True)
 class Report:
-    """All findings about one claim.
-
-    Attributes
-    ----------
-    claim : Claim
-        Of the fit that was asked about.
-    findings : tuple of Finding
-        In the order of the audits.
-    """
+    """All findings about the claim of the fit that was asked about, in the order of the audits."""
 
     claim: Claim
     findings: tuple[Finding, ...]
@@ -47,13 +39,7 @@ class Report:
         return max((f.audited for f in self.findings if f.about == "fit"), default=0.0)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values; infinities and NaN are left as floats.
-
-        Returns
-        -------
-        dict
-            ``claim``, ``audited_epsilon``, ``confidence``, ``verdict`` and ``findings``.
-        """
+        """Return the report as plain values; infinities and NaN are left as floats."""
         return {
             "claim": asdict(self.claim),
             "audited_epsilon": self.audited_epsilon,
@@ -65,13 +51,7 @@ class Report:
         }
 
     def text(self) -> str:
-        """Return the verdict in words.
-
-        Returns
-        -------
-        str
-            One paragraph.
-        """
+        """Return the verdict in words, one paragraph."""
         claim = self.claim
         promise = f"epsilon = {claim.epsilon:g}, delta = {claim.delta:g}, {claim.neighbors}"
         found = f"audited epsilon {_number(self.audited_epsilon)}"
@@ -91,23 +71,9 @@ class Report:
 
 
 def make_report(claim: Claim, findings: Sequence[Finding]) -> Report:
-    """Collect findings.
+    """Return the report of findings about a claim.
 
-    Parameters
-    ----------
-    claim : Claim
-        Of the fit that was asked about.
-    findings : sequence of Finding
-        At least one.
-
-    Returns
-    -------
-    Report
-
-    Raises
-    ------
-    ValueError
-        If there are no findings: a report without audits would read as a clean one.
+    Raises ValueError if there are none: a report without audits would read as a clean one.
     """
     if not findings:
         raise ValueError("no audit was run, so there is nothing to report")

@@ -35,9 +35,8 @@ class Builder(Protocol):
     """Makes the targets: the same implementation at several numbers of steps."""
 
     def __call__(self, n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
-        """Make a target.
+        """Return a target with so many steps; the total claim stays what it is.
 
-        `n_iter`: number of steps; the total claim stays what it is.
         `public`: through the interface that users call, rather than the fastest way to the
         release.
         `intercept`: whether a constant column is part of it.
@@ -48,7 +47,6 @@ class Builder(Protocol):
 class Plan:
     """How much is audited.
 
-    `methods`: which audits.
     `n_iter`: steps of the whole fits of the canary audit.
     `runs`: fits on each of the canary's two data sets.
     `canaries`: of the one-run audit.
@@ -74,12 +72,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a plan.
-
-    `report`: all findings.
-    `roc`: of the canary audit of whole fits; None if that was not made.
-    `attack`: its finding.
-    """
+    """The results of a plan: the report, and the canary audit of whole fits if it was made."""
 
     report: Report
     roc: Roc | None
@@ -89,23 +82,10 @@ class Outcome:
 def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Outcome:
     """Run all audits of a plan.
 
-    Parameters
-    ----------
-    build : callable
-        See `Builder`.
-    plan : Plan
-        How much.
-    progress : callable, optional
-        Called with what is being done, how much of it is done, and how much there is.
+    The progress is called with what is being done, how much of it is done, and how much there is.
 
-    Returns
-    -------
-    Outcome
-
-    Raises
-    ------
-    ValueError
-        For a setting out of range, or a mechanism or structure that an audit cannot take.
+    Raises ValueError for a setting out of range, or a mechanism or structure that an audit cannot
+    take.
     """
     sampling = sum(_SAMPLING[method] for method in plan.methods)
     false_alarm = plan.false_alarm / max(1, sampling)

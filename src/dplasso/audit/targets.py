@@ -31,14 +31,7 @@ from dplasso.selection.replay import replay_state
 class AuditSettings:
     """What is audited: parameters of `DPLassoClassifier` by the same names.
 
-    Attributes
-    ----------
-    mechanism, epsilon, delta, n_iter, neighbors, feature_bound, l1_radius, selector, solver
-        As in `DPLassoClassifier`.
-    drift_tol : float, None or "auto"
-        Likewise.
-    fit_intercept : bool
-        Likewise; off by default, which leaves the canaries alone.
+    Without an intercept by default, which leaves the canaries alone.
     """
 
     mechanism: str = "exponential"
@@ -71,10 +64,7 @@ def lasso_of(settings: AuditSettings) -> Lasso:
 # The accountant takes a millisecond, ten times a small fit.
 @lru_cache(maxsize=64)
 def mechanism_of(settings: AuditSettings, n_samples: int) -> Mechanism:
-    """Calibrate the private step as the estimator does.
-
-    `n_samples`: number of rows; only ``mechanism="paper"`` looks at it.
-    """
+    """Calibrate the private step as the estimator does; "paper" alone looks at the rows' number."""
     mechanism: Mechanism = lasso_of(settings).mechanism(_TASK, n_samples, 1)  # type: ignore[assignment]
     return mechanism
 
@@ -85,22 +75,10 @@ def solver_target(
     alter: Callable[[Mechanism, int], Mechanism] | None = None,
     new_stream: NewStream = random_stream,
 ) -> Target:
-    """Make a target of the solver, without the estimator's checks: thousands of fits a second.
+    """Return a target of the solver, without the estimator's checks: thousands of fits a second.
 
-    Parameters
-    ----------
-    settings : AuditSettings
-        What is audited.
-    alter : callable, optional
-        ``alter(mechanism, n_samples)`` breaks the mechanism behind the claim's back, to see whether
-        an audit notices.
-    new_stream : callable, default=random_stream
-        Gives each fit its random numbers.
-
-    Returns
-    -------
-    Target
-        With the claim of the unaltered mechanism.
+    To see whether an audit notices, ``alter(mechanism, n_samples)`` breaks the mechanism behind the
+    claim's back, and `new_stream` gives each fit its random numbers.
     """
 
     def mechanism_for(data: Data) -> Mechanism:
@@ -129,10 +107,7 @@ def solver_target(
 
 
 def estimator_target(settings: AuditSettings) -> Target:
-    """Make a target of the public estimator: everything that a user's fit goes through.
-
-    Returns: without a `step`.
-    """
+    """Return a target of the public estimator, without a `step`: a user's whole fit."""
     estimator = _estimator(settings)
 
     def fit(data: Data) -> Any:
@@ -145,13 +120,9 @@ def estimator_target(settings: AuditSettings) -> Target:
 
 
 def builder(settings: AuditSettings) -> Builder:
-    """Make the targets of `dplasso.audit.run_audits`.
+    """Return what makes the targets of `run_audits`; each audit sets `n_iter` and `fit_intercept`.
 
-    `settings`: what is audited; `n_iter` and `fit_intercept` are set by each audit.
-
-    Returns: see `dplasso.audit.suite.Builder`.
-
-    Raises ValueError, TypeError from the builder, for settings that the estimator would refuse.
+    The builder raises ValueError, TypeError for settings that the estimator would refuse.
     """
 
     def build(n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:

@@ -8,6 +8,7 @@ that the same model can be had again and no other.
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dplasso.checkpoint.format import ChargeNote, Checkpoint
@@ -32,18 +33,13 @@ def check_charge(
     stored: Checkpoint | None,
     path: Any,
 ) -> ChargeNote | None:
-    """Find out that a fit can be charged, or was charged before; nothing is spent.
+    """Return the checkpoint's note of a fit that can be charged, or was before; spend nothing.
 
-    `ledger`, `dataset`: the estimator's.
-    `mechanism`: the fit's private step.
     `stored`: what the fit is to go on from; None for a new fit.
     `path`: the checkpoint, for messages.
 
-    Returns: for the checkpoint; None without a ledger.
-
     Raises CheckpointError if the checkpoint was begun with a ledger and there is none now, or the
-    other way round; BudgetError, LedgerError as `dplasso.ledger.check_affordable` and
-    `rejoin`.
+    other way round; BudgetError, LedgerError as `dplasso.ledger.check_affordable` and `rejoin`.
     """
     note = None if stored is None else stored.charge
     shown = os.fspath(path)
@@ -66,7 +62,7 @@ def check_charge(
     if number is None:
         check_affordable(ledger, dataset, mechanism)
     else:
-        _rejoin(ledger, dataset, mechanism, number, note.token, _release(stored))
+        _rejoin(ledger, dataset, mechanism, replace(note, number=number), stored.release)
     return note
 
 
@@ -78,33 +74,27 @@ def take_charge(
     reached: Release,
     notes: Mapping[str, str | None],
 ) -> Reservation:
-    """Make the fit's one charge, or take it up where it was made.
+    """Return the fit's one charge, made now or taken up where it was made.
 
-    `ledger`, `dataset`: the estimator's.
-    `mechanism`: the fit's private step.
     `note`: from `check_charge`, in the checkpoint already.
     `reached`: what the checkpoint holds.
-    `notes`: purpose and fingerprint, as in `dplasso.ledger.charge_of`.
+    `notes`: purpose and fingerprint of a new entry.
 
     Raises BudgetError, LedgerError as `dplasso.ledger.reserve` and `rejoin`.
     """
     if note.number is None:
         return reserve(ledger, dataset, charge_of(mechanism, **notes), token=note.token)
-    release = digest_of(reached) if len(reached) == mechanism.n_iter else None
-    return _rejoin(ledger, dataset, mechanism, note.number, note.token, release)
-
-
-def _release(stored: Checkpoint) -> str | None:
-    return digest_of(stored.release) if stored.is_complete else None
+    return _rejoin(ledger, dataset, mechanism, note, reached)
 
 
 def _rejoin(
     ledger: str | os.PathLike[str],
     dataset: str | None,
     mechanism: Accounted,
-    number: int,
-    token: str,
-    release: str | None,
+    note: ChargeNote,
+    reached: Release,
 ) -> Reservation:
+    assert note.number is not None
+    release = digest_of(reached) if len(reached) == mechanism.n_iter else None
     charge = charge_of(mechanism)
-    return rejoin(ledger, number, token, charge, dataset=dataset, release=release)
+    return rejoin(ledger, note.number, note.token, charge, dataset=dataset, release=release)

@@ -11,12 +11,12 @@ each for itself, is in ``docs/checkpoints.md``.
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dplasso.checkpoint.charge import check_charge, take_charge
 from dplasso.checkpoint.format import Checkpoint, read_checkpoint, write_checkpoint
@@ -25,12 +25,11 @@ from dplasso.errors import BudgetError, CheckpointError
 from dplasso.estimators.fitting import fit_estimator, method_of
 from dplasso.estimators.load import Estimator
 from dplasso.files.lock import claim, sidecar_path
-from dplasso.files.release_header import params_to_json
 from dplasso.fit.hooks import Begun, Hooks, Session
 from dplasso.ledger import Payment, Reservation
 from dplasso.model import Release
-from dplasso.model.release import digest_of, empty_release
-from dplasso.privacy.mechanisms import StagedSteps
+from dplasso.model.codec import params_to_json
+from dplasso.model.release import digest_of, empty_release, public_values
 from dplasso.privacy.wording import FROM_SYSTEM
 
 __all__ = [
@@ -64,54 +63,18 @@ def fit_with_checkpoints(
     overwrite: bool = False,
     engine: Engine | None = None,
 ) -> Estimator:
-    """Fit, and keep a checkpoint while at it.
+    """Fit an estimator in place, keep a checkpoint while at it, and return the estimator.
 
-    Parameters
-    ----------
-    estimator : DPLassoClassifier or DPLogisticRegression
-        Fitted in place.
-    X : sparse or dense matrix, shape (N, D)
-        As in the estimator's `fit`.
-    y : array-like, shape (N,)
-        Labels.
-    path : path
-        The checkpoint: replaced at once whenever it is written, never left half-written.
-    seconds : float, default=5.0
-        How often it is written, or less where writing would take up more than a tenth of the time;
-        what step 0 counted and the last steps always are. At 0, about ten times a second.
-    overwrite : bool, default=False
-        Whether a checkpoint that exists is given up and the fit starts anew.
-    engine : Engine, optional
-        As in the estimator's `fit`; then every step is written before any worker hears of it.
+    `path`: the checkpoint: replaced at once whenever it is written, never left half-written.
+    `seconds`: how often it is written, or less where writing would take up more than a tenth of the
+    time; what step 0 counted and the last steps always are. At 0, about ten times a second.
+    `overwrite`: whether a checkpoint that exists is given up and the fit starts anew.
+    `engine`: as in the estimator's `fit`; then every step is written before any worker hears of it.
 
-    Returns
-    -------
-    DPLassoClassifier or DPLogisticRegression
-        The estimator itself.
-
-    Raises
-    ------
-    FileExistsError
-        If there is a file at `path` and `overwrite` is false.
-    CheckpointError
-        If another process is using the checkpoint.
-    OSError
-        If the checkpoint cannot be written; the fit stops, and the last one stays.
-    BudgetError, LedgerError, ValueError, TypeError
-        As the estimator's `fit`.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import numpy as np
-    >>> from dplasso import DPLassoClassifier
-    >>> from dplasso.checkpoint.session import fit_with_checkpoints, read_checkpoint
-    >>> X, y = np.eye(4), [0, 1, 0, 1]
-    >>> path = Path(tempfile.mkdtemp()) / "fit.checkpoint"
-    >>> estimator = DPLassoClassifier(n_iter=20, l1_radius=5.0)
-    >>> model = fit_with_checkpoints(estimator, X, y, path)
-    >>> len(read_checkpoint(path).transcript)
-    20
+    Raises FileExistsError if there is a file at `path` and `overwrite` is false; CheckpointError if
+    another process is using the checkpoint; OSError if the checkpoint cannot be written: the fit
+    stops, and the last one stays; BudgetError, LedgerError, ValueError, TypeError as the
+    estimator's `fit`.
     """
     with claim(path):
         if not overwrite and os.path.lexists(path):
@@ -133,46 +96,23 @@ def resume_fit(
     seconds: float = DEFAULT_SECONDS,
     engine: Engine | None = None,
 ) -> Estimator:
-    """Go on with a fit that was interrupted, from its checkpoint.
+    """Go on with a fit that was interrupted, from its checkpoint, and return the estimator.
 
     Without a seed the steps in the checkpoint are taken again and the others drawn afresh. With one
     (or without privacy) everything is drawn again and must agree with the checkpoint. Either way
     the fit costs what an uninterrupted one does. A checkpoint that holds all steps gives the same
     model again.
 
-    Parameters
-    ----------
-    estimator : DPLassoClassifier or DPLogisticRegression
-        With the parameters of the interrupted fit, `random_state` and `ledger` included; fitted in
-        place.
-    X : sparse or dense matrix, shape (N, D)
-        The same data. Without a seed nothing can tell other rows of as many columns apart, because
-        a checkpoint holds no trace of them; see ``docs/checkpoints.md``.
-    y : array-like, shape (N,)
-        The same labels.
-    path : path
-        The checkpoint, which the fit goes on writing.
-    seconds : float, default=5.0
-        As in `fit_with_checkpoints`.
-    engine : Engine, optional
-        As in the estimator's `fit`; it may be another one than before, or none.
+    `estimator`: with the parameters of the interrupted fit, `random_state` and `ledger` included;
+    fitted in place.
+    `X`, `y`: the same data and labels. Without a seed nothing can tell other rows of as many
+    columns apart, because a checkpoint holds no trace of them; see ``docs/checkpoints.md``.
+    `engine`: it may be another one than before, or none.
 
-    Returns
-    -------
-    DPLassoClassifier or DPLogisticRegression
-        The estimator itself.
-
-    Raises
-    ------
-    CheckpointError
-        If the checkpoint is damaged, marked as finished, in use by another process, or of a fit
-        with other parameters, columns, labels or (with a seed) data.
-    FileNotFoundError
-        If there is no checkpoint.
-    LedgerError
-        If the ledger is not the one that was charged, or the charge has paid for another model.
-    ValueError, TypeError
-        As the estimator's `fit`.
+    Raises CheckpointError if the checkpoint is damaged, marked as finished, in use by another
+    process, or of a fit with other parameters, columns, labels or (with a seed) data;
+    FileNotFoundError if there is none; LedgerError if the ledger is not the one that was charged,
+    or the charge has paid for another model; ValueError, TypeError as the estimator's `fit`.
     """
     with claim(path):
         stored = check_resumable(estimator, path)
@@ -184,17 +124,8 @@ def resume_fit(
 def mark_finished(path: str | os.PathLike[str]) -> None:
     """Note in a complete checkpoint that the model is safe, so that it is not resumed any more.
 
-    Parameters
-    ----------
-    path : path
-        The checkpoint.
-
-    Raises
-    ------
-    CheckpointError
-        If it is damaged, in use by another process, or the fit is not complete.
-    OSError
-        If it cannot be read or written.
+    Raises CheckpointError if it is damaged, in use by another process, or the fit is not complete;
+    OSError if it cannot be read or written.
     """
     with claim(path):
         note_finished(path)
@@ -212,29 +143,13 @@ def note_finished(path: str | os.PathLike[str]) -> None:
 
 
 def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Checkpoint:
-    """Read a checkpoint and find out whether an estimator can go on with it, before any data.
+    """Return a checkpoint that an estimator can go on with, before any data are read.
 
-    Parameters
-    ----------
-    estimator : DPLassoClassifier or DPLogisticRegression
-        With the parameters of the interrupted fit; `classes` may still be missing.
-    path : path
-        The checkpoint.
+    The estimator has the parameters of the interrupted fit; `classes` may still be missing.
 
-    Returns
-    -------
-    Checkpoint
-        What it holds.
-
-    Raises
-    ------
-    CheckpointError
-        If it is damaged, marked as finished, or of a fit with other parameters, or with a ledger
-        on one side only.
-    LedgerError
-        If the ledger is not the one that was charged, or the charge has paid for another model.
-    FileNotFoundError
-        If there is no checkpoint.
+    Raises CheckpointError if the checkpoint is damaged, marked as finished, or of a fit with other
+    parameters, or with a ledger on one side only; LedgerError if the ledger is not the one that was
+    charged, or the charge has paid for another model; FileNotFoundError if there is no checkpoint.
     """
     if not Path(path).exists():
         raise FileNotFoundError(
@@ -264,111 +179,111 @@ def keep_checkpoints(
 
     `path`: the checkpoint, already claimed.
     `stored`: what to go on from; None starts at the first step.
-    `seconds`: how often to write.
-
-    Returns: takes what is known of the fit when nothing is drawn yet; returns the steps to take
-    again, the callback between chunks, and how the fit is charged to a ledger, if it has one.
 
     Raises ValueError if `seconds` is negative or not a number.
     """
     if not seconds >= 0:
         raise ValueError(f"the seconds between two checkpoints must be 0 or more, got {seconds}")
+    return lambda begun: _KeptFit(path, stored, begun, seconds).session()
 
-    def begin(begun: Begun) -> Session:
-        method, mechanism, steps = begun.method, begun.mechanism, begun.statement.steps
-        ledger, dataset, params = method.ledger, method.dataset, _stored(method.params)
-        n_features, classes = begun.records.shape[1], begun.task.classes
-        nothing = empty_release(
-            params,
-            n_features,
-            steps,
-            staged=isinstance(mechanism, StagedSteps),
-            n_classes=classes.size,
-        )
+
+class _KeptFit:
+    """A fit that is written to its checkpoint while it runs, and charged to its ledger once."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        stored: Checkpoint | None,
+        begun: Begun,
+        seconds: float,
+    ) -> None:
+        self._path, self._stored, self._begun, self._seconds = path, stored, begun, seconds
+        method, statement = begun.method, begun.statement
+        params, classes = _stored(method.params), begun.task.classes
+        self._steps, n_features = statement.steps, begun.records.shape[1]
+        public = public_values(params, n_features, classes.size, self._steps)
+        nothing = empty_release(begun.mechanism.release_kind, public)
         names = begun.records.feature_names
-        start = Checkpoint(params, nothing, begun.statement, classes, n_features, names)
+        start = Checkpoint(params, nothing, statement, classes, n_features, names)
         if stored is not None:
             _check_same(path, stored, start)
-        note = check_charge(ledger, dataset, mechanism, stored, path)
-        start = replace(start, charge=note)
+        note = check_charge(method.ledger, method.dataset, begun.mechanism, stored, path)
+        self._start = replace(start, charge=note)
         # Of a fit that is charged, right before it is: one that is refused leaves no checkpoint.
         if stored is None and note is None:
-            _write(start, path)
-        reached = nothing if stored is None else stored.release
-        repeatable = begun.statement.randomness != FROM_SYSTEM
-        written, last, pause = time.monotonic(), len(reached), seconds
-        taken: Callable[[], Release] = lambda: reached  # noqa: E731
+            _write(self._start, path)
+        self._reached: Release = nothing if stored is None else stored.release
+        self._repeatable = statement.randomness != FROM_SYSTEM
+        self._written, self._last, self._pause = time.monotonic(), len(self._reached), seconds
+        self._taken: Callable[[], Release] = lambda: self._reached
 
-        def keep(done: int, release: Callable[[], Release]) -> None:
-            nonlocal written, last, pause, taken
-            if repeatable and not release().agrees_with(reached):
-                raise CheckpointError(
-                    f"{os.fspath(path)} holds different steps from those of this fit: the data or "
-                    "the seed are not those of the interrupted fit."
-                )
-            now, taken = time.monotonic(), release
-            # What step 0 counted is on the disk before anything is computed from it.
-            counted = done == 0 == len(reached) and digest_of(release()) != digest_of(reached)
-            due = begun.records.every_step or done == steps or now - written >= pause
-            if counted or (done > last and due):
-                _write(replace(start, release=release()), path)
-                written, last = time.monotonic(), done
-                if seconds:
-                    pause = max(seconds, _PAUSE * (written - now))
+    def session(self) -> Session:
+        """Return how the fit goes on, keeps its checkpoint and is charged."""
+        charged = self._start.charge is not None
+        payment = Payment(self._take, lambda: digest_of(self._taken())) if charged else None
+        marks = [len(self._reached)] if self._repeatable else []
+        if self._begun.records.every_step:
+            marks = [*range(1, self._steps)]
+        return Session(None if self._repeatable else self._reached, self._keep, payment, marks)
 
-        def take() -> Reservation:
-            nonlocal start
-            assert ledger is not None and start.charge is not None  # noqa: PT018
-            if stored is None:
-                _write(start, path)
-            try:
-                reservation = take_charge(
-                    ledger, dataset, mechanism, start.charge, reached, begun.notes
-                )
-            except BudgetError:
-                # Another fit took the last of it meanwhile: there is nothing to go on with.
-                if stored is None:
-                    Path(path).unlink()
-                raise
-            if start.charge.number is None:
-                # From here on it is known which entry has paid for whatever is drawn.
-                start = replace(start, charge=replace(start.charge, number=reservation.number))
-                _write(start, path)
-            return reservation
+    def _keep(self, done: int, release: Callable[[], Release]) -> None:
+        """Write what is released after some steps, if it is time."""
+        reached = self._reached
+        if self._repeatable and not release().agrees_with(reached):
+            raise CheckpointError(
+                f"{os.fspath(self._path)} holds different steps from those of this fit: the data "
+                "or the seed are not those of the interrupted fit."
+            )
+        now, self._taken = time.monotonic(), release
+        # What step 0 counted is on the disk before anything is computed from it.
+        counted = done == 0 == len(reached) and digest_of(release()) != digest_of(reached)
+        due = self._begun.records.every_step or done == self._steps
+        due = due or now - self._written >= self._pause
+        if counted or (done > self._last and due):
+            _write(replace(self._start, release=release()), self._path)
+            self._written, self._last = time.monotonic(), done
+            if self._seconds:
+                self._pause = max(self._seconds, _PAUSE * (self._written - now))
 
-        payment = None if start.charge is None else Payment(take, lambda: digest_of(taken()))
-        marks: Collection[int] = (len(reached),) if repeatable else ()
-        if begun.records.every_step:
-            marks = range(1, steps)
-        return Session(None if repeatable else reached, keep, payment, marks)
-
-    return begin
+    def _take(self) -> Reservation:
+        """Make the fit's one charge, or take it up where it was made."""
+        method, note = self._begun.method, self._start.charge
+        assert method.ledger is not None and note is not None  # noqa: PT018
+        if self._stored is None:
+            _write(self._start, self._path)
+        paying = (method.ledger, method.dataset, self._begun.mechanism)
+        try:
+            reservation = take_charge(*paying, note, self._reached, self._begun.notes)
+        except BudgetError:
+            # Another fit took the last of it meanwhile: there is nothing to go on with.
+            if self._stored is None:
+                Path(self._path).unlink()
+            raise
+        if note.number is None:
+            # From here on it is known which entry has paid for whatever is drawn.
+            self._start = replace(self._start, charge=replace(note, number=reservation.number))
+            _write(self._start, self._path)
+        return reservation
 
 
 def _check_same(path: str | os.PathLike[str], stored: Checkpoint, current: Checkpoint) -> None:
     """Refuse to go on with a fit that is not the checkpoint's."""
-    shown = os.fspath(path)
     _check_same_params(path, stored.params, current.params)
-    if stored.n_features != current.n_features:
-        raise CheckpointError(
-            f"{shown} belongs to a fit on {stored.n_features:,} columns and these data have "
-            f"{current.n_features:,}: resume with the data of the interrupted fit."
-        )
-    if stored.classes.tolist() != current.classes.tolist():
-        raise CheckpointError(
-            f"{shown} belongs to a fit with the labels {_listed(stored.classes)} and these data "
-            "have others: resume with the data of the interrupted fit."
-        )
-    if _names(stored) != _names(current):
-        raise CheckpointError(
-            f"{shown} belongs to a fit on columns of other names: resume with the data of the "
-            "interrupted fit."
-        )
-    if stored.statement != current.statement:
-        raise CheckpointError(
-            f"{shown} was written under another privacy statement, by another version of dplasso "
-            "or dp-accounting or with a seed on one side only: resume as the fit was begun."
-        )
+    labels = " and ".join(map(repr, stored.classes.tolist()))
+    again = "resume with the data of the interrupted fit."
+    known = {
+        f"belongs to a fit on {stored.n_features:,} columns and these data have "
+        f"{current.n_features:,}: {again}": stored.n_features == current.n_features,
+        f"belongs to a fit with the labels {labels} and these data have others: "
+        f"{again}": stored.classes.tolist() == current.classes.tolist(),
+        f"belongs to a fit on columns of other names: {again}": _names(stored) == _names(current),
+        "was written under another privacy statement, by another version of dplasso or "
+        "dp-accounting or with a seed on one side only: resume as the fit was "
+        "begun.": stored.statement == current.statement,
+    }
+    for refusal, same in known.items():
+        if not same:
+            raise CheckpointError(f"{os.fspath(path)} {refusal}")
 
 
 def _check_same_params(
@@ -397,10 +312,6 @@ def _stored(params: Mapping[str, Any]) -> dict[str, Any]:
 def _names(checkpoint: Checkpoint) -> list[str] | None:
     names = checkpoint.feature_names
     return None if names is None else [str(name) for name in names]
-
-
-def _listed(labels: NDArray[Any]) -> str:
-    return " and ".join(repr(label) for label in labels.tolist())
 
 
 def _write(checkpoint: Checkpoint, path: str | os.PathLike[str]) -> None:

@@ -1,29 +1,13 @@
 """The Typer application: its commands, their order and the help in front of them."""
 
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from dplasso.cli import (
-    audit,
-    budget,
-    convert,
-    data,
-    demo,
-    evaluate,
-    fit,
-    ledger,
-    paper,
-    plan,
-    predict,
-    report,
-    schema,
-    show,
-    tune,
-)
-from dplasso.cli.commands import GuardedGroup, add_command
-from dplasso.cli.options import option
+from dplasso.cli import audit, budget, convert, data, demo, fit, ledger, models, output, paper, tune
+from dplasso.cli.commands import SETTINGS, GuardedGroup, add_command
 
 app = typer.Typer(
     name="dplasso",
@@ -41,32 +25,38 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=SETTINGS,
 )
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"dplasso {version('dplasso')}")
+        output.text(f"dplasso {version('dplasso')}")
         raise typer.Exit
 
 
+_Version = Annotated[
+    bool,
+    typer.Option(
+        "--version",
+        help="Print the version and exit.",
+        metavar="",
+        callback=_print_version,
+        is_eager=True,
+    ),
+]
+
+
 @app.callback()
-def _options(
-    _version: Annotated[
-        bool,
-        option(
-            "--version", "Print the version and exit.", "", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
+def _options(_version: _Version = False) -> None:
     """Hold the options that stand before the command's name."""
 
 
-modules = (fit, tune, predict, evaluate, show, report, plan, budget, audit, demo, paper, convert)
-for module in modules:
-    name = module.__name__.rpartition(".")[2]
-    add_command(app, name, getattr(module, name), module.EXAMPLES)
-app.add_typer(data.app)
-app.add_typer(schema.app)
-app.add_typer(ledger.app)
+COMMANDS: tuple[Callable[..., None], ...] = (
+    *(fit.fit, tune.tune, models.predict, models.evaluate, models.show, models.report),
+    *(budget.plan, budget.budget, audit.audit, demo.demo, paper.paper, convert.convert),
+)
+for command in COMMANDS:
+    add_command(app, command.__name__, command)
+for group in (data.app, data.schemas, ledger.app):
+    app.add_typer(group)

@@ -5,22 +5,12 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dplasso.cli import options
+from dplasso.cli import output
 from dplasso.cli.files import check_directory, write_file
-from dplasso.cli.options import MODEL, OUTPUT, PRIVACY, option
-from dplasso.cli.output import (
-    json_safe,
-    print_json,
-    print_note,
-    print_table,
-    print_text,
-    progress_bars,
-    uninterrupted,
-)
 from dplasso.runtime.extras import missing
 
 if TYPE_CHECKING:
@@ -30,110 +20,84 @@ if TYPE_CHECKING:
 # Not 1, which is any failure to audit at all, and not 2, which is a misspelt command line.
 VIOLATION_FOUND = 3
 FILES = {"report": "audit.json", "picture": "audit.png"}
-AUDIT = "Audit"
-LASSO, LOGISTIC = "lasso", "logistic"
-
-EXAMPLES = options.examples(
-    "dplasso audit",
-    "dplasso audit --epsilon 0.5 --neighbors replace-one --out audit",
-    "dplasso audit --mechanism paper --epsilon 0.1",
-    "dplasso audit --method exact --selector big-little --json",
-    "dplasso audit --method logistic --epsilon 1",
-    note="Exit code: 0 if nothing refutes the claim, 3 if an audit refutes it, 1 if the audit could"
-    " not be run. An audit can refute a claim, never prove one.",
-)
 
 
 def audit(
-    epsilon: options.Epsilon = 1.0,
-    delta: options.Delta = 1e-6,
-    neighbors: options.Neighbors = "add-remove",
-    feature_bound: options.FeatureBound = 1.0,
-    mechanism: Annotated[
-        str,
-        option(
-            "--mechanism",
-            "exponential, or paper: the published step, whose claim does not hold.",
-            "NAME",
-            PRIVACY,
-        ),
-    ] = "exponential",
-    n_iter: Annotated[
-        int, option("--n-iter", "Steps of the whole fits that are attacked.", "T", MODEL)
-    ] = 10,
-    selector: Annotated[
-        str,
-        option(
-            "--selector", "Structure that draws: bucket, big-little or noisy-max.", "NAME", MODEL
-        ),
-    ] = "bucket",
-    solver: Annotated[str, option("--solver", "sparse or standard.", "NAME", MODEL)] = "sparse",
-    method: Annotated[
-        str,
-        option(
-            "--method",
-            "exact (all neighbours and transcripts of small fits), canary (many fits on two "
-            "neighbours), one-run (many canaries in one fit) or all. lasso, logistic: a canary in "
-            "whole fits of that method that release noisy gradients.",
-            "NAME",
-            AUDIT,
-        ),
-    ] = "all",
-    runs: Annotated[
-        int, option("--runs", "Fits on each of the canary's two data sets.", "N", AUDIT)
-    ] = 10_000,
-    canaries: Annotated[
-        int, option("--canaries", "Canaries of the one-run audit.", "M", AUDIT)
-    ] = 1000,
-    false_alarm: Annotated[
-        float,
-        option(
-            "--false-alarm",
-            "Probability of calling a true claim violated, all audits together.",
-            "A",
-            AUDIT,
-        ),
-    ] = 5e-4,
-    output: Annotated[
-        Path | None,
-        option(
-            "--out", "Write audit.json and the attack's ROC curve, audit.png, here.", "DIR", OUTPUT
-        ),
-    ] = None,
-    as_json: options.AsJson = False,
+    epsilon: float = 1.0,
+    delta: float = 1e-6,
+    neighbors: str = "add-remove",
+    feature_bound: float = 1.0,
+    mechanism: str = "exponential",
+    n_iter: int = 10,
+    selector: str = "bucket",
+    solver: str = "sparse",
+    method: str = "all",
+    runs: int = 10_000,
+    canaries: int = 1000,
+    false_alarm: float = 5e-4,
+    out: Path | None = None,
+    as_json: bool = False,
 ) -> None:
     """Try to refute the privacy claim by attacking the implementation.
 
     Exit code 3 if the claim is refuted, 0 if not.
+
+    Model
+    -----
+    n_iter : T
+        Steps of the whole fits that are attacked.
+
+    Audit
+    -----
+    method : NAME
+        exact (all neighbours and transcripts of small fits), canary (many fits on two neighbours),
+        one-run (many canaries in one fit) or all. lasso, logistic: a canary in whole fits of that
+        method that release noisy gradients.
+    runs : N
+        Fits on each of the canary's two data sets.
+    canaries : M
+        Canaries of the one-run audit.
+    false_alarm : A
+        Probability of calling a true claim violated, all audits together.
+
+    Output
+    ------
+    out : DIR
+        Write audit.json and the attack's ROC curve, audit.png, here.
+
+    Examples
+    --------
+    dplasso audit
+    dplasso audit --epsilon 0.5 --neighbors replace-one --out audit
+    dplasso audit --mechanism paper --epsilon 0.1
+    dplasso audit --method exact --selector big-little --json
+    dplasso audit --method logistic --epsilon 1
+
+    Exit code: 0 if nothing refutes the claim, 3 if an audit refutes it, 1 if the audit could not be
+    run. An audit can refute a claim, never prove one.
     """
     from dplasso.audit import METHODS, Plan, run_audits
     from dplasso.audit.targets import AuditSettings, builder
 
-    settings = AuditSettings(
-        mechanism=mechanism,
-        epsilon=epsilon,
-        delta=delta,
-        neighbors=neighbors,
-        feature_bound=feature_bound,
-        selector=selector,
-        solver=solver,
-    )
-    whole = method in (LASSO, LOGISTIC)
+    promised = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+    drawn = {"feature_bound": feature_bound, "selector": selector, "solver": solver}
+    settings = AuditSettings(**promised, **drawn)  # type: ignore[arg-type]
+    whole = method in ("lasso", "logistic")
     methods = METHODS if method == "all" or whole else (method,)
     plan = Plan(methods, n_iter, runs, canaries, false_alarm)
     build = builder(settings)
     build(n_iter, public=True)
     attack = _weights_attack(settings, plan, method) if whole else None
-    if output is not None:
-        check_directory(output, FILES.values())
+    if out is not None:
+        check_directory(out, FILES.values())
     started = time.perf_counter()
-    with progress_bars() as bars, bars.stages() as progress:
+    with output.progress_bars() as bars, bars.stages() as progress:
         outcome = run_audits(build, plan, progress) if attack is None else attack(progress)
     seconds = time.perf_counter() - started
     document = {**outcome.report.to_dict(), "settings": vars(settings), "seconds": seconds}
-    files = {} if output is None else _write(output, outcome, document)
+    files = {} if out is None else _write(out, outcome, document)
     if as_json:
-        print_json({**document, "files": files})
+        output.document({**document, "files": files})
     else:
         _print(outcome.report, files, seconds)
     if outcome.report.violated:
@@ -174,17 +138,17 @@ def _weights_attack(
 
 def _write(directory: Path, outcome: "Outcome", document: dict[str, Any]) -> dict[str, Path]:
     contents: dict[str, str | bytes] = {
-        "report": json.dumps(json_safe(document), indent=2, allow_nan=False) + "\n"
+        "report": json.dumps(output.json_safe(document), indent=2, allow_nan=False) + "\n"
     }
     if outcome.roc is not None and outcome.attack is not None:
         if undrawn := missing("matplotlib", "The picture"):
-            print_note(undrawn)
+            output.note(undrawn)
         else:
             from dplasso.audit.plot import audit_picture
 
             contents["picture"] = audit_picture(outcome.roc, outcome.attack)
     files = {name: directory / FILES[name] for name in contents}
-    with uninterrupted():
+    with output.uninterrupted():
         directory.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
             write_file(files[name], content)
@@ -192,29 +156,27 @@ def _write(directory: Path, outcome: "Outcome", document: dict[str, Any]) -> dic
 
 
 def _print(report: "Report", files: dict[str, Path], seconds: float) -> None:
-    from dplasso.privacy.wording import rounded_up
+    from dplasso.privacy.wording import rounded_up as up
 
     rows = []
     for finding in report.findings:
         claimed = "eps0" if finding.about == "step" else "epsilon"
-        consistent = "nothing found" if finding.audited == 0 else "consistent"
+        verdict = "nothing found" if finding.audited == 0 else "consistent"
         rows.append(
             (
                 finding.name,
-                "-"
-                if finding.about == "randomness"
-                else f"{claimed} {rounded_up(finding.claimed)}",
+                "-" if finding.about == "randomness" else f"{claimed} {up(finding.claimed)}",
                 "-" if math.isnan(finding.audited) else f"{finding.audited:.4g}",
-                "VIOLATION" if finding.violated else consistent,
+                "VIOLATION" if finding.violated else verdict,
             )
         )
     found = {i: "bold red" for i, finding in enumerate(report.findings) if finding.violated}
-    print_table(["audit", ">claimed", ">at least", "verdict"], rows, strong=found)
+    output.table(["audit", ">claimed", ">at least", "verdict"], rows, strong=found)
     for finding in report.findings:
         if finding.violated:
-            print_text(f"{finding.name}: {finding.detail}.")
-    print_text(report.text())
+            output.text(f"{finding.name}: {finding.detail}.")
+    output.text(report.text())
     if any(finding.name == "canary: noisy gradients" for finding in report.findings):
-        print_text("Exact enumeration is for vertices: Gaussian noise has no outcomes to list.")
+        output.text("Exact enumeration is for vertices: Gaussian noise has no outcomes to list.")
     written = f" Written: {', '.join(map(str, files.values()))}" if files else ""
-    print_text(f"Done in {seconds:.0f} s.{written}")
+    output.text(f"Done in {seconds:.0f} s.{written}")

@@ -1,190 +1,137 @@
-"""``dplasso budget``: what a privacy budget buys, before any data is touched."""
+"""``dplasso budget`` and ``plan``: what a privacy budget buys, before any data is touched."""
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from dplasso.cli import options
-from dplasso.cli.methods import LASSO, LINEAR, parse_target_bounds
-from dplasso.cli.options import MODEL, option
-from dplasso.cli.output import print_json, print_promise, print_table, print_text
+from dplasso.cli import output
+from dplasso.cli.ledger_report import down
+from dplasso.cli.training import parse_target_bounds
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
-
-EXAMPLES = options.examples(
-    "dplasso budget --epsilon 1",
-    "dplasso budget --epsilon 1 --rows 30000 --columns 100000",
-    "dplasso budget --epsilon 0.5 --n-iter 300 --columns 1000000",
-    "dplasso budget --epsilon 1 --method logistic --n-classes 10",
-    "dplasso budget --epsilon 1 --method linear",
-    "dplasso budget --epsilon 1 --neighbors replace-one --json",
-)
+    from dplasso.tuning.plan import Part
 
 ITERATIONS_SHOWN = (10, 30, 100, 300, 1000, 4000)
 EPSILONS_SHOWN = (0.1, 0.3, 1.0, 3.0, 10.0)
 
 
 def budget(
-    epsilon: options.Epsilon,
-    delta: options.Delta = 1e-6,
-    neighbors: options.Neighbors = "add-remove",
-    feature_bound: options.FeatureBound = 1.0,
-    rows_per_person: options.RowsPerPerson = None,
-    n_records: Annotated[
-        int | None,
-        typer.Option(
-            "--rows",
-            "--n-records",
-            help="Number of rows, where it is public; with --columns, also say what can be found.",
-            metavar="N",
-            rich_help_panel=MODEL,
-            min=1,
-        ),
-    ] = None,
-    features: Annotated[
-        int | None,
-        typer.Option(
-            "--columns",
-            "--features",
-            help="Number of columns.",
-            metavar="D",
-            rich_help_panel=MODEL,
-            min=1,
-        ),
-    ] = None,
-    n_classes: Annotated[int, option("--n-classes", "Number of classes.", "K", MODEL, min=2)] = 2,
-    target_bounds: options.TargetBounds = None,
-    row_entries: Annotated[
-        float, option("--row-entries", "logistic, linear: entries of a row, about.", "R", MODEL)
-    ] = 1.0,
-    method: options.Method = "lasso",
-    n_iter: options.Steps = None,
-    explain: options.Explain = False,
-    as_json: options.AsJson = False,
+    epsilon: float,
+    delta: float = 1e-6,
+    neighbors: str = "add-remove",
+    feature_bound: float = 1.0,
+    rows_per_person: int | None = None,
+    n_records: int | None = None,
+    features: int | None = None,
+    n_classes: int = 2,
+    target_bounds: str | None = None,
+    row_entries: float = 1.0,
+    method: str = "lasso",
+    n_iter: int | None = None,
+    explain: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Say what a fit would cost and what it could find, without any data."""
-    from dplasso import privacy_cost
+    """Say what a fit would cost and what it could find, without any data.
 
-    bounds: dict[str, Any] = {"rows_per_person": rows_per_person or 1}
-    if method == LASSO:
-        bounds["feature_bound"] = feature_bound
-    elif feature_bound != 1.0:
-        raise ValueError(f"feature_bound does not go with method={method}")
+    Model
+    -----
+    n_records, rows : N >= 1
+        Number of rows, where it is public; with --columns, also say what can be found.
+    features, columns : D >= 1
+        Number of columns.
+    n_classes : K >= 2
+        Number of classes.
+    row_entries : R
+        logistic, linear: entries of a row, about.
+
+    Examples
+    --------
+    dplasso budget --epsilon 1
+    dplasso budget --epsilon 1 --rows 30000 --columns 100000
+    dplasso budget --epsilon 0.5 --n-iter 300 --columns 1000000
+    dplasso budget --epsilon 1 --method logistic --n-classes 10
+    dplasso budget --epsilon 1 --method linear
+    dplasso budget --epsilon 1 --neighbors replace-one --json
+    """
+    from dplasso import privacy_cost, weakest_association
+
     settings: dict[str, Any] = {
         "method": method,
         "neighbors": neighbors,
         "n_classes": n_classes,
         "target_bounds": None if target_bounds is None else parse_target_bounds(target_bounds),
-        **bounds,
+        "rows_per_person": 1 if rows_per_person is None else rows_per_person,
+        **({} if feature_bound == 1.0 else {"feature_bound": feature_bound}),
     }
 
     def cost(epsilon: float, steps: int | None) -> "PrivacyStatement":
         return privacy_cost(epsilon, delta, steps, n_records=n_records, **settings)
 
-    asked = cost(epsilon, n_iter)
-    report: dict[str, Any] = {"privacy": asked.to_dict()}
-    if n_records is not None and features is not None:
-        report["findable"] = _findable(
-            epsilon, delta, n_records, features, n_iter=n_iter, row_entries=row_entries, **settings
-        )
-    if method != LASSO:
-        shown = sorted({*EPSILONS_SHOWN, epsilon})
-        rows = [_noise_row(cost(one, n_iter), n_records) for one in shown]
-        mine = rows[shown.index(epsilon)]
-    else:
+    asked, draws = cost(epsilon, n_iter), method == "lasso"
+    shown = sorted({*EPSILONS_SHOWN, epsilon})
+    if draws:
         counts = sorted({*ITERATIONS_SHOWN, *([] if n_iter is None else [n_iter])})
-        rows = [_row(cost(epsilon, count), features) for count in counts]
-        mine = rows[counts.index(n_iter or ITERATIONS_SHOWN[2])]
-    report |= {"noise_scale": mine["noise_scale"], "table": rows}
+        rows = [_draws_row(cost(epsilon, count), features) for count in counts]
+        mine = counts.index(n_iter or ITERATIONS_SHOWN[2])
+    else:
+        rows = [_noise_row(cost(one, n_iter), n_records) for one in shown]
+        mine = shown.index(epsilon)
+    report: dict[str, Any] = {
+        "privacy": asked.to_dict(),
+        "noise_scale": rows[mine]["noise_scale"],
+        "table": rows,
+    }
+    if n_records is not None and features is not None:
+        size = n_records, features
+        extent = {"n_iter": n_iter, "row_entries": row_entries, **settings}
+        report["findable"] = [
+            {"epsilon": one, **asdict(weakest_association(one, delta, *size, **extent))}
+            for one in shown
+        ]
     if as_json:
-        print_json(report)
+        output.document(report)
         return
-    print_text("A fit with these settings would be:\n")
-    print_promise(asked, explain=explain)
-    print_text()
+    output.text("A fit with these settings would be:\n")
+    output.promise(asked, explain=explain)
+    output.text()
     if "findable" in report:
-        _print_findable(
-            report["findable"],
-            epsilon,
-            n_records or 1,
-            features or 1,
-            method,
-            regression=asked.n_classes == 0,
+        _print_findable(report["findable"], shown.index(epsilon))
+        reached = "is drawn rather than noise" if draws else "is beyond 3 standard errors"
+        sides = "of one class than of the other"
+        if asked.n_classes == 0:
+            sides = "far above what the others predict than far below"
+        output.text(
+            f"Of {features:,} columns in {n_records:,} rows: one that occurs in so many more rows "
+            f"{sides} {reached}."
         )
-    elif method != LASSO:
-        _print_noise(rows, rows.index(mine), asked.residual_bound, method)
-    if method != LASSO:
-        return
-    if n_iter is not None or "findable" not in report:
-        strong = None if n_iter is None else rows.index(mine)
-        _print_table(rows, strong, features)
-        print_text(
+    if draws and (n_iter is not None or "findable" not in report):
+        _print_draws(rows, None if n_iter is None else mine, features)
+        output.text(
             "A column's gradient is a sum over records, each giving at most "
             f"{asked.residual_bound * feature_bound:g}. At noise scale s, a column whose gradient "
             "is larger by s is about e times as likely to be chosen."
         )
-    if "findable" not in report:
-        print_text("With --rows N and --columns D: what such a fit can find.")
+    if not draws and "findable" not in report:
+        unit = "in halves of the targets' interval" if method == "linear" else "log-odds"
+        _print_noise(rows, mine)
+        output.text(
+            f"Rows have length 1, so the standard error is also that of any row's margin ({unit}): "
+            "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
+            "column's gradient is a sum over records: with R entries of equal size in a row, each "
+            f"that speaks for the column gives at most {asked.residual_bound:.3g}/sqrt(R)."
+        )
+    if draws and "findable" not in report:
+        output.text("With --rows N and --columns D: what such a fit can find.")
 
 
-def _findable(
-    epsilon: float, delta: float, n_records: int, features: int, **settings: Any
-) -> list[dict[str, Any]]:
-    """Say for several epsilons how strong a column must be, as JSON says it."""
-    from dataclasses import asdict
+def _draws_row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
+    """Say what the noise of a draw is: 1/c of the exponential mechanism exp(c alpha).
 
-    from dplasso import weakest_association
-
-    return [
-        {"epsilon": one} | asdict(weakest_association(one, delta, n_records, features, **settings))
-        for one in sorted({*EPSILONS_SHOWN, epsilon})
-    ]
-
-
-def _print_findable(
-    found: list[dict[str, Any]],
-    epsilon: float,
-    n_records: int,
-    features: int,
-    method: str,
-    *,
-    regression: bool,
-) -> None:
-    cells = [
-        [
-            f"{one['epsilon']:g}",
-            f"{one['n_weights']:,}",
-            f"{math.ceil(one['rows']):,}",
-            f"{100 * one['part']:.2g} %" if one["part"] <= 1 else "nothing can be found",
-        ]
-        for one in found
-    ]
-    headings = [">epsilon", ">weights", ">weakest column,\nin rows", ">of all rows"]
-    asked = [one["epsilon"] for one in found].index(epsilon)
-    print_table(headings, cells, strong={asked: "bold"})
-    stands = "is drawn rather than noise" if method == LASSO else "is beyond 3 standard errors"
-    sides = "of one class than of the other"
-    if regression:
-        sides = "far above what the others predict than far below"
-    print_text(
-        f"Of {features:,} columns in {n_records:,} rows: one that occurs in so many more rows "
-        f"{sides} {stands}."
-    )
-
-
-def noise_scale(statement: "PrivacyStatement") -> float:
-    """Return the scale of the selection's noise on one coordinate of the summed gradient.
-
-    1/c of the exponential mechanism exp(c alpha), which is the scale of its Gumbel noise too; 0
-    without privacy.
+    That is the scale of its Gumbel noise, too; 0 without privacy.
     """
-    return 0.0 if math.isinf(statement.eps0) else 2.0 * statement.sensitivity / statement.eps0
-
-
-def _row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
-    scale = noise_scale(statement)
+    private = not math.isinf(statement.eps0)
+    scale = 2.0 * statement.sensitivity / statement.eps0 if private else 0.0
     row = {"n_iter": statement.steps, "eps0": statement.eps0, "noise_scale": scale}
     if features is not None:
         # The largest of 2D Gumbel noises of scale s is about s ln(2D), 2KD for K classes.
@@ -207,17 +154,30 @@ def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str
     schedule = dense_schedule(
         n_records or 1, mu, statement.sensitivity, statement.steps, statement.n_classes
     )
-    error = schedule.standard_error
     return {
         "epsilon": statement.epsilon_requested,
         "mu": mu,
         "noise_scale": schedule.noise_scale,
-        "standard_error": error,
-        "findable_gradient": SIGNIFICANT * error / schedule.reach,
+        "standard_error": schedule.standard_error,
+        "findable_gradient": SIGNIFICANT * schedule.standard_error / schedule.reach,
     }
 
 
-def _print_table(rows: list[dict[str, Any]], asked: int | None, features: int | None) -> None:
+def _print_findable(found: list[dict[str, Any]], asked: int) -> None:
+    cells = [
+        [
+            f"{one['epsilon']:g}",
+            f"{one['n_weights']:,}",
+            f"{math.ceil(one['rows']):,}",
+            f"{100 * one['part']:.2g} %" if one["part"] <= 1 else "nothing can be found",
+        ]
+        for one in found
+    ]
+    headings = [">epsilon", ">weights", ">weakest column,\nin rows", ">of all rows"]
+    output.table(headings, cells, strong={asked: "bold"})
+
+
+def _print_draws(rows: list[dict[str, Any]], asked: int | None, features: int | None) -> None:
     from dplasso.privacy.wording import rounded_up
 
     headings = [">steps", ">eps0 per step", ">noise scale on a gradient"]
@@ -229,32 +189,118 @@ def _print_table(rows: list[dict[str, Any]], asked: int | None, features: int | 
         headings.append(f">gradient that stands out\namong {features:,} columns")
         for line, row in zip(cells, rows, strict=True):
             line.append(f"{row['findable_gradient']:,.0f}")
-    print_table(headings, cells, strong={} if asked is None else {asked: "bold"})
+    output.table(headings, cells, strong={} if asked is None else {asked: "bold"})
 
 
-def _print_noise(
-    rows: list[dict[str, Any]], asked: int, residual_bound: float, method: str
+def _print_noise(rows: list[dict[str, Any]], asked: int) -> None:
+    columns = {
+        ">epsilon": ("epsilon", "g"),
+        ">noise on one gradient\n(standard deviation)": ("noise_scale", ",.1f"),
+        ">standard error\nof a weight": ("standard_error", ".3f"),
+        ">gradient beyond\n3 standard errors": ("findable_gradient", ",.1f"),
+    }
+    cells = [[format(row[name], form) for name, form in columns.values()] for row in rows]
+    output.table(list(columns), cells, strong={asked: "bold"})
+
+
+def plan(
+    epsilon: float,
+    rows: int,
+    delta: float = 1e-6,
+    neighbors: str = "add-remove",
+    method: str = "lasso",
+    n_iter: int | None = None,
+    columns: int = 100_000,
+    score: float = 0.1,
+    encoding: float = 0.0,
+    refit: float = 0.0,
+    tries: float = 0.0,
+    as_json: bool = False,
 ) -> None:
-    headings = [
-        ">epsilon",
-        ">noise on one gradient\n(standard deviation)",
-        ">standard error\nof a weight",
-        ">gradient beyond\n3 standard errors",
-    ]
-    cells = [
-        [
-            f"{row['epsilon']:g}",
-            f"{row['noise_scale']:,.1f}",
-            f"{row['standard_error']:.3f}",
-            f"{row['findable_gradient']:,.1f}",
+    """Divide a budget among encoding, fit or search, second fit and score.
+
+    Privacy
+    -------
+    epsilon : E
+        What everything may spend together.
+
+    Options
+    -------
+    rows : N >= 1
+        About how many rows there are; public.
+    columns : D >= 1
+        About how many columns there are.
+    score : S
+        Share of a private score.
+    encoding : S
+        Share of a private encoding of the columns.
+    refit : S
+        Share of a second fit.
+    tries : M
+        Search, with so many tries expected, in place of the fit.
+
+    Examples
+    --------
+    dplasso plan --epsilon 2 --rows 30000
+    dplasso plan --epsilon 2 --rows 30000 --method logistic --tries 3
+
+    Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole.
+    """
+    from dplasso.tuning.plan import plan_budget
+
+    shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
+    fit: dict[str, Any] = {"method": method, "n_iter": n_iter}
+    parts = plan_budget(epsilon, delta, neighbors=neighbors, **fit, **shares)
+    finds = [_finds(part, rows, columns, fit) for part in parts]
+    if as_json:
+        told = [
+            {name: getattr(part, name) for name in ("name", "share", "epsilon", "delta")}
+            | {"try_epsilon": part.try_epsilon or None, "finds": found}
+            for part, found in zip(parts, finds, strict=True)
         ]
-        for row in rows
-    ]
-    print_table(headings, cells, strong={asked: "bold"})
-    unit = "log-odds" if method != LINEAR else "in halves of the targets' interval"
-    print_text(
-        f"Rows have length 1, so the standard error is also that of any row's margin ({unit}): "
-        "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
-        "column's gradient is a sum over records: with R entries of equal size in a row, each that "
-        f"speaks for the column gives at most {residual_bound:.3g}/sqrt(R)."
+        whole = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+        output.document({**whole, "parts": told})
+        return
+    output.table(
+        ["part", ">share", ">epsilon", "what it finds"],
+        [
+            [part.name, f"{part.share:.0%}", down(part.epsilon), found]
+            for part, found in zip(parts, finds, strict=True)
+        ],
     )
+    output.text("\nA ledger takes the plan:")
+    relation = "" if neighbors == "add-remove" else f" --neighbors {neighbors}"
+    init = f"  dplasso ledger init L --epsilon {epsilon:g} --delta {delta:g}{relation}"
+    output.text(init, wrap=False)
+    train = f"DATA --method {method}"
+    search = f"tune {train} --grid NAME=V,V --tries {tries:g} --law poisson"
+    commands = dict.fromkeys(("fit", "refit"), f"fit {train}")
+    commands |= {"search": search, "score": "evaluate model.npz DATA"}
+    for part in parts:
+        if part.epsilon and part.name in commands:
+            spent = f"--epsilon {down(part.epsilon)} --delta {delta:g} --ledger L"
+            kept = "" if part.name == "score" else " --model model.npz"
+            output.text(f"  dplasso {commands[part.name]} {spent}{kept}", wrap=False)
+
+
+def _finds(part: "Part", rows: int, columns: int, fit: dict[str, Any]) -> str:
+    """Say what a part can tell from so many rows."""
+    from dplasso import weakest_association
+
+    if part.mechanism is None:
+        return "nothing: the share is too small"
+    if part.name in ("score", "encoding"):
+        sigma = part.mechanism.sensitivity / part.mechanism.mu
+        if part.name == "encoding":
+            return f"a count of rows to within {2.0 * sigma:,.0f}"
+        # Right and wrong rows, each with this noise, near an accuracy of 0 or 1 at the worst.
+        return f"an accuracy over all rows to within {2.0 * sigma / rows:.4f}, and chance"
+    budget = part.try_epsilon or part.epsilon, part.delta
+    neighbors = part.mechanism.neighbors
+    found = weakest_association(*budget, rows, columns, neighbors=neighbors, **fit)
+    told = "nothing"
+    if found.part <= 1.0:
+        told = f"columns in {found.rows:,.0f} more rows of one class than of the other"
+    if part.name == "search":
+        return f"{told}, by each try (epsilon about {down(part.try_epsilon)})"
+    return told

@@ -4,43 +4,38 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from dplasso.cli.options import DATA, option
 from dplasso.errors import DataError
 
 if TYPE_CHECKING:
-    from dplasso.cli.output import Bars
+    from dplasso.cli import output
     from dplasso.cli.reading import ReadingOptions
     from dplasso.cluster import Engine
     from dplasso.data.files import Dataset
     from dplasso.data.store import Store
 
-Cluster = Annotated[
-    str | None,
-    option(
-        "--cluster",
-        "DATA are stores, or folders of stores, or addresses of either on object storage "
-        "(s3://bucket/stores/), each store worked on by itself: on a Ray cluster at this address "
-        "(auto; local for the cores of this machine), or in threads of this process.",
-        "ADDRESS|threads",
-        DATA,
-    ),
-]
-
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """Where partitions are worked on."""
+    """Where partitions are worked on.
 
-    cluster: Cluster = None
-    worker_threads: Annotated[
-        int, option("--worker-threads", "Cores of each worker.", "N", DATA, min=1)
-    ] = 1
+    Data
+    ----
+    cluster : ADDRESS|threads
+        DATA are stores, or folders of stores, or addresses of either on object storage
+        (s3://bucket/stores/), each store worked on by itself: on a Ray cluster at this address
+        (auto; local for the cores of this machine), or in threads of this process.
+    worker_threads : N >= 1
+        Cores of each worker.
+    """
+
+    cluster: str | None = None
+    worker_threads: int = 1
 
     def engine(self) -> "Engine | None":
         """Return what runs the workers; None without ``--cluster``."""
@@ -58,10 +53,8 @@ class ClusterOptions:
 class Stores:
     """Stores that are one data set.
 
-    `stores`: opened, in the order of the rows; of those on object storage header and labels alone.
-    `places`: their paths, or addresses.
-    `shape`, `nnz`: of all together.
-    `store`: the first, for what all have in common.
+    They are opened in the order of the rows; of those on object storage, header and labels alone.
+    `store` is the first, for what all have in common.
     """
 
     stores: "list[Store]"
@@ -80,11 +73,7 @@ class Stores:
 
 
 def open_stores(data: Sequence[str]) -> tuple[Stores, NDArray[Any]]:
-    """Open the stores that names, patterns, folders and addresses mean; return all with all labels.
-
-    Raises DataError if there are none, or they are not of as many columns; StoreError for a
-    damaged one; MissingExtraError for an address without fsspec.
-    """
+    """Open the stores that names, patterns, folders and addresses mean; return all, with labels."""
     from dplasso.cluster.storage import header_and_labels, stores_at
     from dplasso.data.source_files import is_address, natural_order
     from dplasso.data.store import open_store
@@ -120,10 +109,7 @@ def open_stores(data: Sequence[str]) -> tuple[Stores, NDArray[Any]]:
 def read_partitions(
     data: Sequence[str], reading: "ReadingOptions", n_features: int | None
 ) -> "tuple[Dataset, list[str]]":
-    """Return stores as one data set, for what a command says of it, and where they lie.
-
-    Raises DataError as `open_stores`, and where more columns were declared than they have.
-    """
+    """Return stores as one data set, for what a command says of it, and where they lie."""
     from dplasso.data.files import Dataset
 
     refuse_beside(
@@ -143,20 +129,13 @@ def read_partitions(
 
 @dataclass(frozen=True)
 class OverStores:
-    """A fitted model that is applied to every store by a task of its own.
-
-    `fitted`: the model.
-    `path`: its file.
-    `address`: of the cluster.
-    `threads`: of a task.
-    `bars`: where the progress is shown.
-    """
+    """A fitted model, from the file `path`, that is applied to every store by a task of its own."""
 
     fitted: Any
     path: Path
     address: str
     threads: int
-    bars: "Bars"
+    bars: "output.Bars"
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.fitted, name)
@@ -193,12 +172,10 @@ def apply_model(model: Path, method: str, place: str) -> NDArray[Any]:
 
 
 def over_stores(
-    fitted: Any, path: Path, data: Sequence[str], options: ClusterOptions, bars: "Bars"
-) -> tuple[OverStores, Stores, NDArray[Any]]:
-    """Return a model as it is applied to stores, the stores, and all labels.
-
-    Raises DataError for stores of other columns than the model's.
-    """
+    fitted: Any, path: Path, data: Sequence[str], options: ClusterOptions, bars: "output.Bars"
+) -> "tuple[OverStores, Dataset]":
+    """Return a model as it is applied to stores, and the stores as one data set."""
+    from dplasso.data.files import Dataset
     from dplasso.encoding.origin import check_same_origin, origin_of
 
     assert options.cluster is not None
@@ -206,7 +183,7 @@ def over_stores(
     for place, store in zip(rows.places, rows.stores, strict=True):
         check_same_origin(fitted.model_.origin, origin_of(store), place)
     model = OverStores(fitted, path, options.cluster, options.worker_threads, bars)
-    return model, rows, labels
+    return model, Dataset(rows, labels, f"{len(rows.places)} stores")
 
 
 def refuse_beside(options: dict[str, bool]) -> None:

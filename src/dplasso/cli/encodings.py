@@ -3,91 +3,71 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from dplasso.cli.options import flag, option
+from dplasso.cli.options import option_name
 from dplasso.cli.reading import ReadingOptions
 
 if TYPE_CHECKING:
     from dplasso.data.tables.lists import ListColumns
     from dplasso.encoding.schema import Schema
 
-TABLES = "Tables: short ways to write a schema"
-TEXTS = "Texts: a short way to write a schema"
 _HASH_BITS = 20
+# Options that mean something beside any of others only.
+_NEEDS = {
+    ("--text-column", "--ngrams", "--binary", "--keep-case"): ("--text",),
+    ("--values",): ("--indices",),
+    ("--ignore-unknown",): ("--categories",),
+    ("--hash-bits",): ("--hash-columns", "--text"),
+}
 
 
 @dataclass(frozen=True)
 class EncodingOptions:
-    """Options for tables, each a way to write a schema; None or False where they are not given."""
+    """Options for tables, each a way to write a schema; None or False where they are not given.
 
-    text: Annotated[
-        bool,
-        flag(
-            "--text",
-            "DATA holds texts: hash their words. The vocabulary stays public, because none is "
-            "learnt.",
-            TEXTS,
-        ),
-    ] = False
-    text_column: Annotated[
-        str | None, option("--text-column", "Where the text is. Default: text.", "NAME", TEXTS)
-    ] = None
-    hash_bits: Annotated[
-        int | None,
-        option("--hash-bits", f"Hash to 2^B columns. Default: {_HASH_BITS}.", "B", TEXTS),
-    ] = None
-    ngrams: Annotated[
-        str | None,
-        option(
-            "--ngrams", "Features are runs of FROM to TO words. Default: 1,1.", "FROM,TO", TEXTS
-        ),
-    ] = None
-    binary: Annotated[
-        bool,
-        flag(
-            "--binary",
-            "1 for what occurs, instead of how often: noise grows with the largest value.",
-            TEXTS,
-        ),
-    ] = False
-    keep_case: Annotated[bool, flag("--keep-case", "Keep capital letters.", TEXTS)] = False
-    indices: Annotated[
-        str | None,
-        option("--indices", "Column of lists of column numbers, from 0.", "NAME", TABLES),
-    ] = None
-    values: Annotated[
-        str | None,
-        option("--values", "Column of lists of their values. Default: all 1.", "NAME", TABLES),
-    ] = None
-    categories: Annotated[
-        Path | None,
-        option(
-            "--categories",
-            'One-hot by public lists: a JSON file {"city": ["Rome", "Oslo"], ...}.',
-            "FILE",
-            TABLES,
-        ),
-    ] = None
-    ignore_unknown: Annotated[
-        bool,
-        flag(
-            "--ignore-unknown",
-            "A category that is not listed has no entry (default: an error).",
-            TABLES,
-        ),
-    ] = False
-    hash_columns: Annotated[
-        str | None,
-        option(
-            "--hash-columns",
-            "One-hot by hashing: these columns, without a list of categories.",
-            "NAME,NAME",
-            TABLES,
-        ),
-    ] = None
+    Texts: a short way to write a schema
+    ------------------------------------
+    text
+        DATA holds texts: hash their words. The vocabulary stays public, because none is learnt.
+    text_column : NAME
+        Where the text is. Default: text.
+    hash_bits : B
+        Hash to 2^B columns. Default: 20.
+    ngrams : FROM,TO
+        Features are runs of FROM to TO words. Default: 1,1.
+    binary
+        1 for what occurs, instead of how often: noise grows with the largest value.
+    keep_case
+        Keep capital letters.
+
+    Tables: short ways to write a schema
+    ------------------------------------
+    indices : NAME
+        Column of lists of column numbers, from 0.
+    values : NAME
+        Column of lists of their values. Default: all 1.
+    categories : FILE
+        One-hot by public lists: a JSON file {"city": ["Rome", "Oslo"], ...}.
+    ignore_unknown
+        A category that is not listed has no entry (default: an error).
+    hash_columns : NAME,NAME
+        One-hot by hashing: these columns, without a list of categories.
+    """
+
+    text: bool = False
+    text_column: str | None = None
+    hash_bits: int | None = None
+    ngrams: str | None = None
+    binary: bool = False
+    keep_case: bool = False
+    indices: str | None = None
+    values: str | None = None
+    categories: Path | None = None
+    ignore_unknown: bool = False
+    hash_columns: str | None = None
 
     def encoding(
         self, data: Sequence[str], n_features: int | None, reading: ReadingOptions
@@ -98,37 +78,28 @@ class EncodingOptions:
         """
         from dplasso.encoding.source import is_table
 
-        others = {"--zero-based": reading.zero_based, "--labels": reading.labels is not None}
-        declared = n_features is not None and self.indices is None
-        if self.text or is_table(data[0]):
-            _refuse_others(others | {"--features": declared})
-        else:
-            self._refuse(tuple(field.name for field in fields(self)), "tables or --text")
-            if reading.label_column is not None:
-                raise typer.BadParameter("--label-column goes with tables or --text")
-            if reading.schema is not None:
-                raise typer.BadParameter("--schema goes with tables")
-            return None
-        if not self.text:
-            self._refuse(("text_column", "ngrams", "binary", "keep_case"), "--text")
-        given = {
+        ways = {
             "--schema": reading.schema,
             "--indices": self.indices,
             "--categories": self.categories,
             "--hash-columns": self.hash_columns,
-            "--text": self.text or None,
+            "--text": self.text,
         }
-        ways = [name for name, value in given.items() if value is not None]
-        if len(ways) != 1:
+        ours = {option_name(field.name): getattr(self, field.name) for field in fields(self)}
+        if not (self.text or is_table(data[0])):
+            _refuse(ours | {"--label-column": reading.label_column}, "goes with tables or --text")
+            _refuse({"--schema": reading.schema}, "goes with tables")
+            return None
+        declared = n_features if self.indices is None else None
+        others = {"--zero-based": reading.zero_based, "--labels": reading.labels}
+        _refuse(others | {"--features": declared}, "does not go with this kind of data")
+        for names, needed in _NEEDS.items():
+            if not any(ours[one] for one in needed):
+                _refuse({name: ours[name] for name in names}, f"goes with {' or '.join(needed)}")
+        if sum(bool(way) for way in ways.values()) != 1:
             raise typer.BadParameter(
-                f"{data[0]} is a table: say with one of {', '.join(given)} what its columns mean"
+                f"{data[0]} is a table: say with one of {', '.join(ways)} what its columns mean"
             )
-        if self.indices is None:
-            self._refuse(("values",), "--indices")
-        if self.categories is None:
-            self._refuse(("ignore_unknown",), "--categories")
-        if self.hash_columns is None and not self.text:
-            self._refuse(("hash_bits",), "--hash-columns or --text")
         if self.indices is not None:
             from dplasso.encoding.source import need_pyarrow
 
@@ -168,14 +139,9 @@ class EncodingOptions:
         )
         return Schema((text,))
 
-    def _refuse(self, names: Sequence[str], needed: str) -> None:
-        """Raise where an option is given that would be ignored."""
-        for name in names:
-            if getattr(self, name) not in (None, False):
-                raise typer.BadParameter(f"--{name.replace('_', '-')} goes with {needed}")
 
-
-def _refuse_others(others: dict[str, bool]) -> None:
-    for name, given in others.items():
-        if given:
-            raise typer.BadParameter(f"{name} does not go with this kind of data")
+def _refuse(given: dict[str, Any], why: str) -> None:
+    """Refuse options that would be ignored."""
+    for name, value in given.items():
+        if value not in (None, False):
+            raise typer.BadParameter(f"{name} {why}")

@@ -1,18 +1,46 @@
 """What the ledger's commands say: what is spent, what is left, and which fits have paid."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from dplasso.cli.output import print_table, print_text
+from dplasso.cli import output
 
 if TYPE_CHECKING:
     from dplasso.ledger import Budget, Charge, Entry
     from dplasso.model import Model
     from dplasso.privacy.statement import PrivacyStatement
+
+
+# What a person is told of a budget after a charge.
+_LEFT = [
+    "dataset",
+    "epsilon",
+    "delta",
+    "rows_per_person",
+    "epsilon_spent",
+    "epsilon_left",
+    "share_spent",
+]
+# What is told of an entry as it is, and of its charge; and of a budget.
+_ENTRY = [
+    "number",
+    "state",
+    "release",
+    "user",
+    "host",
+    "process",
+    "program",
+    "reserved_at",
+    "ended_at",
+]
+_CHARGE = ["epsilon", "delta", "n_iter", "eps0", "neighbors", "rows_per_person", "purpose"]
+_STATES = {"reserved": "running or died"}
+_BUDGET = ["epsilon", "delta", "neighbors", "rows_per_person"]
 
 
 @dataclass(frozen=True)
@@ -23,33 +51,36 @@ class Planned:
     otherwise.
     """
 
-    method: str
-    delta: float
+    method: str = "lasso"
+    delta: float = 1e-6
     n_iter: int | None = None
     rows_per_person: int | None = None
 
     def __post_init__(self) -> None:
-        from dplasso.fit.cost import METHODS
         from dplasso.privacy.parameters import check_rows_per_person
 
         if self.rows_per_person is not None:
             check_rows_per_person(self.rows_per_person)
-        if self.method not in METHODS:
-            raise ValueError(f"method must be lasso, logistic or linear, got {self.method!r}")
+
+    def covering(self, rows_per_person: int) -> "Planned":
+        """Return the fit, which covers so many rows of a person unless told otherwise."""
+        return self if self.rows_per_person else replace(self, rows_per_person=rows_per_person)
 
     @property
     def settings(self) -> dict[str, Any]:
         """What `dplasso.ledger.largest_epsilon` asks of it."""
-        planned = self.mechanism(1.0, "add-remove", 1)
-        return {
-            "delta": self.delta,
-            "n_iter": planned.n_iter,
-            "mechanism": planned.name,
-            "rows_per_person": self.rows_per_person,
-        }
+        planned = self._mechanism(1.0, "add-remove", 1)
+        told = {"delta": self.delta, "rows_per_person": self.rows_per_person}
+        return told | {"n_iter": planned.n_iter, "mechanism": planned.name}
 
-    def mechanism(self, epsilon: float, neighbors: str, rows_per_person: int) -> Any:
-        """Return its private step."""
+    def charge(self, budget: "Budget", epsilon: float) -> "Charge":
+        """Return what it costs in a budget."""
+        from dplasso.ledger import charge_of
+
+        rows = self.rows_per_person or budget.rows_per_person
+        return charge_of(self._mechanism(epsilon, budget.neighbors, rows))
+
+    def _mechanism(self, epsilon: float, neighbors: str, rows_per_person: int) -> Any:
         from dplasso.fit.cost import mechanism_for
 
         return mechanism_for(
@@ -90,9 +121,7 @@ def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") 
     made = next(
         (one for one in reversed(budget.entries) if one.release == release), budget.entries[-1]
     )
-    kept = ("dataset", "epsilon", "delta", "rows_per_person", "epsilon_spent", "epsilon_left")
-    left = {key: report[key] for key in (*kept, "share_spent")}
-    return left | {"fits_left": fits_left(budget, made.charge)}
+    return {key: report[key] for key in _LEFT} | {"fits_left": fits_left(budget, made.charge)}
 
 
 def left_sentence(report: dict[str, Any]) -> str:
@@ -120,81 +149,64 @@ def _protected(rows_per_person: int) -> str:
 
 def _shares(spent: float) -> tuple[str, str]:
     """Word what is spent and what is left; they add up to 100 %, and nothing is left unsaid."""
-    from math import ceil
-
-    tenths = min(1000, ceil(1000 * spent - 1e-9))
+    tenths = min(1000, math.ceil(1000 * spent - 1e-9))
     return f"{tenths / 10:.1f} %", f"{(1000 - tenths) / 10:.1f} %"
-
-
-def charge_for(budget: "Budget", epsilon: float, fit: Planned) -> "Charge":
-    """Return what a fit costs in this budget."""
-    from dplasso.ledger import charge_of
-
-    rows = fit.rows_per_person or budget.rows_per_person
-    return charge_of(fit.mechanism(epsilon, budget.neighbors, rows))
 
 
 def report_of(budget: "Budget", epsilon: float | None, fit: Planned) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
-    from dplasso.ledger import (
-        UNITS,
-        counted,
-        epsilon_total,
-        largest_epsilon,
-        rho_limit,
-        totals,
-    )
+    from dplasso.ledger import UNITS, counted, epsilon_total, totals
 
-    whole = max(rho_limit(budget), budget.rho)
-    same = _rows_as_in(budget.entries)
+    state, same = _state_of(budget, fit), _rows_as_in(budget.entries)
+    whole = _whole(budget)
     entries = [
         {
-            "number": entry.number,
-            "state": entry.state,
-            "epsilon": entry.charge.epsilon,
-            "delta": entry.charge.delta,
-            "n_iter": entry.charge.n_iter,
-            "eps0": entry.charge.eps0,
-            "neighbors": entry.charge.neighbors,
-            "rows_per_person": entry.charge.rows_per_person,
+            **{name: getattr(entry, name) for name in _ENTRY},
+            **{name: getattr(entry.charge, name) for name in _CHARGE},
             "rho": entry.charge.rho / UNITS,
             "draw_delta": entry.charge.draw_delta / UNITS,
             # Of the budget as it is now; epsilons do not add up, these do.
             "share": counted(entry.charge, budget.rows_per_person)[0] / whole if whole else None,
-            "purpose": entry.charge.purpose,
-            "release": entry.release,
             "rows_as_in": same[entry.number],
-            "user": entry.user,
-            "host": entry.host,
-            "process": entry.process,
-            "program": entry.program,
-            "reserved_at": entry.reserved_at,
-            "ended_at": entry.ended_at,
         }
         for entry in budget.entries
     ]
     report: dict[str, Any] = {
         "dataset": budget.name,
-        "epsilon": budget.epsilon,
-        "delta": budget.delta,
-        "neighbors": budget.neighbors,
-        "rows_per_person": budget.rows_per_person,
+        **{name: getattr(budget, name) for name in _BUDGET},
         "totals": [
             {"rows_per_person": rows, "epsilon": epsilon_total(*spent, budget.delta)}
             for rows, spent in totals(budget).items()
         ],
-        "epsilon_spent": epsilon_total(budget.rho, budget.draw_delta, budget.delta),
-        "share_spent": budget.rho / whole if whole else 1.0,
+        **state,
         "rho_spent": budget.rho / UNITS,
         "rho_left": max(0, whole - budget.rho) / UNITS,
         "draw_delta_spent": budget.draw_delta / UNITS,
-        "epsilon_left": largest_epsilon(budget, **fit.settings),
         "another_fit": {"method": fit.method, "delta": fit.delta, "n_iter": fit.settings["n_iter"]},
         "entries": entries,
     }
     if epsilon is not None:
         report["another_fit"] |= _after(budget, epsilon, fit)
     return report
+
+
+def _whole(budget: "Budget") -> int:
+    """Return all the zCDP that the budget has room for, and at least what is spent."""
+    from dplasso.ledger import rho_limit
+
+    return max(rho_limit(budget), budget.rho)
+
+
+def _state_of(budget: "Budget", fit: Planned) -> dict[str, float]:
+    """Say what is spent of a budget, and which epsilon one more fit can have."""
+    from dplasso.ledger import epsilon_total, largest_epsilon
+
+    whole = _whole(budget)
+    return {
+        "epsilon_spent": epsilon_total(budget.rho, budget.draw_delta, budget.delta),
+        "share_spent": budget.rho / whole if whole else 1.0,
+        "epsilon_left": largest_epsilon(budget, **fit.settings),
+    }
 
 
 def _rows_as_in(entries: "Sequence[Entry]") -> dict[int, int | None]:
@@ -211,26 +223,21 @@ def _rows_as_in(entries: "Sequence[Entry]") -> dict[int, int | None]:
 
 def _after(budget: "Budget", epsilon: float, fit: Planned) -> dict[str, Any]:
     """Say what one more fit would leave."""
-    from dataclasses import replace
+    from dplasso.ledger import Entry, affords
 
-    from dplasso.ledger import Entry, affords, epsilon_total, largest_epsilon, rho_limit
-
-    charge = charge_for(budget, epsilon, fit)
+    charge = fit.charge(budget, epsilon)
     answer: dict[str, Any] = {"epsilon": epsilon, "allowed": affords(budget, charge)}
     if answer["allowed"]:
         entry = Entry(0, "planned", charge, "", "", "", 0, "", None)
         after = replace(budget, entries=(*budget.entries, entry))
-        answer["epsilon_spent_after"] = epsilon_total(after.rho, after.draw_delta, after.delta)
-        whole = max(rho_limit(after), after.rho)
-        answer["share_spent_after"] = after.rho / whole if whole else 1.0
-        answer["epsilon_left_after"] = largest_epsilon(after, **fit.settings)
+        answer |= {f"{name}_after": value for name, value in _state_of(after, fit).items()}
     return answer
 
 
 def print_report(report: dict[str, Any]) -> None:
     """Print one data set for a person."""
     another, entries = report["another_fit"], report["entries"]
-    print_text(
+    output.text(
         f"{report['dataset'] or '(a data set without a name)'}: epsilon {up(report['epsilon'])} "
         f"at delta {up(report['delta'])}, {report['neighbors']}, for "
         f"{_protected(report['rows_per_person'])}",
@@ -239,31 +246,25 @@ def print_report(report: dict[str, Any]) -> None:
     )
     if entries:
         _print_entries(entries)
-    epsilon, fits = (
-        report["epsilon_left"],
-        "1 fit" if len(entries) == 1 else f"{len(entries):,} fits",
-    )
+    fits = "1 fit" if len(entries) == 1 else f"{len(entries):,} fits"
     spent, left = _shares(report["share_spent"])
-    less = "; at the budget's delta that epsilon is less" * (another["delta"] < report["delta"])
-    print_text(
-        f"Spent: {spent} by {fits}. "
-        + (
-            f"Left: {left}, which one fit of epsilon {down(epsilon)} uses up "
-            f"({fit_words(another['delta'], another['n_iter'])}{less})."
-            if epsilon
-            else "Nothing is left."
-        ),
-        wrap=False,
-    )
+    rest = "Nothing is left."
+    if report["epsilon_left"]:
+        less = "; at the budget's delta that epsilon is less"
+        words = fit_words(another["delta"], another["n_iter"])
+        words += less if another["delta"] < report["delta"] else ""
+        epsilon = down(report["epsilon_left"])
+        rest = f"Left: {left}, which one fit of epsilon {epsilon} uses up ({words})."
+    output.text(f"Spent: {spent} by {fits}. {rest}", wrap=False)
     if len(report["totals"]) > 1:
-        all_told = ", ".join(
+        everybody = ", ".join(
             f"{up(one['epsilon'])} for {_protected(one['rows_per_person'])}"
             for one in report["totals"]
         )
-        print_text(f"At delta {up(report['delta'])} that is epsilon {all_told}.", wrap=False)
+        output.text(f"At delta {up(report['delta'])} that is epsilon {everybody}.", wrap=False)
     if "epsilon" in another:
-        print_text(_after_sentence(another), wrap=False)
-    print_text()
+        output.text(_after_sentence(another), wrap=False)
+    output.text()
 
 
 def _after_sentence(another: dict[str, Any]) -> str:
@@ -275,31 +276,27 @@ def _after_sentence(another: dict[str, Any]) -> str:
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:
-    headings = [">fit", "reserved (UTC)", "by", ">epsilon", ">delta", ">steps", ">share", "state"]
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        ">fit": lambda entry: str(entry["number"]),
+        "reserved (UTC)": lambda entry: entry["reserved_at"][:19].replace("T", " "),
+        "by": lambda entry: escape(f"{entry['user']}@{entry['host']}"),
+        ">epsilon": lambda entry: up(entry["epsilon"]),
+        ">delta": lambda entry: up(entry["delta"]),
+        ">steps": lambda entry: f"{entry['n_iter']:,}",
+        ">share": lambda entry: f"{entry['share']:.1%}" if entry["share"] is not None else "",
+        "state": lambda entry: _STATES.get(entry["state"], entry["state"]),
+    }
     # Whom each covers is said where that is not always a row.
-    several = any(entry["rows_per_person"] != 1 for entry in entries)
-    headings += [">rows of a person"] * several
-    rows = [
-        (
-            str(entry["number"]),
-            entry["reserved_at"][:19].replace("T", " "),
-            escape(f"{entry['user']}@{entry['host']}"),
-            up(entry["epsilon"]),
-            up(entry["delta"]),
-            f"{entry['n_iter']:,}",
-            f"{entry['share']:.1%}" if entry["share"] is not None else "",
-            "running or died" if entry["state"] == "reserved" else entry["state"],
-            *([f"{entry['rows_per_person'] or 'unknown'}"] * several),
-        )
-        for entry in entries
-    ]
-    print_table(headings, rows)
+    if any(entry["rows_per_person"] != 1 for entry in entries):
+        columns[">rows of a person"] = lambda entry: f"{entry['rows_per_person'] or 'unknown'}"
+    rows = [[cell(entry) for cell in columns.values()] for entry in entries]
+    output.table(list(columns), rows)
     notes = [
         (str(entry["number"]), escape(entry["purpose"] or ""), (entry["release"] or "")[:12])
         for entry in entries
     ]
     if any(any(note[1:]) for note in notes):
-        print_table([">fit", "purpose", "model (SHA-256)"], notes)
+        output.table([">fit", "purpose", "model (SHA-256)"], notes)
     rows_of = {entry["rows_as_in"] for entry in entries} - {None}
     if len(rows_of) > 1:
         alike = ", ".join(
@@ -307,7 +304,7 @@ def _print_entries(entries: list[dict[str, Any]]) -> None:
             for entry in entries
             if entry["rows_as_in"]
         )
-        print_text(
+        output.text(
             "Not for release: fits on different rows, folds of one data set or two under one name? "
             f"Rows of fit {alike}."
         )

@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dplasso.cli import output
 from dplasso.errors import DataError
+
+# Classes of a table that a screen holds; JSON has them all.
+_MOST_SHOWN = 12
 
 
 @dataclass(frozen=True)
 class Scores:
     """Scores of one classifier on one labelled data set.
 
-    `n_samples`: rows scored.
-    `accuracy`: share of rows whose predicted label is right.
-    `auc`: area under the ROC curve; None where the rows hold one class only. Of more than two
-    classes, the mean over those present of each against all others.
-    `log_loss`: mean negative log-likelihood, in nats.
-    `majority_accuracy`: accuracy of always answering the class that most of these rows have.
-    `classes`: the labels.
-    `confusion`: rows of each class, in their order, by the class that was predicted.
+    `auc` is None where the rows hold one class only; of more than two classes, the mean over those
+    present of each against all others. `log_loss` is in nats; `majority_accuracy` that of always
+    answering the class that most of these rows have; `confusion` has the rows of each class by the
+    class that was predicted.
     """
 
     n_samples: int
@@ -35,35 +35,54 @@ class Scores:
 
 @dataclass(frozen=True)
 class RegressionScores:
-    """Scores of one regression on one data set.
-
-    `n_samples`: rows scored.
-    `r2`: part of the targets' variance that is explained; None where they have none.
-    `mae`: mean absolute error, in the target's unit.
-    """
+    """Scores of one regression on one data set; `r2` is None where all targets are equal."""
 
     n_samples: int
     r2: float | None
     mae: float
 
 
-def auc_text(auc: float | None) -> str:
-    """Word the area under a ROC curve."""
-    return "undefined (one class)" if auc is None else f"{auc:.4f}"
+def _auc_text(scores: Scores) -> tuple[str, str]:
+    name = "AUC" if len(scores.classes) == 2 else "macro AUC"
+    return name, "undefined (one class)" if scores.auc is None else f"{scores.auc:.4f}"
+
+
+def _r2_text(r2: float | None) -> str:
+    return "undefined (equal targets)" if r2 is None else f"{r2:.4f}"
 
 
 def scores_text(scores: Scores | RegressionScores) -> str:
     """Word the scores of test rows in one line."""
     rows = f"on {scores.n_samples:,} rows"
     if isinstance(scores, RegressionScores):
-        return f"R^2 {r2_text(scores.r2)}, mean absolute error {scores.mae:.4g} {rows}"
-    name = "AUC" if len(scores.classes) == 2 else "macro AUC"
-    return f"{name} {auc_text(scores.auc)}, accuracy {scores.accuracy:.4f} {rows}"
+        return f"R^2 {_r2_text(scores.r2)}, mean absolute error {scores.mae:.4g} {rows}"
+    name, auc = _auc_text(scores)
+    return f"{name} {auc}, accuracy {scores.accuracy:.4f} {rows}"
 
 
-def r2_text(r2: float | None) -> str:
-    """Word the explained part of the variance."""
-    return "undefined (equal targets)" if r2 is None else f"{r2:.4f}"
+def print_scores(scores: Scores | RegressionScores) -> None:
+    """Print all scores, and of a few classes the rows of each by the class predicted."""
+    facts = {"rows": f"{scores.n_samples:,}"}
+    if isinstance(scores, RegressionScores):
+        facts |= {"R^2": _r2_text(scores.r2), "mean absolute error": f"{scores.mae:.4g}"}
+        output.facts(facts, right=True)
+        return
+    name, auc = _auc_text(scores)
+    facts |= {
+        "accuracy": f"{scores.accuracy:.4f}",
+        "  of the majority class": f"{scores.majority_accuracy:.4f}",
+        name: auc,
+        "log-loss": f"{scores.log_loss:.4f}",
+    }
+    output.facts(facts, right=True)
+    if 2 < len(scores.classes) <= _MOST_SHOWN:
+        labels = [f"{c:g}" if isinstance(c, float) else str(c) for c in scores.classes]
+        table = [
+            [label, *(f"{count:,}" for count in counts)]
+            for label, counts in zip(labels, scores.confusion, strict=True)
+        ]
+        headings = ["class", *(f">{label}" for label in labels)]
+        output.table(headings, table, title="Rows of each class by the class predicted")
 
 
 def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
@@ -79,11 +98,7 @@ def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
 
 
 def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores | RegressionScores:
-    """Score a fitted model on labelled rows.
-
-    Raises DataError if a label is not one of a classifier's classes; `source` says where it is
-    from.
-    """
+    """Score a fitted model on labelled rows; `source` says in an error where they are from."""
     if not hasattr(model, "classes_"):
         return _score_regression(model, X, np.asarray(y, dtype=np.float64))
     check_known(y, model.classes_, source)

@@ -1,202 +1,385 @@
-"""Options that several commands share."""
+"""Options, read off signatures and docstrings: of the commands, and of the estimators.
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any
+A docstring has one section for each panel of ``--help``. In it stand the options, as numpydoc puts
+parameters: a line ``name : METAVAR >= smallest value``, and indented below it the help. A section
+of examples has command lines and, after a blank line, a remark. What a command's docstring does not
+describe is described by the first of these that does: the texts that commands share (`SHARED`), and
+the estimators' docstrings.
+"""
+
+from collections.abc import Callable, Collection
+from contextvars import ContextVar
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from functools import cache, partial
+from inspect import Parameter, Signature, cleandoc, signature
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
 
-PRIVACY = "Privacy"
-MODEL = "Model"
-DATA = "Data"
-OUTPUT = "Output"
-CHECKPOINT = "Interruptions"
+ESTIMATORS = {
+    ("lasso", "classification"): "DPLassoClassifier",
+    ("logistic", "classification"): "DPLogisticRegression",
+    ("lasso", "regression"): "DPLasso",
+    ("linear", "regression"): "DPLinearRegression",
+}
+# Options that are not called --the-same as the parameter.
+SPELT = {
+    "as_json": "--json",
+    "fit_intercept": "--no-intercept",
+    "labels_path": "--labels",
+    "n_features": "--features",
+    "n_jobs": "--jobs",
+    "random_state": "--seed",
+}
+ARGUMENTS, EXAMPLES, HIDDEN, MODEL, PRIVACY = [
+    "Arguments",
+    "Examples",
+    "Hidden",
+    "Model",
+    "Privacy",
+]
+# Parameters of the estimators that shape the model; the others are about privacy.
+_OF_THE_MODEL = [
+    "drift_tol",
+    "l1_radius",
+    "max_weights",
+    "n_iter",
+    "n_jobs",
+    "refit",
+    "selector",
+    "solver",
+]
+# Without an option, because files hold no weights; or with one that is written another way.
+_NOT_GENERATED = ("class_weight", "fit_intercept", "verbose", "weight_bound")
+# How much of a parameter's docstring ``--help`` shows.
+_SENTENCES = 2
 
+SHARED = """
+Arguments
+---------
+data : DATA...
+    svmlight text (plain, .gz, .bz2, .xz, .zst), a scipy sparse .npz, or a table with a schema (CSV,
+    JSON lines, Parquet, Arrow). Several files, or a quoted pattern such as 'part-*.svm.gz', are one
+    data set. Or one store made by convert, which is read from the disk as it is needed; with
+    --cluster many stores, also on object storage.
+ledger_file : LEDGER
+    The ledger's file.
+model : MODEL
+    A model written by fit.
+name : NAME
+    The data set's name.
 
-def option(
-    name: str, help: str, metavar: str | None = None, panel: str | None = None, **more: Any
-) -> Any:
-    """Return an option for `Annotated`; `more` goes to `typer.Option`."""
-    return typer.Option(name, help=help, metavar=metavar, rich_help_panel=panel, **more)
+Options
+-------
+as_json
+    Print one JSON object on standard output and nothing else.
+base_url : URL
+    Where the files are: a mirror. Default: $DPLASSO_DATA_URL, else LIBSVM's data page.
+jobs : N >= 1
+    Threads. Default: all cores.
 
+Model
+-----
+method : lasso|logistic|linear
+    lasso: few, named weights, by Frank-Wolfe. logistic, or linear for a regression: more accurate
+    on most data, each weight with a standard error, by noisy gradient descent.
+n_iter : T
+    lasso: columns drawn, and the most weights the model can have; by default as many as the budget
+    can tell from noise, at most 200. logistic, linear: gradients, 300 by default.
 
-def flag(name: str, help: str, panel: str | None = None) -> Any:
-    """Return an option without a value."""
-    return option(name, help, "", panel)
+Privacy
+-------
+dataset : NAME
+    The data set in the ledger; not needed where there is only one.
+epsilon : E
+    Privacy budget of the whole fit; smaller is more private. inf: no privacy at all.
+explain
+    Print the whole privacy statement instead of two lines of it.
+ledger : LEDGER
+    Charge this ledger before the work begins (see dplasso ledger).
+person_column : NAME
+    Tables: the column that says which person a row belongs to. At most --rows-per-person rows of
+    each person enter a fit.
+random_state : N >= 0
+    Make the run repeatable, for experiments: a seeded run is not private.
+target_bounds : LOW,HIGH
+    For a regression: the interval that the targets are publicly known to lie in; targets outside
+    it are clipped to it.
 
+Output
+------
+force
+    Overwrite existing outputs.
+"""
 
-def argument(metavar: str, help: str, **more: Any) -> Any:
-    """Return a required argument for `Annotated`."""
-    return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
-
-
-def examples(*commands: str, note: str = "") -> str:
-    """Lay out command lines, and a paragraph after them, as Typer's epilog."""
-    lines = ["[bold]Examples[/bold]", *(f"[cyan]$ {command}[/cyan]" for command in commands)]
-    return "\n\n".join([*lines, "\n" + note] if note else lines)
-
-
-Epsilon = Annotated[
-    float,
-    option(
-        "--epsilon",
-        "Privacy budget of the whole fit; smaller is more private. inf: no privacy at all.",
-        "E",
-        PRIVACY,
-    ),
-]
-Delta = Annotated[
-    float,
-    option(
-        "--delta",
-        "Probability with which the promise may fail; far below one in the number of people.",
-        "D",
-        PRIVACY,
-    ),
-]
-Neighbors = Annotated[
-    str,
-    option(
-        "--neighbors",
-        "Neighbouring data sets: add-remove (one record more or less) or replace-one (one "
-        "exchanged).",
-        "RELATION",
-        PRIVACY,
-    ),
-]
-FeatureBound = Annotated[
-    float,
-    option(
-        "--feature-bound",
-        "Public bound on |value|; larger values are clipped to it without a message.",
-        "B",
-        PRIVACY,
-    ),
-]
-Steps = Annotated[
-    int | None,
-    option(
-        "--n-iter",
-        "lasso: columns drawn, and the most weights the model can have; by default as many as the "
-        "budget can tell from noise, at most 200. logistic: gradients, 300 by default.",
-        "T",
-        MODEL,
-    ),
-]
-Method = Annotated[
-    str,
-    option(
-        "--method",
-        "lasso: few, named weights, by Frank-Wolfe. logistic, or linear for a regression: more "
-        "accurate on most data, each weight with a standard error, by noisy gradient descent.",
-        "lasso|logistic|linear",
-        MODEL,
-    ),
-]
-TargetBounds = Annotated[
-    str | None,
-    option(
-        "--target-bounds",
-        "For a regression: the interval that the targets are publicly known to lie in; those "
-        "outside are clipped to it.",
-        "LOW,HIGH",
-        PRIVACY,
-    ),
-]
-RowsPerPerson = Annotated[
-    int | None,
-    option(
-        "--rows-per-person",
-        "Protect a person with up to M rows; the noise grows M-fold.",
-        "M",
-        PRIVACY,
-    ),
-]
-PersonColumn = Annotated[
-    str | None,
-    option(
-        "--person-column",
-        "Tables: the column that says whose row each is. Of each person only --rows-per-person "
-        "rows enter a fit.",
-        "NAME",
-        PRIVACY,
-    ),
-]
-Records = Annotated[
-    int | None,
-    option(
-        "--n-records",
-        "The number of rows, where it is public. Default: counted privately.",
-        "N",
-        PRIVACY,
-    ),
-]
-Ledger = Annotated[
-    Path | None,
-    option(
-        "--ledger",
-        "Charge the fit to this ledger before it begins (see dplasso ledger).",
-        "LEDGER",
-        PRIVACY,
-    ),
-]
-DatasetName = Annotated[
-    str | None,
-    option(
-        "--dataset",
-        "The data set in the ledger; not needed where there is only one.",
-        "NAME",
-        PRIVACY,
-    ),
-]
-Purpose = Annotated[
-    str | None,
-    option("--purpose", "What the model is for; noted in the ledger.", "TEXT", PRIVACY),
-]
-Seed = Annotated[
-    int | None,
-    option(
-        "--seed",
-        "Make the run repeatable, for experiments: a seeded run is not private.",
-        "N",
-        PRIVACY,
-        min=0,
-    ),
-]
-Explain = Annotated[
-    bool,
-    flag("--explain", "Print the whole privacy statement instead of two lines of it.", PRIVACY),
-]
-AsJson = Annotated[
-    bool, flag("--json", "Print one JSON object on standard output and nothing else.")
-]
+# Names of the options of the command that runs.
+running: ContextVar[frozenset[str]] = ContextVar("running", default=frozenset())
 
 
 @dataclass(frozen=True)
-class CheckpointOptions:
-    """Options of a fit that can be interrupted."""
+class Text:
+    """What ``--help`` says of an option: where, how its value is called, its least value, words."""
 
-    checkpoint: Annotated[
-        Path | None,
-        option(
-            "--checkpoint",
-            "Keep the steps taken so far in this file, so that a fit that is killed can be "
-            "resumed. It belongs with the data: release the model, not the checkpoint.",
-            "PATH",
-            CHECKPOINT,
-        ),
-    ] = None
-    checkpoint_seconds: Annotated[
-        float,
-        option(
-            "--checkpoint-seconds", "How often the checkpoint is written.", "S", CHECKPOINT, min=0
-        ),
-    ] = 5.0
-    resume: Annotated[
-        bool,
-        flag(
-            "--resume",
-            "Resume from --checkpoint, with the same data and options. No budget is spent twice.",
-            CHECKPOINT,
-        ),
-    ] = False
+    panel: str
+    kind: str
+    help: str
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def metavar(self) -> str:
+        """The name of the value."""
+        return self.kind.partition(" >= ")[0]
+
+    @property
+    def least(self) -> int | None:
+        """The smallest value, where there is one."""
+        least = self.kind.partition(" >= ")[2]
+        return int(least) if least else None
+
+
+class Documented(NamedTuple):
+    """What a docstring says: a summary, the texts of options by name, and examples as epilog."""
+
+    summary: str
+    texts: dict[str, Text]
+    epilog: str
+
+
+def documented(docstring: str | None) -> Documented:
+    """Read a docstring."""
+    lines = cleandoc(docstring or "").splitlines()
+    summary: list[str] = []
+    examples: list[str] = []
+    panel, texts, names = "", {}, [""]
+    for line, below in zip(lines, [*lines[1:], ""], strict=True):
+        if below and not below.strip("-"):
+            panel = line
+        elif line and not line.strip("-"):
+            continue
+        elif panel in ("", EXAMPLES):
+            (examples if panel else summary).append(line)
+        elif line and not line.startswith(" "):
+            name, _, kind = line.partition(" : ")
+            names = name.split(", ")
+            texts[names[0]] = Text(panel, kind, "", tuple(names[1:]))
+        elif line:
+            text = texts[names[0]]
+            texts[names[0]] = replace(text, help=f"{text.help} {line.strip()}".strip())
+    return Documented("\n".join(summary).strip(), texts, _epilog(examples))
+
+
+def _epilog(lines: list[str]) -> str:
+    """Lay out command lines, and a paragraph after them, as Typer's epilog."""
+    commands, _, note = "\n".join(lines).strip().replace("\n    ", " ").partition("\n\n")
+    if not commands:
+        return ""
+    shown = (f"[cyan]$ {command}[/cyan]" for command in commands.splitlines())
+    return "\n\n".join(["[bold]Examples[/bold]", *shown, *(["\n" + note] if note else [])])
+
+
+def option_name(parameter: str) -> str:
+    """Return how the option for a parameter is called."""
+    return SPELT.get(parameter, "--" + parameter.replace("_", "-"))
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command as Typer takes it: one parameter, with its text, for each option.
+
+    A parameter that is a dataclass stands for the options that are its fields. A field whose
+    metadata hold `options` stands for all that this function lists, given the other fields; it
+    becomes a mapping of those that were given.
+    """
+    hints = get_type_hints(command)
+    texts = documented(SHARED).texts | documented(command.__doc__).texts
+    parameters: list[Parameter] = []
+    groups: dict[str, dict[str, list[str]]] = {}
+    for name, parameter in signature(command).parameters.items():
+        if not is_dataclass(hints[name]):
+            parameters.append(_declared(name, hints[name], parameter.default, texts))
+            continue
+        group: Any = hints[name]
+        of_group = texts | documented(group.__doc__).texts
+        kinds, groups[name] = get_type_hints(group), {}
+        for field in fields(group):
+            if "options" in field.metadata:
+                more = field.metadata["options"](kinds)
+                groups[name][field.name] = [one.name for one in more]
+                parameters += more
+                continue
+            default = Parameter.empty if field.default is MISSING else field.default
+            parameters.append(_declared(field.name, kinds[field.name], default, of_group))
+
+    def run(**given: Any) -> None:
+        running.set(frozenset(given))
+        for name, mappings in groups.items():
+            group: Any = hints[name]
+            for mapping, names in mappings.items():
+                values = {one: given.pop(one) for one in names}
+                given[mapping] = {one: v for one, v in values.items() if v is not None}
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        command(**given)
+
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Parameter:
+    """Return one option, or one argument, as Typer takes it."""
+    text = texts[name] if name in texts else estimator_parameters()[name].text
+    info: Any
+    if text.panel == ARGUMENTS:
+        info = typer.Argument(metavar=text.metavar, help=text.help, show_default=False)
+    else:
+        info = typer.Option(
+            *map(option_name, (*text.aliases, name)),
+            help=text.help,
+            metavar="" if kind is bool else text.metavar or None,
+            min=text.least,
+            hidden=text.panel == HIDDEN,
+            rich_help_panel=None if text.panel == "Options" else text.panel,
+        )
+    return _keyword(name, Annotated[kind, info], default)
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+# --- the estimators' parameters ------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EstimatorParameter:
+    """A parameter of estimators: its text, its type, and the words that it takes for values."""
+
+    text: Text
+    types: frozenset[Any]
+    words: list[str]
+    default: Any
+
+    def option(self, name: str) -> Parameter:
+        """Return the option, which is None unless it is given."""
+        numeric, kind, more = self.types & {int, float}, str, {}
+        if numeric and str in self.types:
+            more["parser"] = partial(_number_or, self.words, int in self.types)
+        elif numeric:
+            (kind,) = numeric
+        option = typer.Option(
+            option_name(name),
+            help=self.text.help,
+            metavar=self.text.metavar,
+            rich_help_panel=self.text.panel,
+            show_default=False if self.default is None else str(self.default),
+            **more,  # type: ignore[arg-type]
+        )
+        return _keyword(name, Annotated[kind | None, option], None)
+
+
+@cache
+def estimator_parameters() -> dict[str, EstimatorParameter]:
+    """Return the parameters of all estimators by name.
+
+    The text is the beginning of the docstring of the first estimator that has the parameter, after
+    the methods that take it unless all do.
+    """
+    import dplasso
+
+    found: dict[str, EstimatorParameter] = {}
+    methods: dict[str, list[str]] = {}
+    ours = documented(SHARED).texts
+    for (method, _), kind in ESTIMATORS.items():
+        estimator = getattr(dplasso, kind)
+        texts, parameters = documented(estimator.__doc__).texts, signature(estimator).parameters
+        for name, parameter in parameters.items():
+            methods.setdefault(name, []).append(method)
+            if name not in found:
+                found[name] = _described(parameter, texts[name], parameters)
+    everyone = {method for method, _ in ESTIMATORS}
+    for name, one in found.items():
+        if name in ours:
+            found[name] = replace(one, text=ours[name])
+        elif set(methods[name]) != everyone:
+            takers = ", ".join(dict.fromkeys(methods[name]))
+            found[name] = replace(one, text=replace(one.text, help=f"{takers}: {one.text.help}"))
+    return found
+
+
+def _described(parameter: Parameter, text: Text, others: Collection[str]) -> EstimatorParameter:
+    """Return a parameter as its docstring describes it; the others are called as options."""
+    types = frozenset(get_args(parameter.annotation) or [parameter.annotation])
+    kind = text.kind.partition(", default=")[0]
+    words = kind.split('"')[1::2] + ["none"] * ("None" in kind)
+    metavar = "|".join(["X"] * (float in types) + ["N"] * (int in types) + words) or "TEXT"
+    # Names stand in single backticks, code in double ones.
+    beginning = ". ".join(text.help.split(". ")[:_SENTENCES]).replace("**", "").replace("``", "")
+    parts = beginning.split("`")
+    parts[1::2] = [option_name(name) if name in others else name for name in parts[1::2]]
+    panel = MODEL if parameter.name in _OF_THE_MODEL else PRIVACY
+    shown = Text(panel, metavar, "".join(parts).rstrip(".") + ".")
+    return EstimatorParameter(shown, types, words, parameter.default)
+
+
+def estimator_options(but: Collection[str]) -> list[Parameter]:
+    """Return an option for each parameter of the estimators, but for those with one already."""
+    left_out = (*but, *_NOT_GENERATED)
+    every = estimator_parameters().items()
+    return [one.option(name) for name, one in every if name not in left_out]
+
+
+def _number_or(words: list[str], whole: bool, text: str) -> Any:
+    """Read a number, a whole one where it can be, or one of the words."""
+    value = number_or_word(text)
+    # Of other words than these two, the estimator says what they mean.
+    if isinstance(value, str) and value not in words and set(words) <= {"auto", "none"}:
+        raise typer.BadParameter(f"{text!r} is neither a number nor {' nor '.join(words)}")
+    return value if whole or isinstance(value, str) else float(value)
+
+
+def number_or_word(text: str) -> int | float | str:
+    """Read a value that may be a number."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip().lower()
+
+
+# --- messages ------------------------------------------------------------------------------------
+
+_AROUND = "(),;:."
+
+
+def in_options(message: str) -> str:
+    """Return a message of the library with options in place of the parameters that it names.
+
+    A parameter is named by ``name=value``, by an underscore in it, after "the parameter", or as the
+    first word before "must" or "does not go".
+    """
+    words = message.split(" ")
+    said: list[str] = []
+    for place, word in enumerate(words):
+        core = word.strip(_AROUND)
+        name, equals, value = core.partition("=")
+        marked = said[-2:] == ["the", "parameter"]
+        first = place == 0 and words[1:2] in (["must"], ["does"])
+        told_of = name.isidentifier() and (equals or "_" in name or marked or first)
+        if told_of and _is_parameter(name):
+            option = option_name(name) + (f" {value.strip(chr(39))}" if equals else "")
+            word = word.replace(core, option, 1)
+            said = said[:-2] if marked else said
+        said.append(word)
+    told = " ".join(said)
+    for library, here in (
+        ("must be None, ", "must be "),
+        ("must be None or ", "must be "),
+        (", None or", ", none or"),
+        ("float('inf')", "inf"),
+        ("y holds ", "the data hold "),
+    ):
+        told = told.replace(library, here)
+    return told
+
+
+def _is_parameter(name: str) -> bool:
+    return name in running.get() or name in SPELT or name in estimator_parameters()

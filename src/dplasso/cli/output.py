@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     Progress,
@@ -28,6 +29,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dplasso.cli.files import naming
+from dplasso.cli.options import in_options
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
@@ -39,43 +41,7 @@ err = Console(stderr=True)
 # What stands below it depends on the data without noise.
 NOT_FOR_RELEASE = "For you alone, not for release:"
 
-# Parameters of the library whose options are not called --the-same.
-_OPTIONS = {"random_state": "--seed", "n_jobs": "--jobs", "n_features": "--features"}
-_OPTIONS |= {"labels_path": "--labels"}
-_NAMES = (
-    f"l1_radius|n_iter|n_classes|feature_bound|drift_tol|false_alarm|label_map|{'|'.join(_OPTIONS)}"
-)
-_NAMES += "|held_out|max_weights|row_norm|residual_bound|n_records|rows_per_person|target_bounds"
-# Everyday words too.
-_WORDS = "epsilon|delta|neighbors|mechanism|solver|selector|classes|dataset|canaries|runs|method"
-_WORDS += "|zero_based|binarize|metric|tries|law|purpose"
-_PATTERNS = (
-    re.compile(
-        rf"(?<![\w./?&-])(?P<name>{_NAMES}|{_WORDS})=(?P<mark>'?)(?P<value>[^\s',;:]+)(?P=mark)"
-    ),
-    # No part of a file's name.
-    re.compile(rf"(?<![\w./-])(?P<name>{_NAMES})(?![\w/-]|\.\w)"),
-    re.compile(rf"^(?P<name>{_WORDS})(?= must\b| does not go\b)"),
-    re.compile(r"the parameter (?P<name>\w+)"),
-)
-
 _NUMERIC = re.compile(r"[-+±~.,%\d ]*")
-
-
-def in_options(message: str) -> str:
-    """Name the options of the command line in a message that names the library's parameters."""
-
-    def named(match: re.Match[str]) -> str:
-        name = match["name"]
-        option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
-        return f"{option} {match['value']}" if "value" in match.re.groupindex else option
-
-    for pattern in _PATTERNS:
-        message = pattern.sub(named, message)
-    message = re.sub(r"\bmust be None(,| or) ", "must be ", message).replace(
-        ", None or", ", none or"
-    )
-    return message.replace("float('inf')", "inf").replace("y holds ", "the data hold ")
 
 
 def one_line(error: BaseException) -> str:
@@ -87,23 +53,23 @@ def one_line(error: BaseException) -> str:
     return in_options(" ".join(str(error).split())) or type(error).__name__
 
 
-def print_error(sentence: str) -> None:
+def error(sentence: str) -> None:
     """Print one sentence in red on standard error, unwrapped and without reading it as markup."""
     err.print(f"error: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
 
 
-def print_note(sentence: str, style: str = "dim") -> None:
+def note(sentence: str, style: str = "dim") -> None:
     """Print a remark that is no result on standard error."""
     err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def print_text(text: str = "", style: str | None = None, *, wrap: bool = True) -> None:
+def text(text: str = "", style: str | None = None, *, wrap: bool = True) -> None:
     """Print a part of the result on standard output, without reading it as markup."""
     with naming("standard output"):
         out.print(text, style=style, markup=False, highlight=False, soft_wrap=not wrap)
 
 
-def print_table(
+def table(
     headings: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
@@ -111,7 +77,7 @@ def print_table(
     strong: Mapping[int, str] | None = None,
     **look: Any,
 ) -> None:
-    """Print a table; columns whose heading begins with > are set to the right; numbers stay whole.
+    """Print a table; a column whose heading begins with > is right-aligned; numbers stay whole.
 
     `strong` gives the style of some rows by their number; `look` goes to `rich.table.Table`.
     """
@@ -131,7 +97,7 @@ def print_table(
         out.print(table)
 
 
-def print_facts(facts: Mapping[str, str], *, right: bool = False) -> None:
+def facts(facts: Mapping[str, str], *, right: bool = False) -> None:
     """Print names and what belongs to them in two columns; a long path is not broken."""
     name_width, fact_width = max(map(len, facts)), max(map(len, facts.values())) if right else 0
     with naming("standard output"):
@@ -140,19 +106,54 @@ def print_facts(facts: Mapping[str, str], *, right: bool = False) -> None:
             out.print(line, soft_wrap=True)
 
 
-def print_promise(statement: "PrivacyStatement", *, explain: bool) -> None:
+def weights(heaviest: list[dict[str, Any]], title: str) -> None:
+    """Print what `dplasso.model.weights.Weights.rows` lists, with what is known of the errors."""
+    if not heaviest:
+        return
+    from dplasso.model.weights import BY_NOISE
+
+    first = heaviest[0]
+    doubtful = any(one["clear"] is False for one in heaviest)
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {}
+    if "class" in first:
+        columns["class"] = lambda one: str(one["class"])
+    heading = "column (from 0)" if first["name"] is None else "column"
+    columns[heading] = lambda one: escape(one["name"] or f"{one['column']:,}")
+    columns[">weight"] = lambda one: f"{one['weight']:+.3f}"
+    if first["z"] is not None:
+        columns[">standard error"] = lambda one: f"{one['standard_error']:.3f}"
+        columns[">z"] = lambda one: f"{one['z']:+.1f}"
+    elif first["steps"] is not None:
+        columns[">steps"] = lambda one: f"{one['steps']:,}"
+    if doubtful:
+        columns[""] = lambda one: "~" if one["clear"] is False else ""
+    table(
+        list(columns), [[cell(one) for cell in columns.values()] for one in heaviest], title=title
+    )
+    if doubtful:
+        text(f"~ {BY_NOISE}", "dim")
+
+
+def data_text(report: Mapping[str, Any]) -> str:
+    """Word the size of a data set."""
+    return (
+        f"{report['n_samples']:,} rows, {report['n_features']:,} columns, {report['nnz']:,} entries"
+    )
+
+
+def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
     """Print what a fit promises: the whole statement, or the sentences that matter most."""
     paragraphs = statement.text().split("\n\n")
     if explain:
-        print_text(in_options("\n\n".join(paragraphs)))
+        text(in_options("\n\n".join(paragraphs)))
     elif statement.is_private:
-        print_text(paragraphs[0])
-        print_text("Each single row is protected; --explain says how, and what is taken as public.")
+        text(paragraphs[0])
+        text("Each single row is protected; --explain says how, and what is taken as public.")
     else:
-        print_text(in_options("\n".join(paragraphs[:2])))
+        text(in_options("\n".join(paragraphs[:2])))
 
 
-def print_json(document: Mapping[str, Any]) -> None:
+def document(document: Mapping[str, Any]) -> None:
     """Print one JSON object on one line of standard output."""
     write_out(json.dumps(json_safe(document), allow_nan=False) + "\n")
 
@@ -182,9 +183,7 @@ def json_safe(value: Any) -> Any:
 class Bars:
     """Progress on standard error, drawn only when that is a terminal.
 
-    `progress`: the display the bars belong to.
-
-    `compiled`: what the compiler has taken since the bars were opened.
+    `compiled` is the time that the compiler has taken since the bars were opened.
     """
 
     compiled: "CompileTime"
@@ -261,4 +260,4 @@ def uninterrupted() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, previous)
     if held:
-        print_note("interrupted too late: the outputs were already being written, and are complete")
+        note("interrupted too late: the outputs were already being written, and are complete")

@@ -7,39 +7,20 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 
 import dplasso
-from dplasso.cli import options
-from dplasso.cli.output import (
-    err,
-    out,
-    print_facts,
-    print_json,
-    print_note,
-    print_table,
-    print_text,
-)
+from dplasso.cli import output
+from dplasso.cli.files import check_directory
 from dplasso.runtime.extras import need
 
 if TYPE_CHECKING:
     from evidence.cells import Report
     from evidence.items import Item
 
-EXAMPLES = options.examples(
-    "dplasso paper table4 --data news20_rebuilt.svm.gz",
-    "dplasso paper figure1 --data rcv1 --data url@0.02 --twin",
-    "dplasso paper table3 --data web@0.1 --data kdda@0.2 --limit 4",
-    "dplasso paper all --data rcv1 --twin --out report",
-    note="A cell that is finished is not measured again: the same command continues where it "
-    "stopped. The numbers depend on the data, and the paper's mechanism is not private: for public "
-    "data sets only.",
-)
-RUNS = "Runs"
 # Letters that a column of words needs at least.
 _READABLE = 11
 # Lines on a standard error that is no terminal come at most this often, in seconds.
@@ -47,108 +28,66 @@ _LINE_EVERY = 10.0
 
 
 def paper(
-    item: Annotated[
-        str,
-        typer.Argument(
-            metavar="ITEM",
-            show_default=False,
-            help="table1, table2, figure1, figure2, figure3, figure4, table3, table4, or all.",
-        ),
-    ],
-    data: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--data",
-            metavar="NAME|PATH",
-            show_default=False,
-            help="rcv1, news20, url, web or kdda, NAME@SCALE for a twin of that scale, or a file "
-            "or store; may be given again. Default: the five, or those present.",
-            rich_help_panel=options.DATA,
-        ),
-    ] = None,
-    twin: Annotated[
-        bool,
-        options.flag("--twin", "Generate data sets of the shape of the named ones.", options.DATA),
-    ] = False,
-    scale: Annotated[
-        float,
-        typer.Option(
-            "--scale",
-            metavar="F",
-            help="Factor on rows and columns of twins.",
-            rich_help_panel=options.DATA,
-        ),
-    ] = 1.0,
-    output: Annotated[
-        Path,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Where CSV, PNG, SVG and Markdown go, and the finished cells.",
-            rich_help_panel=options.OUTPUT,
-        ),
-    ] = Path("paper"),
-    iterations: Annotated[
-        int | None,
-        typer.Option(
-            "--iterations",
-            metavar="T",
-            min=1,
-            show_default=False,
-            help="Instead of the paper's: 1,000 (figures), 4,000 (table3), 400,000 (table4).",
-            rich_help_panel=RUNS,
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            "--seed",
-            metavar="S",
-            min=0,
-            help="Of twins, of draws and of the held-out rows.",
-            rich_help_panel=RUNS,
-        ),
-    ] = 0,
-    repeats: Annotated[
-        int,
-        typer.Option(
-            "--repeats",
-            metavar="R",
-            min=1,
-            help="Runs of which a time is the median (table1, table3).",
-            rich_help_panel=RUNS,
-        ),
-    ] = 3,
-    limit: Annotated[
-        float,
-        typer.Option(
-            "--limit",
-            metavar="SECONDS",
-            min=0.0,
-            help="A timed run is stopped after this time and scaled to all its steps.",
-            rich_help_panel=RUNS,
-        ),
-    ] = 4.0,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            min=1,
-            show_default=False,
-            help="Threads. Default: all cores.",
-            rich_help_panel=RUNS,
-        ),
-    ] = None,
-    as_json: options.AsJson = False,
+    item: str,
+    data: list[str] | None = None,
+    twin: bool = False,
+    scale: float = 1.0,
+    out: Path = Path("paper"),
+    iterations: int | None = None,
+    seed: int = 0,
+    repeats: int = 3,
+    limit: float = 4.0,
+    jobs: int | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Reproduce the paper's tables and figures, with what is wrong in them."""
+    """Reproduce the paper's tables and figures, with what is wrong in them.
+
+    Arguments
+    ---------
+    item : ITEM
+        table1, table2, figure1, figure2, figure3, figure4, table3, table4, or all.
+
+    Data
+    ----
+    data : NAME|PATH
+        rcv1, news20, url, web or kdda, NAME@SCALE for a twin of that scale, or a file or store; may
+        be given again. Default: the five, or those present.
+    twin
+        Generate data sets of the shape of the named ones.
+    scale : F
+        Factor on rows and columns of twins.
+
+    Output
+    ------
+    out : DIR
+        Where CSV, PNG, SVG and Markdown go, and the finished cells.
+
+    Runs
+    ----
+    iterations : T >= 1
+        Instead of the paper's: 1,000 (figures), 4,000 (table3), 400,000 (table4).
+    seed : S >= 0
+        Of twins, of draws and of the held-out rows.
+    repeats : R >= 1
+        Runs of which a time is the median (table1, table3).
+    limit : SECONDS >= 0
+        A timed run is stopped after this time and scaled to all its steps.
+
+    Examples
+    --------
+    dplasso paper table4 --data news20_rebuilt.svm.gz
+    dplasso paper figure1 --data rcv1 --data url@0.02 --twin
+    dplasso paper table3 --data web@0.1 --data kdda@0.2 --limit 4
+    dplasso paper all --data rcv1 --twin --out report
+
+    A cell that is finished is not measured again: the same command continues where it stopped. The
+    numbers depend on the data, and the paper's mechanism is not private: for public data sets only.
+    """
     need("matplotlib", "dplasso paper")
     import_evidence()
     from evidence.datasets import find_sources
     from evidence.items import Settings
 
-    from dplasso.cli.files import check_directory
     from evidence import runner
 
     module = runner.open_list("paper")
@@ -158,18 +97,19 @@ def paper(
     shape: dict[str, Any] = {"twin": twin, "scale": scale, "seed": seed}
     found = find_sources(data or [], **shape, n_jobs=threads) if needed else []
     settings = Settings(tuple(found), iterations, seed, threads, repeats, limit)
-    check_directory(output, [f"{name}.{kind}" for name in names for kind in ("csv", "png", "md")])
+    kinds = ("csv", "png", "md")
+    check_directory(out, [f"{name}.{kind}" for name in names for kind in kinds])
     started = time.perf_counter()
     with _progress() as report:
-        items, _ = runner.run_items(module, names, settings, output, report)
-    files = runner.publish(module, items, settings, output)
+        items, _ = runner.run_items(module, names, settings, out, report)
+    files = runner.publish(module, items, settings, out)
     seconds = time.perf_counter() - started
     if as_json:
-        print_json({"items": _document(items), "files": files, "seconds": seconds})
+        output.document({"items": _document(items), "files": files, "seconds": seconds})
         return
     for one in items:
         _print(one)
-    out.print(f"Done in {seconds:.0f} s. Written to {output}", markup=False, highlight=False)
+    output.text(f"Done in {seconds:.0f} s. Written to {out}")
 
 
 def import_evidence() -> None:
@@ -189,29 +129,24 @@ def _document(items: "Sequence[Item]") -> dict[str, Any]:
 
 
 def _print(item: "Item") -> None:
-    out.print(f"\n[bold]{escape(item.title)}[/bold]")
+    output.text(f"\n{item.title}", "bold")
     for part in item.parts:
         if isinstance(part, str):
-            out.print(part, markup=False, highlight=False)
+            output.text(part)
             continue
         columns = zip(part.head, *part.rows, strict=True)
-        if sum(min(max(map(len, cells)), _READABLE) + 3 for cells in columns) > out.width:
+        if sum(min(max(map(len, cells)), _READABLE) + 3 for cells in columns) > output.out.width:
             for row in part.rows:
-                print_text()
-                print_facts({name: cell for name, cell in zip(part.head, row, strict=True) if cell})
+                output.text()
+                cells = zip(part.head, row, strict=True)
+                output.facts({name: cell for name, cell in cells if cell})
             continue
         rows = ([escape(cell) for cell in row] for row in part.rows)
-        print_table(part.head, rows, box=SIMPLE_HEAD, pad_edge=False)
+        output.table(part.head, rows, box=SIMPLE_HEAD, pad_edge=False)
 
 
 def time_left(seconds: float, share: float) -> str:
-    """Return how long the rest will take, if it goes on like this.
-
-    `seconds`: spent so far.
-    `share`: of all the work that is done, 0 to 1.
-
-    Returns: for example ``about 4 min left``; empty while too little is known.
-    """
+    """Return how long the rest will take at this pace, or nothing if it is too early to say."""
     if share < 0.005 or seconds < 1.0:
         return ""
     left = seconds * (1.0 - share) / share
@@ -229,8 +164,8 @@ def _progress() -> "Iterator[Report]":
 
     began = time.perf_counter()
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn())
-    bar = Progress(*columns, TextColumn("{task.fields[left]}"), console=err)
-    bar.disable = not err.is_terminal
+    bar = Progress(*columns, TextColumn("{task.fields[left]}"), console=output.err)
+    bar.disable = not output.err.is_terminal
     said, last_line = -_LINE_EVERY, ""
     with bar:
         task = bar.add_task("", total=1.0, left="")
@@ -243,7 +178,7 @@ def _progress() -> "Iterator[Report]":
             if not bar.disable or (line == last_line and seconds - said < _LINE_EVERY):
                 return
             said, last_line = seconds, line
-            print_note(f"{100 * share:3.0f} %  {line}" + (f"  ({left})" if left else ""))
+            output.note(f"{100 * share:3.0f} %  {line}" + (f"  ({left})" if left else ""))
 
-        with announce_compilation(lambda line: print_note(line)):
+        with announce_compilation(lambda line: output.note(line)):
             yield report

@@ -1,46 +1,217 @@
-"""What the command line does with an estimator: check it, then train it under a progress bar."""
+"""What ``fit`` and ``tune`` train: the options of all estimators, and the estimator they make."""
 
+import math
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dplasso.cli.output import Bars
-from dplasso.errors import PrivacyLeakWarning
+import typer
+from numpy.typing import NDArray
+
+from dplasso.cli import output
+from dplasso.cli.files import naming, write_file
+from dplasso.cli.options import ESTIMATORS, estimator_options
+from dplasso.errors import DataError, PrivacyLeakWarning
 
 if TYPE_CHECKING:
     from dplasso.estimators.load import Estimator
 
+# Weights of every column beyond this are too many to hold.
+_MOST_COLUMNS = 10**8
 
-def check_before_reading(estimator: "Estimator", *, paid: bool = False) -> None:
-    """Refuse settings that no data can make right, and a fit that its ledger cannot pay.
 
-    `classes` of the estimator may still be missing; `paid` means that the ledger was charged
-    already, as for a fit that is resumed.
+@dataclass(frozen=True)
+class EstimatorOptions:
+    """What is trained, what is promised to whom, and what is declared as public.
+
+    Model
+    -----
+    task : classification|regression
+        Default: a regression where --target-bounds is given, otherwise a classification.
+    no_intercept
+        Leave the intercept out.
+
+    Privacy
+    -------
+    classes : NEG,POS[,...]
+        The labels, as public knowledge. Default: the numbers of --label-map or, without it, taken
+        from the file, which the statement then says.
+    features : D >= 1
+        Number of columns, as public knowledge. Default: taken from the file.
     """
+
+    epsilon: float
+    method: str = "lasso"
+    task: str | None = None
+    classes: str | None = None
+    target_bounds: str | None = None
+    features: int | None = None
+    no_intercept: bool = False
+    random_state: int | None = None
+    ledger: Path | None = None
+    dataset: str | None = None
+    given: Mapping[str, Any] = field(default_factory=dict, metadata={"options": estimator_options})
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether a fit learns numbers: as said, or as an interval for them says."""
+        bounded = self.target_bounds is not None
+        return (
+            bounded or self.task == "regression" or (self.task is None and self.method == "linear")
+        )
+
+    def estimator(self, meaning: Mapping[str, float] | None) -> "Estimator":
+        """Make the estimator; options that were not given keep its own defaults.
+
+        `meaning` is what the labels mean (``--label-map``), which declares the classes. Classes
+        that are declared by name wait for `declare`, which knows their type.
+        """
+        import dplasso
+
+        task = "regression" if self.is_regression else "classification"
+        self._refuse_clashes(task)
+        estimator: Estimator = getattr(dplasso, ESTIMATORS[self.method, task])()
+        known = estimator.get_params()
+        chosen = {
+            # None is an option that was not given.
+            **{name: None if value == "none" else value for name, value in self.given.items()},
+            "epsilon": self.epsilon,
+            "fit_intercept": not self.no_intercept,
+            "random_state": self.random_state,
+            "ledger": None if self.ledger is None else str(self.ledger),
+            "dataset": self.dataset,
+        }
+        if self.target_bounds is not None:
+            chosen["target_bounds"] = parse_target_bounds(self.target_bounds)
+        if self.classes is not None:
+            parse_classes(self.classes)
+        elif meaning is not None and "classes" in known:
+            chosen["classes"] = mapped_classes(meaning)
+        if foreign := [name for name in chosen if name not in known]:
+            other = next(one for one, of in ESTIMATORS if of == task and one != self.method)
+            raise ValueError(
+                f"{foreign[0]} does not go with method={self.method}, only with {other}"
+            )
+        estimator.set_params(**chosen)
+        return estimator
+
+    def _refuse_clashes(self, task: str) -> None:
+        methods = sorted({method for method, _ in ESTIMATORS})
+        tasks = sorted({task for _, task in ESTIMATORS})
+        if self.task not in (None, *tasks):
+            raise ValueError(f"task must be {' or '.join(tasks)}, got {self.task!r}")
+        if self.task == "classification" and self.target_bounds is not None:
+            raise ValueError("--target-bounds is for a regression, not for a classification")
+        if self.method not in methods:
+            raise ValueError(f"method must be lasso, logistic or linear, got {self.method!r}")
+        if (self.method, task) not in ESTIMATORS:
+            right = " or ".join(method for method, of in ESTIMATORS if of == task)
+            raise ValueError(f"a {task} takes the method {right}, not {self.method}")
+        if task == "regression" and self.classes is not None:
+            raise ValueError("a regression has no classes; leave --classes out")
+
+    def declare(self, estimator: "Estimator", y: NDArray[Any]) -> None:
+        """Declare the classes as labels of the data's type; refuse numbers that are no classes."""
+        if self.classes is not None:
+            estimator.set_params(classes=classes_like(parse_classes(self.classes), y))
+        fractions = y.dtype.kind == "f" and bool((y % 1.0 != 0.0).any())
+        if fractions and self.task is None and not self.is_regression:
+            raise DataError(
+                "the labels are numbers with fractions; to learn numbers, declare the interval "
+                "that they lie in: --target-bounds LOW,HIGH"
+            )
+
+    def better_method(self, estimator: "Estimator") -> str | None:
+        """Name the other method where public facts say that it would be more accurate.
+
+        Unless a number of weights was asked for: then the LASSO may be what is wanted. Nor where it
+        drew no column because there are so few that it refitted all: then both are about alike.
+        """
+        asked = estimator.n_iter_ == 0 or {"n_iter", "l1_radius"} & self.given.keys()
+        if self.method != "lasso" or asked or not estimator.privacy_.is_private:
+            return None
+        if math.isinf(estimator.epsilon) or estimator.n_features_in_ > _MOST_COLUMNS:
+            return None
+        other = "linear" if self.is_regression else "logistic"
+        return (
+            f"More accurate on nearly all data, with nothing to tune: --method {other}, which "
+            "gives every column a weight (or --max-weights K)."
+        )
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is written.
+
+    Output
+    ------
+    model : OUT
+        Write the model here (.npz); needed with --ledger. Default: nothing is written.
+    statement : OUT.json
+        Write the privacy statement here.
+    """
+
+    model: Path | None = None
+    statement: Path | None = None
+    force: bool = False
+
+    def paths(self) -> list[Path]:
+        """List the files that will be written."""
+        return [path for path in (self.model, self.statement) if path is not None]
+
+    def refuse_unwritten(self, ledger: Path | None) -> None:
+        """Refuse to pay for a model that is written nowhere."""
+        if ledger is not None and self.model is None:
+            raise typer.BadParameter(
+                "--ledger needs --model OUT: what is paid for has to be written"
+            )
+
+    def write(self, estimator: "Estimator", temporary: str | None = None) -> None:
+        """Put the outputs in place: all of them or, where one fails, none.
+
+        `temporary` is where room for the model is held (`dplasso.files.room`).
+        """
+        from dplasso.model import write_model
+
+        if self.statement is not None:
+            write_file(self.statement, estimator.privacy_.to_json() + "\n")
+        if self.model is not None:
+            try:
+                with naming(self.model):
+                    write_model(estimator.model_, self.model, temporary=temporary)
+            except BaseException:
+                if self.statement is not None:
+                    self.statement.unlink(missing_ok=True)
+                raise
+
+
+def check_before_reading(estimator: "Estimator") -> None:
+    """Refuse settings that no data can make right, and a fit that its ledger cannot pay for."""
     from dplasso.estimators.fitting import method_of
     from dplasso.ledger import check_affordable
 
     method = method_of(estimator)
     # Finds a delta too small for n_iter; the size of the data does not matter for that.
-    mechanism = method.cost()
-    if not paid:
-        check_affordable(method.ledger, method.dataset, mechanism)
+    check_affordable(method.ledger, method.dataset, method.cost())
 
 
 def train_with_bar(
     estimator: "Estimator",
     X: Any,
     y: Any,
-    bars: Bars,
+    bars: output.Bars,
     label: str,
     checkpoints: Any = None,
     groups: Any = None,
     engine: Any = None,
 ) -> dict[str, float]:
-    """Fit an estimator in place under a progress bar that says `label`.
+    """Fit an estimator in place under a progress bar; return the seconds that it took.
 
-    Returns: seconds spent: ``prepare`` and ``train``; ``compile`` is the part of both that the
-    compiler took. They depend on the data: for the curator only.
+    They are ``prepare`` and ``train``, and ``compile``, the part of both that the compiler took;
+    they depend on the data and are for the curator only.
     """
     from dplasso.estimators.fitting import fit_estimator
     from dplasso.fit.hooks import Hooks
@@ -53,3 +224,58 @@ def train_with_bar(
         hooks = Hooks(progress, seconds, checkpoints=checkpoints, copied=copied)
         fit_estimator(estimator, X, y, hooks, groups, engine=engine)
     return seconds | {"compile": bars.compiled.seconds - before}
+
+
+def parse_target_bounds(text: str) -> tuple[float, float]:
+    """Read ``--target-bounds``: two numbers, the lower first."""
+    try:
+        low, high = (float(end) for end in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is not an interval; write --target-bounds LOW,HIGH, for example 0,100"
+        ) from None
+    return low, high
+
+
+def mapped_classes(meaning: Mapping[str, float]) -> list[int | float]:
+    """Return the numbers of a label map, ascending."""
+    numbers = sorted(set(meaning.values()))
+    if len(numbers) < 2:
+        raise typer.BadParameter(
+            f"the label map has {len(numbers)} different numbers; two are needed, "
+            "for example neg=0,pos=1"
+        )
+    return [_plain_number(number) for number in numbers]
+
+
+def parse_classes(text: str) -> tuple[str, ...]:
+    """Split ``NEG,POS,...``; fewer than two labels, or one twice, is wrong usage."""
+    labels = [label.strip() for label in text.split(",")]
+    if not 2 <= len(set(labels)) == len(labels) or not all(labels):
+        raise typer.BadParameter(
+            f"{text!r} does not name two different labels; write NEG,POS, for example -1,1, or more"
+        )
+    return tuple(labels)
+
+
+def classes_like(labels: tuple[str, ...], y: NDArray[Any]) -> list[Any]:
+    """Return declared labels as numbers, bools or strings: the type of `y` decides, no value."""
+    if y.dtype.kind == "b":
+        words = {"false": False, "0": False, "true": True, "1": True}
+        if all(label.lower() in words for label in labels):
+            return [words[label.lower()] for label in labels]
+    elif y.dtype.kind in "iuf":
+        try:
+            return [_plain_number(float(label)) for label in labels]
+        except ValueError:
+            pass
+    else:
+        return list(labels)
+    raise DataError(
+        f"--classes {','.join(labels)}: the labels in the data are "
+        f"{'booleans' if y.dtype.kind == 'b' else 'numbers'}, so the declared ones must be too"
+    )
+
+
+def _plain_number(number: float) -> int | float:
+    return int(number) if number.is_integer() else number

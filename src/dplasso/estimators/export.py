@@ -7,7 +7,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.gradient_descent.run import CONSTANT
-from dplasso.model.staged import StagedRelease
 
 
 def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
@@ -54,7 +53,7 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     params, coefficients = self.model_.params, self.weights(dense=True)
     release, kept = self.model_.release, None
     row_norm, factor = params.get("row_norm"), 1.0
-    if isinstance(release, StagedRelease) and release.refitted is not None:
+    if release.vertices is not None and release.refitted is not None:
         row_norm, kept = "unit", release.columns
     if row_norm is not None:
         factor = math.sqrt(1.0 - CONSTANT**2) if params["fit_intercept"] else 1.0

@@ -17,9 +17,7 @@ from dplasso.fit.partitioned import Records, cluster_records
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.fit.run import run
 from dplasso.fit.weights import checked_weights
-from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.model import Model
-from dplasso.model.staged import StagedRelease
 from dplasso.model.weights import half_width
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
@@ -179,7 +177,7 @@ def set_fitted(estimator: Any, model: Model) -> None:
         estimator.__dict__.pop(name, None)
     estimator.model_ = model
     coefficients, estimator.intercept_ = model.release.coefficients()
-    error = getattr(model.release, "standard_error", None)
+    error, vertices = model.release.standard_error, model.release.vertices
     if model.statement.target_bounds is not None:
         # Of a regression, targets are learnt as numbers in [-1, 1].
         low, high = model.statement.target_bounds
@@ -193,16 +191,13 @@ def set_fitted(estimator: Any, model: Model) -> None:
         estimator.coef_standard_error_ = error
     if model.classes.size:
         estimator.classes_ = model.classes
-    estimator.n_iter_ = len(model.release)
-    if isinstance(model.release, StagedRelease):
-        vertices = model.release.vertices
-        estimator.n_iter_ = len(vertices)
+    estimator.n_iter_ = len(model.release if vertices is None else vertices)
+    if vertices is not None:
         estimator.transcript_ = vertices.transcript
-        estimator.n_records_ = float(model.release.counts.sum())
+    if model.release.n_records is not None:
+        estimator.n_records_ = model.release.n_records
     estimator.n_features_in_ = model.n_features
     estimator.privacy_ = model.statement
-    if isinstance(model.release, VertexRelease):
-        estimator.transcript_ = model.release.transcript
     if model.feature_names is not None:
         estimator.feature_names_in_ = model.feature_names
     if model.history is not None:

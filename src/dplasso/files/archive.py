@@ -48,14 +48,9 @@ def write_archive(
     *,
     temporary: str | None = None,
 ) -> None:
-    """Write a file, whole or not at all.
+    """Write a file as `dplasso.files.atomic.atomic_write` does, the arrays in their order.
 
-    `path`: where; an older file there is replaced.
-    `header`: values that JSON can hold; magic, version and writer are added.
-    `arrays`: written in this order.
-    `temporary`: as in `dplasso.files.atomic.atomic_write`.
-
-    Raises OSError if the file cannot be written.
+    Magic, version and writer are added to the header, which holds what JSON can.
     """
     preamble = {
         "magic": kind.magic,
@@ -80,14 +75,9 @@ def read_archive(
     kind: ArchiveKind,
     parse: Callable[[dict[str, Any], dict[str, bytes]], _Parsed],
 ) -> _Parsed:
-    """Read and check a file.
+    """Return what `parse` makes of a file's header and of its members' bytes, all checked.
 
-    `path`: a file that `write_archive` wrote.
-    `kind`: what it must be.
-    `parse`: makes the result of the header (with magic, version and writer) and the members' bytes
-    (`array_of` reads them); whatever it raises means a damaged file.
-
-    Returns: what `parse` made.
+    `array_of` reads a member. Whatever `parse` raises means a damaged file.
 
     Raises ValueError ``kind.error``, if the file is damaged, foreign, or of another version of the
     format; OSError if there is no such file or it cannot be read.
@@ -163,12 +153,7 @@ def parse_array(member: bytes) -> NDArray[Any]:
 
 
 def array_of(members: Mapping[str, bytes], name: str, kind: str) -> NDArray[Any]:
-    """Parse one member, which must be a flat array of exactly this type.
-
-    `members`: as `read_archive` hands them over.
-    `kind`: its type in numpy's short form, such as ``"<i8"``.
-
-    Returns: flat.
+    """Parse one member, which must be a flat array of a type in numpy's short form (``"<i8"``).
 
     Raises ValueError if it is of another type or shape.
     """

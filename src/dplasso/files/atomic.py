@@ -15,9 +15,7 @@ _DISK = {*_FULL, errno.EFBIG, errno.EIO}
 
 @contextmanager
 def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in the system's error after a failed write, which does not name it.
-
-    `path`: what the block writes, and what its caller removes if it fails.
+    """Name the file that the block writes, and its caller removes, in the error of a failed write.
 
     Raises OSError of the block's own class and number.
     """
@@ -41,27 +39,13 @@ def atomic_write(
 ) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its place only when the block ends well.
 
-    The bytes go to a temporary file in the same directory, which replaces `path` in one step. If
-    the block raises anything, Ctrl-C included, the temporary file is removed and an older file at
-    `path` stays as it was.
-
-    `path`: where the file shall be; a symbolic link is followed.
-    `temporary`: name of the temporary file, for a writer that is sure to be alone: what is there,
-    of a killed process or to hold room (`dplasso.files.room`), is overwritten in place. By default
-    no two writers share one.
-
-    Yields: open for writing.
+    The bytes go to a temporary file in the same directory, which replaces `path` (a link is
+    followed) in one step. If the block raises anything, Ctrl-C included, the temporary file is
+    removed and an older file at `path` stays as it was. `temporary` names that file, for a writer
+    that is sure to be alone: what a killed process left there, or what holds room
+    (`dplasso.files.room`), is overwritten in place. By default no two writers share one.
 
     Raises OSError if the place cannot be written to, see `check_writable`, or the disk is full.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> target = Path(tempfile.mkdtemp()) / "result.txt"
-    >>> with atomic_write(target) as file:
-    ...     _ = file.write(b"all of it")
-    >>> target.read_bytes()
-    b'all of it'
     """
     target = _target(path)
     # Beside the target, so that the replacement is a rename within one file system.
@@ -84,9 +68,7 @@ def atomic_write(
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Find out whether `atomic_write` could write a file, before the work that fills it.
-
-    `path`: where the file shall be; nothing is left there.
+    """Find out whether `atomic_write` could write a file, and leave nothing there.
 
     Raises OSError if the directory is missing or takes no new file, or if something other than a
     writable regular file is in the way.

@@ -11,13 +11,10 @@ LabelsType = Literal["plain", "object", "string"]
 
 
 def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
-    """Return labels as an array that ``.npy`` holds without pickle.
+    """Return labels as an array that ``.npy`` holds without pickle, and what their type was.
 
-    `labels`: flat; booleans, finite numbers or strings, or objects that are such, all of one kind.
-
-    Returns `array`: strings in the shortest type that holds them, since a longer one tells of
-    other labels.
-    `kind`: what `labels_from_array` needs to return the type there was.
+    Labels are flat: booleans, finite numbers or strings, or objects that are such, all of one kind.
+    Strings get the shortest type that holds them, since a longer one tells of other labels.
 
     Raises ValueError if a label is of another kind, or not finite.
     """
@@ -41,9 +38,7 @@ def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
 
 
 def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
-    """Return the labels that `labels_to_array` was given.
-
-    Returns: the same values, of the same type but for the length of strings.
+    """Return the labels that `labels_to_array` was given, but for the length of strings.
 
     Raises ValueError if these are no labels.
     """

@@ -15,13 +15,10 @@ _UNABLE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 
 @contextmanager
 def held_room(path: str | os.PathLike[str], size: int) -> Iterator[str]:
-    """Hold room for a file until it is written, or the block ends.
+    """Hold room for a file of at most `size` bytes until it is written, or the block ends.
 
-    `path`: where the file shall be.
-    `size`: bytes that it takes at most.
-
-    Yields the name of the temporary file that holds the room: `dplasso.files.atomic.atomic_write`
-    writes into it.
+    Yields the name of the temporary file that holds the room, for
+    `dplasso.files.atomic.atomic_write` to write into.
 
     Raises OSError if there is not so much room, or another process holds some for the same file.
     """

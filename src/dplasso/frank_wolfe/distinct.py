@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from dplasso.matrix.numbering import look_up
-from dplasso.selection.contract import select, update
+from dplasso.selection.contract import select, update_many
 
 # So many draws in a row hit drawn columns with probability 2^-128, or where without privacy all
 # other gradients are zero; then such a column is taken once more.
@@ -41,10 +41,12 @@ def is_drawn(vertex, done, j):
 @njit(cache=True, nogil=True)
 def leave_out(problem, alpha, selector, vertex, done, report):
     """Set the gradients of the columns drawn so far to zero, and perhaps tell the selector."""
+    changed, before, count = np.empty(done, np.int64), np.empty(done, np.int64), 0
     for t in range(done):
         place = look_up(problem.design.numbering.internal, vertex[t])
-        old = alpha[place]
-        if old != 0:
+        if alpha[place] != 0:
+            changed[count], before[count] = place, alpha[place]
             alpha[place] = 0
-            if report:
-                update(selector, alpha, place, old, np.int64(0))
+            count += 1
+    if report:
+        update_many(selector, alpha, changed, before, count)

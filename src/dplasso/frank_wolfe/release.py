@@ -1,5 +1,6 @@
 """What Frank-Wolfe releases: the vertices, and the public numbers that turn them into weights."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -34,6 +35,8 @@ class VertexRelease:
     """
 
     kind: ClassVar[str] = "vertices"
+    method: ClassVar[tuple[str, str]] = ("LASSO by Frank-Wolfe", "LASSO by Frank-Wolfe")
+    types: ClassVar[dict[str, str]] = {"vertex": "<i8", "sign": "|i1"}
     transcript: Transcript
     n_features: int
     l1_radius: float
@@ -41,6 +44,8 @@ class VertexRelease:
     fit_intercept: bool = True
     late_start: int = 0
     n_outputs: int = 1
+
+    refitted = n_records = standard_error = None
 
     def __post_init__(self) -> None:
         vertex = self.transcript.vertex
@@ -51,6 +56,11 @@ class VertexRelease:
 
     def __len__(self) -> int:
         return len(self.transcript)
+
+    @property
+    def vertices(self) -> "VertexRelease":
+        """The vertices: all of the release."""
+        return self
 
     @property
     def per_output(self) -> int:
@@ -94,3 +104,24 @@ class VertexRelease:
             "vertex": self.transcript.vertex.astype("<i8", copy=False),
             "sign": self.transcript.sign.astype("|i1", copy=False),
         }
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], public: Mapping[str, Any]
+    ) -> "VertexRelease":
+        """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
+        return cls(
+            transcript=Transcript(arrays["vertex"].astype(np.int64, copy=False), arrays["sign"]),
+            n_features=public["n_features"],
+            # What "auto" stands for with the paper's mechanism.
+            l1_radius=10.0 if public["l1_radius"] == "auto" else float(public["l1_radius"]),
+            feature_bound=float(public["feature_bound"]),
+            fit_intercept=bool(public["fit_intercept"]),
+            n_outputs=public["n_outputs"],
+        )
+
+    @classmethod
+    def empty(cls, public: Mapping[str, Any]) -> "VertexRelease":
+        """Return the release of a fit before its first step."""
+        nothing = {name: np.zeros(0, dtype) for name, dtype in cls.types.items()}
+        return cls.from_arrays(nothing, public)

@@ -1,5 +1,6 @@
 """What noisy gradient descent releases: weights with a known standard error."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -45,6 +46,8 @@ class NoisyWeights:
     """
 
     kind: ClassVar[str] = "weights"
+    method: ClassVar[tuple[str, str]] = ("logistic regression", "linear regression")
+    types: ClassVar[dict[str, str]] = {"weights": "<f8", "columns": "<i8", "numbers": "<f8"}
 
     n_steps: int
     n_features: int
@@ -53,6 +56,8 @@ class NoisyWeights:
     intercept: NDArray[np.float64]
     standard_error: float
     intercept_error: float
+
+    vertices = n_records = None
 
     def __post_init__(self) -> None:
         check_ascending(self.columns, self.n_features)
@@ -72,6 +77,11 @@ class NoisyWeights:
     def n_outputs(self) -> int:
         """Margins of a record."""
         return self.intercept.size
+
+    @property
+    def refitted(self) -> "NoisyWeights":
+        """The weights that gradients were released for: all of the release."""
+        return self
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
         """Return the linear model of unit rows.
@@ -115,6 +125,25 @@ class NoisyWeights:
             ),
         }
 
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], public: Mapping[str, Any]
+    ) -> "NoisyWeights":
+        """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
+        n_steps, first, standard_error, intercept_error, *others = arrays["numbers"].tolist()
+        weights = arrays["weights"].astype(np.float64, copy=False)
+        if weights.size % (1 + len(others)):
+            raise ValueError(f"{weights.size} weights are not those of {1 + len(others)} outputs")
+        return cls(
+            n_steps=int(n_steps),
+            n_features=public["n_features"],
+            columns=arrays["columns"].astype(np.int64, copy=False),
+            weights=weights.reshape(1 + len(others), -1),
+            intercept=np.array([first, *others]),
+            standard_error=standard_error,
+            intercept_error=intercept_error,
+        )
+
 
 def same_arrays(mine: dict[str, NDArray[Any]], others: dict[str, NDArray[Any]]) -> bool:
     """Return whether two releases of a kind hold the same numbers."""
@@ -130,20 +159,3 @@ def check_ascending(columns: NDArray[np.int64], n_features: int) -> None:
         return
     if columns[0] < 0 or columns[-1] >= n_features or (np.diff(columns) <= 0).any():
         raise ValueError(f"its columns are not ascending numbers below {n_features}")
-
-
-def noisy_weights_from(arrays: dict[str, NDArray[Any]], n_features: int) -> NoisyWeights:
-    """Rebuild a release from what a file holds."""
-    n_steps, first, standard_error, intercept_error, *others = arrays["numbers"].tolist()
-    weights = arrays["weights"].astype(np.float64, copy=False)
-    if weights.size % (1 + len(others)):
-        raise ValueError(f"{weights.size} weights are not those of {1 + len(others)} outputs")
-    return NoisyWeights(
-        n_steps=int(n_steps),
-        n_features=n_features,
-        columns=arrays["columns"].astype(np.int64, copy=False),
-        weights=weights.reshape(1 + len(others), -1),
-        intercept=np.array([first, *others]),
-        standard_error=standard_error,
-        intercept_error=intercept_error,
-    )

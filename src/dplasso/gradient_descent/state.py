@@ -1,12 +1,13 @@
 """What a fit by noisy gradient descent has released when it is interrupted: for checkpoints."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.gradient_descent.release import check_ascending, same_arrays
+from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,11 @@ class GradientState:
     """
 
     kind: ClassVar[str] = "gradient state"
+    method: ClassVar[tuple[str, str]] = NoisyWeights.method
+    types: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("weights", "velocity", "averaged", "numbers"), "<f8"),
+        "columns": "<i8",
+    }
     n_outputs: ClassVar[int] = 1
 
     done: int
@@ -33,6 +39,8 @@ class GradientState:
     averaged: NDArray[np.float64]
     columns: NDArray[np.int64]
     numbers: NDArray[np.float64]
+
+    vertices = refitted = n_records = standard_error = None
 
     def __post_init__(self) -> None:
         check_ascending(self.columns, self.n_features)
@@ -67,19 +75,26 @@ class GradientState:
             "numbers": np.concatenate([[float(self.done)], self.numbers]),
         }
 
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], public: Mapping[str, Any]
+    ) -> "GradientState":
+        """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
+        numbers = arrays["numbers"].astype(np.float64)
+        return cls(
+            done=int(numbers[0]),
+            n_features=public["n_features"],
+            weights=arrays["weights"].astype(np.float64),
+            velocity=arrays["velocity"].astype(np.float64),
+            averaged=arrays["averaged"].astype(np.float64),
+            columns=arrays["columns"].astype(np.int64),
+            numbers=numbers[1:],
+        )
 
-def gradient_state_from(arrays: dict[str, NDArray[Any]], n_features: int) -> GradientState:
-    """Rebuild a state from what a file holds."""
-    numbers = arrays["numbers"].astype(np.float64)
-    return GradientState(
-        done=int(numbers[0]),
-        n_features=n_features,
-        weights=arrays["weights"].astype(np.float64),
-        velocity=arrays["velocity"].astype(np.float64),
-        averaged=arrays["averaged"].astype(np.float64),
-        columns=arrays["columns"].astype(np.int64),
-        numbers=numbers[1:],
-    )
+    @classmethod
+    def empty(cls, public: Mapping[str, Any]) -> "GradientState":
+        """Return the state of a fit before anything is counted."""
+        return empty_state(public["n_features"])
 
 
 def empty_state(n_features: int) -> GradientState:

@@ -15,7 +15,6 @@ from dplasso.ledger.charging import (
 )
 from dplasso.ledger.composition import (
     affords,
-    capacity,
     epsilon_total,
     fits_left,
     largest_epsilon,
@@ -29,7 +28,6 @@ from dplasso.ledger.entries import (
     Entry,
     charge_of,
     counted,
-    spent,
     totals,
 )
 from dplasso.ledger.provenance import data_fingerprint
@@ -53,7 +51,6 @@ __all__ = [
     "Reservation",
     "add_dataset",
     "affords",
-    "capacity",
     "charge_of",
     "charged",
     "check_affordable",
@@ -74,6 +71,5 @@ __all__ = [
     "rejoin",
     "reserve",
     "rho_limit",
-    "spent",
     "totals",
 ]

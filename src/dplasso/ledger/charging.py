@@ -11,7 +11,7 @@ from typing import Any
 from dplasso.errors import LedgerError, LedgerWarning
 from dplasso.ledger.composition import affords
 from dplasso.ledger.creation import check_name
-from dplasso.ledger.entries import Accounted, charge_of
+from dplasso.ledger.entries import charge_of
 from dplasso.ledger.opening import LedgerPath
 from dplasso.ledger.refusal import refuse_overspending, refuse_relation
 from dplasso.ledger.store import (
@@ -21,6 +21,7 @@ from dplasso.ledger.store import (
     read_budgets,
     reserve,
 )
+from dplasso.privacy.mechanisms.contract import Cost
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,7 @@ class Payment:
 
 
 def check_ledger_settings(settings: Mapping[str, Any]) -> None:
-    """Refuse settings of a fit that no ledger can account for.
-
-    `settings`: the estimator's parameters by name.
+    """Refuse an estimator's parameters, by name, that no ledger can account for.
 
     Raises TypeError if the ledger is no path, or the data set or the purpose no string;
     LedgerError if one of these is named without a ledger, or if a fit with a ledger is not private:
@@ -71,11 +70,8 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
     )
 
 
-def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Accounted) -> None:
+def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Cost) -> None:
     """Refuse, before the long work, a fit that could not be charged; nothing is spent.
-
-    `ledger`: the ledger; None has nothing to refuse.
-    `mechanism`: the fit's private step.
 
     Raises LedgerError, BudgetError as `charged` would.
     """
@@ -92,20 +88,18 @@ def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: 
 def charged(
     ledger: LedgerPath | None,
     dataset: str | None,
-    mechanism: Accounted,
+    mechanism: Cost,
     *,
     payment: Payment | None = None,
     release: Callable[[], str | None] | None = None,
     notes: Mapping[str, str | None] | None = None,
 ) -> Iterator[Reservation | None]:
-    """Charge the work inside the block to a ledger, before it begins.
+    """Charge the work inside the block to a ledger, if there is one, before it begins.
 
-    `ledger`: the ledger; None charges nothing.
-    `mechanism`: the private step of the fit inside the block.
+    The charge is on the disk then, and stays spent however the block ends.
+
     `payment`: of a fit that can be resumed. None makes a new charge, for which `release` gives the
     digest of what the block released, and `notes` purpose and fingerprint, as in `charge_of`.
-
-    Yields: after the charge is on the disk. It stays spent however the block ends.
 
     Raises LedgerError if the ledger cannot be used or the mechanism is not private: the block does
     not run. After the block, if its charge has paid for another model meanwhile, or the end of a

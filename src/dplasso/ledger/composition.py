@@ -25,14 +25,12 @@ What a charge counts in a budget that protects persons with several rows is in `
 
 import math
 from fractions import Fraction
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
 
 from dplasso.ledger.entries import UNITS, Budget, Charge, charge_of, counted
 from dplasso.privacy.accounting import epsilon_of_rho
-from dplasso.privacy.gaussian import gaussian_epsilon
-from dplasso.privacy.mechanisms import build_mechanism, build_staged
-from dplasso.privacy.mechanisms.gaussian import RATIO_RHO, build_gaussian
+from dplasso.privacy.mechanisms.build import LEDGER_FITS
+from dplasso.privacy.mechanisms.gaussian import RATIO_RHO
 
 # Of a budget's delta, this part is set aside for the inexactness of draws.
 _DRAW_PART = 10
@@ -45,12 +43,9 @@ _STEPS_DOWN = 20
 
 
 def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
-    """Return the epsilon of everything that was spent.
+    """Return the epsilon of everything that was spent, from sums in units of 10^-30.
 
-    `rho`, `draw_delta`: sums over the charges, in units of 10^-30.
-    `delta`: the delta at which epsilon is reported, in (0, 1).
-
-    Returns: at `delta`, of which `draw_delta` is set aside; infinite if nothing of it is left.
+    At `delta`, of which `draw_delta` is set aside; infinite if nothing of it is left.
     """
     if rho == 0 and draw_delta == 0:
         return 0.0
@@ -61,13 +56,10 @@ def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
 
 
 def capacity(epsilon: float, delta: float, draw_delta: int) -> int:
-    """Return the largest total rho within (epsilon, delta).
+    """Return the largest total rho within (epsilon, delta), with `draw_delta` spent on draws.
 
-    `epsilon`, `delta`: the budget.
-    `draw_delta`: the part of delta spent on the inexactness of draws, in units of 10^-30.
-
-    Returns: in units of 10^-30, on the private side of the exact value by less than a part in
-    10^13; a function of the arguments alone, so that everybody compares with the same number.
+    In units of 10^-30, on the private side of the exact value by less than a part in 10^13; a
+    function of the arguments alone, so that everybody compares with the same number.
     """
     left = _rest(delta, draw_delta)
     return 0 if left <= 0 else _capacity(epsilon, left)
@@ -102,21 +94,16 @@ def _capacity(epsilon: float, delta: float) -> int:
     return math.floor(Fraction(low) * UNITS)
 
 
-def draws_part(delta: float, part: float | None = None) -> int:
-    """Return what is set aside of a budget's delta for draws, a tenth by default, in units."""
-    return math.floor(Fraction(delta / _DRAW_PART if part is None else part) * UNITS)
+def draws_part(delta: float) -> int:
+    """Return what is set aside of a budget's delta for draws, in units of 10^-30."""
+    return math.floor(Fraction(delta / _DRAW_PART) * UNITS)
 
 
 def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
-    """Return what the charges to a budget may come to in all.
+    """Return the largest sum of rho that the charges to a budget may come to, in units of 10^-30.
 
-    `budget`: with all that was charged to it.
-    `draw_delta`: what the draws of further fits would use of delta, as counted in the budget, in
-    units of 10^-30.
-    `count`: the number of these fits.
-
-    Returns: the largest sum of rho, with that of the further fits, in units of 10^-30; 0 if the
-    draws use up too much of delta.
+    That of `count` further fits, whose draws use `draw_delta` of delta as counted in the budget, is
+    part of it; 0 if draws use up too much of delta.
     """
     draws = budget.draw_delta + draw_delta
     limit = 0
@@ -128,14 +115,7 @@ def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
 
 
 def affords(budget: Budget, charge: Charge, count: int = 1) -> bool:
-    """Return whether a budget has room for a charge.
-
-    `budget`: with all that was charged to it.
-    `charge`: what one more fit would cost.
-    `count`: how many such fits.
-
-    Returns: a comparison of integers.
-    """
+    """Return whether a budget has room for so many fits of a charge: a comparison of integers."""
     rho, draws = counted(charge, budget.rows_per_person)
     allowed = rho_limit(budget, count * draws, count)
     return allowed > 0 and budget.rho + count * rho <= allowed
@@ -162,74 +142,44 @@ def largest_epsilon(
     mechanism: str = "exponential",
     rows_per_person: int | None = None,
 ) -> float:
-    """Return the epsilon with which a number of equal fits uses up what is left.
+    """Return the epsilon with which a number of equal fits uses up what is left of a budget.
 
-    Parameters
-    ----------
-    budget : Budget
-        With all that was charged to it.
-    delta : float
-        Of each fit, in (0, 1).
-    n_iter : int
-        Steps of each fit.
-    fits : int, default=1
-        How many.
-    mechanism : {"exponential", "gaussian", "exponential and gaussian"}, default="exponential"
-        How a step is private: vertices, noisy gradients, or both.
-    rows_per_person : int, optional
-        Rows of a person that each covers; by default those that the budget does.
+    `delta`, `n_iter`, `mechanism`: of each fit; the steps of "exponential and gaussian" are as many
+    vertices and as many gradients.
+    `rows_per_person`: rows of a person that each covers; by default those that the budget does.
 
-    Returns
-    -------
-    float
-        The largest `epsilon` that each of them can be given, to about 12 digits and never too
-        large; 0 if nothing is left.
+    To about 12 digits and never too large; 0 if nothing is left.
 
-    Raises
-    ------
-    ValueError
-        If `delta` is too small to cover the inexactness of `n_iter` draws.
+    Raises ValueError if `delta` is too small to cover the inexactness of the draws.
     """
-    build: Any = build_gaussian if mechanism == "gaussian" else build_mechanism
+    fit = LEDGER_FITS[mechanism]
     covered = rows_per_person or budget.rows_per_person
     times = max(1, -(-budget.rows_per_person // covered)) ** 2
-    settings: dict[str, Any] = {"delta": delta, "n_iter": n_iter, "neighbors": budget.neighbors}
-    settings["rows_per_person"] = covered
-    if mechanism == "exponential":
-        settings["plain_sum"] = False
-    if mechanism == "exponential and gaussian":
-        build = build_staged
-        settings |= {"n_vertices": n_iter, "n_gradients": settings.pop("n_iter")}
+    build = partial(
+        fit.build, n_iter, delta=delta, neighbors=budget.neighbors, rows_per_person=covered
+    )
     # The draws' part of delta grows with eps0, so a first solution bounds it from above.
-    draws = ratio = 0.0
-    rho = epsilon = 0.0
+    draws = ratio = rho = 0.0
     needed = 0
     for _ in range(2):
         part = (rho_limit(budget, fits * needed, fits) - budget.rho) // (fits * times)
         rho = float(Fraction(part, UNITS)) - RATIO_RHO * ratio
         if part <= 0 or rho <= 0:
             return 0.0
-        epsilon = _epsilon_alone(rho, delta - draws, mechanism) + ratio
+        epsilon = fit.epsilon_of_rho(rho, delta - draws) + ratio
         if epsilon <= 0:
             return 0.0
-        built = build(epsilon=epsilon, **settings)
-        draws, ratio = built.sampling_delta, getattr(built, "ratio_error", 0.0)
+        built = build(epsilon=epsilon)
+        draws, ratio = built.sampling_delta, built.ratio_error
         needed = counted(charge_of(built), budget.rows_per_person)[1]
-    epsilon = _epsilon_alone(rho, delta - draws, mechanism) + ratio
+    epsilon = fit.epsilon_of_rho(rho, delta - draws) + ratio
     step = 2.0**-44
     for _ in range(_STEPS_DOWN):
-        if affords(budget, charge_of(build(epsilon=epsilon, **settings)), fits):
+        if affords(budget, charge_of(build(epsilon=epsilon)), fits):
             return epsilon
         epsilon *= 1.0 - step
         step *= 4.0
     return 0.0
-
-
-def _epsilon_alone(rho: float, delta: float, mechanism: str) -> float:
-    """Return the epsilon of one fit that costs rho: exact for Gaussian noise alone."""
-    if mechanism == "gaussian":
-        return gaussian_epsilon(math.sqrt(2.0 * rho), delta)
-    return epsilon_of_rho(rho, delta)
 
 
 def _rest(delta: float, draw_delta: int) -> float:

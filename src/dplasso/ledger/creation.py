@@ -32,38 +32,22 @@ def create_ledger(
     *,
     dataset: str | None = None,
     neighbors: str = "add-remove",
-    draw_delta: float | None = None,
     rows_per_person: int = 1,
 ) -> None:
     """Create a ledger with the budget of one data set; the file appears whole or not at all.
 
-    Parameters
-    ----------
-    path : str or path-like
-        Where; nothing may be there yet.
-    epsilon, delta : float
-        What all fits on the data set may spend together; both finite.
-    dataset : str, optional
-        The data set's name. None leaves it to the first fit that gives one.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
-        The neighbour relation that all fits must have.
-    draw_delta : float, optional
-        The part of `delta` that is set aside for good, for the inexactness of all fits' draws; in
-        (0, delta). A tenth of `delta` by default, which costs at most
-        1.5 % of epsilon where delta is 1e-4 or below.
-    rows_per_person : int, default=1
-        Whom the budget protects: 1 for each row, m for each person with up to m rows. A fit that
-        covers fewer rows of a person (its own `rows_per_person`) counts for more.
+    `path`: where; nothing may be there yet.
+    `epsilon`, `delta`: what all fits on the data set may spend together; both finite.
+    `dataset`: the data set's name. None leaves it to the first fit that gives one.
+    `neighbors`: the neighbour relation that all fits must have.
+    `rows_per_person`: whom the budget protects: 1 for each row, m for each person with up to m
+    rows. A fit that covers fewer rows of a person (its own `rows_per_person`) counts for more.
 
-    Raises
-    ------
-    LedgerError
-        If something is there already, the place cannot be written to, or the name is no name.
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises LedgerError if something is there already, the place cannot be written to, or the name is
+    no name; TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     name = None if dataset is None else check_name(dataset)
-    budget = new_budget(name, epsilon, delta, neighbors, draw_delta, rows_per_person)
+    budget = new_budget(name, epsilon, delta, neighbors, rows_per_person)
     target = Path(path)
     if os.path.lexists(target):
         raise LedgerError(f"{target} exists already; a ledger is never overwritten")
@@ -101,29 +85,17 @@ def add_dataset(
     delta: float,
     *,
     neighbors: str = "add-remove",
-    draw_delta: float | None = None,
     rows_per_person: int = 1,
 ) -> None:
     """Add the budget of one more data set, about other records, to a ledger.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger.
-    dataset : str
-        A name that the ledger does not have yet.
-    epsilon, delta, neighbors, draw_delta, rows_per_person
-        As in `create_ledger`.
+    The other parameters are those of `create_ledger`.
 
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used, has the name already, or has a data set without a name.
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises LedgerError if the ledger cannot be used, has the name already, or has a data set without
+    a name; TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     name = check_name(dataset)
-    added = new_budget(name, epsilon, delta, neighbors, draw_delta, rows_per_person)
+    added = new_budget(name, epsilon, delta, neighbors, rows_per_person)
     with transaction(path) as db:
         names = [budget.name for budget in read_rows(db, path).values()]
         if name in names:
@@ -138,17 +110,7 @@ def add_dataset(
 def name_dataset(path: LedgerPath, dataset: str) -> None:
     """Name the data set of a ledger that was created without a name.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger.
-    dataset : str
-        The name.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used or its data sets have names.
+    Raises LedgerError if the ledger cannot be used or its data sets have names.
     """
     name = check_name(dataset)
     with transaction(path) as db:
@@ -158,9 +120,7 @@ def name_dataset(path: LedgerPath, dataset: str) -> None:
 
 
 def check_name(dataset: Any, what: str = "dataset") -> str:
-    """Check the name of a data set, or another word of the curator's.
-
-    `what`: the parameter, for messages. Returns the name.
+    """Return the name of a data set, or another word of the curator's in the parameter `what`.
 
     Raises TypeError if it is not a string; LedgerError if it is empty, longer than 200 characters,
     or not one line of printable text.
@@ -175,24 +135,15 @@ def check_name(dataset: Any, what: str = "dataset") -> str:
 
 
 def new_budget(
-    name: str | None,
-    epsilon: Any,
-    delta: Any,
-    neighbors: Any,
-    draw_delta: Any,
-    rows_per_person: Any = 1,
+    name: str | None, epsilon: Any, delta: Any, neighbors: Any, rows_per_person: Any = 1
 ) -> Budget:
     """Return an empty budget, with the limits that it has from the start (see `create_ledger`)."""
-    delta = check_delta(delta)
-    part = None if draw_delta is None else check_positive("draw_delta", draw_delta)
-    if part is not None and part >= delta:
-        raise ValueError(f"draw_delta must be less than delta = {delta!r}, got {draw_delta!r}.")
     budget = Budget(
         name=name,
         epsilon=check_positive("epsilon", check_epsilon(epsilon)),
-        delta=delta,
+        delta=check_delta(delta),
         neighbors=check_neighbors(neighbors),
-        draw_delta_limit=draws_part(delta, part),
+        draw_delta_limit=draws_part(float(delta)),
         rows_per_person=check_rows_per_person(rows_per_person),
     )
     if rho_limit(budget) == 0:

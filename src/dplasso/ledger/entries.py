@@ -23,9 +23,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
 
 from dplasso.errors import LedgerError
+from dplasso.privacy.mechanisms.contract import Cost
 
 # Units to 1: of rho, and of delta.
 UNITS = 10**30
@@ -39,30 +39,20 @@ _LARGEST_EXPONENT = 600.0
 class Charge:
     """What one fit costs, and what it is; made of public parameters alone.
 
-    Attributes
-    ----------
-    rho : int
-        zCDP parameter of the whole fit, in units of 10^-30, rounded up.
-    draw_delta : int
-        Delta that covers the inexactness of the fit's draws, in units of 10^-30, rounded up.
-    epsilon, delta : float
-        What was asked for.
-    n_iter : int
-        Number of steps T.
-    eps0 : float or None
-        Bounded-range parameter of a step as it was accounted; None for a mechanism that is not
-        made of such steps.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation.
-    mechanism : str
-        The mechanism's name.
-    rows_per_person : int or None
-        Rows of one person, at most, that the cost covers together; None where an entry of
-        dplasso 0.2.0 does not say: a row at least.
-    purpose : str or None
-        What the model is for, in the curator's words.
-    fingerprint : str or None
-        Of the records: from `data_fingerprint` in a charge to be made, from `keyed` in an entry.
+    `rho`: zCDP parameter of the whole fit, in units of 10^-30, rounded up.
+    `draw_delta`: delta that covers the inexactness of the fit's draws, in units of 10^-30, rounded
+    up.
+    `epsilon`, `delta`: what was asked for.
+    `n_iter`: number of steps T.
+    `eps0`: bounded-range parameter of a step as it was accounted; None for a mechanism that is not
+    made of such steps.
+    `neighbors`, "add-remove" or "replace-one": the neighbour relation.
+    `mechanism`: the mechanism's name.
+    `rows_per_person`: rows of one person, at most, that the cost covers together; None where an
+    entry of dplasso 0.2.0 does not say: a row at least.
+    `purpose`: what the model is for, in the curator's words.
+    `fingerprint`: of the records: from `data_fingerprint` in a charge to be made, from `keyed` in
+    an entry.
     """
 
     rho: int
@@ -82,23 +72,15 @@ class Charge:
 class Entry:
     """One charge in a ledger.
 
-    Attributes
-    ----------
-    number : int
-        1, 2, 3 ... in the order of the reservations, over all data sets of the ledger.
-    state : {"reserved", "finished", "failed"}
-        "reserved" means that the fit is still running or that its process died. The cost counts
-        in every state.
-    charge : Charge
-        What was charged.
-    user, host, program : str
-        Who charged it, where, and with which version of the program.
-    process : int
-        The process's number on that host.
-    reserved_at, ended_at : str or None
-        UTC, ISO 8601.
-    release : str or None
-        Digest of what the fit released (`dplasso.model.release.digest_of`), once it is known.
+    `number`: 1, 2, 3 ... in the order of the reservations, over all data sets of the ledger.
+    `state` ("reserved", "finished", "failed"): "reserved" means that the fit is still running or
+    that its process died. The cost counts in every state.
+    `charge`: what was charged.
+    `user`, `host`, `program`: who charged it, where, and with which version of the program.
+    `process`: the process's number on that host.
+    `reserved_at`, `ended_at`: UTC, ISO 8601.
+    `release`: digest of what the fit released (`dplasso.model.release.digest_of`), once it is
+    known.
     """
 
     number: int
@@ -117,20 +99,12 @@ class Entry:
 class Budget:
     """The budget of one data set and what was charged to it.
 
-    Attributes
-    ----------
-    name : str or None
-        The data set; None as long as nobody has named it.
-    epsilon, delta : float
-        What all fits together may spend.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation all of them must have.
-    draw_delta_limit : int
-        The part of `delta` that all draws together may use, in units of 10^-30.
-    rows_per_person : int
-        Whom the budget protects: a person with up to so many rows; 1 for each row.
-    entries : tuple of Entry
-        In the order of the reservations.
+    `name`: the data set; None as long as nobody has named it.
+    `epsilon`, `delta`: what all fits together may spend.
+    `neighbors`, "add-remove" or "replace-one": the neighbour relation all of them must have.
+    `draw_delta_limit`: the part of `delta` that all draws together may use, in units of 10^-30.
+    `rows_per_person`: whom the budget protects: a person with up to so many rows; 1 for each row.
+    `entries`: in the order of the reservations.
     """
 
     name: str | None
@@ -153,10 +127,7 @@ class Budget:
 
 
 def counted(charge: Charge, rows_per_person: int) -> tuple[int, int]:
-    """Return what a charge costs a person with up to so many rows (see above).
-
-    Returns: rho and the delta of draws, in units of 10^-30.
-    """
+    """Return rho and the delta of draws that a charge costs a person with up to so many rows."""
     steps = -(-rows_per_person // (charge.rows_per_person or 1))
     if steps <= 1:
         return charge.rho, charge.draw_delta
@@ -183,76 +154,25 @@ def spent(entries: Sequence[Entry], rows_per_person: int) -> tuple[int, int]:
 
 
 def totals(budget: Budget) -> dict[int, tuple[int, int]]:
-    """Return what was charged in all, for everybody whom the budget or a charge covers.
-
-    Returns: by the rows of a person, from 1 on, rho and the delta of draws as `counted`.
-    """
+    """Return what was charged in all, as `counted`, by the rows of everybody who is covered."""
     units = {entry.charge.rows_per_person or 1 for entry in budget.entries}
     return {
         rows: spent(budget.entries, rows) for rows in sorted({1, budget.rows_per_person, *units})
     }
 
 
-class Accounted(Protocol):
-    """What the ledger asks of a mechanism besides its cost (see `charge_of`)."""
-
-    @property
-    def name(self) -> str:
-        """The mechanism's name."""
-
-    @property
-    def epsilon(self) -> float:
-        """What was asked for."""
-
-    @property
-    def delta(self) -> float:
-        """What was asked for."""
-
-    @property
-    def n_iter(self) -> int:
-        """Number of steps T."""
-
-    @property
-    def neighbors(self) -> str:
-        """The neighbour relation."""
-
-    @property
-    def rows_per_person(self) -> int:
-        """Rows of one person, at most, that may change between neighbours."""
-
-    @property
-    def sampling_delta(self) -> float:
-        """The delta that its draws need."""
-
-
 def charge_of(
-    mechanism: Accounted, *, purpose: str | None = None, fingerprint: str | None = None
+    mechanism: Cost, *, purpose: str | None = None, fingerprint: str | None = None
 ) -> Charge:
-    """Return what a fit with this mechanism costs.
+    """Return what a fit with this mechanism costs, in whole units, rounded up.
 
-    Parameters
-    ----------
-    mechanism : Accounted
-        The private step of the fit. Its cost is read off `eps0_accounted`, the bounded-range
-        parameter of each of `n_iter` steps, where it has one, and otherwise off `rho`, the zCDP
-        parameter of the whole fit; and off `sampling_delta`, the delta that its draws need.
-    purpose, fingerprint : str, optional
-        As in `Charge`.
+    The cost is read off `eps0_accounted`, the bounded-range parameter of each of `n_iter` steps,
+    where it has one, and otherwise off `rho`, the zCDP of the whole.
 
-    Returns
-    -------
-    Charge
-        In whole units, rounded up.
-
-    Raises
-    ------
-    LedgerError
-        If the mechanism is not private: no budget can pay for it.
+    Raises LedgerError if the mechanism is not private: no budget can pay for it.
     """
-    known: Any = mechanism
-    eps0 = getattr(known, "eps0_accounted", None)
-    draws = mechanism.sampling_delta
-    cost = known.rho if eps0 is None else eps0
+    eps0, draws = mechanism.eps0_accounted, mechanism.sampling_delta
+    cost = mechanism.rho if eps0 is None else eps0
     if not (math.isfinite(cost) and cost >= 0 and 0 <= draws < 1):
         raise LedgerError(
             f"a fit with mechanism {mechanism.name!r} is not private, so no ledger can account for "

@@ -11,20 +11,18 @@ database is worked on in memory, and the file is written here.
   opens the file after a crash finds a whole copy, which counts, or else the old database whole.
 """
 
-import fcntl
 import hashlib
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 
 from dplasso.errors import LedgerError
+from dplasso.files.lock import lock, unlock
 
 # Seconds to wait for other processes; each holds the file for some milliseconds.
 BUSY_SECONDS = 60.0
-_PAUSE = 0.002
 
 # The end of a copy: SHA-256 of the database, its size in 8 bytes, and this.
 _COPY_MAGIC = b"dplasso: commit\x00"
@@ -42,39 +40,24 @@ def locked(path: Path, shown: str, *, write: bool) -> Iterator[FileIO]:
     `shown`: what to call it in messages.
     `write`: whether it will be written to; readers may be several.
 
-    Yields: without a buffer.
-
     Raises OSError if the file cannot be opened; LedgerError if others keep the lock for a minute.
     """
+    refusal = LedgerError(
+        f"{shown} was locked by other processes for more than {BUSY_SECONDS:g} "
+        "seconds; nothing was spent, try again"
+    )
     with FileIO(path, "r+" if write else "r") as file:
-        _lock(file, shown, fcntl.LOCK_EX if write else fcntl.LOCK_SH)
+        lock(file, refusal, seconds=BUSY_SECONDS, shared=not write)
         try:
             yield file
         finally:
-            # Closing is not enough: a process forked meanwhile holds the same open file.
-            fcntl.flock(file, fcntl.LOCK_UN)
-
-
-def _lock(file: FileIO, shown: str, kind: int) -> None:
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            return fcntl.flock(file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise LedgerError(
-                    f"{shown} was locked by other processes for more than {BUSY_SECONDS:g} "
-                    "seconds; nothing was spent, try again"
-                ) from None
-        time.sleep(_PAUSE)
+            unlock(file)
 
 
 def read_image(file: FileIO) -> bytes:
     """Return the database that a ledger's file holds, whatever moment a commit was interrupted at.
 
-    `file`: from `locked`.
-
-    Returns: as short as the file is, if that is shorter than its header says.
+    It is as short as the file is, if that is shorter than its header says.
     """
     file.seek(0)
     content = file.readall()
@@ -84,9 +67,6 @@ def read_image(file: FileIO) -> bytes:
 
 def write_image(file: FileIO, image: bytes) -> None:
     """Replace the database that a ledger's file holds; a crash leaves the old one or the new one.
-
-    `file`: from `locked`, to be written to.
-    `image`: the new database.
 
     Raises OSError if the file cannot be written. Unless the first half was written, the old
     database stands.

@@ -25,12 +25,10 @@ _VERSION, _APPLICATION = slice(60, 64), slice(68, 72)
 
 @contextmanager
 def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Connection]:
-    """Open a ledger for one transaction, which is undone if the block raises anything.
+    """Open a ledger, as a database in memory, for one transaction.
 
-    `path`: the ledger; never created here, never changed if it is not one.
-    `write`: whether the block changes anything.
-
-    Yields: to the database in memory. Its changes are on the disk when the block has been left.
+    Its changes are on the disk when the block has been left, and undone if it raises anything. A
+    file that is no ledger is never created or changed.
 
     Raises LedgerError if the file is missing, no ledger, damaged, of a newer version, not
     writable, or locked by others for a minute.

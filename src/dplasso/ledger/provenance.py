@@ -5,16 +5,12 @@ import hmac
 import os
 import secrets
 import socket
-from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.metadata import version
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from dplasso.ledger.entries import Charge
 
 _KEY_BYTES = 32
 
@@ -41,16 +37,9 @@ def program() -> str:
 def data_fingerprint(labels: NDArray[np.int8]) -> str:
     """Return what tells one data set from another, however its columns are made.
 
-    Parameters
-    ----------
-    labels : ndarray of int8, shape (N,)
-        0 or 1, in the order of the records.
-
-    Returns
-    -------
-    str
-        A hash without a key of the number of records and their labels: who knows all labels but
-        one can read that one from it. It leaves memory as `keyed` makes it, and no other way.
+    A hash without a key of the number of records and their labels, 0 or 1 in the order of the
+    records: who knows all labels but one can read that one from it. It leaves memory as `keyed`
+    makes it, and no other way.
     """
     bits = np.packbits(labels != 0).tobytes()
     return sha256(f"{labels.size}\n".encode() + bits).hexdigest()
@@ -62,11 +51,8 @@ def keyed(path: str | os.PathLike[str], fingerprint: str) -> str | None:
     The key is 32 random bytes in a file beside the ledger, ``NAME.key``, for its owner's eyes. It
     is made when it is first needed; the caller holds the ledger's lock.
 
-    `path`: the ledger.
-    `fingerprint`: from `data_fingerprint`.
-
-    Returns: which key, a colon, and HMAC-SHA-256 under it, cut to 8 and 16 hexadecimal digits. None
-    where there can be no key: another user's, or a folder that takes no file.
+    Which key, a colon, and HMAC-SHA-256 under it, cut to 8 and 16 hexadecimal digits. None where
+    there can be no key: another user's, or a folder that takes no file.
     """
     place = f"{os.path.realpath(path)}.key"
     try:
@@ -83,10 +69,3 @@ def keyed(path: str | os.PathLike[str], fingerprint: str) -> str | None:
         return None
     which = sha256(b"dplasso: which key\n" + key).hexdigest()[:8]
     return f"{which}:{hmac.new(key, fingerprint.encode(), sha256).hexdigest()[:16]}"
-
-
-def described(charge: Charge) -> dict[str, Any]:
-    """Return a charge's values as a ledger's columns hold them."""
-    values = asdict(charge)
-    digits = {name: str(values[name]) for name in ("rho", "draw_delta")}
-    return values | digits | {"eps0": values["eps0"] or 0.0}

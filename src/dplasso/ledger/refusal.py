@@ -71,12 +71,7 @@ def protected(rows_per_person: int) -> str:
 
 
 def rounded_down(value: float) -> str:
-    """Return six digits of an epsilon, never more than its value.
-
-    `value`: 0 or positive, finite.
-
-    Returns: a number that can be asked for where `value` can.
-    """
+    """Return six digits of an epsilon, never more than it: one that can be asked for too."""
     shorter = Context(prec=_DIGITS, rounding=ROUND_DOWN).create_decimal(value)
     return f"{float(shorter):.{_DIGITS}g}"
 

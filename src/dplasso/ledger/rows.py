@@ -6,13 +6,13 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from dplasso.errors import LedgerError
-from dplasso.ledger.composition import draws_part
 from dplasso.ledger.entries import Budget, Charge, Entry
 from dplasso.ledger.opening import LedgerPath
-from dplasso.ledger.provenance import described, now, program, user_host
+from dplasso.ledger.provenance import now, program, user_host
 from dplasso.ledger.schema import DATASET_FIXED, ENTRY_FIXED, ENTRY_NOTES, RESERVED
 
 
@@ -44,11 +44,10 @@ def _insert(db: sqlite3.Connection, table: str, values: dict[str, Any]) -> None:
 
 
 def _dataset_digest(row: Any) -> str:
-    limit, rows = row["draw_delta_limit"], row["rows_per_person"]
-    values = [row["id"], *(row[name] for name in DATASET_FIXED)]
-    # Budgets of 0.1.0 had no limit, those of 0.2.0 were for a row.
-    values += [limit] * (limit is not None) + [rows] * (rows != 1)
-    return _digest("dataset", values)
+    rows = row["rows_per_person"]
+    values = [row["id"], *(row[name] for name in DATASET_FIXED), row["draw_delta_limit"]]
+    # Budgets of 0.2.0 were for a row.
+    return _digest("dataset", values + [rows] * (rows != 1))
 
 
 def insert_entry(
@@ -59,7 +58,10 @@ def insert_entry(
     values = {
         "dataset": dataset,
         "token": token,
-        **described(charge),
+        **asdict(charge),
+        # Sums pass 64 bits.
+        **{name: str(getattr(charge, name)) for name in ("rho", "draw_delta")},
+        "eps0": charge.eps0 or 0.0,
         "program": program(),
         "process": os.getpid(),
         "reserved_at": now(),
@@ -128,8 +130,7 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
         key: Budget(
             name=row["name"],
             **{name: row[name] for name in DATASET_FIXED},
-            # Budgets made by 0.1.0 had none; this one grants less than their rule did.
-            draw_delta_limit=int(row["draw_delta_limit"] or draws_part(row["delta"])),
+            draw_delta_limit=int(row["draw_delta_limit"]),
             rows_per_person=row["rows_per_person"],
             entries=tuple(entries[key]),
         )

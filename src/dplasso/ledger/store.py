@@ -36,22 +36,9 @@ class Reservation:
 
 
 def read_budgets(path: LedgerPath) -> tuple[Budget, ...]:
-    """Read a ledger.
+    """Return the budgets of a ledger, in the order in which their data sets were added.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger.
-
-    Returns
-    -------
-    tuple of Budget
-        One for each data set, in the order in which they were added.
-
-    Raises
-    ------
-    LedgerError
-        If there is no such ledger, or it is damaged, foreign or of a newer version.
+    Raises LedgerError if there is no such ledger, or it is damaged, foreign or of a newer version.
     """
     with transaction(path, write=False) as db:
         return tuple(read_rows(db, path).values())
@@ -62,31 +49,15 @@ def reserve(
 ) -> Reservation:
     """Charge a fit to a data set's budget, before the fit.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The ledger.
-    dataset : str or None
-        The data set; None where the ledger has only one. A name given for the first time to a
-        ledger whose data set has none becomes its name.
-    charge : Charge
-        What the fit costs.
-    token : str, optional
-        From `new_token`, written down before: tried again with it after a crash, a charge that was
-        made is not made a second time.
+    The charge is durable when this returns: it stays spent, whatever becomes of the process.
 
-    Returns
-    -------
-    Reservation
-        Durable when this returns: the cost stays spent, whatever becomes of the process.
+    `dataset`: None where the ledger has only one. A name given for the first time to a ledger
+    whose data set has none becomes its name.
+    `token`: from `new_token`, written down before: tried again with it after a crash, a charge that
+    was made is not made a second time.
 
-    Raises
-    ------
-    BudgetError
-        If too little is left.
-    LedgerError
-        If the ledger cannot be used, does not know the data set, or keeps its budget for another
-        neighbour relation.
+    Raises BudgetError if too little is left; LedgerError if the ledger cannot be used, does not
+    know the data set, or keeps its budget for another neighbour relation.
     """
     if token is not None and (made := find(path, token)) is not None:
         return rejoin(path, made, token, charge, dataset=dataset)
@@ -109,9 +80,7 @@ def reserve(
 
 
 def find(path: LedgerPath, token: str) -> int | None:
-    """Return the number of the entry with a token, or None.
-
-    `token`: as given to `reserve`.
+    """Return the number of the entry with a token that `reserve` was given, or None.
 
     Raises LedgerError if the ledger cannot be used.
     """
@@ -122,39 +91,22 @@ def find(path: LedgerPath, token: str) -> int | None:
 
 
 def finish(reservation: Reservation, *, failed: bool = False, release: str | None = None) -> bool:
-    """Note that a fit has ended; what it cost stays spent.
+    """Note that a fit has ended, with a model or without; what it cost stays spent.
 
-    Parameters
-    ----------
-    reservation : Reservation
-        The fit's charge.
-    failed : bool, default=False
-        Whether it ended without a model.
-    release : str, optional
-        Digest of the transcript that was paid for, which the same fit may note again.
+    `release`: digest of what was paid for, which the same fit may note again.
 
-    Returns
-    -------
-    bool
-        False if the ledger has no such reservation, or noted before that it was finished with
-        another release, or an unknown one: a charge pays for one model.
+    False if the ledger has no such reservation, or noted before that it was finished with another
+    release, or an unknown one: a charge pays for one model.
 
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used.
+    Raises LedgerError if the ledger cannot be used.
     """
     with transaction(reservation.path) as db:
         done = db.execute(
             "UPDATE entry SET state = ?, ended_at = ?, release = ? WHERE number = ? AND token = ? "
             "AND state IS NOT ?",
             (
-                FAILED if failed else FINISHED,
-                now(),
-                release,
-                reservation.number,
-                reservation.token,
-                FINISHED,
+                *(FAILED if failed else FINISHED, now(), release),
+                *(reservation.number, reservation.token, FINISHED),
             ),
         )
         if done.rowcount == 1:
@@ -177,13 +129,9 @@ def rejoin(
 ) -> Reservation:
     """Return the reservation of an interrupted fit that is resumed, so that it is not paid twice.
 
-    `number`, `token`: as the fit's `Reservation` had them.
-    `charge`: what the resumed fit costs as a whole; must be what was charged.
-    `dataset`: the data set; must be the one that was charged.
-    `release`: digest of the transcript, if it is complete: an entry that paid for that very one
+    `charge`: what the resumed fit costs as a whole.
+    `release`: digest of what it releases, if that is complete: an entry that paid for that very one
     may be taken up although it is finished.
-
-    Returns: the same one; `finish` accepts one release for it.
 
     Raises LedgerError if the ledger cannot be used, has no entry of that number, token and cost,
     charged it to another data set, or has noted that it paid for another model.
@@ -219,12 +167,7 @@ def rejoin(
 
 
 def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
-    """Return the budget that a fit is to be charged to.
-
-    `budgets`: all of a ledger's.
-    `path`: the ledger, for the message.
-
-    Returns: the one of that name, or the only one where no name was given or it has none yet.
+    """Return the budget of that name, or the only one where no name was given or it has none yet.
 
     Raises LedgerError if there is none, or a name is needed.
     """

@@ -11,9 +11,9 @@ from typing import Any
 
 from dplasso.model.file import Model
 from dplasso.model.release import digest_of
-from dplasso.model.weights import BY_NOISE, Weights, beyond_by_chance, weights_of
+from dplasso.model.weights import BY_NOISE, Weights, beyond_by_chance, row_name, weights_of
 from dplasso.privacy.statement import PrivacyStatement
-from dplasso.privacy.wording import assumptions, rounded_up
+from dplasso.privacy.wording import assumptions, guarantee, rounded_up
 
 _SHOWN = 20
 # Parameters that are not the fit's: where it ran, and what it showed.
@@ -22,12 +22,9 @@ _ROUNDED_UP = ("epsilon", "delta", "mu", "rho")
 
 
 def statement_facts(statement: PrivacyStatement) -> dict[str, Any]:
-    """Return a statement's entries in words, whatever entries it has.
+    """Return a statement's entries in words, those that say something.
 
-    `statement`: of a model.
-
-    Returns: those that say something, by names without underscores; numbers of a promise rounded
-    up.
+    Their names are without underscores, and numbers of a promise rounded up.
     """
     return {
         name.replace("_", " "): _worded(name, value)
@@ -52,33 +49,28 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     """Return what a model is, in words: labels, columns, steps, settings and the release's digest.
 
     Of columns made by a schema, also what was declared of each.
-
-    `model`: what a fit released.
-    `weights`: its weights.
     """
-    method = "LASSO by Frank-Wolfe" if "l1_radius" in model.params else "logistic regression"
-    if model.statement.target_bounds is None:
-        labels = ", ".join(map(str, model.classes.tolist()))
-        if model.classes.size == 2:
-            labels = f"{model.classes[1]} (positive) against {model.classes[0]}"
-    else:
-        method = method.replace("logistic", "linear")
-        low, high = model.statement.target_bounds
-        labels = f"numbers from {low:g} to {high:g}"
+    bounds = model.statement.target_bounds
+    method = model.release.method[bounds is not None]
+    labels = ", ".join(map(str, model.classes.tolist()))
+    if model.classes.size == 2:
+        labels = f"{model.classes[1]} (positive) against {model.classes[0]}"
+    if bounds is not None:
+        labels = f"numbers from {bounds[0]:g} to {bounds[1]:g}"
     settings = {
         name: _worded(name, value)
         for name, value in model.params.items()
         if name not in _ASIDE and value is not None
     }
-    named = "without names"
+    named, made = "without names", {}
+    if model.feature_names is not None:
+        named = "with names, which are in the file and must be public"
     schema = None if model.origin is None else model.origin.schema
     if schema is not None:
         named = "made by a schema, which is in the file and must be public"
-    elif model.feature_names is not None:
-        named = "with names, which are in the file and must be public"
-    made = {} if schema is None else {"schema": "; ".join(schema.described())}
-    if schema is not None and schema.note:
-        made["draft"] = schema.note
+        made["schema"] = "; ".join(schema.described())
+        if schema.note:
+            made["draft"] = schema.note
     if model.origin is not None and model.origin.binarize:
         made["values"] = "every one that is not zero turned into 1"
     return {
@@ -93,11 +85,9 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
 
 
 def report_section(model: Model) -> str:
-    """Return the report of a model as a part of another page, such as a notebook.
+    """Return the report of a model as HTML for another page, such as a notebook.
 
-    `model`: what a fit released.
-
-    Returns: HTML with its own style, which touches nothing else on the page.
+    Its own style touches nothing else on the page.
     """
     return _wrapped([*_parts(model), _entries(model)])
 
@@ -108,13 +98,10 @@ def report_page(
     file: Mapping[str, str],
     ledger: Mapping[str, str] | str,
 ) -> str:
-    """Return the report of a model as a page of its own, to be printed and signed.
+    """Return the report of a model as an HTML document of its own, to be printed and signed.
 
-    `model`: what the file holds.
     `file`: the file's name, digest, versions and the date.
     `ledger`: the entry that paid for the model, or a sentence why there is none.
-
-    Returns: a whole HTML document without scripts and without references to other files.
     """
     paid = f"<p>{escape(ledger)}</p>" if isinstance(ledger, str) else _table(ledger)
     lines = "".join(
@@ -147,17 +134,13 @@ def _wrapped(parts: Sequence[str]) -> str:
 
 def _parts(model: Model) -> list[str]:
     statement, every = model.statement, weights_of(model)
-    public = assumptions(statement)
-    promise = [text for text in statement.text().split("\n\n") if text != public]
-    counts = getattr(model.release, "counts", None)
-    told = statement.cautions(None if counts is None else float(counts.sum()))
-    promise += [text for text in told if text not in promise]
+    promise = [*guarantee(statement), *statement.cautions(model.release.n_records)]
     state = "private" if statement.is_private else "open"
     return [
         f'<p class="verdict {state}">{escape(promise[0])}</p>',
         *(f"<p>{escape(text)}</p>" for text in promise[1:]),
         "<h2>What was public</h2>",
-        f"<p>{escape(public)}</p>",
+        f"<p>{escape(assumptions(statement))}</p>",
         _table(model_facts(model, every)),
         "<h2>The weights</h2>",
         _weights(every),
@@ -178,8 +161,7 @@ def _weights(every: Weights) -> str:
     widest = max(abs(row["weight"]) for row in rows) + 3 * error
     lines = []
     for row in rows:
-        name = f"column {row['column']:,}" if row["name"] is None else row["name"]
-        name = f"{row['class']}: {name}" if "class" in row else name
+        name = row_name(row, f"column {row['column']:,}")
         noisy = row["clear"] is False
         told = f"{row['weight']:+.3f}"
         told += f" &plusmn; {error:.3f}" if error else ""

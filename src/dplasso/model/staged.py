@@ -1,5 +1,6 @@
 """What a fit releases that counts the classes, draws columns and refits their weights."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -8,41 +9,38 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.gradient_descent.release import (
-    UNCHANGED,
-    Calibration,
-    NoisyWeights,
-    noisy_weights_from,
-    same_arrays,
-)
-from dplasso.gradient_descent.state import GradientState, gradient_state_from
+from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights, same_arrays
+from dplasso.gradient_descent.state import GradientState
 
 NO_VERTICES = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
+# What a refit may be, at the stage that a file has for it; at stage 0 there is none.
+_REFITS: tuple[tuple[float, type[GradientState] | type[NoisyWeights]], ...] = (
+    (1.0, GradientState),
+    (2.0, NoisyWeights),
+)
+_INNER = ("weights", "velocity", "averaged", "numbers")
 
 
 @dataclass(frozen=True)
 class StagedRelease:
     """Counts, vertices and refitted weights; a `dplasso.model.release.Release`.
 
-    Attributes
-    ----------
-    done, n_steps : int
-        Steps done and to be done.
-    counts : ndarray of float64, shape (2,) or (K,)
-        Noisy numbers of the records of each class.
-    offset : ndarray of float64, shape (1,) or (K,)
-        Where the margins of the vertices start, from the counts; of one margin, those of the refit
-        too.
-    vertices : VertexRelease
-        The columns drawn; none where all were taken.
-    weights : NoisyWeights, GradientState or None
-        The refit on the columns of the vertices, ascending, or on all; a state while it is under
-        way, None before it and where there is none.
-    calibration : Calibration or None
-        What stretches the margins of the vertices where there is no refit.
+    `done`, `n_steps`: steps done and to be done.
+    `counts`, shape (2,) or (K,): noisy numbers of the records of each class.
+    `offset`, shape (1,) or (K,): where the margins of the vertices start, from the counts; of one margin,
+    those of the refit too.
+    `vertices`: the columns drawn; none where all were taken.
+    `weights`: the refit on the columns of the vertices, ascending, or on all; a state while it is
+    under way, None before it and where there is none.
+    `calibration`: what stretches the margins of the vertices where there is no refit.
     """
 
     kind: ClassVar[str] = "staged"
+    method: ClassVar[tuple[str, str]] = VertexRelease.method
+    types: ClassVar[dict[str, str]] = {
+        **VertexRelease.types,
+        **dict.fromkeys(("counts", "plan", "calibration", *_INNER), "<f8"),
+    }
     done: int
     n_steps: int
     counts: NDArray[np.float64]
@@ -63,7 +61,7 @@ class StagedRelease:
             raise ValueError("the numbers of its release do not fit together")
         if self.weights is not None and self.weights.n_features != self.columns.size:
             raise ValueError("its weights are not those of its vertices")
-        if isinstance(self.weights, GradientState) and self.done == self.n_steps:
+        if self.done == self.n_steps and self.weights is not self.refitted:
             raise ValueError("its refit is not complete")
 
     def __len__(self) -> int:
@@ -84,7 +82,12 @@ class StagedRelease:
     @property
     def refitted(self) -> NoisyWeights | None:
         """The weights of unit rows of the columns, where there was a refit."""
-        return self.weights if isinstance(self.weights, NoisyWeights) else None
+        return None if self.weights is None else self.weights.refitted
+
+    @property
+    def n_records(self) -> float:
+        """Noisy number of records."""
+        return float(self.counts.sum())
 
     @property
     def standard_error(self) -> float | None:
@@ -92,11 +95,7 @@ class StagedRelease:
         return None if self.refitted is None else self.refitted.standard_error
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
-        """Compute the linear model.
-
-        Returns `coefficients`, shape (K, D): weights of the columns; of a refit, for rows of unit
-        length in these columns.
-        `intercept`, shape (K,): the constant terms of the margins.
+        """Return the linear model; of a refit, for rows of unit length in the columns drawn.
 
         Raises ValueError if the fit is not complete.
         """
@@ -118,7 +117,7 @@ class StagedRelease:
 
     def agrees_with(self, other: Any) -> bool:
         """Return whether two runs can be one, as far as both have come."""
-        if not isinstance(other, StagedRelease) or not (self.counts.any() and other.counts.any()):
+        if self.kind != other.kind or not (self.counts.any() and other.counts.any()):
             return True
         if not np.array_equal(self.counts, other.counts):
             return False
@@ -134,79 +133,65 @@ class StagedRelease:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
-        nothing = np.zeros(0)
+        nothing, vertices = np.zeros(0), self.vertices
         inner = {} if self.weights is None else self.weights.arrays()
-        stage = 0.0 if self.weights is None else 1.0 if self.refitted is None else 2.0
-        vertices = self.vertices
+        stages = [stage for stage, refit in _REFITS if type(self.weights) is refit]
         first, *others = self.offset.tolist()
         numbers = [self.done, self.n_steps, first, vertices.l1_radius, vertices.late_start]
+        numbers += [sum(stages), float(vertices.fit_intercept)]
+        stretched = self.calibration
         return {
             **vertices.arrays(),
             "counts": np.array(self.counts),
             # The first offset stands where that of one output always stood.
-            "plan": np.array([*numbers, stage, float(vertices.fit_intercept), *others]),
-            "calibration": nothing
-            if self.calibration is None
-            else np.array([self.calibration.slope, *self.calibration.shift]),
-            **{name: inner.get(name, nothing) for name in ("weights", "velocity", "averaged")},
-            "numbers": inner.get("numbers", nothing),
+            "plan": np.array([*numbers, *others]),
+            "calibration": np.array([stretched.slope, *stretched.shift]) if stretched else nothing,
+            **{name: inner.get(name, nothing) for name in _INNER},
         }
 
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], public: Mapping[str, Any]
+    ) -> "StagedRelease":
+        """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
+        done, n_steps, offset, l1_radius, late_start, stage, constant, *others = arrays[
+            "plan"
+        ].tolist()
+        vertices = VertexRelease(
+            transcript=Transcript(arrays["vertex"].astype(np.int64), arrays["sign"]),
+            n_features=public["n_features"],
+            l1_radius=l1_radius,
+            feature_bound=float(public["feature_bound"]),
+            fit_intercept=bool(constant),
+            late_start=int(late_start),
+            n_outputs=1 + len(others),
+        )
+        slope, *shift = arrays["calibration"].tolist() or [None]
+        plain = cls(
+            int(done),
+            int(n_steps),
+            arrays["counts"],
+            np.array([offset, *others]),
+            vertices,
+            calibration=None if slope is None else Calibration(slope, tuple(shift)),
+        )
+        if stage == 0.0:
+            return plain
+        inner = {**arrays, "columns": np.zeros(0, dtype=np.int64)}
+        size = {"n_features": plain.columns.size}
+        return replace(plain, weights=dict(_REFITS)[stage].from_arrays(inner, size))
 
-STAGED_ARRAYS = {
-    "vertex": "<i8",
-    "sign": "|i1",
-    "counts": "<f8",
-    "plan": "<f8",
-    "calibration": "<f8",
-    "weights": "<f8",
-    "velocity": "<f8",
-    "averaged": "<f8",
-    "numbers": "<f8",
-}
-
-
-def staged_from(
-    arrays: dict[str, NDArray[Any]], feature_bound: float, n_features: int
-) -> StagedRelease:
-    """Rebuild a release from what a file holds.
-
-    Raises ValueError if its parts do not fit together.
-    """
-    done, n_steps, offset, l1_radius, late_start, stage, constant, *others = arrays["plan"].tolist()
-    vertices = VertexRelease(
-        transcript=Transcript(arrays["vertex"].astype(np.int64), arrays["sign"]),
-        n_features=n_features,
-        l1_radius=l1_radius,
-        feature_bound=feature_bound,
-        fit_intercept=bool(constant),
-        late_start=int(late_start),
-        n_outputs=1 + len(others),
-    )
-    slope, *shift = arrays["calibration"].tolist() or [None]
-    calibration = None if slope is None else Calibration(slope, tuple(shift))
-    offsets = np.array([offset, *others])
-    plain = StagedRelease(
-        int(done), int(n_steps), arrays["counts"], offsets, vertices, calibration=calibration
-    )
-    if stage == 0.0:
-        return plain
-    inner = arrays | {"columns": np.zeros(0, dtype=np.int64)}
-    size = plain.columns.size
-    weights = noisy_weights_from(inner, size) if stage == 2.0 else gradient_state_from(inner, size)
-    return replace(plain, weights=weights)
-
-
-def empty_staged(
-    n_steps: int, feature_bound: float, n_features: int, n_outputs: int = 1
-) -> StagedRelease:
-    """Return the release of a fit before anything is counted."""
-    vertices = VertexRelease(
-        NO_VERTICES,
-        n_features,
-        0.0,
-        feature_bound,
-        fit_intercept=False,
-        n_outputs=n_outputs,
-    )
-    return StagedRelease(0, n_steps, np.zeros(max(2, n_outputs)), np.zeros(n_outputs), vertices)
+    @classmethod
+    def empty(cls, public: Mapping[str, Any]) -> "StagedRelease":
+        """Return the release of a fit before anything is counted."""
+        n_outputs = public["n_outputs"]
+        vertices = VertexRelease(
+            NO_VERTICES,
+            public["n_features"],
+            0.0,
+            float(public["feature_bound"]),
+            fit_intercept=False,
+            n_outputs=n_outputs,
+        )
+        counts, offset = np.zeros(max(2, n_outputs)), np.zeros(n_outputs)
+        return cls(0, public["n_steps"], counts, offset, vertices)

@@ -1,7 +1,7 @@
 """A model's weights as a table: named, and marked where noise alone could have picked them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.encoding.schema import Schema
-from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import SIGNIFICANT
 from dplasso.model.file import Model
-from dplasso.model.staged import StagedRelease
 
 BY_NOISE = "noise alone could have picked this"
 # In this part of the runs, at most, uniform draws take some vertex as often as marks a clear one.
@@ -30,26 +27,18 @@ class Weights:
     Like a pandas Series it has `index`, `values` and a length, and ``weights["age"]`` is the weight
     of that column; iteration gives pairs of name and weight.
 
-    Attributes
-    ----------
-    columns : ndarray of int64, shape (k,)
-        Their columns, from 0.
-    values : ndarray of float64, shape (k,)
-        The weights.
-    names : ndarray of str objects, shape (k,), or None
-        Names of the columns, where the training data had any.
-    schema : Schema or None
-        What names them otherwise, where the columns were made by one.
-    standard_error : float or None
-        Standard deviation of each weight by the noise alone, where the method has one.
-    steps : ndarray of int64, shape (k,), or None
-        Of the LASSO: steps towards the weight's sign less steps against it.
-    labels : ndarray, shape (k,), or None
-        Of more than two classes, the class whose margin each weight is of; ``weights["age"]`` is
-        then that of the first.
-    clear : ndarray of bool, shape (k,), or None
-        Whether a weight is more than noise makes: beyond three standard errors; for the LASSO,
-        chosen more often than uniform draws choose any vertex in 19 of 20 runs. None without noise.
+    `columns`, shape (k,): their columns, from 0.
+    `values`, shape (k,): the weights.
+    `names`, shape (k,): names of the columns, where the training data had any.
+    `schema`: what names them otherwise, where the columns were made by one.
+    `standard_error`: standard deviation of each weight by the noise alone, where the method has
+    one.
+    `steps`, shape (k,): of the LASSO: steps towards the weight's sign less steps against it.
+    `labels`, shape (k,): of more than two classes, the class whose margin each weight is of;
+    ``weights["age"]`` is then that of the first.
+    `clear`, shape (k,): whether a weight is more than noise makes: beyond three standard errors;
+    for the LASSO, chosen more often than uniform draws choose any vertex in 19 of 20 runs. None
+    without noise.
     """
 
     columns: NDArray[np.int64]
@@ -95,36 +84,27 @@ class Weights:
         return replace(self, **parts)
 
     def rows(self) -> list[dict[str, Any]]:
-        """List the weights for JSON.
+        """Return the weights as JSON holds them.
 
-        Returns: ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps``
-        and ``clear``, each None where the method or the data have none; of more than two classes
-        also ``class``.
+        ``column`` (from 0), ``name``, ``weight``, ``standard_error``, ``z``, ``steps`` and
+        ``clear``, each None where the method or the data have none; of more than two classes also
+        ``class``.
         """
-        error, count = self.standard_error, len(self)
-        absent = [None] * count
-        lists = zip(
-            self.columns.tolist(),
-            absent if self.index is self.columns else map(str, self.index),
-            self.values.tolist(),
-            absent if self.steps is None else self.steps.tolist(),
-            absent if self.clear is None else self.clear.tolist(),
-            absent if self.labels is None else self.labels.tolist(),
-            strict=True,
-        )
-        return [
-            ({} if self.labels is None else {"class": label})
-            | {
-                "column": column,
-                "name": name,
-                "weight": weight,
-                "standard_error": error,
-                "z": weight / error if error else None,
-                "steps": steps,
-                "clear": clear,
-            }
-            for column, name, weight, steps, clear, label in lists
-        ]
+        error, values = self.standard_error, self.values
+        parts: dict[str, Any] = {} if self.labels is None else {"class": self.labels}
+        parts |= {
+            "column": self.columns,
+            "name": None
+            if self.index is self.columns
+            else np.array([*map(str, self.index)], dtype=object),
+            "weight": values,
+            "standard_error": np.full(len(self), error) if error is not None else None,
+            "z": values / error if error else None,
+            "steps": self.steps,
+            "clear": self.clear,
+        }
+        lists = [[None] * len(self) if one is None else one.tolist() for one in parts.values()]
+        return [dict(zip(parts, row, strict=True)) for row in zip(*lists, strict=True)]
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with these rows, indexed by name or number."""
@@ -136,8 +116,7 @@ class Weights:
     def __repr__(self) -> str:
         lines = []
         for row in self.top(_PRINTED).rows():
-            name = str(row["column"] if row["name"] is None else row["name"])
-            name = f"{row['class']}: {name}" if "class" in row else name
+            name = row_name(row, str(row["column"]))
             told = "" if row["z"] is None else f"  z {row['z']:+.1f}"
             told += "" if row["steps"] is None else f"  steps {row['steps']}"
             told += f"  ({BY_NOISE})" if row["clear"] is False else ""
@@ -147,13 +126,16 @@ class Weights:
         return "\n".join(lines) or "(no column has a weight)"
 
 
+def row_name(row: Mapping[str, Any], number: str) -> str:
+    """Return what a row of `Weights.rows` is called, by its number where it has no name."""
+    name = number if row["name"] is None else row["name"]
+    return f"{row['class']}: {name}" if "class" in row else name
+
+
 def weights_of(model: Model) -> Weights:
-    """Return the weights of a model.
+    """Return the weights of every column of a model whose weight is not zero.
 
-    `model`: what a fit released.
-
-    Returns: of every column whose weight is not zero, in the order of the columns, class by class;
-    of a regression in the target's unit.
+    In the order of the columns, class by class; of a regression in the target's unit.
     """
     coefficients, _ = model.release.coefficients()
     half = half_width(model.statement.target_bounds)
@@ -166,14 +148,12 @@ def weights_of(model: Model) -> Weights:
     labels = model.classes[outputs] if coefficients.shape[0] > 1 else None
     names = None if model.feature_names is None else model.feature_names[columns]
     schema = None if model.origin is None else model.origin.schema
-    release = model.release
-    refit = release.refitted if isinstance(release, StagedRelease) else release
-    if isinstance(refit, NoisyWeights):
+    refit, vertices = model.release.refitted, model.release.vertices
+    if refit is not None:
         error = half * refit.standard_error or None
         clear = np.abs(values) > SIGNIFICANT * error if error else None
         return Weights(columns, values, names, error, clear=clear, labels=labels, schema=schema)
-    vertices = release.vertices if isinstance(release, StagedRelease) else release
-    assert isinstance(vertices, VertexRelease)
+    assert vertices is not None, "a release has vertices or weights"
     transcript = vertices.transcript
     coordinates = outputs * vertices.per_output + columns
     vertex, place = np.unique(transcript.vertex, return_inverse=True)
@@ -195,11 +175,8 @@ def half_width(bounds: tuple[float, float] | None) -> float:
 def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:
     """Return how many of T uniform draws must fall on one vertex to be no chance.
 
-    `n_steps`: T.
-    `n_vertices`: how many are drawn among, 2D with their signs.
-
-    Returns: the smallest count that, by the union bound over vertices, any vertex reaches in at
-    most one run of 20; T + 1 if there is none.
+    The smallest count that, by the union bound over the vertices (2D with their signs), any of them
+    reaches in at most one run of 20; T + 1 if there is none.
     """
     from scipy.special import bdtrc
 

@@ -13,6 +13,7 @@ Gaussian noise alone has an exact curve, in ``gaussian.py``.
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from importlib.metadata import version
 from typing import Any
 
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_n_iter, check_positive
@@ -32,34 +33,25 @@ _DECADES = 12
 
 @lru_cache(maxsize=1)
 def renyi_orders() -> tuple[float, ...]:
-    """Return the Renyi orders that the accountant is given.
-
-    Returns: increasing orders, all above 1.01.
-    """
+    """Return the Renyi orders that the accountant is given, increasing, all above 1.01."""
     count = _ORDERS_PER_DECADE * _DECADES + 1
     return tuple(
         1.0 + _SMALLEST_ORDER_MINUS_1 * 10.0 ** (k / _ORDERS_PER_DECADE) for k in range(count)
     )
 
 
+def library() -> str:
+    """Return the accountant's name and version, for statements."""
+    return f"dp-accounting {version('dp-accounting')}"
+
+
 def rho_of_bounded_range(eps0: float) -> float:
-    """Return the zCDP parameter of one bounded-range step.
-
-    `eps0`: the step's bounded-range parameter (natural logarithm units).
-
-    Returns: rho = eps0^2 / 8 (arXiv 2004.07223).
-    """
+    """Return the zCDP parameter of one eps0-bounded-range step (arXiv 2004.07223)."""
     return eps0 * eps0 / 8.0
 
 
 def epsilon_spent(eps0: float, n_iter: int, delta: float) -> float:
-    """Return the epsilon of `n_iter` adaptive steps that are each `eps0`-bounded-range.
-
-    `eps0`: bounded-range parameter of one step.
-    `n_iter`: number of steps T.
-    `delta`: the delta at which epsilon is reported, in (0, 1).
-
-    Returns: the epsilon that the Renyi accountant reports: T steps of (eps0^2/8)-zCDP.
+    """Return the epsilon of `n_iter` adaptive steps that are each `eps0`-bounded-range, by zCDP.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
@@ -69,26 +61,15 @@ def epsilon_spent(eps0: float, n_iter: int, delta: float) -> float:
 def epsilon_of_steps(eps0: float, n_iter: int, delta: float) -> float:
     """Return the epsilon of `n_iter` steps by the better of two bounds.
 
-    Over few steps with a large `eps0` the plain sum is the smaller one: a step that is
+    Over few steps with a large `eps0` the plain sum, rounded up, is the smaller one: a step that is
     eps0-bounded-range is also eps0-differentially private, at delta 0.
-
-    `eps0`, `n_iter`, `delta`: as in `epsilon_spent`.
-
-    Returns: ``min(epsilon_spent(eps0, n_iter, delta), n_iter * eps0)``, the product rounded up.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     spent = epsilon_spent(eps0, n_iter, delta)
     return min(spent, math.nextafter(n_iter * float(eps0), math.inf))
 
 
 def epsilon_of(event: Any, delta: float) -> float:
-    """Return the epsilon of an event.
-
-    `event`: any that the Renyi accountant supports.
-    `delta`: the delta at which epsilon is reported, in (0, 1).
-
-    Returns: what the Renyi accountant reports.
+    """Return the epsilon that the Renyi accountant reports for an event.
 
     Raises TypeError, ValueError if `delta` is no number in (0, 1).
     """
@@ -133,14 +114,9 @@ def calibrate(
 ) -> float:
     """Return the largest parameter of an event that stays within (epsilon, delta).
 
-    `make_event`: ``make_event(x)`` is the ``dp_accounting`` event for the parameter x > 0; the
-    larger x, the larger its privacy loss.
-    `epsilon`: the total to stay within, positive and finite.
-    `delta`: in (0, 1).
-    `start`: where the search begins; positive.
-
-    Returns: x with ``epsilon_of(make_event(x), delta) <= epsilon``, always, and to a relative
-    1e-12 the largest.
+    ``make_event(x)`` is the ``dp_accounting`` event for the parameter x > 0; the larger x, the
+    larger its privacy loss. The result satisfies ``epsilon_of(make_event(x), delta) <= epsilon``
+    always, and is to a relative 1e-12 the largest that does.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range, or if no x is
     small enough or none too large.
@@ -168,14 +144,9 @@ def calibrate(
 
 
 def calibrate_eps0(epsilon: float, delta: float, n_iter: int) -> float:
-    """Return the largest step that keeps `n_iter` steps within (epsilon, delta).
+    """Return the largest eps0 that keeps `n_iter` steps within (epsilon, delta).
 
-    `epsilon`: the total to stay within, positive and finite.
-    `delta`: in (0, 1).
-    `n_iter`: number of steps T.
-
-    Returns: eps0 with ``epsilon_spent(eps0, n_iter, delta) <= epsilon``, always, and above ``0.99
-    * epsilon``.
+    ``epsilon_spent(eps0, n_iter, delta) <= epsilon`` always, and above ``0.99 * epsilon``.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """

@@ -24,24 +24,11 @@ _SMALLEST = 1e-300
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return the delta of mu-Gaussian differential privacy at an epsilon.
+    """Return the delta of mu-Gaussian differential privacy at an epsilon of at least 0.
 
-    Parameters
-    ----------
-    mu : float
-        Positive and finite.
-    epsilon : float
-        At least 0, finite.
+    In (0, 1], above the exact value by some 1e-13 of the curve's first term; at least 1e-300.
 
-    Returns
-    -------
-    float
-        In (0, 1], above the exact value by some 1e-13 of the curve's first term; at least 1e-300.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     if epsilon != 0:
         epsilon = check_positive("epsilon", epsilon)
@@ -67,13 +54,10 @@ def _delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the epsilon of mu-Gaussian differential privacy at a delta.
+    """Return the epsilon of mu-Gaussian differential privacy at a delta in [1e-300, 1).
 
-    `mu`: positive and finite.
-    `delta`: in [1e-300, 1).
-
-    Returns: with ``gaussian_delta(mu, epsilon) <= delta``, to a relative 1e-13 the smallest; 0
-    where that is enough.
+    ``gaussian_delta(mu, epsilon) <= delta``, and to a relative 1e-13 it is the smallest; 0 where
+    that is enough.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
@@ -85,12 +69,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def calibrate_mu(epsilon: float, delta: float) -> float:
-    """Return the largest mu that stays within (epsilon, delta).
-
-    `epsilon`: the total to stay within, positive and finite.
-    `delta`: in [1e-300, 1).
-
-    Returns: mu with ``gaussian_delta(mu, epsilon) <= delta``, to a relative 1e-13 the largest.
+    """Return the largest mu that stays within (epsilon, delta), to a relative 1e-13.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """

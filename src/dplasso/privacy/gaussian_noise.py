@@ -34,8 +34,8 @@ LAYERS = 256
 TAIL = 16
 # A standard deviation spans at least 2^10 of the blocks of integers that a rectangle is made of.
 _BLOCKS_BITS = 10
-# Comparisons nearer than this are settled exactly.
-AMBIGUOUS = 2.0**-44
+# Comparisons nearer than this are settled exactly; more than so many do not come together.
+AMBIGUOUS, MOST_UNSETTLED = 2.0**-44, 16
 # In units: below, the noise is too coarse for its error to be small; above, words are too short.
 SMALLEST_SCALE, LARGEST_SCALE = 2.0**24, 2.0**46
 
@@ -64,12 +64,7 @@ class NoiseTable(NamedTuple):
 # A table takes some hundredths of a second, more than a small fit; nothing writes to it.
 @lru_cache(maxsize=64)
 def noise_table(scale: float) -> NoiseTable:
-    """Build the ziggurat of a standard deviation.
-
-    `scale`: in units, from `SMALLEST_SCALE` to `LARGEST_SCALE`.
-
-    Raises ValueError if it is out of range.
-    """
+    """Return the ziggurat of a standard deviation in units; ValueError if that is out of range."""
     if not SMALLEST_SCALE <= scale <= LARGEST_SCALE:
         raise ValueError(
             f"a standard deviation must be {SMALLEST_SCALE:g} to {LARGEST_SCALE:g} units, "
@@ -129,14 +124,10 @@ def _exact_heights(blocks: list[int], low_bits: int, area: float) -> list[Fracti
 
 @njit(cache=True, nogil=True)
 def add_noise(table, buffer, totals, ambiguous, unsettled):
-    """Add a variate to each of some integers.
+    """Add a variate to each of `totals` in place; return how many comparisons were left open.
 
-    `totals`: changed in place.
-    `ambiguous`: `AMBIGUOUS`; a test may force more.
-    `unsettled`, shape (U, 4): filled with comparisons left open: place in `totals`, rectangle,
-    candidate, and the word that was compared. Nothing is added there.
-
-    Returns: how many were left open; more than U, if there was no room for all.
+    Those nearer than `ambiguous` are: nothing is added there. `unsettled`, shape (U, 4), is filled
+    with place in `totals`, rectangle, candidate, and the word that was compared, of the first U.
     """
     low_bits = np.uint64(table.low_bits)
     low_mask = (np.uint64(1) << low_bits) - np.uint64(1)
@@ -199,36 +190,24 @@ def next_word(buffer):
     return buffer.words[buffer.position[0] - 1]
 
 
-def noisy(
-    table: NoiseTable,
-    buffer: WordBuffer,
-    totals: NDArray[np.int64],
-    ambiguous: float = AMBIGUOUS,
-) -> None:
-    """Add a variate to each of some integers, every comparison settled.
-
-    `totals`: changed in place.
-    `ambiguous`: comparisons nearer than this are settled exactly; a test may force more.
-    """
-    unsettled = np.zeros((16 + (totals.size if ambiguous > AMBIGUOUS else 0), 4), dtype=np.int64)
-    count = add_noise(table, buffer, totals, ambiguous, unsettled)
-    assert count <= unsettled.shape[0], "a comparison is left open once in 2^40"
+def noisy(table: NoiseTable, buffer: WordBuffer, totals: NDArray[np.int64]) -> None:
+    """Add a variate to each of some integers, in place, every comparison settled."""
+    unsettled = np.zeros((MOST_UNSETTLED, 4), dtype=np.int64)
+    count = add_noise(table, buffer, totals, AMBIGUOUS, unsettled)
+    assert count <= MOST_UNSETTLED, "a comparison is left open once in 2^40"
     for place, layer, value, word in unsettled[:count].tolist():
         words = [word % 2**64, int(next_word(buffer)), int(next_word(buffer))]
         if settle(table, value, layer, words):
             totals[place] += value
         else:
-            noisy(table, buffer, totals[place : place + 1], ambiguous)
+            noisy(table, buffer, totals[place : place + 1])
 
 
 def settle(table: NoiseTable, value: int, layer: int, words: list[int]) -> bool:
-    """Decide a comparison that double precision left open.
+    """Return whether a candidate, whose comparison double precision left open, is under the curve.
 
-    `value`, `layer`: the candidate and its rectangle.
     `words`: the 64-bit words of its height, most significant first: the one that was compared, and
     fresh ones.
-
-    Returns: whether the candidate lies under the curve.
 
     Raises ValueError if the words do not settle it either (with two fresh ones: never in
     practice).

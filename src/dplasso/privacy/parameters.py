@@ -28,11 +28,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def check_epsilon(epsilon: Any) -> float:
-    """Check the privacy parameter epsilon.
-
-    `epsilon`: greater than 0; infinity asks for no privacy.
-
-    Returns: the same value.
+    """Return the privacy parameter epsilon, which is positive; infinity asks for no privacy.
 
     Raises TypeError if it is not a number; ValueError if it is 0, negative or NaN.
     """
@@ -45,13 +41,9 @@ def check_epsilon(epsilon: Any) -> float:
 
 
 def check_delta(delta: Any) -> float:
-    """Check the privacy parameter delta.
+    """Return the privacy parameter delta, which lies strictly between 0 and 1.
 
-    `delta`: a probability strictly between 0 and 1.
-
-    Returns: the same value.
-
-    Raises TypeError if it is not a number; ValueError if it is not strictly between 0 and 1.
+    Raises TypeError if it is not a number; ValueError if it lies elsewhere.
     """
     value = _number("delta", delta)
     if not 0 < value < 1:
@@ -60,14 +52,9 @@ def check_delta(delta: Any) -> float:
 
 
 def check_n_iter(n_iter: Any) -> int:
-    """Check the number of steps.
+    """Return the number of steps, which is from 1 to 2,000,000.
 
-    `n_iter`: from 1 to 2,000,000.
-
-    Returns: the same value.
-
-    Raises TypeError if it is not a whole number; ValueError if it is less than 1 or above
-    2,000,000.
+    Raises TypeError if it is not a whole number; ValueError if it is out of range.
     """
     if isinstance(n_iter, bool) or not isinstance(n_iter, Integral):
         raise TypeError(
@@ -79,11 +66,7 @@ def check_n_iter(n_iter: Any) -> int:
 
 
 def check_rows_per_person(rows: Any) -> int:
-    """Check how many rows of a person are protected together.
-
-    `rows`: from 1.
-
-    Returns: the same value.
+    """Return how many rows of a person are protected together, at least 1.
 
     Raises TypeError if it is not a whole number; ValueError if it is less than 1.
     """
@@ -95,25 +78,12 @@ def check_rows_per_person(rows: Any) -> int:
 
 
 def check_neighbors(neighbors: Any) -> str:
-    """Check the name of the neighbour relation.
-
-    `neighbors`: which pairs of data sets count as neighbours.
-
-    Returns: the same value.
-
-    Raises TypeError if it is not a string; ValueError if there is no relation of that name.
-    """
+    """Return the name of the neighbour relation; TypeError, ValueError if it is none."""
     return check_choice("neighbors", neighbors, NEIGHBOR_RELATIONS)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """Check a parameter that is one of a few words.
-
-    `name`: the parameter, for messages.
-    `value`: what was given.
-    `choices`: what would be right.
-
-    Returns: the same value.
+    """Return a parameter that is one of a few words.
 
     Raises TypeError if it is not a string; ValueError if it is none of the choices.
     """
@@ -126,11 +96,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 
 def check_feature_bound(feature_bound: Any) -> float:
-    """Check the public bound on the magnitude of an entry of the data.
-
-    `feature_bound`: positive and finite.
-
-    Returns: the same value.
+    """Return the public bound on the magnitude of an entry of the data.
 
     Raises TypeError if it is not a number; ValueError if it is not positive and finite, or
     absurdly small or large (below 1e-100, above 1e100).
@@ -145,12 +111,7 @@ def check_feature_bound(feature_bound: Any) -> float:
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Check a parameter that must be positive and finite.
-
-    `name`: what to call it in the message.
-    `value`: the value given.
-
-    Returns: the same value.
+    """Return a parameter that must be positive and finite.
 
     Raises TypeError if it is not a number; ValueError if it is not positive and finite.
     """
@@ -163,19 +124,14 @@ def check_positive(name: str, value: Any) -> float:
 def share_bits(n_records: float | None) -> int:
     """Return how many bits a record's share of a sum has, from a number of records that is public.
 
-    `n_records`: as given, or counted privately and so released; None where it is not known.
-
-    Returns: 32, of fewer than 2^31 records; 29 where there may be more, up to 2^34. That sums then
-    fit 64 bits is for `check_records` to see.
+    32 for fewer than 2^31 records, or where their number is not known (None); 29 where there may be
+    more, up to 2^34. That sums then fit 64 bits is for `check_records` to see.
     """
     return 32 if n_records is None or n_records <= 2.0**30 else 29
 
 
 def check_records(n_records: int, bits: int) -> None:
-    """Refuse more records than 64-bit sums have room for.
-
-    `n_records`: how many there are.
-    `bits`: of a record's share.
+    """Refuse more records than 64-bit sums of shares of so many bits have room for.
 
     Raises DataError that says what to declare.
     """

@@ -48,12 +48,7 @@ class RandomStream(NamedTuple):
 
 
 def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
-    """Start the stream of a 256-bit key.
-
-    `key`, shape (8,): the key, as eight little-endian words.
-
-    Returns: counter and nonce at zero.
-    """
+    """Return the stream of a 256-bit key, eight little-endian words; counter and nonce are zero."""
     state = np.zeros(16, dtype=np.uint32)
     state[:4] = np.frombuffer(b"expand 32-byte k", dtype="<u4")
     state[4:12] = key
@@ -65,11 +60,7 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
 
 
 def check_random_state(random_state: Any) -> Any:
-    """Check what random numbers are to be made from, without drawing any.
-
-    `random_state`: as in `random_stream`.
-
-    Returns: the same.
+    """Return what random numbers are to be made from, without drawing any.
 
     Raises ValueError if it is none of these, or negative.
     """
@@ -86,14 +77,12 @@ def check_random_state(random_state: Any) -> Any:
 
 
 def random_stream(random_state: Any = None) -> RandomStream:
-    """Return a stream that no other call shares.
+    """Return a stream that no other call shares, at its beginning.
 
-    `random_state`: ``None`` takes a fresh 256-bit key from the operating system: the only choice
-    that gives privacy. Anything else makes the run repeatable, for experiments.
+    ``None`` takes a fresh 256-bit key from the operating system: the only choice that gives
+    privacy. Anything else makes the run repeatable, for experiments.
 
-    Returns: a stream at its beginning.
-
-    Raises ValueError if `random_state` is none of these.
+    Raises ValueError as `check_random_state`.
     """
     check_random_state(random_state)
     if random_state is None:
@@ -243,12 +232,9 @@ class WordBuffer(NamedTuple):
 
 
 def word_buffers(stream: RandomStream, count: int) -> list[WordBuffer]:
-    """Make independent streams: those of one fresh key, told apart by their nonces.
+    """Return independent streams, at most 2^32: those of one fresh key, told apart by their nonces.
 
-    `stream`: gives the 256 bits of the key; no other stream will have them.
-    `count`: how many, at most 2^32.
-
-    Returns: at their beginnings.
+    `stream` gives the 256 bits of the key; no other stream will have them.
     """
     key = np.array([random_word(stream) for _ in range(4)], dtype=np.uint64).view(np.uint32)
     buffers = []

@@ -79,7 +79,6 @@ def release(
 def drawing_from(selector: Any, sensitivity: float, numbering: Any) -> Any:
     """Return a selection structure that compiled loops may draw coordinates with.
 
-    `selector`: draws by the exponential mechanism from column gradients.
     `sensitivity`: how far one record can move each column gradient, in fixed-point units.
     `numbering`: where the columns stand in the gradients.
     """

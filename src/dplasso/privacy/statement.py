@@ -4,15 +4,13 @@ A statement is made of public parameters alone, so it can be released with the m
 """
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
-from importlib.metadata import version
 from typing import Any
 
-from dplasso.privacy.mechanisms import Mechanism, StagedSteps
-from dplasso.privacy.mechanisms.gaussian import GaussianSteps
-from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
+from dplasso.privacy.mechanisms import Accounted
+from dplasso.privacy.mechanisms.contract import Words
+from dplasso.privacy.statement_entries import WORDS, check_claim, check_kinds, from_json, to_json
 from dplasso.privacy.wording import (
     CLASSES_DECLARED,
     CLASSES_FROM_Y,
@@ -23,38 +21,12 @@ from dplasso.privacy.wording import (
     FROM_SYSTEM,
     NOT_RANDOM,
     SEEDED,
-    STAGED,
     assumptions,
     cautions,
     guarantee,
 )
 
-_ALLOWED = {
-    "neighbors": NEIGHBOR_RELATIONS,
-    "mechanism": ("exponential", "gaussian", STAGED, "stated", "paper", "none"),
-    "records": (COUNT_UNUSED, COUNT_PUBLIC, COUNT_PRIVATE),
-    "randomness": (FROM_SYSTEM, SEEDED, NOT_RANDOM),
-    "classes": (CLASSES_DECLARED, CLASSES_FROM_Y, CLASSES_NONE),
-    "release": ("model", "score"),
-    "tries_law": ("", "poisson", "geometric", "logarithmic"),
-}
-# The mechanisms that have an accountant; "stated" is another package's, which states its cost.
-_PRIVATE = ("exponential", "gaussian", STAGED, "stated")
-_NUMBERS = (
-    "epsilon",
-    "epsilon_requested",
-    "delta",
-    "eps0",
-    "sensitivity",
-    "feature_bound",
-    "sampling_delta",
-    "residual_bound",
-    "mu",
-    "rho",
-    "tries",
-)
-
-Accounted = Mechanism | GaussianSteps | StagedSteps
+__all__ = ["Accounted", "PrivacyStatement", "make_statement", "state_search", "use_of_count"]
 
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
@@ -164,8 +136,13 @@ class PrivacyStatement:
     counted: bool = True
 
     def __post_init__(self) -> None:
-        _check_kinds(self)
-        _check_claim(self)
+        check_kinds(self)
+        check_claim(self)
+
+    @property
+    def words(self) -> Words | None:
+        """What its mechanism says of itself; None if that is not private."""
+        return WORDS.get(self.mechanism)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the statement as values that JSON can hold; infinity becomes "inf".
@@ -175,18 +152,7 @@ class PrivacyStatement:
         dict
             One entry per attribute, in their order.
         """
-        values = asdict(self)
-        for name in _NUMBERS:
-            if math.isinf(values[name]):
-                values[name] = "inf"
-        values["reasons"] = list(self.reasons)
-        if self.target_bounds is not None:
-            values["target_bounds"] = list(self.target_bounds)
-        values["epsilon_by_rows"] = {
-            rows: "inf" if math.isinf(epsilon) else epsilon
-            for rows, epsilon in self.epsilon_by_rows.items()
-        }
-        return values
+        return {name: to_json(value) for name, value in asdict(self).items()}
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the statement as JSON text.
@@ -224,33 +190,16 @@ class PrivacyStatement:
         """
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
-        names = {one.name for one in fields(cls)}
-        entries = dict(values)
         required = {
             one.name
             for one in fields(cls)
             if one.default is MISSING and one.default_factory is MISSING
         }
-        required.add("reasons")
-        if missing := sorted(required - set(entries)):
+        if missing := sorted((required | {"reasons"}) - set(values)):
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
-        if unknown := sorted(str(name) for name in set(entries) - names):
+        if unknown := sorted(map(str, set(values) - {one.name for one in fields(cls)})):
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
-        for name in _NUMBERS:
-            if name not in entries:
-                continue
-            if entries[name] == "inf":
-                entries[name] = math.inf
-            elif isinstance(entries[name], int) and not isinstance(entries[name], bool):
-                entries[name] = float(entries[name])
-        for name in ("reasons", "target_bounds"):
-            if isinstance(entries.get(name), list):
-                entries[name] = tuple(entries[name])
-        by_rows = entries.get("epsilon_by_rows")
-        if isinstance(by_rows, dict):
-            entries["epsilon_by_rows"] = {
-                rows: math.inf if epsilon == "inf" else epsilon for rows, epsilon in by_rows.items()
-            }
+        entries = {name: from_json(name, value) for name, value in values.items()}
         return cls(**entries)
 
     @classmethod
@@ -285,11 +234,17 @@ class PrivacyStatement:
         return "\n\n".join([*guarantee(self), *self.cautions(), assumptions(self)])
 
     def cautions(self, n_records: float | None = None) -> list[str]:
-        """Say what of the promise means little.
+        """Return in words what of the promise means little.
 
-        `n_records`: the number of records, public or counted privately.
+        Parameters
+        ----------
+        n_records : float, optional
+            The number of records, public or counted privately.
 
-        Returns: a sentence each; empty for a promise that is worth its words.
+        Returns
+        -------
+        list of str
+            A sentence each; empty for a promise that is worth its words.
         """
         return cautions(self, n_records)
 
@@ -298,14 +253,14 @@ class PrivacyStatement:
 
 
 def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
-    """Return how the number of records enters the settings of a fit.
+    """Return how the number of records, which may be given as public, enters the settings of a fit.
 
-    `mechanism`: the private step.
-    `n_records`: as given. Where rows are replaced one by one their number is public by that.
+    Where rows are replaced one by one their number is public by that.
     """
-    if mechanism.name == "none" or not isinstance(mechanism, GaussianSteps | StagedSteps):
+    moved = mechanism.count_sensitivity
+    if mechanism.leak or moved is None:
         return COUNT_UNUSED
-    return COUNT_PRIVATE if n_records is None and mechanism.count_sensitivity else COUNT_PUBLIC
+    return COUNT_PRIVATE if n_records is None and moved else COUNT_PUBLIC
 
 
 def make_statement(
@@ -318,44 +273,13 @@ def make_statement(
     target_bounds: tuple[float, float] | None = None,
     weight_bound: float | None = None,
 ) -> PrivacyStatement:
-    """State what a fit with this mechanism guarantees.
-
-    `mechanism`: the private step that was used.
-    `seeded`: whether the random numbers can be repeated (`random_state` was given).
-    `classes_declared`: whether the class labels were named by the user, not taken from the
-    data.
-    `records`: how the number of records entered the settings.
-    `n_classes`: number of classes; 0 for a regression.
-    `target_bounds`: public interval of the targets of a regression.
-    `weight_bound`: public bound on the weights of the records, where they have any.
-
-    Returns: made of public parameters alone.
-    """
-    reasons = []
-    if mechanism.name == "none":
-        reasons.append("epsilon is infinite: every step was chosen exactly, without noise")
-    elif mechanism.name == "paper":
-        reasons.append(
-            "the step published in arXiv 2310.19978 moves along the true sign of a gradient entry, "
-            "which is a noiseless bit of the data"
-        )
-    if seeded and mechanism.name != "none":
+    """Return what a fit with this mechanism guarantees, from public parameters alone."""
+    drawn = mechanism.name != "none"
+    reasons = [mechanism.leak] if mechanism.leak else []
+    by_rows = {} if reasons else {str(rows): mechanism.epsilon_of_rows(rows) for rows in _ROWS}
+    accountant = "" if reasons else mechanism.accountant
+    if seeded and drawn:
         reasons.append(_SEED_REASON)
-    accountant = ""
-    if mechanism.name == "exponential":
-        accountant = (
-            "RDP of zCDP, eps0^2/8 for each eps0-bounded-range step "
-            f"(dp-accounting {version('dp-accounting')})"
-        )
-    if mechanism.name == "gaussian":
-        accountant = "the exact curve of Gaussian differential privacy"
-    if isinstance(mechanism, StagedSteps) and not math.isinf(mechanism.rho):
-        accountant = f"RDP of zCDP (dp-accounting {version('dp-accounting')})"
-    by_rows = {}
-    if mechanism.name in _PRIVATE:
-        by_rows = {str(rows): mechanism.epsilon_of_rows(rows) for rows in _ROWS}
-    randomness = NOT_RANDOM if mechanism.name == "none" else SEEDED if seeded else FROM_SYSTEM
-    classes = CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y
     return PrivacyStatement(
         is_private=not reasons,
         epsilon=mechanism.epsilon_spent,
@@ -369,20 +293,22 @@ def make_statement(
         sensitivity=mechanism.sensitivity,
         feature_bound=mechanism.feature_bound,
         sampling_delta=mechanism.sampling_delta,
-        randomness=randomness,
-        classes=classes if n_classes else CLASSES_NONE,
+        randomness=(SEEDED if seeded else FROM_SYSTEM) if drawn else NOT_RANDOM,
+        classes=_source_of_classes(classes_declared, numbers=n_classes == 0),
         reasons=tuple(reasons),
         residual_bound=mechanism.residual_bound,
-        mu=mechanism.mu if isinstance(mechanism, GaussianSteps) else 0.0,
         rows_per_person=mechanism.rows_per_person,
         records=records,
         n_classes=n_classes,
         target_bounds=target_bounds,
-        rho=mechanism.rho if isinstance(mechanism, StagedSteps) else 0.0,
         epsilon_by_rows=by_rows,
         weight_bound=weight_bound,
-        counted=not isinstance(mechanism, StagedSteps) or mechanism.counted,
+        **mechanism.stated,
     )
+
+
+def _source_of_classes(declared: bool, *, numbers: bool) -> str:
+    return CLASSES_NONE if numbers else CLASSES_DECLARED if declared else CLASSES_FROM_Y
 
 
 def state_search(
@@ -393,25 +319,12 @@ def state_search(
     classes_declared: bool,
     target_bounds: tuple[float, float] | None = None,
 ) -> PrivacyStatement:
-    """State what a search guarantees that released the best of its tries.
+    """Return what a search guarantees that released the best of its tries.
 
-    Parameters
-    ----------
-    fit : PrivacyStatement or None
-        Of the best try by itself; None for an estimator that makes no such statement.
-    cost : SearchCost
-        What the whole costs.
-    seeded, classes_declared, target_bounds
-        As in `make_statement`.
-
-    Returns
-    -------
-    PrivacyStatement
-        With the epsilon and delta of the whole.
+    `fit`: the statement of the best try by itself; None for an estimator that makes none.
+    `cost`: a `dplasso.tuning.cost.SearchCost` of the whole.
     """
-    classes = CLASSES_DECLARED if classes_declared else CLASSES_FROM_Y
-    if target_bounds is not None:
-        classes = CLASSES_NONE
+    classes = _source_of_classes(classes_declared, numbers=target_bounds is not None)
     if fit is None:
         fit = PrivacyStatement(
             is_private=not seeded,
@@ -445,78 +358,3 @@ def state_search(
         tries=cost.tries.mean,
         tries_law=cost.tries.law,
     )
-
-
-def _check_kinds(statement: PrivacyStatement) -> None:
-    """Refuse entries of the wrong kind or out of range."""
-    if not isinstance(statement.is_private, bool):
-        raise ValueError("is_private of a privacy statement must be true or false.")
-    steps = statement.steps
-    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 1:
-        raise ValueError(
-            f"steps of a privacy statement must be a whole number >= 1, got {steps!r}."
-        )
-    for name in _NUMBERS:
-        number = getattr(statement, name)
-        if not isinstance(number, float) or not number >= 0:
-            raise ValueError(
-                f"{name} of a privacy statement must be a number >= 0, got {number!r}."
-            )
-    if not 0 < statement.delta < 1:
-        raise ValueError(
-            f"delta of a privacy statement must be in (0, 1), got {statement.delta!r}."
-        )
-    for name, allowed in _ALLOWED.items():
-        value = getattr(statement, name)
-        if value not in allowed:
-            raise ValueError(
-                f"{name} of a privacy statement must be one of {', '.join(allowed)}, got {value!r}."
-            )
-    bounds, n_classes = statement.target_bounds, statement.n_classes
-    if not isinstance(n_classes, int) or isinstance(n_classes, bool) or n_classes < 0:
-        raise ValueError(
-            f"n_classes of a privacy statement must be a whole number >= 0, got {n_classes!r}."
-        )
-    if bounds is not None and not (
-        isinstance(bounds, tuple)
-        and [type(end) for end in bounds] == [float, float]
-        and -math.inf < bounds[0] < bounds[1] < math.inf
-    ):
-        raise ValueError(f"target_bounds of a privacy statement cannot be {bounds!r}.")
-    if not isinstance(statement.counted, bool):
-        raise ValueError("counted of a privacy statement must be true or false.")
-    bound = statement.weight_bound
-    if bound is not None and not (isinstance(bound, float) and 0.0 < bound < math.inf):
-        raise ValueError(
-            f"weight_bound of a privacy statement must be a number > 0, got {bound!r}."
-        )
-    by_rows = statement.epsilon_by_rows
-    if not isinstance(by_rows, dict) or not all(
-        isinstance(epsilon, float) and epsilon >= 0 for epsilon in by_rows.values()
-    ):
-        raise ValueError("epsilon_by_rows of a privacy statement must map rows to numbers >= 0.")
-    if not isinstance(statement.accountant, str):
-        raise ValueError("accountant of a privacy statement must be text.")
-    reasons = statement.reasons
-    if not isinstance(reasons, tuple) or not all(isinstance(reason, str) for reason in reasons):
-        raise ValueError("reasons of a privacy statement must be a list of texts.")
-
-
-def _check_claim(statement: PrivacyStatement) -> None:
-    """Refuse a statement that claims more than its own entries support."""
-    if bool(statement.tries) != bool(statement.tries_law):
-        raise ValueError("A privacy statement gives the tries of a search and their law, or none.")
-    numbers = [statement.n_classes == 0, statement.target_bounds is not None]
-    if len({*numbers, statement.classes == CLASSES_NONE}) > 1:
-        raise ValueError("A privacy statement has either classes or an interval of the targets.")
-    if statement.is_private == bool(statement.reasons):
-        raise ValueError("A privacy statement gives reasons exactly when it is not private.")
-    has_bound = math.isfinite(statement.epsilon) and math.isfinite(statement.eps0)
-    if (statement.mechanism in _PRIVATE) != has_bound:
-        raise ValueError("Only a mechanism that is private has a finite epsilon.")
-    if has_bound and statement.epsilon > statement.epsilon_requested:
-        raise ValueError("A privacy statement cannot have spent more epsilon than was asked for.")
-    if statement.is_private and not (has_bound and statement.randomness == FROM_SYSTEM):
-        raise ValueError(
-            "A private statement needs a private mechanism and operating-system randomness."
-        )

@@ -4,8 +4,6 @@ import math
 from decimal import ROUND_UP, Context
 from typing import TYPE_CHECKING
 
-from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
-
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
 
@@ -25,12 +23,9 @@ _LARGE_DELTA = 1e-3
 
 
 def rounded_up(value: float, digits: int = 4) -> str:
-    """Write a privacy loss or a delta in a few digits, never as less than it is.
+    """Return a privacy loss or a delta in a few digits, never as less than it is.
 
-    `value`: at least 0; may be infinite.
-    `digits`: significant digits.
-
-    Returns: as the format ``g`` writes it. A part in 10^12 is forgiven, so that 0.1 stays 0.1.
+    A part in 10^12 is forgiven, so that 0.1 stays 0.1.
     """
     if math.isinf(value):
         return "inf"
@@ -41,16 +36,11 @@ def rounded_up(value: float, digits: int = 4) -> str:
 
 
 def _unit(statement: "PrivacyStatement") -> str:
-    what, verb = "any one record", "were"
-    if statement.rows_per_person > 1:
-        what = f"any {statement.rows_per_person} records of one person"
+    rows = statement.rows_per_person
+    what = "any one record" if rows == 1 else f"any {rows} records of one person"
     if statement.neighbors == "add-remove":
-        return f"{what} {verb} added or removed"
-    return (
-        f"{what} {verb} replaced by any others"
-        if statement.rows_per_person > 1
-        else (f"{what} {verb} replaced by any other")
-    )
+        return f"{what} were added or removed"
+    return f"{what} were replaced by any other{'s' if rows > 1 else ''}"
 
 
 def _protected(statement: "PrivacyStatement") -> str:
@@ -137,60 +127,29 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
     ]
 
 
-def _number(statement: "PrivacyStatement") -> str:
-    """Word the number of classes."""
+def number_of_classes(statement: "PrivacyStatement") -> str:
+    """Return the number of classes as a text says it."""
     return "two" if statement.n_classes == 2 else f"{statement.n_classes:,}"
 
 
 def _steps(statement: "PrivacyStatement") -> str:
-    if statement.tries:
-        return (
-            f"the best of a random number of tries ({statement.tries_law} law, "
-            f"{statement.tries:g} expected), each fitted on a part of the records and scored with "
-            "noise on the others; their number and the results of the others are not "
-            f"released. The fit: {_fit_steps(statement)}"
-        )
-    if statement.release == "score":
+    if statement.release == "score" and not statement.tries:
         return f"Gaussian noise on sums over all rows (together {rounded_up(statement.mu)}-GDP)"
-    return _fit_steps(statement)
-
-
-def _fit_steps(statement: "PrivacyStatement") -> str:
-    if statement.mechanism == "stated":
-        return "at the cost that its estimator states"
-    if statement.mechanism == "gaussian":
-        counted = ""
-        if statement.records == COUNT_PRIVATE:
-            counted = ", and a noisy count of the records"
-        return (
-            f"{statement.steps:,} gradients over all records, each with Gaussian noise{counted}"
-            f"{_calibrated(statement)} (together {rounded_up(statement.mu)}-GDP)"
-        )
-    if statement.mechanism == STAGED:
-        counts = f"noisy counts of the {_number(statement)} classes, then "
-        if not statement.n_classes:
-            counts = "noisy counts at both ends of the interval of the targets, then "
-        return (
-            f"{counts if statement.counted else ''}at most {statement.steps:,} steps: columns "
-            "drawn by the exponential mechanism, and gradients over all records on those columns, "
-            f"each with Gaussian noise{_calibrated(statement)} (together "
-            f"{rounded_up(statement.rho)}-zCDP)"
-        )
+    assert statement.words is not None
+    fit = statement.words.steps(statement)
+    if not statement.tries:
+        return fit
     return (
-        f"{statement.steps:,} steps, each a random choice by the exponential mechanism (a step is "
-        f"bounded range with eps0 = {statement.eps0:.4g})"
+        f"the best of a random number of tries ({statement.tries_law} law, "
+        f"{statement.tries:g} expected), each fitted on a part of the records and scored with "
+        "noise on the others; their number and the results of the others are not "
+        f"released. The fit: {fit}"
     )
-
-
-def _calibrated(statement: "PrivacyStatement") -> str:
-    if statement.target_bounds is not None:
-        return ""
-    return f", and {CALIBRATION_STEPS} such gradients that correct the probabilities"
 
 
 def assumptions(statement: "PrivacyStatement") -> str:
     """Word the last paragraph: what the statement takes as known to everybody."""
-    labels = f"the {_number(statement)} class labels"
+    labels = f"the {number_of_classes(statement)} class labels"
     if statement.target_bounds is not None:
         low, high = statement.target_bounds
         labels = (
@@ -209,7 +168,7 @@ def assumptions(statement: "PrivacyStatement") -> str:
             "model's own training cost, and other releases from these rows, is not counted here."
         )
     bound = f"feature_bound ({statement.feature_bound:g}; larger entries were clipped to it), "
-    if statement.mechanism in ("gaussian", "stated"):
+    if statement.words is not None and not statement.words.clips_entries:
         bound = ""
     if statement.weight_bound is not None:
         bound += (

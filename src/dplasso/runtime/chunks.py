@@ -30,10 +30,8 @@ def run_in_chunks(
 ) -> None:
     """Take step 0 of a solver, then all others, about a tenth of a second at a time.
 
-    `solver`: changed in place.
-    `marks`: steps at which a chunk ends in any case.
-    `checkpoint`: called after step 0 and after each chunk, before `progress`, with the steps done.
-    `progress`: called between chunks with the steps done and T.
+    A chunk ends at each of `marks` in any case. After step 0 and after each chunk, `checkpoint` is
+    called with the steps done, and after a chunk then `progress` with these and T.
     """
     done, chunk = 0, 1
     solver.begin()

@@ -6,15 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-COMPILING = "compiling what this command needs: once on this machine, up to 20 s"
+COMPILING = "compiling what this needs, once on this machine: 5 to 10 s for a fit with defaults"
 
 
 @dataclass
 class CompileTime:
-    """Time spent in the compiler so far.
-
-    `seconds`: of kernels that were compiled, not loaded from numba's cache on disk.
-    """
+    """Time spent so far on kernels that were compiled, not loaded from numba's cache on disk."""
 
     seconds: float = 0.0
 
@@ -23,11 +20,8 @@ class CompileTime:
 def announce_compilation(announce: Callable[[str], None]) -> Iterator[CompileTime]:
     """Call `announce` with one line when a kernel has to be compiled inside the block.
 
-    Kernels that are loaded from numba's cache on disk are not announced.
-
-    `announce`: called at most once, with `COMPILING`.
-
-    Yields: it grows whenever a kernel has been compiled.
+    It is called at most once, with `COMPILING`, and not for kernels that are loaded from numba's
+    cache on disk. The time that is yielded grows whenever a kernel has been compiled.
     """
     from numba.core import event
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import types
+from numba.extending import overload
 
 _IMPLEMENTATIONS: dict[tuple[str, type], Callable[..., Any]] = {}
 
@@ -16,6 +17,17 @@ _IMPLEMENTATIONS: dict[tuple[str, type], Callable[..., Any]] = {}
 def remember(name: str, state_class: type, kernel: Callable[..., Any]) -> None:
     """Note which kernel does `name` for states of a class, for callers in plain Python."""
     _IMPLEMENTATIONS[name, state_class] = kernel
+
+
+def implement(function: Callable[..., Any], state_class: type, kernel: Callable[..., Any]) -> None:
+    """Have a kernel do what `function` is called for, for states of a class as first argument."""
+    remember(function.__name__, state_class, kernel)
+
+    @overload(function, strict=False)
+    def _implementation(state: Any, *_: Any) -> Any:
+        if not is_state(state, state_class):
+            return None
+        return lambda state, *arguments: kernel(state, *arguments)
 
 
 def implementation(name: str, state: Any) -> Callable[..., Any]:

@@ -12,11 +12,7 @@ EXTRAS = {"fsspec": "storage", "matplotlib": "plot", "pooch": "download", "zstan
 
 
 def missing(module: str, purpose: str) -> str:
-    """Return the sentence that says what is not installed; empty if it is.
-
-    `module`: a key of `EXTRAS`.
-    `purpose`: what needs it, as the sentence begins.
-    """
+    """Return the sentence, begun by the purpose, that a module of `EXTRAS` is missing, or ""."""
     if module in sys.modules:
         found = sys.modules[module] is not None  # None where its import is forbidden
     else:

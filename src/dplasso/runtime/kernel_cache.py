@@ -21,9 +21,8 @@ from dplasso.runtime.extras import user_cache
 
 # Rooms without kernels that no kernel may import: the direction of imports is checked.
 ROOMS_WITHOUT_KERNELS = (
-    *("cli", "audit", "checkpoint", "tuning", "estimators", "fit", "cluster", "model"),
+    *("cli", "audit", "checkpoint", "tuning", "estimators", "fit", "cluster", "ledger", "model"),
     "encoding",
-    "ledger",
 )
 _STAMP = "kernels.stamp"
 _VARIABLE = "NUMBA_CACHE_DIR"
@@ -43,9 +42,8 @@ def source_stamp(package: Path) -> str:
 def drop_stale_kernels(package: Path) -> bool:
     """Keep numba from loading kernels below `package` that other sources were compiled to.
 
-    `package`: folder of the package, none of whose kernels has been imported yet.
-
-    Returns: whether there was anything to forget.
+    None of the package's kernels may have been imported yet. Return whether there was anything to
+    forget.
     """
     _forget_inherited_cache()
     stamp = source_stamp(package)

@@ -7,12 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar while the block runs.
-
-    `label`: what is going on.
-
-    Yields: takes the steps done and the total.
-    """
+    """Show a bar while the block runs; what is yielded takes the steps done and the total."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,

@@ -12,11 +12,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Threads:
-    """The threads of a run.
-
-    `count`: how many there are.
-    `run`: ``run(work)`` calls ``work(t)`` for every thread t and returns the results in order.
-    """
+    """The threads of a run: ``run(work)`` calls ``work(t)`` for each t and returns the results."""
 
     count: int
     run: Callable[[Callable[[int], Any]], list[Any]]
@@ -27,10 +23,7 @@ ONE_THREAD = Threads(1, lambda work: [work(0)])
 
 @contextmanager
 def thread_pool(n_threads: int) -> Iterator[Threads]:
-    """Keep threads while the block runs.
-
-    `n_threads`: how many, at least 1.
-    """
+    """Keep threads, at least 1, while the block runs."""
     if n_threads == 1:
         yield ONE_THREAD
         return

@@ -10,24 +10,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
-from dplasso.selection.contract import no_change, register
+from dplasso.selection.contract import register
+from dplasso.selection.weights import descent_sign
 
 
 class ArgmaxState(NamedTuple):
-    """State of `argmax`: nothing but its counters.
-
-    `counters`, shape (4,): see `dplasso.selection.counters`.
-    `numbering`: where the coordinates stand in alpha.
-    """
+    """State of the exact argmax: nothing of its own."""
 
     counters: NDArray[np.int64]
     numbering: Numbering = AS_GIVEN
-
-
-@njit(cache=True, nogil=True)
-def descent_sign(gradient):
-    """Sign of the vertex that descends: minus the gradient's, -1 at zero."""
-    return -1 if gradient >= 0 else 1
 
 
 @njit(cache=True, nogil=True)
@@ -44,14 +35,4 @@ def select_argmax(selector, alpha, stream):
     return best, descent_sign(alpha[look_up(internal, best)])
 
 
-@njit(cache=True, nogil=True)
-def keep_nothing(selector, alpha, k, old, new):
-    """Update of a structure that reads alpha afresh at every draw."""
-
-
-@njit(cache=True, nogil=True)
-def rebuild_nothing(selector, alpha):
-    """Rebuild of a structure that reads alpha afresh at every draw."""
-
-
-register(ArgmaxState, select_argmax, keep_nothing, rebuild_nothing, no_change)
+register(ArgmaxState, select_argmax)

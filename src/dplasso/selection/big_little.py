@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import bernoulli, random_word
-from dplasso.selection.contract import register
+from dplasso.selection.contract import every_change, register
 from dplasso.selection.counters import MOVES, TRIES, VARIATES, new_counters
 from dplasso.selection.weights import draw_sign, relative_weight
 
@@ -66,8 +66,6 @@ class BigLittleState(NamedTuple):
     `ratio`, shape (G,): ``exp(exponent * (reference - largest reference))``.
     `scaled`, shape (G,): scratch: the groups' ticks on a common scale.
     `stale`, shape (G + 1,): how many groups wait to be recomputed, then which.
-    `counters`, shape (4,): see `dplasso.selection.counters`.
-    `numbering`: where the coordinates stand in alpha.
     """
 
     exponent: float
@@ -89,14 +87,9 @@ class BigLittleState(NamedTuple):
 def big_little_state(
     n_columns: int, exponent: float, signed: bool, numbering: Numbering = AS_GIVEN
 ) -> BigLittleState:
-    """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
+    """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
 
-    `n_columns`: number of coordinates, D (plus one for an intercept).
-    `exponent`: log-weight per fixed-point unit; finite and positive.
-    `signed`: signed exponential mechanism, or weights of the magnitude alone.
-    `numbering`: where the coordinates stand in alpha.
-
-    Returns: 8 bytes per coordinate.
+    It takes 8 bytes per coordinate.
 
     Raises ValueError if `exponent` is not finite and positive.
     """
@@ -171,19 +164,18 @@ def rebuild_big_little(selector, alpha):
 
 
 @njit(cache=True, nogil=True)
-def recount(bounds, weigh, ticks, total, reference, stale, j, old, new):
+def recount(selector, j, old, new):
     """Recount coordinate j; return 1 if its group has to wait for a draw to recompute it."""
-    size, most, least = bounds
-    exponent, signed, scale = weigh
-    group = j // size
+    total, stale = selector.total, selector.stale
+    group = j // selector.size
     if total[group] == 0 or abs(old) == abs(new):
         return 0
-    weight = scale * relative_weight(exponent, abs(new), reference[group], signed)
-    if weight < most:
+    weight = weight_in_ticks(selector, abs(new), selector.reference[group])
+    if weight < selector.most:
         counted = np.int64(weight) + 1
-        after = total[group] + counted - ticks[j]
-        if after >= least:
-            ticks[j] = counted
+        after = total[group] + counted - selector.ticks[j]
+        if after >= selector.least:
+            selector.ticks[j] = counted
             total[group] = after
             return 0
     total[group] = 0
@@ -195,35 +187,12 @@ def recount(bounds, weigh, ticks, total, reference, stale, j, old, new):
 @njit(cache=True, nogil=True)
 def update_many_big_little(selector, alpha, changed, old, count):
     """Recount the coordinates that changed."""
-    bounds = selector.size, selector.most, selector.least
-    weigh = selector.exponent, selector.signed, selector.scale
-    ticks, total = selector.ticks, selector.total
-    reference, stale = selector.reference, selector.stale
     original = selector.numbering.original
     left = 0
     for m in range(count):
         k = np.int64(changed[m])
-        j = look_up(original, k)
-        left += recount(bounds, weigh, ticks, total, reference, stale, j, old[m], alpha[k])
+        left += recount(selector, look_up(original, k), old[m], alpha[k])
     selector.counters[MOVES] += left
-
-
-@njit(cache=True, nogil=True)
-def update_big_little(selector, alpha, k, old, new):
-    """Recount coordinate k, or leave its group for the next draw to recompute."""
-    bounds = selector.size, selector.most, selector.least
-    weigh = selector.exponent, selector.signed, selector.scale
-    selector.counters[MOVES] += recount(
-        bounds,
-        weigh,
-        selector.ticks,
-        selector.total,
-        selector.reference,
-        selector.stale,
-        look_up(selector.numbering.original, k),
-        old,
-        new,
-    )
 
 
 @njit(cache=True, nogil=True)
@@ -312,9 +281,5 @@ def select_big_little(selector, alpha, stream):
 
 
 register(
-    BigLittleState,
-    select_big_little,
-    update_big_little,
-    rebuild_big_little,
-    update_many_kernel=update_many_big_little,
+    BigLittleState, select_big_little, update_many_big_little, rebuild_big_little, every_change
 )

@@ -31,10 +31,9 @@ from numpy.typing import NDArray
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import below, bernoulli, exponential
-from dplasso.selection.argmax import descent_sign
 from dplasso.selection.contract import register
 from dplasso.selection.counters import MOVES, TRIES, new_counters
-from dplasso.selection.weights import cosh_factor, draw_sign, relative_weight
+from dplasso.selection.weights import cosh_factor, descent_sign, draw_sign, relative_weight
 
 # Private draws: levels of equal width up to 2^13 of them, 2^12 to the octave beyond.
 PRIVATE_BITS = 12
@@ -68,8 +67,6 @@ class BucketState(NamedTuple):
     them).
     `bound`, `mass`, shape (W,): scratch: ticks of one member, and of all members, of the level i
     below the top.
-    `counters`, shape (4,): see `dplasso.selection.counters`.
-    `numbering`: where the coordinates stand in alpha.
     """
 
     exponent: float
@@ -92,14 +89,9 @@ class BucketState(NamedTuple):
 def bucket_state(
     n_columns: int, exponent: float, signed: bool, numbering: Numbering = AS_GIVEN
 ) -> BucketState:
-    """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
+    """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
 
-    `n_columns`: number of coordinates, D (plus one for an intercept).
-    `exponent`: log-weight per fixed-point unit; infinity for the non-private argmax.
-    `signed`: signed exponential mechanism, or weights of the magnitude alone.
-    `numbering`: where the coordinates stand in alpha.
-
-    Returns: about 8 bytes per coordinate (16 beyond 2^31 of them).
+    It takes about 8 bytes per coordinate (16 beyond 2^31 of them).
 
     Raises ValueError if `exponent` is not positive.
     """
@@ -248,18 +240,6 @@ def update_many_bucket(selector, alpha, changed, old, count):
 
 
 @njit(cache=True, nogil=True)
-def update_bucket(selector, alpha, k, old, new):
-    """Move coordinate k if it left its level."""
-    source = level_of(fold(old), selector.shift, selector.bits)
-    target = level_of(fold(new), selector.shift, selector.bits)
-    if source != target:
-        j = look_up(selector.numbering.original, k)
-        move(selector.order, selector.position, selector.start, j, source, target)
-        selector.top[0] = max(selector.top[0], target)
-        selector.counters[MOVES] += 1
-
-
-@njit(cache=True, nogil=True)
 def lower_top(selector):
     """Return the highest level with members."""
     top = selector.top[0]
@@ -383,4 +363,4 @@ def level_width(selector):
     return selector.shift
 
 
-register(BucketState, select_bucket, update_bucket, rebuild_bucket, level_width, update_many_bucket)
+register(BucketState, select_bucket, update_many_bucket, rebuild_bucket, level_width)

@@ -6,7 +6,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.selection.argmax import keep_nothing, rebuild_nothing
 from dplasso.selection.contract import every_change, register
 from dplasso.selection.counters import new_counters
 
@@ -16,7 +15,6 @@ class ChangeLog(NamedTuple):
 
     `changed`, shape (D,): their places, as the last step reported them.
     `length`, shape (1,): how many there are.
-    `counters`, shape (4,): see `dplasso.selection.counters`.
     """
 
     changed: NDArray[np.int64]
@@ -42,4 +40,4 @@ def select_nothing(log, alpha, stream):
     return np.int64(-1), np.int64(0)
 
 
-register(ChangeLog, select_nothing, keep_nothing, rebuild_nothing, every_change, note_changes)
+register(ChangeLog, select_nothing, note_changes, granularity_kernel=every_change)

@@ -21,9 +21,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
-from dplasso.selection.argmax import descent_sign
-from dplasso.selection.contract import register
+from dplasso.selection.contract import every_change, register
 from dplasso.selection.counters import POPS, new_counters
+from dplasso.selection.weights import descent_sign
 
 # A node of degree d has at least the d-th Fibonacci number of descendants: 92 covers int64.
 _DEGREES = 92
@@ -39,8 +39,6 @@ class HeapState(NamedTuple):
     `mark`, shape (D,): whether the node has lost a child since it got its parent.
     `first`, shape (1,): the root of the largest key, -1 when the heap is empty.
     `by_degree`, shape (92,): scratch: the root of each degree while roots are merged.
-    `counters`, shape (4,): see `dplasso.selection.counters`.
-    `numbering`: where the coordinates stand in alpha.
     """
 
     key: NDArray[np.int64]
@@ -57,20 +55,14 @@ class HeapState(NamedTuple):
 
 
 def heap_state(n_columns: int, numbering: Numbering = AS_GIVEN) -> HeapState:
-    """Allocate the structure for `n_columns` coordinates; `rebuild` fills it.
+    """Return the structure for `n_columns` coordinates, empty: `rebuild` fills it.
 
-    `n_columns`: number of coordinates, D (plus one for an intercept).
-    `numbering`: where the coordinates stand in alpha.
-
-    Returns: 26 bytes per coordinate (42 beyond 2^31 of them).
+    It takes 26 bytes per coordinate (42 beyond 2^31 of them).
     """
     index = np.int32 if n_columns < 2**31 else np.int64
     return HeapState(
         np.zeros(n_columns, dtype=np.int64),
-        np.full(n_columns, -1, dtype=index),
-        np.full(n_columns, -1, dtype=index),
-        np.full(n_columns, -1, dtype=index),
-        np.full(n_columns, -1, dtype=index),
+        *(np.full(n_columns, -1, dtype=index) for _ in range(4)),
         np.zeros(n_columns, dtype=np.int8),
         np.zeros(n_columns, dtype=np.bool_),
         np.full(1, -1, dtype=np.int64),
@@ -249,24 +241,14 @@ def rebuild_heap(heap, alpha):
 
 
 @njit(cache=True, nogil=True)
-def update_heap(heap, alpha, k, old, new):
-    """Raise the key of a gradient that outgrew it."""
-    magnitude = abs(new)
-    j = look_up(heap.numbering.original, k)
-    if magnitude > heap.key[j]:
-        raise_key(heap, j, magnitude)
-
-
-@njit(cache=True, nogil=True)
 def update_many_heap(heap, alpha, changed, old, count):
     """Raise the keys of the gradients that outgrew them."""
-    key = heap.key
     original = heap.numbering.original
     for m in range(count):
         k = np.int64(changed[m])
         magnitude = abs(alpha[k])
         j = look_up(original, k)
-        if magnitude > key[j]:
+        if magnitude > heap.key[j]:
             raise_key(heap, j, magnitude)
 
 
@@ -296,4 +278,4 @@ def select_heap(heap, alpha, stream):
     return best, descent_sign(alpha[look_up(internal, best)])
 
 
-register(HeapState, select_heap, update_heap, rebuild_heap, update_many_kernel=update_many_heap)
+register(HeapState, select_heap, update_many_heap, rebuild_heap, every_change)

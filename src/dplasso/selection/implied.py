@@ -16,25 +16,30 @@ from numpy.typing import NDArray
 from dplasso.privacy.randomness import random_stream
 from dplasso.selection.big_little import BigLittleState, weight_in_ticks
 from dplasso.selection.bucket import BucketState, upper_edge
-from dplasso.selection.contract import granularity, rebuild, select, update
+from dplasso.selection.contract import granularity, rebuild, select, update_many
 from dplasso.selection.noisy_max import GumbelState
 from dplasso.selection.weights import relative_weight
 
 
 @njit(cache=True, nogil=True)
-def _fill(selector, alpha):
-    rebuild(selector, alpha)
+def follow(selector, alpha, course):
+    """Index the first gradients of a course, then tell the structure of each change, as solvers do.
 
-
-@njit(cache=True, nogil=True)
-def _advance(selector, alpha, following):
-    """Change alpha to `following`, telling the structure as the solvers do."""
+    At the end alpha holds the last gradients.
+    """
     report_shift = granularity(selector)
-    for k in range(alpha.size):
-        old, new = alpha[k], following[k]
-        alpha[k] = new
-        if (old ^ new) >> report_shift:
-            update(selector, alpha, k, old, new)
+    changed, before = np.empty(alpha.size, np.int64), np.empty(alpha.size, np.int64)
+    alpha[:] = course[0]
+    rebuild(selector, alpha)
+    for t in range(1, len(course)):
+        count = 0
+        for k in range(alpha.size):
+            old, new = alpha[k], course[t, k]
+            alpha[k] = new
+            if (old ^ new) >> report_shift:
+                changed[count], before[count] = k, old
+                count += 1
+        update_many(selector, alpha, changed, before, count)
 
 
 @njit(cache=True, nogil=True)
@@ -43,23 +48,17 @@ def _draw(selector, alpha, stream):
 
 
 def acceptance(weight: float, ticks: float) -> Fraction:
-    """Give the probability with which ``bernoulli(weight / ticks)`` accepts.
-
-    `weight`, `ticks`: the quotient is rounded to a double, as in the draw.
-    """
+    """Return the probability with which ``bernoulli(weight / ticks)`` accepts, as rounded."""
     return min(Fraction(1), Fraction(float(weight) / float(ticks)))
 
 
 def chances_of_bucket(selector: BucketState, alpha: NDArray[np.int64]) -> list[Fraction]:
-    """Give the coordinates' chances by rejection: ticks of the level times acceptance.
+    """Return the coordinates' chances, up to a factor: ticks of the level times acceptance.
 
-    `selector`: after a draw by rejection (top level below `linear`).
-    `alpha`, shape (D,): gradients.
+    The structure has just drawn by rejection (top level below `linear`).
 
-    Returns: up to a common factor.
-
-    Raises ValueError if the draw was a race, which has no finite list of chances; AssertionError
-    if a bound is below the weight that it bounds.
+    Raises ValueError if it drew by a race, which has no finite list of chances; AssertionError if a
+    bound is below the weight that it bounds.
     """
     top = int(selector.top[0])
     if top >= selector.linear:
@@ -80,12 +79,9 @@ def chances_of_bucket(selector: BucketState, alpha: NDArray[np.int64]) -> list[F
 
 
 def chances_of_big_little(selector: BigLittleState, alpha: NDArray[np.int64]) -> list[Fraction]:
-    """Give the coordinates' chances: ticks of group and member, each times acceptance.
+    """Return the coordinates' chances, up to a factor: ticks of group and member times acceptance.
 
-    `selector`: after a draw.
-    `alpha`, shape (D,): gradients.
-
-    Returns: up to a common factor.
+    The structure has just drawn.
 
     Raises AssertionError if a bound is below the weight that it bounds.
     """
@@ -105,14 +101,14 @@ def chances_of_big_little(selector: BigLittleState, alpha: NDArray[np.int64]) ->
 def implied_log_probabilities(
     selector: Any, gradients: Sequence[NDArray[np.int64]]
 ) -> NDArray[np.float64]:
-    """Give the log-probabilities of the signed vertices after a sequence of gradients.
+    """Return the log-probabilities of the signed vertices after a sequence of gradients.
 
-    `selector`: freshly allocated, changed in place. It indexes the first gradients and is told of
-    the changes up to the last, as in a run.
-    `gradients`, shape (D,): gradients before each step.
+    The structure, freshly allocated, indexes the first gradients and is told of the changes up to
+    the last, as in a run. The noisy maximum, whose race has no integers to read, gives its closed
+    form.
 
     Returns shape (2, D): of the vertices ``-e_j`` (row 0) and ``+e_j`` (row 1); -inf where
-    impossible. For the noisy maximum, whose race has no integers to read, its closed form.
+    impossible.
 
     Raises ValueError for a structure without a closed form.
     """
@@ -121,10 +117,8 @@ def implied_log_probabilities(
             f"the draws of {type(selector).__name__} have no distribution in closed form; the "
             "exact audit takes selector 'bucket' or 'big-little'"
         )
-    alpha = gradients[0].copy()
-    _fill(selector, alpha)
-    for following in gradients[1:]:
-        _advance(selector, alpha, following)
+    alpha = np.empty_like(gradients[0])
+    follow(selector, alpha, np.array(gradients))
     if isinstance(selector, GumbelState):
         return _closed_form(alpha, selector.exponent)
     _draw(selector, alpha, random_stream())
@@ -146,7 +140,7 @@ def implied_log_probabilities(
 
 
 def _sign_probabilities(selector: Any, gradient: int) -> tuple[float, float]:
-    """Give the probabilities of the descending and of the ascending vertex, as drawn."""
+    """Return the probabilities of the descending and of the ascending vertex, as drawn."""
     if not selector.signed:
         return 1.0, 0.0
     odds = float(np.exp(-2.0 * selector.exponent * float(abs(gradient))))

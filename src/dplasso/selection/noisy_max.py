@@ -19,17 +19,15 @@ from numpy.typing import NDArray
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import exponential, random_word
-from dplasso.selection.argmax import descent_sign, keep_nothing, rebuild_nothing
-from dplasso.selection.contract import no_change, register
+from dplasso.selection.contract import register
 from dplasso.selection.counters import VARIATES
+from dplasso.selection.weights import descent_sign
 
 
 class GumbelState(NamedTuple):
     """State of the noisy maximum with Gumbel noise.
 
     `exponent`: log-weight per fixed-point unit of alpha.
-    `counters`, shape (4,): see `dplasso.selection.counters`.
-    `numbering`: where the coordinates stand in alpha.
     """
 
     exponent: float
@@ -41,8 +39,6 @@ class LaplaceState(NamedTuple):
     """State of the noisy maximum with Laplace noise (`mechanism="paper"`).
 
     `noise_scale`: scale of the noise in fixed-point units of alpha.
-    `counters`, shape (4,): see `dplasso.selection.counters`.
-    `numbering`: where the coordinates stand in alpha.
     """
 
     noise_scale: float
@@ -104,5 +100,5 @@ def select_laplace(selector, alpha, stream):
     return best, descent_sign(alpha[look_up(internal, best)])
 
 
-register(GumbelState, select_gumbel, keep_nothing, rebuild_nothing, no_change)
-register(LaplaceState, select_laplace, keep_nothing, rebuild_nothing, no_change)
+register(GumbelState, select_gumbel)
+register(LaplaceState, select_laplace)

@@ -15,11 +15,7 @@ from dplasso.selection.fibonacci_heap import heap_state
 from dplasso.selection.noisy_max import GumbelState, LaplaceState
 
 
-def _argmax(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
-    return ArgmaxState(new_counters(), numbering)
-
-
-def _noisy_max(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
+def _noisy_max(rule: SelectionRule, numbering: Numbering) -> Any:
     if rule.mechanism == "paper":
         return LaplaceState(rule.laplace, new_counters(), numbering)
     if np.isinf(rule.exponent):
@@ -27,37 +23,28 @@ def _noisy_max(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any
     return GumbelState(rule.exponent, new_counters(), numbering)
 
 
-def _bucket(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
-    return bucket_state(n_columns, rule.exponent, rule.mechanism == "exponential", numbering)
-
-
-def _big_little(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
-    return big_little_state(n_columns, rule.exponent, rule.mechanism == "exponential", numbering)
-
-
-def _heap(n_columns: int, rule: SelectionRule, numbering: Numbering) -> Any:
-    return heap_state(n_columns, numbering)
-
-
 _EVERYTHING = ("exponential", "paper", "none")
 _Builder = Callable[[int, SelectionRule, Numbering], Any]
+
+
+def _weighted(state: Callable[..., Any]) -> _Builder:
+    return lambda n, rule, places: state(n, rule.exponent, rule.mechanism == "exponential", places)
+
+
 _BUILDERS: dict[str, tuple[_Builder, tuple[str, ...]]] = {
-    "bucket": (_bucket, _EVERYTHING),
-    "noisy-max": (_noisy_max, _EVERYTHING),
-    "big-little": (_big_little, ("exponential", "paper")),
-    "argmax": (_argmax, ("none",)),
-    "heap": (_heap, ("none",)),
+    "bucket": (_weighted(bucket_state), _EVERYTHING),
+    "noisy-max": (lambda n, rule, places: _noisy_max(rule, places), _EVERYTHING),
+    "big-little": (_weighted(big_little_state), ("exponential", "paper")),
+    "argmax": (lambda n, rule, places: ArgmaxState(new_counters(), places), ("none",)),
+    "heap": (lambda n, rule, places: heap_state(n, places), ("none",)),
 }
 SELECTORS = tuple(_BUILDERS)
 
 
 def check_selector(name: str, mechanism: str) -> None:
-    """Refuse a structure that does not exist or does not fit.
+    """Raise ValueError, naming what would fit, if a structure does not exist or does not fit.
 
-    `name`: one of `SELECTORS`.
-    `mechanism`: ``"none"`` stands for ``epsilon=inf``.
-
-    Raises ValueError naming the structures that would fit.
+    The mechanism ``"none"`` stands for ``epsilon=inf``.
     """
     fitting = [other for other, (_, fits) in _BUILDERS.items() if mechanism in fits]
     if name not in _BUILDERS:
@@ -72,14 +59,9 @@ def check_selector(name: str, mechanism: str) -> None:
 def make_selector(
     name: str, n_columns: int, rule: SelectionRule, numbering: Numbering = AS_GIVEN
 ) -> Any:
-    """Build the named structure, empty; `dplasso.selection.contract.rebuild` fills it.
+    """Return the named structure for `n_columns` coordinates, empty: `rebuild` fills it.
 
-    `name`: one of `SELECTORS`.
-    `n_columns`: number of coordinates (D, plus one for an intercept).
-    `rule`: what to draw.
-    `numbering`: where the coordinates stand in alpha.
-
-    Raises ValueError as for `check_selector`.
+    Raises ValueError as `check_selector` does.
     """
     check_selector(name, rule.mechanism)
     return _BUILDERS[name][0](n_columns, rule, numbering)

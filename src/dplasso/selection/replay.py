@@ -10,18 +10,15 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.selection.argmax import keep_nothing, rebuild_nothing
-from dplasso.selection.contract import no_change, register
+from dplasso.selection.contract import register
 from dplasso.selection.counters import new_counters
 
 
 class ReplayState(NamedTuple):
     """State of a replay.
 
-    `vertex`, shape (T,): coordinates to choose.
-    `sign`, shape (T,): their signs.
+    `vertex`, `sign`, shape (T,): coordinates to choose, and their signs.
     `position`, shape (1,): vertices already replayed.
-    `counters`, shape (4,): see `dplasso.selection.counters`.
     `seen`, shape (T, D) or (0, 0): the gradients at each draw, for whoever audits a fit.
     """
 
@@ -35,9 +32,7 @@ class ReplayState(NamedTuple):
 def replay_state(vertex: NDArray[np.int64], sign: NDArray[np.int8], n_seen: int = 0) -> ReplayState:
     """Return the state that replays these vertices from the first.
 
-    `vertex`, shape (T,): coordinates.
-    `sign`, shape (T,): their signs.
-    `n_seen`: coordinates whose gradients are to be kept at each draw; 0 keeps none.
+    The gradients of the first `n_seen` coordinates are kept at each draw.
     """
     seen = np.zeros((vertex.size if n_seen else 0, n_seen), dtype=np.int64)
     return ReplayState(vertex, sign, np.zeros(1, dtype=np.int64), new_counters(), seen)
@@ -53,4 +48,4 @@ def select_replay(selector, alpha, stream):
     return selector.vertex[position], np.int64(selector.sign[position])
 
 
-register(ReplayState, select_replay, keep_nothing, rebuild_nothing, no_change)
+register(ReplayState, select_replay)

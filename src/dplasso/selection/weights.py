@@ -10,7 +10,12 @@ import numpy as np
 from numba import njit
 
 from dplasso.privacy.randomness import bernoulli
-from dplasso.selection.argmax import descent_sign
+
+
+@njit(cache=True, nogil=True)
+def descent_sign(gradient):
+    """Return the sign of the vertex that descends: minus the gradient's, -1 at zero."""
+    return -1 if gradient >= 0 else 1
 
 
 @njit(cache=True, nogil=True)

@@ -1,6 +1,7 @@
-"""The settings that a search chooses among, and what each may spend on one try."""
+"""The settings that a search chooses among, what each may spend on one try, and the tries."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +9,13 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from dplasso.data.refusals import of_a_stranger
 from dplasso.estimators.fitting import method_of
+from dplasso.fit.records import LocalRecords
+from dplasso.privacy.randomness import RandomStream, below, random_word
 from dplasso.tuning.cost import rho_of_event
+from dplasso.tuning.metrics import Estimate
+from dplasso.tuning.scores import Scorer
 
 # What the search sets itself, or what must be the same for all tries.
 _NOT_TUNED = (
@@ -23,22 +29,20 @@ _ENOUGH = 1.0 - 1e-6
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings that a try may draw.
-
-    `params`: as the grid names them.
-    `estimator`: with these settings and the epsilon of one try; not fitted.
-    """
+    """Settings that a try may draw, as the grid names them, and an unfitted estimator with them."""
 
     params: dict[str, Any]
     estimator: Any
 
 
-def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
-    """List the settings of a grid.
+# A score, the settings that it is of, and the estimator fitted with them.
+Try = tuple[Estimate, Candidate, Any]
 
-    `estimator`: copied, with what the search sets itself left out.
-    `grid`: as in scikit-learn's `ParameterGrid`; public.
-    `delta`: of every try, which sets its noise together with its epsilon.
+
+def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
+    """Return the settings of a grid, as scikit-learn's `ParameterGrid` reads it.
+
+    The estimator is copied, without what the search sets itself; `delta` is that of every try.
 
     Raises TypeError, ValueError if the grid is none, names a parameter that cannot be tuned, or
     the estimator has no epsilon.
@@ -64,12 +68,16 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     return found
 
 
+def is_ours(estimator: Any) -> bool:
+    """Return whether an estimator is one of this package."""
+    return hasattr(estimator, "family")
+
+
 def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     """Return what a fit with an estimator's parameters costs.
 
-    `estimator`: of this package, or any with a method ``privacy_event()`` that states the cost of
-    a fit with its parameters as an event of ``dp-accounting``.
-    `n_features`: columns of the data.
+    The estimator is of this package, or has a method ``privacy_event()`` that states the cost as
+    an event of ``dp-accounting``.
 
     Returns `rho`: zCDP of the fit.
     `variation`: total variation between the fit's draws and those accounted, at most.
@@ -79,7 +87,7 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     """
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
-    elif type(estimator).__module__.startswith("dplasso."):
+    elif is_ours(estimator):
         mechanism = method_of(estimator).cost(n_features)
         # Its part of delta is the variation times 1 + e^x for some x >= 0.
         rho, variation = mechanism.rho, mechanism.sampling_delta / 2.0
@@ -94,12 +102,7 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
 
 
 def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int) -> None:
-    """Set the largest epsilon with which a candidate's fit stays within a zCDP cost.
-
-    `candidate`: its estimator is changed.
-    `rho`: what one try may cost.
-    `delta`: of a try.
-    `n_features`: columns of the data.
+    """Set the largest epsilon with which a candidate's fit costs at most `rho`, in zCDP.
 
     Raises ValueError if no epsilon is small enough.
     """
@@ -116,13 +119,9 @@ def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int
 
 
 def largest_within(cost: Callable[[float], float], allowed: float, delta: float) -> float:
-    """Return about the largest epsilon whose cost is allowed, never one whose cost is not.
+    """Return the largest epsilon whose zCDP is allowed, to a millionth of that; 0 if there is none.
 
-    `cost`: increasing, about with the square of epsilon.
-    `allowed`: the largest cost, in zCDP.
-    `delta`: at which epsilon is told; says where to begin.
-
-    Returns: to a millionth of the cost; 0 if none was found.
+    The cost has to grow with epsilon, about with its square. Where to begin follows from `delta`.
     """
     epsilon, best = allowed + 1.9 * math.sqrt(-allowed * math.log(delta)), 0.0
     for _ in range(_ATTEMPTS):
@@ -134,3 +133,36 @@ def largest_within(cost: Callable[[float], float], allowed: float, delta: float)
         aim = 0.5 * (1.0 + _ENOUGH) * allowed
         epsilon *= min(max(math.sqrt(aim / spent), 0.25), 2.0) if spent > 0.0 else 2.0
     return best
+
+
+def best_of(
+    candidates: list[Candidate],
+    tries: int,
+    fitted_on: LocalRecords,
+    scored_on: LocalRecords,
+    scorer: Scorer,
+    stream: RandomStream,
+    *,
+    seeded: bool,
+) -> Try | None:
+    """Make the tries and return the best."""
+    best, highest = None, -math.inf
+    for _ in range(tries):
+        candidate = draw_candidate(candidates, stream)
+        fitted = clone(candidate.estimator)
+        if seeded and "random_state" in fitted.get_params(deep=False):
+            fitted.set_params(random_state=int(random_word(stream)) >> 33)
+        # A warning for every fit would tell how many there were.
+        with warnings.catch_warnings(), of_a_stranger(fitted):
+            warnings.simplefilter("ignore")
+            fitted.fit(fitted_on.X, fitted_on.y)
+        estimate = scorer.estimate(scorer.sums(fitted, scored_on, stream))
+        height = estimate.value if scorer.metric.larger_is_better else -estimate.value
+        if best is None or height > highest:
+            best, highest = (estimate, candidate, fitted), height
+    return best
+
+
+def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candidate:
+    """Draw one candidate: all alike, whatever was drawn before."""
+    return candidates[int(below(stream, len(candidates)))]

@@ -43,13 +43,10 @@ class SearchCost:
     """What a search may spend and does spend; made of public parameters alone.
 
     `epsilon`, `delta`: the guarantee asked for.
-    `neighbors`: the neighbour relation.
-    `tries`: the law of the number of tries.
     `try_rho`: zCDP that one try may have.
     `epsilon_spent`: what the accountant reports for the whole, at most `epsilon`.
     `sampling_delta`: the part of `delta` set aside for the inexactness of all draws.
     `rho`: zCDP of the whole, for a ledger.
-    `rows_per_person`: rows of one person, at most, that may change between neighbours.
     """
 
     epsilon: float
@@ -63,6 +60,7 @@ class SearchCost:
     rows_per_person: int = 1
 
     name = "search"
+    eps0_accounted = None
 
     @property
     def n_iter(self) -> int:
@@ -79,17 +77,10 @@ def search_cost(
     draw_variation: float = 0.0,
     rows_per_person: int = 1,
 ) -> SearchCost:
-    """Choose what one try may spend, so that the whole search stays within (epsilon, delta).
+    """Return what one try may spend, so that the whole search stays within (epsilon, delta).
 
-    `epsilon`: total privacy loss to stay within, positive and finite.
-    `delta`: in (0, 1).
-    `tries`: the law of the number of tries.
-    `neighbors`: the neighbour relation.
-    `draw_variation`: total variation between one try as it is drawn and as it is accounted, at
-    most.
-    `rows_per_person`: as in `SearchCost`.
-
-    Returns: with ``epsilon_spent <= epsilon``, and more than 99.9 % of it.
+    It spends more than 99.9 % of epsilon. A try as it is drawn differs from a try as it is
+    accounted by at most `draw_variation` in total variation.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
     small for the draws.
@@ -119,11 +110,7 @@ def search_cost(
 def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
     """Return the epsilon of a search whose tries are each rho-zCDP.
 
-    `rho`: zCDP of one try.
-    `tries`: the law of their number.
-    `delta`: in (0, 1).
-
-    Returns: by the conversion of arXiv 2004.00010, proposition 12, at the best Renyi order.
+    By the conversion of arXiv 2004.00010, proposition 12, at the best Renyi order.
     """
     orders = np.array(renyi_orders())
     divergence = search_divergence(rho, tries, orders)
@@ -134,13 +121,9 @@ def epsilon_of_search(rho: float, tries: Tries, delta: float) -> float:
 
 
 def search_divergence(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Bound the Renyi divergence of a search (see the module's notes).
+    """Return a bound on the Renyi divergence of a search whose tries are each rho-zCDP.
 
-    `rho`: zCDP of one try.
-    `tries`: the law of their number.
-    `orders`: increasing, above 1.
-
-    Returns: of each order; not decreasing.
+    For increasing orders above 1; the bounds do not decrease (see the module's notes).
     """
     single = rho * orders
     total = single + math.log(tries.mean) / (orders - 1.0)
@@ -149,9 +132,12 @@ def search_divergence(rho: float, tries: Tries, orders: NDArray[np.float64]) -> 
     else:
         extra = np.min((1.0 - 1.0 / orders) * single - math.log(tries.gamma) / orders)
         total += (2.0 if tries.law == "geometric" else 1.0) * extra
-    # A divergence grows with its order: what bounds a larger one bounds the smaller.
-    found: NDArray[np.float64] = np.minimum.accumulate(total[::-1])[::-1]
-    return found
+    return _not_decreasing(total)
+
+
+def _not_decreasing(divergence: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return better bounds: a divergence grows with its order, so a larger one's bound holds."""
+    return np.asarray(np.minimum.accumulate(divergence[::-1])[::-1])
 
 
 def _delta_of_try(
@@ -162,8 +148,7 @@ def _delta_of_try(
     # (b - 1)(b rho - epsilon + ln(1 - 1/b)) - ln b, for all pairs at once.
     fixed = (some - 1.0) * (rho * some + np.log1p(-1.0 / some)) - np.log(some)
     exponent = fixed[None, :] - np.outer(epsilons, some - 1.0)
-    found: NDArray[np.float64] = np.exp(np.minimum(exponent.min(axis=1), 0.0))
-    return found
+    return np.asarray(np.exp(np.minimum(exponent.min(axis=1), 0.0)))
 
 
 @lru_cache(maxsize=256)
@@ -195,9 +180,7 @@ def _search_rho(rho: float, tries: Tries) -> float:
     orders = np.array(renyi_orders())
     divergence = search_divergence(rho, tries, orders)
     whole = _divergence_of_all(rho, tries, orders)
-    best = np.minimum.accumulate(np.minimum(divergence, whole)[::-1])[::-1]
-    # Between two orders the divergence is at most that of the larger; below the first, its own.
-    return float(np.max(best / np.concatenate([[1.0], orders[:-1]])) * (1.0 + _MARGIN))
+    return _rho_of(_not_decreasing(np.minimum(divergence, whole))) * (1.0 + _MARGIN)
 
 
 def _divergence_of_all(
@@ -219,20 +202,21 @@ def _divergence_of_all(
             else:
                 log_mean = np.log(np.log1p(-q) / math.log(tries.gamma))
             log_mean = np.where(q < 1.0, log_mean, np.inf)
-        found: NDArray[np.float64] = log_mean / (orders - 1.0)
-    return found
+        return np.asarray(log_mean / (orders - 1.0))
 
 
 def rho_of_event(event: Any) -> float:
-    """Return the zCDP of an event of ``dp-accounting``, over the Renyi orders that are used.
-
-    `event`: any that the Renyi accountant supports.
-
-    Returns: the largest ratio of divergence and order; infinite if one is.
-    """
+    """Return the zCDP of an event of ``dp-accounting``, over the Renyi orders that are used."""
     from dp_accounting.rdp import RdpAccountant
 
     accountant: Any = RdpAccountant(renyi_orders()).compose(event)
+    return _rho_of(np.asarray(accountant.rdp))
+
+
+def _rho_of(divergence: NDArray[np.float64]) -> float:
+    """Return the largest ratio of the divergences of our orders and the orders; infinite if one is.
+
+    Between two orders the divergence is at most that of the larger; below the first, its own.
+    """
     orders = np.array(renyi_orders())
-    # As above: an order between two of the list is covered by the larger.
-    return float(np.max(np.asarray(accountant.rdp) / np.concatenate([[1.0], orders[:-1]])))
+    return float(np.max(divergence / np.concatenate([[1.0], orders[:-1]])))

@@ -29,8 +29,7 @@ def entering_rows(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows that enter, ascending, and for each the number of what is protected as one.
 
-    `groups`, shape (N,): whose row each is; None where every row is protected by itself.
-    `rows_per_person`: the limit.
+    `groups` says whose row each one is; None where every row is protected by itself.
 
     Raises ValueError if groups are needed and not there, DataError if they are not right.
     """
@@ -52,9 +51,6 @@ def draw_held_out(unit: NDArray[np.intp], share: float, stream: RandomStream) ->
 
     Any assignment that does not look at the data is private, so the generator need not be.
 
-    `unit`: as from `entering_rows`.
-    `share`: chance of a unit to be held out.
-
     Raises DataError if there are so few rows that a part is empty.
     """
     drawn = np.random.default_rng(int(random_word(stream))).random(int(unit.max()) + 1) < share
@@ -68,13 +64,10 @@ def draw_held_out(unit: NDArray[np.intp], share: float, stream: RandomStream) ->
 def divided(
     inputs: LocalRecords, rows: NDArray[np.intp], held: NDArray[np.bool_]
 ) -> Iterator[tuple[LocalRecords, LocalRecords]]:
-    """Divide records in two for the time of a block.
+    """Divide the rows that enter in two for the time of a block; those held are the second part.
 
-    `rows`: those that enter, ascending.
-    `held`: for each of them, whether it is in the second part.
-
-    Yields: the parts. Those of a store are on the disk, in a folder beside it that only this user
-    can read, and which is removed after the block.
+    The parts of a store are on the disk, in a folder beside it that only this user can read, and
+    which is removed after the block.
 
     Raises StoreError if the store is damaged; OSError if the parts cannot be written.
     """

@@ -14,6 +14,7 @@ the rows are a sample of and the noise.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,7 @@ _SPREAD = 2.8
 # Inner edges of the grid of AUC, in log-odds; one of them is 0.
 _LOG_ODDS = np.linspace(-3.85, 3.85, 23)
 CALIBRATION_BINS = 10
+_ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
 
 Bounds = tuple[float, float]
 
@@ -67,19 +69,19 @@ class Metric:
     """How a metric is computed from sums.
 
     `sums`: ``sums(model, X, y, bounds)``: int64 sums in units of 2^-32.
-    `share`, `exchange`: how far, in L2, one row added and one row exchanged for another can move
-    them, in units of 1.
     `estimate`: ``estimate(noisy, sigma, z, bounds)``: the `Estimate`, with noise of standard
     deviation sigma, at z standard errors.
+    `share`, `exchange`: how far, in L2, one row added and one row exchanged for another can move
+    the sums, in units of 1.
     `larger_is_better`: of two models, whether the better one has the larger value.
     `classifies`: whether it is for classifiers; others need public bounds of the target.
     `two_classes`: whether it is for two classes only.
     """
 
     sums: Callable[[Any, Any, NDArray[Any], Bounds], NDArray[np.int64]]
-    share: float
-    exchange: float
     estimate: Callable[[NDArray[np.float64], float, float, Bounds], Estimate]
+    share: float = 1.0
+    exchange: float = _ROOT_TWO
     larger_is_better: bool = True
     classifies: bool = True
     two_classes: bool = False
@@ -215,7 +217,7 @@ def _class_numbers(model: Any, y: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _counts(
-    model: Any, X: Any, y: NDArray[Any], inner_edges: NDArray[np.float64]
+    inner_edges: NDArray[np.float64], model: Any, X: Any, y: NDArray[Any], _: Bounds
 ) -> NDArray[np.int64]:
     """Count rows by class (negative first) and by where the predicted probability lies."""
     place = np.searchsorted(inner_edges, _probabilities(model, X)[:, 1], side="right")
@@ -225,14 +227,6 @@ def _counts(
 
 _AUC_EDGES: NDArray[np.float64] = 1.0 / (1.0 + np.exp(-_LOG_ODDS))
 _CALIBRATION_EDGES = np.arange(1, CALIBRATION_BINS) / CALIBRATION_BINS
-
-
-def _auc_counts(model: Any, X: Any, y: NDArray[Any], _: Bounds) -> NDArray[np.int64]:
-    return _counts(model, X, y, _AUC_EDGES)
-
-
-def _calibration_counts(model: Any, X: Any, y: NDArray[Any], _: Bounds) -> NDArray[np.int64]:
-    return _counts(model, X, y, _CALIBRATION_EDGES)
 
 
 def _auc(noisy: NDArray[np.float64], sigma: float, z: float, _: Bounds) -> Estimate:
@@ -277,21 +271,20 @@ def _positive_share(noisy: NDArray[np.float64], sigma: float, z: float, _: Bound
     return mean_estimate(sums, sigma * math.sqrt(negative.size), z)
 
 
-_ROOT_TWO = math.nextafter(math.sqrt(2.0), 2.0)
 # The rounding of a row's four entries to units, at most half of one each, is far below this.
 _ROUNDING = 1.0 + 2.0**-28
 
 METRICS = {
-    "accuracy": Metric(_wrong, 1.0, _ROOT_TWO, _accuracy),
-    "auc": Metric(_auc_counts, 1.0, _ROOT_TWO, _auc, two_classes=True),
-    "log_loss": Metric(_clipped_losses, 1.0, _ROOT_TWO, _log_loss, larger_is_better=False),
-    "calibration": Metric(_calibration_counts, 1.0, _ROOT_TWO, _positive_share, two_classes=True),
-    "mae": Metric(_absolute_errors, 1.0, _ROOT_TWO, _mae, larger_is_better=False, classifies=False),
+    "accuracy": Metric(_wrong, _accuracy),
+    "auc": Metric(partial(_counts, _AUC_EDGES), _auc, two_classes=True),
+    "log_loss": Metric(_clipped_losses, _log_loss, larger_is_better=False),
+    "calibration": Metric(partial(_counts, _CALIBRATION_EDGES), _positive_share, two_classes=True),
+    "mae": Metric(_absolute_errors, _mae, larger_is_better=False, classifies=False),
     "r2": Metric(
         _square_sums,
-        math.sqrt(2.5) * _ROUNDING,
-        math.sqrt(5.0) * _ROUNDING,
         _r2,
+        share=math.sqrt(2.5) * _ROUNDING,
+        exchange=math.sqrt(5.0) * _ROUNDING,
         classifies=False,
     ),
 }

@@ -24,12 +24,9 @@ from dplasso.tuning.tries import tries_of
 class Part:
     """A part of a plan.
 
-    `name`: what it pays for.
     `share`: of the budget's zCDP.
-    `epsilon`: to ask for at `delta`; 0 if the share is too small for any.
-    `delta`: of this part alone.
+    `epsilon`: to ask for at this part's own `delta`; 0 if the share is too small for any.
     `try_epsilon`: of a search: about what each try may spend; 0 for the others.
-    `mechanism`: with this epsilon.
     """
 
     name: str
@@ -52,19 +49,12 @@ def plan_budget(
     refit: float = 0.0,
     tries: float = 0.0,
 ) -> tuple[Part, ...]:
-    """Divide a budget among what is done with one data set.
+    """Return the parts of a budget, all of which a ledger with it can pay for, in order.
 
-    `epsilon`, `delta`: of everything together: the budget of a ledger.
-    `method`: the family.
-    `n_iter`: steps of a fit; None for the method's own.
-    `neighbors`: the neighbour relation.
     `score`, `encoding`, `refit`: shares of a private score of the final model, of a private
     encoding of the columns, and of a second fit; the rest is for the fit.
     `tries`: expected number of tries of a search in place of the fit, by Poisson's law, which
     costs a ledger the least; 0 plans one fit with the defaults.
-
-    Returns: in the order in which they are spent. A ledger with this budget can pay for all of
-    them.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
@@ -75,7 +65,7 @@ def plan_budget(
     main = 1.0 - sum(shares.values())
     if main <= 0.0:
         raise ValueError("nothing of the budget is left for the fit; make the other shares smaller")
-    limit = rho_limit(new_budget(None, epsilon, delta, neighbors, None))
+    limit = rho_limit(new_budget(None, epsilon, delta, neighbors))
     common: dict[str, Any] = {"delta": delta, "neighbors": neighbors}
 
     def fit(part: float) -> Any:

@@ -156,24 +156,57 @@ def private_score(
     mechanism = score_mechanism(
         chosen, epsilon, delta, neighbors=neighbors, rows_per_person=rows_per_person
     )
+    sigma = mechanism.sensitivity / mechanism.mu
+    scorer = Scorer(chosen, bounds, mechanism.sensitivity, sigma, confidence)
     stream = random_stream(random_state)
     inputs = local_records(model, X, y)
     if groups is not None:
         inputs = inputs.limited(groups, rows_per_person)
-    check_scored(chosen, model, inputs.y)
+    check_scored(chosen, getattr(model, "classes_", None), inputs.y)
     statement = make_statement(mechanism, seeded=random_state is not None, classes_declared=True)
     check_affordable(ledger, dataset, mechanism)
     with charged(ledger, dataset, mechanism, notes={"purpose": purpose}):
-        sigma = mechanism.sensitivity / mechanism.mu
-        z = standard_errors(confidence)
-        with of_a_stranger(model):
-            exact = chosen.sums(model, inputs.X, inputs.y, bounds)
-        sums = noisy_sums(exact, mechanism.sensitivity, sigma, stream)
-        estimate = chosen.estimate(sums, sigma, z, bounds)
-    curve = calibration_curve(sums, sigma, z) if metric == "calibration" else ()
+        sums = scorer.sums(model, inputs, stream)
+    curve = calibration_curve(sums, sigma, scorer.z) if metric == "calibration" else ()
     return PrivateScore(
-        metric, *estimate, float(confidence), curve, replace(statement, release="score")
+        metric,
+        *scorer.estimate(sums),
+        float(confidence),
+        curve,
+        replace(statement, release="score"),
     )
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """How models are scored; public.
+
+    `bounds`: of the target.
+    `sensitivity`, `sigma`: of the metric's sums, and the standard deviation of their noise, in
+    rows.
+    `confidence`: of the interval.
+    """
+
+    metric: Metric
+    bounds: Bounds
+    sensitivity: float
+    sigma: float
+    confidence: float
+
+    @property
+    def z(self) -> float:
+        """Return how many standard errors an interval reaches to each side."""
+        return standard_errors(self.confidence)
+
+    def sums(self, model: Any, rows: LocalRecords, stream: RandomStream) -> NDArray[np.float64]:
+        """Return the noisy sums of a model's predictions for rows."""
+        with of_a_stranger(model):
+            exact = self.metric.sums(model, rows.X, rows.y, self.bounds)
+        return noisy_sums(exact, self.sensitivity, self.sigma, stream)
+
+    def estimate(self, sums: NDArray[np.float64]) -> Estimate:
+        """Return what noisy sums say."""
+        return self.metric.estimate(sums, self.sigma, self.z, self.bounds)
 
 
 def score_mechanism(
@@ -186,10 +219,7 @@ def score_mechanism(
 ) -> GaussianSteps:
     """Return the noise of a score, calibrated.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     mechanism = build_gaussian(
         epsilon=epsilon,
@@ -210,13 +240,7 @@ def share_bound(metric: Metric, neighbors: str) -> float:
 
 
 def check_noise(sigma: float) -> None:
-    """Refuse noise that no integer of 64 bits could hold, or that is finer than its units.
-
-    Raises
-    ------
-    ValueError
-        If its standard deviation in rows is out of range.
-    """
+    """Raise ValueError for noise, in rows, too large for 64 bits or finer than its units."""
     if not SMALLEST_SCALE <= sigma * UNIT <= LARGEST_SCALE:
         raise ValueError(
             f"epsilon leaves a score noise of standard deviation {sigma:.3g} rows; between "
@@ -229,10 +253,7 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
 
     An estimator that declares one by its parameter `target_bounds` need not be told again.
 
-    Raises
-    ------
-    ValueError
-        If it is missing where it is needed, given where it is not, or no interval.
+    Raises ValueError if it is missing where it is needed, given where it is not, or no interval.
     """
     if METRICS[metric].classifies:
         if bounds is not None:
@@ -248,61 +269,29 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
     return low, high
 
 
-def check_scored(metric: Metric, model: Any, y: NDArray[Any]) -> None:
-    """Refuse rows that a metric cannot take.
+def check_scored(metric: Metric, classes: Any, y: NDArray[Any]) -> None:
+    """Raise DataError for rows that a metric cannot take.
 
-    Raises
-    ------
-    DataError
-        For a label that is none of the model's, a target that is no number, or too many rows.
+    These are a label that is none of the model's, a target that is no number, and too many rows.
     """
     if y.size >= _LARGEST_ROWS:
         raise DataError(f"{y.size:,} rows are too many for one score")
     if not metric.classifies:
         encode_targets(y, (0.0, 1.0))
         return
-    if metric.two_classes and len(model.classes_) != 2:
-        raise DataError(f"this metric is for two classes; there are {len(model.classes_)}")
-    classes = np.asarray(model.classes_)
+    if metric.two_classes and len(classes) != 2:
+        raise DataError(f"this metric is for two classes; there are {len(classes)}")
+    classes = np.asarray(classes)
     refuse_strange(~np.isin(y, classes), "the model's classes", classes)
 
 
 def noisy_sums(
     sums: NDArray[np.int64], sensitivity: float, sigma: float, stream: RandomStream
 ) -> NDArray[np.float64]:
-    """Release sums with integer Gaussian noise, and return them in units of 1.
+    """Return sums, given in units of 2^-32, with integer Gaussian noise, in units of 1.
 
-    Parameters
-    ----------
-    sums : ndarray of int64
-        In units of 2^-32; left as it is.
-    sensitivity : float
-        How far they can move between neighbours in L2, in units of 1.
-    sigma : float
-        Standard deviation of the noise, in units of 1.
-    stream : RandomStream
-        Keys the noise.
-
-    Returns
-    -------
-    ndarray of float64
+    The sensitivity, in L2, and the noise's standard deviation sigma are in units of 1.
     """
     noise = Gaussian(sigma * UNIT, word_buffers(stream, 1)[0])
     found: NDArray[np.float64] = release(sums.copy(), sensitivity * UNIT, noise) / UNIT
     return found
-
-
-def noisy_estimate(
-    metric: Metric,
-    model: Any,
-    inputs: LocalRecords,
-    bounds: Bounds,
-    sensitivity: float,
-    sigma: float,
-    stream: RandomStream,
-    z: float,
-) -> Estimate:
-    """Score a model on rows with noise of a given standard deviation (see `private_score`)."""
-    with of_a_stranger(model):
-        exact = metric.sums(model, inputs.X, inputs.y, bounds)
-    return metric.estimate(noisy_sums(exact, sensitivity, sigma, stream), sigma, z, bounds)

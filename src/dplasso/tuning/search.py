@@ -10,14 +10,14 @@ the others came to.
 
 import math
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.utils.validation import check_is_fitted
 
@@ -42,17 +42,25 @@ from dplasso.model import Model
 from dplasso.model.release import digest_of
 from dplasso.privacy.mechanisms.gaussian import l2_sensitivity
 from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
-from dplasso.privacy.randomness import RandomStream, below, random_stream, random_word
+from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, state_search
-from dplasso.tuning.candidates import Candidate, cost_of_try, give_epsilon, list_candidates
+from dplasso.tuning.candidates import (
+    Candidate,
+    Try,
+    best_of,
+    cost_of_try,
+    give_epsilon,
+    is_ours,
+    list_candidates,
+)
 from dplasso.tuning.cost import SearchCost, search_cost
 from dplasso.tuning.division import divided, draw_held_out, entering_rows
-from dplasso.tuning.metrics import METRICS, Bounds, Estimate, Metric, standard_errors
+from dplasso.tuning.metrics import METRICS, Bounds, Metric
 from dplasso.tuning.scores import (
+    Scorer,
     check_noise,
     check_scored,
     checked_bounds,
-    noisy_estimate,
     share_bound,
 )
 from dplasso.tuning.tries import draw_tries, tries_of
@@ -61,17 +69,6 @@ _CONFIDENCE = 0.95
 # The rounding of a score's noise (`dplasso.privacy.mechanisms.gaussian`) adds less than this part
 # of its cost; beyond the noise's last integer lies less than `dplasso.tuning.tries.DRAW_ERROR`.
 _SCORE_MARGIN = 2.0**-40
-
-
-@dataclass(frozen=True)
-class _Scoring:
-    """How every try is scored; public but for the rows."""
-
-    metric: Metric
-    bounds: Bounds
-    sensitivity: float
-    sigma: float
-    rows: LocalRecords
 
 
 class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
@@ -227,60 +224,77 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             If there was no try.
         """
         self.check()
-        metric, bounds = (
-            METRICS[self.metric],
-            checked_bounds(self.metric, self.target_bounds, self.estimator),
-        )
         stream = random_stream(self.random_state)
         inputs = local_records(self.estimator, X, y)
         check_columns_fit(self.estimator, inputs.n_features)
         warn_of_found_names(inputs.feature_names)
+        if isinstance(inputs.X, Store) and not is_ours(self.estimator):
+            raise DataError(
+                f"{type(self.estimator).__name__} is not known to read stores; give the rows in "
+                "memory: store.X.tocsr(), store.y"
+            )
         candidates = list_candidates(self.estimator, self.grid, self.delta)
         known = self.estimator.get_params(deep=False)
-        m = int(known.get("rows_per_person", 1))
-        _refuse_store(self.estimator, inputs)
-        rows, unit = entering_rows(inputs, groups, m)
-        classes = _declare_classes(candidates, inputs.y[rows], metric)
-        relation = {"neighbors": known.get("neighbors", "add-remove"), "rows_per_person": m}
-        cost = _plan(self, candidates, inputs.n_features, relation)
-        sensitivity, sigma = _score_noise(cost, metric, m)
+        relation = known.get("neighbors", "add-remove"), int(known.get("rows_per_person", 1))
+        rows, unit = entering_rows(inputs, groups, relation[1])
+        classes = _declare_classes(candidates, inputs.y[rows], METRICS[self.metric])
+        cost = self._divide_budget(candidates, inputs.n_features, *relation)
+        scorer = self._scorer(cost)
         cost = _whole_budget(cost, self.ledger, self.dataset)
         check_affordable(self.ledger, self.dataset, cost)
         held = draw_held_out(unit, self.held_out, stream)
         notes = {"purpose": self.purpose}
         if self.ledger is not None and classes is not None:
             notes["fingerprint"] = data_fingerprint(inputs.y[rows] != classes[0])
-        best: tuple[Estimate, Candidate, Any] | None = None
+        best: Try | None = None
         with (
             divided(inputs, rows, held) as (fitted_on, scored_on),
             charged(self.ledger, self.dataset, cost, release=lambda: _digest(best), notes=notes),
         ):
-            best = _best_of(
-                candidates,
-                draw_tries(cost.tries, stream),
-                fitted_on,
-                _Scoring(metric, bounds, sensitivity, sigma, scored_on),
-                stream,
-                seeded=self.random_state is not None,
-            )
-        self._set_best(best, cost, classes, bounds, known.get("classes") is not None)
-        self.n_features_in_ = inputs.n_features
-        # The parts that were fitted do not say what their columns are.
-        known_columns = {"feature_names": inputs.feature_names, "origin": inputs.origin}
-        if inputs.feature_names is not None:
-            self.best_estimator_.feature_names_in_ = inputs.feature_names
-        if hasattr(self.best_estimator_, "model_"):
-            model = replace(self.best_estimator_.model_, **known_columns)
-            self.best_estimator_.model_ = model
+            tries = draw_tries(cost.tries, stream)
+            seeded = self.random_state is not None
+            best = best_of(candidates, tries, fitted_on, scored_on, scorer, stream, seeded=seeded)
+        self._set_best(best, cost, classes, scorer.bounds, inputs)
         return self
+
+    def _divide_budget(
+        self, candidates: list[Candidate], n_features: int, neighbors: str, rows_per_person: int
+    ) -> SearchCost:
+        """Return what the search costs, and give each candidate the epsilon of one try."""
+        variation = 0.0
+        for candidate in candidates:
+            # A fit of a try has a smaller epsilon than the whole, and so draws no less exactly.
+            candidate.estimator.set_params(epsilon=float(self.epsilon))
+            variation = max(variation, cost_of_try(candidate.estimator, n_features)[1])
+        cost = search_cost(
+            self.epsilon,
+            self.delta,
+            tries_of(self.tries, self.law),
+            draw_variation=variation,
+            neighbors=neighbors,
+            rows_per_person=rows_per_person,
+        )
+        for candidate in candidates:
+            give_epsilon(candidate, cost.try_rho, self.delta, n_features)
+        return cost
+
+    def _scorer(self, cost: SearchCost) -> Scorer:
+        """Return how every try is scored; a score costs as much as a fit may."""
+        metric = METRICS[self.metric]
+        mu = math.sqrt(2.0 * cost.try_rho * (1.0 - _SCORE_MARGIN))
+        share = share_bound(metric, cost.neighbors)
+        sensitivity = l2_sensitivity(share, cost.neighbors, cost.rows_per_person)
+        check_noise(sensitivity / mu)
+        bounds = checked_bounds(self.metric, self.target_bounds, self.estimator)
+        return Scorer(metric, bounds, sensitivity, sensitivity / mu, _CONFIDENCE)
 
     def _set_best(
         self,
-        best: "tuple[Estimate, Candidate, Any] | None",
+        best: Try | None,
         cost: SearchCost,
         classes: NDArray[Any] | None,
         bounds: Bounds,
-        classes_declared: bool,
+        inputs: LocalRecords,
     ) -> None:
         """Set the fitted attributes, functions of the best try and of public values alone."""
         if best is None:
@@ -299,14 +313,22 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
             fit if isinstance(fit, PrivacyStatement) else None,
             cost,
             seeded=self.random_state is not None,
-            classes_declared=classes_declared,
+            classes_declared=self.estimator.get_params(deep=False).get("classes") is not None,
             target_bounds=bounds if classes is None else None,
         )
-        # The fit's own statement is about one try: nobody may take it for the search's.
+        # The fit's own statement is about one try: nobody may take it for the search's. Nor do the
+        # parts that were fitted say what their columns are.
         self.best_estimator_.privacy_ = self.privacy_
         if hasattr(self.best_estimator_, "model_"):
-            model = self.best_estimator_.model_
-            self.best_estimator_.model_ = replace(model, statement=self.privacy_)
+            self.best_estimator_.model_ = replace(
+                self.best_estimator_.model_,
+                statement=self.privacy_,
+                feature_names=inputs.feature_names,
+                origin=inputs.origin,
+            )
+        if inputs.feature_names is not None:
+            self.best_estimator_.feature_names_in_ = inputs.feature_names
+        self.n_features_in_ = inputs.n_features
         if classes is not None:
             self.classes_ = classes
 
@@ -337,63 +359,14 @@ def _declare_classes(
     for candidate in candidates:
         if "classes" in candidate.estimator.get_params(deep=False):
             candidate.estimator.set_params(classes=classes.tolist())
-    check_scored(metric, _Known(classes), y)
+    check_scored(metric, classes, y)
     return classes
 
 
-def _refuse_store(estimator: Any, inputs: LocalRecords) -> None:
-    if isinstance(inputs.X, Store) and not type(estimator).__module__.startswith("dplasso."):
-        raise DataError(
-            f"{type(estimator).__name__} is not known to read stores; give the rows in memory: "
-            "store.X.tocsr(), store.y"
-        )
-
-
-def _digest(best: tuple[Estimate, Candidate, Any] | None) -> str | None:
+def _digest(best: Try | None) -> str | None:
     """Return the digest of the model that is released; None where it is none of this package."""
     model = None if best is None else getattr(best[2], "model_", None)
     return digest_of(model.release) if isinstance(model, Model) else None
-
-
-@dataclass(frozen=True)
-class _Known:
-    classes_: NDArray[Any]
-
-
-def _plan(
-    search: PrivateSearch,
-    candidates: list[Candidate],
-    n_features: int,
-    relation: dict[str, Any],
-) -> SearchCost:
-    """Divide the budget: what one try may cost, and the epsilon of each candidate's fit."""
-    variation = 0.0
-    for candidate in candidates:
-        # A fit of a try has a smaller epsilon than the whole, and so draws no less exactly.
-        candidate.estimator.set_params(epsilon=float(search.epsilon))
-        variation = max(variation, cost_of_try(candidate.estimator, n_features)[1])
-    cost = search_cost(
-        search.epsilon,
-        search.delta,
-        tries_of(search.tries, search.law),
-        draw_variation=variation,
-        **relation,
-    )
-    for candidate in candidates:
-        give_epsilon(candidate, cost.try_rho, search.delta, n_features)
-    return cost
-
-
-def _score_noise(cost: SearchCost, metric: Metric, rows_per_person: int) -> tuple[float, float]:
-    """Return a score's sensitivity and the standard deviation of its noise, in rows.
-
-    It costs as much as a fit may.
-    """
-    mu = math.sqrt(2.0 * cost.try_rho * (1.0 - _SCORE_MARGIN))
-    share = share_bound(metric, cost.neighbors)
-    sensitivity = l2_sensitivity(share, cost.neighbors, rows_per_person)
-    check_noise(sensitivity / mu)
-    return sensitivity, sensitivity / mu
 
 
 def _whole_budget(
@@ -407,48 +380,6 @@ def _whole_budget(
         return cost
     limit = Fraction(rho_limit(budget, charge_of(cost).draw_delta, 1), UNITS)
     return replace(cost, rho=limit) if 0 < limit < cost.rho else cost
-
-
-def _best_of(
-    candidates: list[Candidate],
-    tries: int,
-    fitted_on: LocalRecords,
-    scoring: _Scoring,
-    stream: RandomStream,
-    *,
-    seeded: bool,
-) -> tuple[Estimate, Candidate, Any] | None:
-    """Make the tries and return the best: its score, its settings, the fitted estimator."""
-    best, highest = None, -math.inf
-    z = standard_errors(_CONFIDENCE)
-    for _ in range(tries):
-        candidate = draw_candidate(candidates, stream)
-        fitted = clone(candidate.estimator)
-        if seeded and "random_state" in fitted.get_params(deep=False):
-            fitted.set_params(random_state=int(random_word(stream)) >> 33)
-        # A warning for every fit would tell how many there were.
-        with warnings.catch_warnings(), of_a_stranger(fitted):
-            warnings.simplefilter("ignore")
-            fitted.fit(fitted_on.X, fitted_on.y)
-        estimate = noisy_estimate(
-            scoring.metric,
-            fitted,
-            scoring.rows,
-            scoring.bounds,
-            scoring.sensitivity,
-            scoring.sigma,
-            stream,
-            z,
-        )
-        height = estimate.value if scoring.metric.larger_is_better else -estimate.value
-        if best is None or height > highest:
-            best, highest = (estimate, candidate, fitted), height
-    return best
-
-
-def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candidate:
-    """Draw one candidate: all alike, whatever was drawn before."""
-    return candidates[int(below(stream, len(candidates)))]
 
 
 def _constant(classes: NDArray[Any] | None, bounds: Bounds) -> Any:

@@ -31,12 +31,7 @@ _BITS = 128
 
 @dataclass(frozen=True)
 class Tries:
-    """The law of the number of tries; public.
-
-    `law`: its name.
-    `mean`: expected number of tries, as accounted.
-    `gamma`: the parameter g; 0 for Poisson's law.
-    """
+    """The law of the number of tries; public. The parameter g is 0 for Poisson's law."""
 
     law: str
     mean: float
@@ -46,9 +41,8 @@ class Tries:
 def tries_of(mean: float, law: str = "auto") -> Tries:
     """Return the law with an expected number of tries.
 
-    `mean`: from 1 to 1000; above 1 unless the law is Poisson's.
-    `law`: "auto" takes the law that leaves a try the most: Poisson's below 4.5, the logarithmic
-    from there.
+    "auto" takes the law that leaves a try the most: Poisson's below 4.5, the logarithmic from
+    there.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
@@ -80,12 +74,7 @@ def _logarithmic_mean(gamma: float) -> float:
 
 
 def draw_tries(tries: Tries, stream: RandomStream) -> int:
-    """Draw the number of tries.
-
-    `tries`: its law.
-
-    Returns: k; 0 only by Poisson's law.
-    """
+    """Draw the number of tries; 0 only by Poisson's law."""
     first, thresholds = _cumulative(tries)
     point = (int(random_word(stream)) << 64) | int(random_word(stream))
     return first + min(bisect_right(thresholds, point), len(thresholds) - 1)

@@ -16,9 +16,8 @@ from dplasso.privacy.mechanisms import EXPONENT_SLACK, SAMPLING_ERROR, Selection
 from dplasso.selection.registry import make_selector
 from neighbours import BOUND, common_records
 from replay import inputs
-from selection.distance import implied_by_big_little, implied_by_bucket, total_variation
+from selection.distance import IMPLIED, implied, total_variation
 
-IMPLIED = {"bucket": implied_by_bucket, "big-little": implied_by_big_little}
 N_STEPS = 12
 
 
@@ -58,7 +57,7 @@ def test_what_is_drawn_is_what_is_paid_for(
     distances = []
     for alpha, _ in states[:N_STEPS]:
         structure = make_selector(*rule)
-        chances = IMPLIED[selector](structure, alpha)
+        chances = implied(structure, alpha)
         distances.append(total_variation(chances, alpha, rule[2].exponent)[0])
     assert 0 < max(distances) < SAMPLING_ERROR / 4
 
@@ -95,7 +94,7 @@ def test_a_distance_too_large_would_be_seen():
     alpha = np.array([0, 0, -(2**36)], dtype=np.int64)
     exponent = 40 * math.log(2) / 2**36
     structure = make_selector("bucket", 3, SelectionRule("exponential", exponent, 0.0))
-    chances = implied_by_bucket(structure, alpha)
+    chances = implied(structure, alpha)
     assert total_variation(chances, alpha, exponent)[0] < SAMPLING_ERROR / 4
     chances[0] = chances[0] * 0
     assert total_variation(chances, alpha, exponent)[0] > SAMPLING_ERROR

@@ -45,14 +45,9 @@ def test_golden(name, settings, results):
     assert_like_golden(getattr(figures, name)(settings, results))
 
 
-def test_golden_table2(settings, tmp_path):
-    item = table2.present(settings, run_cells(table2.cells(settings), tmp_path))
-    assert_like_golden(item)
-
-
-def test_golden_table4(settings, tmp_path):
-    item = table4.present(settings, run_cells(table4.cells(settings), tmp_path))
-    assert_like_golden(item)
+@pytest.mark.parametrize("table", [table2, table4])
+def test_golden_tables(table, settings, tmp_path):
+    assert_like_golden(table.present(settings, run_cells(table.cells(settings), tmp_path)))
 
 
 def test_gap_by_brute_force(settings):

@@ -168,8 +168,3 @@ def test_report_is_one_file_with_everything_in_it(small_growth, settings, tmp_pa
     assert "not differentially private" in markdown
     files = runner.publish(paper, items, settings, tmp_path / "new")["report"]
     assert sorted(path.name for path in files.values()) == ["report.html", "report.md"]
-
-
-def test_unknown_item_is_refused():
-    with pytest.raises(ValueError, match=r"no item 'table5'; there are table1, .* and all"):
-        runner.item_names(paper, "table5")

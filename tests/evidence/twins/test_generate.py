@@ -169,11 +169,6 @@ def test_sizes_of_your_own():
     assert made.source == "twin of kdda, 500 x 70000, seed 0"
 
 
-def test_rows_alike():
-    X = generate(Shape(300, 1000, 8.0, row_spread=0.0, exponent=0.0)).X
-    assert set(np.diff(X.indptr)) == {8}
-
-
 def test_rows_that_hold_nearly_all_columns():
     X = generate(Shape(50, 40, 30.0, row_spread=0.2, exponent=2.0, shift=1.0)).X
     assert X.nnz == pytest.approx(50 * 30, rel=0.02)
@@ -181,17 +176,6 @@ def test_rows_that_hold_nearly_all_columns():
 
 
 class TestRefusals:
-    def test_name(self):
-        with pytest.raises(
-            ValueError, match=r"no synthetic data like 'kddb'; there are rcv1, news20"
-        ):
-            make_synthetic("kddb")
-
-    @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
-    def test_scale(self, scale):
-        with pytest.raises(ValueError, match="scale must be a positive number"):
-            make_synthetic("rcv1", scale=scale)
-
     @pytest.mark.parametrize(
         ("changes", "message"),
         [

@@ -97,8 +97,3 @@ def test_too_many_nonzeros_for_memory_are_no_matter_for_a_stream():
         generate(shape)
     source = shape_source(shape)
     assert source.total == 10**6
-
-
-def test_a_shape_that_cannot_be_made():
-    with pytest.raises(ValueError, match="do not fit 100 columns"):
-        shape_source(Shape(100, 100, 95.0))

@@ -3,27 +3,19 @@
 import math
 from dataclasses import replace
 
-import mpmath
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, TAIL
 from dplasso.privacy.mechanisms.gaussian import LARGEST_EPSILON, build_gaussian, l2_sensitivity
+from privacy.reference import exact_delta
 
 
 def build(**options):
     return build_gaussian(
         **({"epsilon": 1.0, "delta": 1e-6, "n_iter": 300, "n_coordinates": 1000} | options)
     )
-
-
-def exact_delta(mu, epsilon):
-    """Return the curve of arXiv 1805.06530, theorem 8, from its formula with 80 digits."""
-    with mpmath.workdps(80):
-        mu, epsilon = mpmath.mpf(mu), mpmath.mpf(epsilon)
-        first = mpmath.ncdf(mu / 2 - epsilon / mu)
-        return first - mpmath.exp(epsilon) * mpmath.ncdf(-mu / 2 - epsilon / mu)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 3.0, 10.0, 40.0])

@@ -8,7 +8,7 @@ from dplasso.privacy.mechanisms.build import (
     build_mechanism,
     check_mechanism,
 )
-from dplasso.privacy.mechanisms.contract import Mechanism, SelectionRule, sensitivity
+from dplasso.privacy.mechanisms.contract import Accounted, Mechanism, SelectionRule, sensitivity
 from dplasso.privacy.mechanisms.exact import ExactStep
 from dplasso.privacy.mechanisms.paper import PaperStep
 from dplasso.privacy.mechanisms.signed_exponential import (
@@ -24,6 +24,7 @@ __all__ = [
     "LEDGER_MARGIN",
     "MECHANISMS",
     "SAMPLING_ERROR",
+    "Accounted",
     "ExactStep",
     "Mechanism",
     "PaperStep",

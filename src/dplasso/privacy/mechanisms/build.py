@@ -1,12 +1,17 @@
 """From public parameters to the mechanism of a fit."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from dplasso.privacy.mechanisms.contract import Mechanism
+from dplasso.privacy.accounting import epsilon_of_rho
+from dplasso.privacy.gaussian import gaussian_epsilon
+from dplasso.privacy.mechanisms.contract import Accounted, Mechanism
 from dplasso.privacy.mechanisms.exact import ExactStep
+from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.privacy.mechanisms.paper import PaperStep, paper_scales
 from dplasso.privacy.mechanisms.signed_exponential import calibrated
+from dplasso.privacy.mechanisms.staged import build_staged
 from dplasso.privacy.parameters import (
     check_choice,
     check_delta,
@@ -15,17 +20,13 @@ from dplasso.privacy.parameters import (
     check_n_iter,
     check_neighbors,
 )
+from dplasso.privacy.wording import STAGED
 
 MECHANISMS = ("exponential", "paper")
 
 
 def check_mechanism(mechanism: Any) -> str:
-    """Check the name of a mechanism.
-
-    Returns: the same value.
-
-    Raises TypeError if it is not a string; ValueError if there is no mechanism of that name.
-    """
+    """Return the name of a mechanism; TypeError, ValueError if it is none."""
     return check_choice("mechanism", mechanism, MECHANISMS)
 
 
@@ -43,43 +44,14 @@ def build_mechanism(
     n_samples: int | None = None,
     plain_sum: bool = True,
 ) -> Mechanism:
-    """Choose the scale of the private step from public parameters.
+    """Return the mechanism that spends at most `epsilon`; the exact one where that is infinite.
 
-    Parameters
-    ----------
-    epsilon : float
-        Total privacy loss to stay within; infinity gives the mechanism "none".
-    delta : float
-        In (0, 1).
-    n_iter : int
-        Number of steps T.
-    neighbors : {"add-remove", "replace-one"}, default="add-remove"
-        The neighbour relation.
-    feature_bound : float, default=1.0
-        Bound B on the magnitude of an entry.
-    residual_bound : float, default=1.0
-        Bound C on the magnitude of a residual, that of the loss.
-    rows_per_person : int, default=1
-        Rows of one person, at most, that may change between neighbours.
-    mechanism : {"exponential", "paper"}, default="exponential"
-        "paper" takes the scales as printed in arXiv 2310.19978 and is not private.
-    l1_radius : float, optional
-        The radius lambda; "paper" only.
-    n_samples : int, optional
-        The number of rows N; "paper" only (one more reason why it is not private).
-    plain_sum : bool, default=True
-        Whether few steps may be accounted by the plain sum of their eps0; not with a ledger.
+    "paper" takes the scales as printed in arXiv 2310.19978 and is not private; it alone needs the
+    radius and the number of rows. `plain_sum` says whether few steps may be accounted by the plain
+    sum of their eps0, which no ledger adds up.
 
-    Returns
-    -------
-    Mechanism
-        With ``epsilon_spent <= epsilon`` where it is private.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a parameter is not of its kind or out of range, or if `delta` is too small to cover the
-        inexactness of `n_iter` draws.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or if `delta` is
+    too small to cover the inexactness of `n_iter` draws.
     """
     name = check_mechanism(mechanism)
     common: dict[str, Any] = {
@@ -98,3 +70,29 @@ def build_mechanism(
         exponent_scale, laplace_scale = paper_scales(*budget, l1_radius, n_samples)
         return PaperStep(**common, exponent_scale=exponent_scale, laplace_scale=laplace_scale)
     return calibrated(**common, plain_sum=plain_sum)
+
+
+class LedgerFit(NamedTuple):
+    """A fit of n_iter steps (of both kinds, where it has two) as a ledger plans it.
+
+    `build`: takes the steps and what else its mechanism is built from.
+    `epsilon_of_rho`: takes rho and a delta; of one such fit that costs rho, exact for Gaussian
+    noise alone.
+    """
+
+    build: Callable[..., Accounted]
+    epsilon_of_rho: Callable[[float, float], float] = epsilon_of_rho
+
+
+LEDGER_FITS = {
+    "exponential": LedgerFit(
+        lambda n_iter, **asked: build_mechanism(n_iter=n_iter, plain_sum=False, **asked)
+    ),
+    "gaussian": LedgerFit(
+        lambda n_iter, **asked: build_gaussian(n_iter=n_iter, **asked),
+        lambda rho, delta: gaussian_epsilon(math.sqrt(2.0 * rho), delta),
+    ),
+    STAGED: LedgerFit(
+        lambda n_iter, **asked: build_staged(n_vertices=n_iter, n_gradients=n_iter, **asked)
+    ),
+}

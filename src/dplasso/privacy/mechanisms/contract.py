@@ -1,9 +1,14 @@
-"""What every mechanism of Frank-Wolfe's steps has to say (docs/architecture.md)."""
+"""What every mechanism has to say (docs/architecture.md)."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from fractions import Fraction
+from typing import Any, NamedTuple, Protocol
 
 from dplasso.privacy.parameters import check_feature_bound, check_neighbors
+
+EXACT = "epsilon is infinite: every step was chosen exactly, without noise"
 
 
 @dataclass(frozen=True)
@@ -21,34 +26,19 @@ class SelectionRule:
     laplace: float
 
 
-class Mechanism(Protocol):
-    """How vertices are drawn, and what that costs; made of public parameters alone.
+class Words(NamedTuple):
+    """What a statement says of a private mechanism.
 
-    Attributes
-    ----------
-    name : {"exponential", "paper", "none"}
-        The paper's published step is not differentially private; "none" is the exact argmax.
-    epsilon, delta : float
-        The guarantee asked for.
-    n_iter : int
-        Number of steps T.
-    neighbors : {"add-remove", "replace-one"}
-        The neighbour relation.
-    feature_bound, residual_bound : float
-        Bounds B on the magnitude of an entry and C on that of a residual.
-    rows_per_person : int
-        Rows of one person, at most, that may change between neighbours.
-    sensitivity : float
-        How far one coordinate of the summed gradient can move between neighbours.
-    eps0 : float
-        Bounded-range parameter of a step, natural logarithm units; infinite if not private.
-    epsilon_spent : float
-        What the accountant reports, at most `epsilon`; infinite if not private.
-    rho : float
-        The zCDP of the whole run; infinite if not private.
-    sampling_delta : float
-        The part of `delta` set aside for the inexactness of T draws.
+    `steps`: takes the statement; says how its steps are private.
+    `clips_entries`: whether entries of the data are clipped to `feature_bound`.
     """
+
+    steps: Callable[[Any], str]
+    clips_entries: bool = True
+
+
+class Cost(Protocol):
+    """What a ledger asks of a mechanism, or of a search (see `Accounted`)."""
 
     @property
     def name(self) -> str: ...
@@ -61,49 +51,150 @@ class Mechanism(Protocol):
     @property
     def neighbors(self) -> str: ...
     @property
+    def rows_per_person(self) -> int: ...
+    @property
+    def eps0_accounted(self) -> float | None: ...
+    @property
+    def rho(self) -> float | Fraction: ...
+    @property
+    def sampling_delta(self) -> float: ...
+
+
+class Accounted(Cost, Protocol):
+    """How a fit is private, and what that costs; made of public parameters alone.
+
+    `name` ("exponential", "gaussian", "exponential and gaussian", "paper", "none"): the paper's
+    published step is not differentially private; "none" draws nothing.
+    `epsilon`, `delta`: the guarantee asked for.
+    `n_iter`: number of steps T.
+    `neighbors`, "add-remove" or "replace-one": the neighbour relation.
+    `feature_bound`, `residual_bound`: bounds B on the magnitude of an entry and C on that of a
+    residual.
+    `rows_per_person`: rows of one person, at most, that may change between neighbours.
+    `sensitivity`: how far one coordinate of the summed gradient, or with Gaussian noise the whole
+    of it in L2, can move between neighbours.
+    `count_sensitivity`: how far the counts that a fit begins with can move, in L2; None if it
+    counts nothing.
+    `eps0`: bounded-range parameter of a step, natural logarithm units; infinite if not private, 0
+    where steps have no common one.
+    `eps0_accounted`: what a ledger takes a step for; None where the cost is `rho`.
+    `epsilon_spent`: what the accountant reports, at most `epsilon`; infinite if not private.
+    `rho`: the zCDP of the whole fit; infinite if not private.
+    `sampling_delta`: the part of `delta` set aside for the inexactness of the draws.
+    `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
+    `leak`: why no fit with it is private; empty if fits are.
+    `accountant`: how a private fit's costs are added up.
+    `stated`: entries of the statement that only this mechanism has.
+    `release_kind`: the kind of release that a fit begins with (`dplasso.model.release`).
+    """
+
+    @property
+    def rho(self) -> float: ...
+    @property
     def feature_bound(self) -> float: ...
     @property
     def residual_bound(self) -> float: ...
     @property
-    def rows_per_person(self) -> int: ...
-    @property
     def sensitivity(self) -> float: ...
+    @property
+    def count_sensitivity(self) -> float | None: ...
     @property
     def eps0(self) -> float: ...
     @property
     def epsilon_spent(self) -> float: ...
     @property
-    def rho(self) -> float: ...
+    def ratio_error(self) -> float: ...
     @property
-    def sampling_delta(self) -> float: ...
+    def leak(self) -> str: ...
+    @property
+    def accountant(self) -> str: ...
+    @property
+    def stated(self) -> dict[str, Any]: ...
+    @property
+    def release_kind(self) -> str: ...
 
     def event(self) -> Any:
-        """Return the whole run as an event of ``dp-accounting``; raise if it has none."""
+        """Return the whole fit as an event of ``dp-accounting``; raise if it has none."""
 
     def epsilon_of_rows(self, count: int) -> float:
         """Return the epsilon for somebody with `count` times as many rows as are covered."""
+
+
+class Mechanism(Accounted, Protocol):
+    """How vertices are drawn, and what that costs."""
 
     def rule(self, unit: float) -> SelectionRule:
         """Return what a structure draws from, with `unit` fixed-point units per unit of alpha."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """What is asked of every mechanism, and the answers that most have in common."""
+
+    epsilon: float
+    delta: float
+    neighbors: str
+    residual_bound: float
+    rows_per_person: int
+
+    @property
+    def accountant(self) -> str:
+        """How a private fit's costs are added up."""
+        return ""
+
+    @property
+    def leak(self) -> str:
+        """Why no fit with it is private: without noise none is."""
+        return "" if math.isfinite(self.epsilon) else EXACT
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Entries of the statement that only this mechanism has."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VertexSteps(Promise):
+    """T steps that each draw a vertex; without privacy unless a mechanism says otherwise."""
+
+    n_iter: int
+    feature_bound: float
+
+    count_sensitivity = None
+    ratio_error = 0.0
+    release_kind = "vertices"
+
+    @property
+    def sensitivity(self) -> float:
+        """How far a coordinate of the gradient can move between neighbours."""
+        return sensitivity(
+            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnboundedSteps(VertexSteps):
+    """Vertices whose choice nothing hides."""
+
+    eps0 = math.inf
+    eps0_accounted = None
+    epsilon_spent = math.inf
+    sampling_delta = 0.0
+    rho = math.inf
+
+    def epsilon_of_rows(self, count: int) -> float:  # noqa: ARG002
+        """Return infinity."""
+        return math.inf
+
+
 def sensitivity(
     feature_bound: float, neighbors: str, residual_bound: float = 1.0, rows_per_person: int = 1
 ) -> float:
-    """Return how far one coordinate of the summed gradient can move between neighbours.
+    """Return how far one coordinate of the summed gradient can move: m B C, replaced 2 m B C.
 
     One record's contribution to ``alpha_j`` is ``q_i x_ij`` with ``|q_i| <= C`` and
     ``|x_ij| <= B``: adding or removing it moves the sum by at most B C, replacing it by at most
     2 B C.
-
-    `feature_bound`: bound B on the magnitude of an entry.
-    `neighbors`: the neighbour relation.
-    `residual_bound`: bound C on the magnitude of a residual.
-    `rows_per_person`: rows m that may change together.
-
-    Returns: m B C or 2 m B C, in units of the summed gradient.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     moved = check_feature_bound(feature_bound) * residual_bound * rows_per_person
     return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved

@@ -22,7 +22,9 @@ from typing import Any
 
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, TAIL
+from dplasso.privacy.mechanisms.contract import Promise, Words
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
+from dplasso.privacy.wording import COUNT_PRIVATE, rounded_up
 
 # Relative part of mu withheld, so that the last drop of a ledger's budget can be spent.
 _MU_MARGIN = 2.0**-40
@@ -37,15 +39,29 @@ CALIBRATION_SHARE, CALIBRATION_STEPS = 0.05, 60
 RATIO_RHO = 200.0
 
 
-@dataclass(frozen=True)
-class GaussianSteps:
-    """Full-batch gradients with Gaussian noise; made of public parameters alone.
+def _words(statement: Any) -> str:
+    counted = ", and a noisy count of the records" if statement.records == COUNT_PRIVATE else ""
+    return (
+        f"{statement.steps:,} gradients over all records, each with Gaussian noise{counted}"
+        f"{calibrated_words(statement)} (together {rounded_up(statement.mu)}-GDP)"
+    )
 
-    `epsilon`, `delta`: the guarantee asked for.
+
+def calibrated_words(statement: Any) -> str:
+    """Say that probabilities are corrected, where a fit has any."""
+    if statement.target_bounds is not None:
+        return ""
+    return f", and {CALIBRATION_STEPS} such gradients that correct the probabilities"
+
+
+WORDS = Words(_words, clips_entries=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianSteps(Promise):
+    """Full-batch gradients of rows of L2 norm at most 1, with Gaussian noise.
+
     `n_iter`: number of gradients T, over all runs of the fit.
-    `neighbors`: the neighbour relation.
-    `residual_bound`: bound C on the magnitude of a residual; rows have L2 norm at most 1.
-    `rows_per_person`: rows of one person, at most, that may change between neighbours.
     `mu`: Gaussian differential privacy of everything together; infinite without privacy.
     `epsilon_spent`: what the curve gives for `mu`, with what rounding may use up; at most
     `epsilon`.
@@ -53,24 +69,27 @@ class GaussianSteps:
     `ratio_error`: what rounding can add to a log-ratio of probabilities.
     """
 
-    epsilon: float
-    delta: float
     n_iter: int
-    neighbors: str
-    residual_bound: float
-    rows_per_person: int
     mu: float
     epsilon_spent: float
     sampling_delta: float
     ratio_error: float
 
     eps0 = 0.0
+    eps0_accounted = None
     feature_bound = 1.0
+    accountant = "the exact curve of Gaussian differential privacy"
+    release_kind = "gradient state"
 
     @property
     def name(self) -> str:
         """The mechanism's name: "gaussian", or "none" without privacy."""
         return "gaussian" if math.isfinite(self.mu) else "none"
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Entries of the statement that only this mechanism has."""
+        return {"mu": self.mu}
 
     @property
     def sensitivity(self) -> float:
@@ -112,26 +131,17 @@ class GaussianSteps:
 def l2_sensitivity(residual_bound: float, neighbors: str, rows_per_person: int = 1) -> float:
     """Return how far the summed gradient can move between neighbours, in L2.
 
-    A record's share is its residual, at most C in size, times its row, at most 1 long.
-
-    `residual_bound`: bound C on the magnitude of a residual.
-    `neighbors`: the neighbour relation.
-    `rows_per_person`: rows that may change together.
-
-    Returns: m C or 2 m C.
+    A record's share is its residual, at most C in size, times its row, at most 1 long: m rows move
+    the sum by m C, replaced by 2 m C.
     """
     moved = residual_bound * rows_per_person
     return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved
 
 
 def inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
-    """Return what the sampler's imprecision costs (`dplasso.privacy.gaussian_noise`).
+    """Return the delta of the tails that are not drawn, and what rounding adds to a log-ratio.
 
-    `draws`: variates drawn.
-    `mu`: Gaussian differential privacy of all of them, at most.
-    `epsilon`: privacy loss of all of them, at most.
-
-    Returns: the delta of the tails that are not drawn, and what rounding adds to a log-ratio.
+    `mu` and `epsilon` are the most that all `draws` cost together.
     """
     scale = min(2.0**32 / mu, LARGEST_SCALE / 2.0)
     ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
@@ -150,18 +160,10 @@ def build_gaussian(
     residual_bound: float = 0.5,
     rows_per_person: int = 1,
 ) -> GaussianSteps:
-    """Choose mu from public parameters.
+    """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
-    `epsilon`: total privacy loss to stay within; infinity for no noise. No more than
-    `LARGEST_EPSILON` is spent.
-    `delta`: in (0, 1).
-    `n_iter`: number of gradients T.
-    `n_coordinates`: coordinates of a gradient, or a guess before there are data: they say how many
-    variates are drawn, which costs next to nothing.
-    `n_outputs`: K, of a gradient.
-    `neighbors`, `residual_bound`, `rows_per_person`: as in `GaussianSteps`.
-
-    Returns: with ``epsilon_spent <= epsilon``.
+    `n_coordinates` may be a guess before there are data: it says how many variates are drawn, which
+    costs next to nothing.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
     small for the draws.

@@ -4,39 +4,29 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dplasso.privacy.mechanisms.contract import SelectionRule, sensitivity
+from dplasso.privacy.mechanisms.contract import SelectionRule, UnboundedSteps
 from dplasso.privacy.parameters import check_positive
 
 
-@dataclass(frozen=True)
-class PaperStep:
+@dataclass(frozen=True, kw_only=True)
+class PaperStep(UnboundedSteps):
     """The published scales, with Lipschitz constant L = 1.
 
     `exponent_scale`: algorithm 2, line 5: N epsilon / (2 lambda sqrt(8 T log(1/delta))).
     `laplace_scale`: algorithm 1, line 8: lambda sqrt(8 T log(1/delta)) / (N epsilon).
     """
 
-    epsilon: float
-    delta: float
-    n_iter: int
-    neighbors: str
-    feature_bound: float
-    residual_bound: float
-    rows_per_person: int
     exponent_scale: float
     laplace_scale: float
 
     name = "paper"
-    eps0 = math.inf
-    epsilon_spent = math.inf
-    sampling_delta = 0.0
-    rho = math.inf
 
     @property
-    def sensitivity(self) -> float:
-        """How far a coordinate of the gradient can move between neighbours."""
-        return sensitivity(
-            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
+    def leak(self) -> str:
+        """Why no fit with it is private."""
+        return (
+            "the step published in arXiv 2310.19978 moves along the true sign of a gradient entry, "
+            "which is a noiseless bit of the data"
         )
 
     def event(self) -> Any:
@@ -44,10 +34,6 @@ class PaperStep:
         raise ValueError(
             "the bounded-range accountant holds for the exponential mechanism only, not for 'paper'"
         )
-
-    def epsilon_of_rows(self, count: int) -> float:  # noqa: ARG002
-        """Return infinity."""
-        return math.inf
 
     def rule(self, unit: float) -> SelectionRule:
         """Return the published distribution."""

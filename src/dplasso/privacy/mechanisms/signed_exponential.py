@@ -35,10 +35,18 @@ from dplasso.privacy.accounting import (
     calibrate_eps0,
     epsilon_of_steps,
     epsilon_spent,
+    library,
     rho_of_bounded_range,
     zcdp_event,
 )
-from dplasso.privacy.mechanisms.contract import SelectionRule, sensitivity
+from dplasso.privacy.mechanisms.contract import SelectionRule, VertexSteps, Words, sensitivity
+
+WORDS = Words(
+    lambda statement: (
+        f"{statement.steps:,} steps, each a random choice by the exponential "
+        f"mechanism (a step is bounded range with eps0 = {statement.eps0:.4g})"
+    )
+)
 
 # Total variation between a selection structure's draw and the exponential mechanism's.
 SAMPLING_ERROR = 2.0**-42
@@ -51,27 +59,15 @@ LEDGER_MARGIN = 2.0**-40
 _LARGEST_SAMPLING_PART = 0.95
 
 
-@dataclass(frozen=True)
-class SignedExponential:
+@dataclass(frozen=True, kw_only=True)
+class SignedExponential(VertexSteps):
     """T draws of the exponential mechanism over the 2D signed vertices.
 
-    Attributes
-    ----------
-    eps0_accounted : float
-        What the accountant takes a step for: `eps0` with the part that rounding may use up.
-    exponent_scale : float
-        c, the log-weight per unit of alpha.
-
-    The others as in `dplasso.privacy.mechanisms.contract.Mechanism`.
+    `eps0_accounted`: what the accountant takes a step for: `eps0` with the part that rounding may
+    use up.
+    `exponent_scale`: c, the log-weight per unit of alpha.
     """
 
-    epsilon: float
-    delta: float
-    n_iter: int
-    neighbors: str
-    feature_bound: float
-    residual_bound: float
-    rows_per_person: int
     eps0: float
     eps0_accounted: float
     exponent_scale: float
@@ -81,11 +77,9 @@ class SignedExponential:
     name = "exponential"
 
     @property
-    def sensitivity(self) -> float:
-        """How far a coordinate of the gradient can move between neighbours."""
-        return sensitivity(
-            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
-        )
+    def accountant(self) -> str:
+        """How the steps' costs are added up."""
+        return f"RDP of zCDP, eps0^2/8 for each eps0-bounded-range step ({library()})"
 
     @property
     def delta_accounted(self) -> float:
@@ -118,17 +112,7 @@ class SignedExponential:
         return SelectionRule(self.name, self.exponent_scale / unit, 0.0)
 
 
-def calibrated(
-    *,
-    epsilon: float,
-    delta: float,
-    n_iter: int,
-    neighbors: str,
-    feature_bound: float,
-    residual_bound: float,
-    rows_per_person: int = 1,
-    plain_sum: bool = True,
-) -> SignedExponential:
+def calibrated(*, plain_sum: bool = True, **asked: Any) -> SignedExponential:
     """Return the mechanism whose T steps cost at most (epsilon, delta).
 
     Over few steps the plain sum ``T eps0`` allows more than zCDP does; `plain_sum` says whether it
@@ -136,28 +120,23 @@ def calibrated(
 
     Raises ValueError if `delta` is too small to cover the inexactness of `n_iter` draws.
     """
+    epsilon, delta, n_iter = asked["epsilon"], asked["delta"], asked["n_iter"]
     accounted, sampling = _calibrate_with_draws(epsilon, delta, n_iter)
     plain = epsilon / n_iter
     if plain_sum and plain > accounted and sampling_delta_of(plain, n_iter) <= delta / 2.0:
         accounted, sampling = plain, sampling_delta_of(plain, n_iter)
     accounted *= 1.0 - LEDGER_MARGIN
+    spent = (epsilon_of_steps if plain_sum else epsilon_spent)(accounted, n_iter, delta - sampling)
+    return with_eps0(accounted, epsilon_spent=spent, sampling_delta=sampling, **asked)
+
+
+def with_eps0(accounted: float, **known: Any) -> SignedExponential:
+    """Return the mechanism whose steps are accounted as `accounted`-bounded-range."""
     eps0 = accounted * (1.0 - EXPONENT_SLACK)
+    names = ("feature_bound", "neighbors", "residual_bound", "rows_per_person")
+    moved = sensitivity(**{name: known[name] for name in names})
     return SignedExponential(
-        epsilon=epsilon,
-        delta=delta,
-        n_iter=n_iter,
-        neighbors=neighbors,
-        feature_bound=feature_bound,
-        residual_bound=residual_bound,
-        rows_per_person=rows_per_person,
-        eps0=eps0,
-        eps0_accounted=accounted,
-        exponent_scale=eps0
-        / (2.0 * sensitivity(feature_bound, neighbors, residual_bound, rows_per_person)),
-        epsilon_spent=(epsilon_of_steps if plain_sum else epsilon_spent)(
-            accounted, n_iter, delta - sampling
-        ),
-        sampling_delta=sampling,
+        eps0=eps0, eps0_accounted=accounted, exponent_scale=eps0 / (2.0 * moved), **known
     )
 
 

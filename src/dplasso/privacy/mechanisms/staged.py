@@ -8,13 +8,13 @@ counts, since ``eps0 = sqrt(8 rho_i / T)`` spends the same on any number of them
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from dplasso.privacy.accounting import calibrate, epsilon_of_rho, zcdp_event
+from dplasso.privacy.accounting import calibrate, epsilon_of_rho, library, zcdp_event
 from dplasso.privacy.gaussian import calibrate_mu
-from dplasso.privacy.mechanisms.contract import Mechanism, sensitivity
+from dplasso.privacy.mechanisms.contract import Mechanism, Promise, Words, sensitivity
 from dplasso.privacy.mechanisms.exact import ExactStep
 from dplasso.privacy.mechanisms.gaussian import (
     CALIBRATION_STEPS,
@@ -22,20 +22,36 @@ from dplasso.privacy.mechanisms.gaussian import (
     LARGEST_EPSILON,
     RATIO_RHO,
     GaussianSteps,
+    calibrated_words,
     inexactness,
 )
 from dplasso.privacy.mechanisms.signed_exponential import (
-    EXPONENT_SLACK,
     LEDGER_MARGIN,
-    SignedExponential,
     sampling_delta_of,
+    with_eps0,
 )
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
+from dplasso.privacy.wording import STAGED, number_of_classes, rounded_up
 
 
-@dataclass(frozen=True)
-class StagedSteps:
-    """Counts, vertices and gradients; made of public parameters alone.
+def _words(statement: Any) -> str:
+    counts = f"noisy counts of the {number_of_classes(statement)} classes, then "
+    if not statement.n_classes:
+        counts = "noisy counts at both ends of the interval of the targets, then "
+    return (
+        f"{counts if statement.counted else ''}at most {statement.steps:,} steps: columns "
+        "drawn by the exponential mechanism, and gradients over all records on those columns, "
+        f"each with Gaussian noise{calibrated_words(statement)} (together "
+        f"{rounded_up(statement.rho)}-zCDP)"
+    )
+
+
+WORDS = Words(_words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StagedSteps(Promise):
+    """Counts, vertices and gradients.
 
     `n_vertices`, `n_gradients`: the most that are drawn of each.
     `n_columns`: columns that the gradients are of, at most.
@@ -47,17 +63,12 @@ class StagedSteps:
     `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
     """
 
-    epsilon: float
-    delta: float
     n_vertices: int
     n_gradients: int
     n_columns: int
     n_outputs: int
-    neighbors: str
     feature_bound: float
-    residual_bound: float
     norm_bound: float
-    rows_per_person: int
     counted: bool
     rho: float
     epsilon_spent: float
@@ -65,11 +76,23 @@ class StagedSteps:
     ratio_error: float
 
     eps0 = 0.0
+    eps0_accounted = None
+    release_kind = "staged"
 
     @property
     def name(self) -> str:
         """The mechanism's name: "exponential and gaussian", or "none" without privacy."""
-        return "exponential and gaussian" if math.isfinite(self.rho) else "none"
+        return STAGED if math.isfinite(self.rho) else "none"
+
+    @property
+    def accountant(self) -> str:
+        """How the parts' costs are added up."""
+        return f"RDP of zCDP ({library()})"
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Entries of the statement that only this mechanism has."""
+        return {"rho": self.rho, "counted": self.counted}
 
     @property
     def n_iter(self) -> int:
@@ -119,38 +142,27 @@ class StagedSteps:
 
     def vertices(self, n_iter: int, share: float) -> Mechanism:
         """Return the mechanism of `n_iter` vertices for a share of what the counts leave."""
-        common: Any = {
-            name: getattr(self, name)
-            for name in ("epsilon", "delta", "neighbors", "feature_bound", "residual_bound")
-        }
-        common |= {"n_iter": n_iter, "rows_per_person": self.rows_per_person}
+        known = self._asked | {"n_iter": n_iter, "feature_bound": self.feature_bound}
         if self.name == "none":
-            return ExactStep(**common)
+            return ExactStep(**known)
         accounted = math.sqrt(8.0 * share * self.rho_left / n_iter)
-        eps0 = accounted * (1.0 - EXPONENT_SLACK)
-        return SignedExponential(
-            **common,
-            eps0=eps0,
-            eps0_accounted=accounted,
-            exponent_scale=eps0 / (2.0 * self.sensitivity),
-            epsilon_spent=self.epsilon_spent,
-            sampling_delta=self.sampling_delta,
-        )
+        spent = {"epsilon_spent": self.epsilon_spent, "sampling_delta": self.sampling_delta}
+        return with_eps0(accounted, **spent, **known)
 
     def gradients(self, share: float) -> GaussianSteps:
         """Return the mechanism of the gradients for a share of what the counts leave."""
         return GaussianSteps(
-            epsilon=self.epsilon,
-            delta=self.delta,
+            **self._asked | {"residual_bound": self.norm_bound},
             n_iter=self.n_gradients,
-            neighbors=self.neighbors,
-            residual_bound=self.norm_bound,
-            rows_per_person=self.rows_per_person,
             mu=math.sqrt(2.0 * share * self.rho_left),
             epsilon_spent=self.epsilon_spent,
             sampling_delta=self.sampling_delta,
             ratio_error=self.ratio_error,
         )
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(Promise)}
 
 
 def build_staged(
@@ -168,17 +180,10 @@ def build_staged(
     n_outputs: int = 1,
     norm_bound: float | None = None,
 ) -> StagedSteps:
-    """Choose rho from public parameters.
+    """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
-    `epsilon`: total privacy loss to stay within; infinity for no noise. No more than 60 is spent.
-    `delta`: in (0, 1).
-    `n_vertices`, `n_gradients`: the most that are drawn of each.
-    `neighbors`, `feature_bound`, `residual_bound`, `rows_per_person`, `counted`, `n_outputs`: as in
-    `StagedSteps`.
-    `n_columns`: likewise; by default as many as vertices.
-    `norm_bound`: likewise; by default `residual_bound`, as of one output.
-
-    Returns: with ``epsilon_spent <= epsilon``.
+    By default there are as many columns as vertices, and `norm_bound` is `residual_bound`, as of
+    one output.
 
     Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
     small for the draws.

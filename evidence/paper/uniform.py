@@ -12,27 +12,20 @@ from numpy.typing import NDArray
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
 from dplasso.privacy.randomness import below
-from dplasso.selection.argmax import descent_sign, keep_nothing, rebuild_nothing
-from dplasso.selection.contract import no_change, register
+from dplasso.selection.contract import register
 from dplasso.selection.counters import new_counters
+from dplasso.selection.weights import descent_sign
 
 
 class UniformState(NamedTuple):
-    """State of the uniform draw.
-
-    `counters`, shape (4,): see `dplasso.selection.counters`.
-    `numbering`: where the coordinates stand in alpha.
-    """
+    """State of the uniform draw: nothing of its own."""
 
     counters: NDArray[np.int64]
     numbering: Numbering = AS_GIVEN
 
 
 def uniform_state(numbering: Numbering = AS_GIVEN) -> UniformState:
-    """Return the state of a uniform draw.
-
-    `numbering`: where the coordinates stand in alpha.
-    """
+    """Return the state of a uniform draw."""
     return UniformState(new_counters(), numbering)
 
 
@@ -43,4 +36,4 @@ def select_uniform(selector, alpha, stream):
     return j, descent_sign(alpha[look_up(selector.numbering.internal, j)])
 
 
-register(UniformState, select_uniform, keep_nothing, rebuild_nothing, no_change)
+register(UniformState, select_uniform)

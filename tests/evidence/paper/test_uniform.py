@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from evidence.paper.uniform import uniform_state
 from evidence.reference.draws import ALARM, draw
 from scipy.stats import chi2
 
 from dplasso.matrix.numbering import by_frequency
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.uniform import uniform_state
 
 N_COLUMNS, DRAWS = 12, 60_000
 

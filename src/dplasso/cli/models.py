@@ -1,0 +1,335 @@
+"""What is done with a model file: ``predict``, ``evaluate``, ``show`` and ``report``."""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from dplasso.cli import output
+from dplasso.cli.clusters import ClusterOptions, over_stores, refuse_beside
+from dplasso.cli.files import check_outputs, write_file
+from dplasso.cli.ledger_report import left_after, left_sentence
+from dplasso.cli.reading import ReadingOptions, read_for
+
+if TYPE_CHECKING:
+    from dplasso.data.files import Dataset
+    from dplasso.model import Model
+    from dplasso.tuning.scores import PrivateScore
+
+_NOT_PRIVATE = (
+    "These scores are not private: they are for the curator, not for release. --epsilon makes one "
+    "that is."
+)
+
+
+def _applied(
+    model: Path,
+    data: list[str],
+    reading: ReadingOptions,
+    cluster: ClusterOptions,
+    bars: output.Bars,
+    *,
+    labelled: bool,
+) -> "tuple[Any, Dataset]":
+    """Return the model of a file and the rows that it is applied to, here or by a cluster."""
+    import dplasso
+    from dplasso.data.source_files import expand
+
+    files = expand(data) if cluster.cluster is None else []
+    fitted: Any = dplasso.load(model)
+    if cluster.cluster is None:
+        return fitted, read_for(fitted, files, bars, reading, labelled=labelled)
+    return over_stores(fitted, model, data, cluster, bars)
+
+
+def predict(
+    model: Path,
+    data: list[str],
+    reading: ReadingOptions,
+    cluster: ClusterOptions,
+    proba: bool = False,
+    out: Path | None = None,
+    force: bool = False,
+) -> None:
+    """Predict the label or number of every row: one line each, in the order of the rows.
+
+    Options
+    -------
+    proba
+        The probability of the positive class instead of the label; with more than two classes, that
+        of each.
+
+    Output
+    ------
+    out : FILE
+        Write here instead of standard output.
+
+    Examples
+    --------
+    dplasso predict model.npz new.svm.gz
+    dplasso predict model.npz 'new-*.svm.gz' --proba --out probabilities.txt
+    dplasso predict model.npz new.csv
+    dplasso predict model.npz stores/ --cluster auto
+
+    A model knows how its rows were encoded and made binary, so DATA is given raw. A table needs no
+    labels; those of other files are read but not used, and need --label-map if they are text.
+    """
+    from dplasso.data.source_files import expand
+
+    if out is not None:
+        beside = [] if reading.labels is None else [reading.labels]
+        files = expand(data) if cluster.cluster is None else []
+        check_outputs([out], [*files, model, *beside], force=force)
+    with output.progress_bars() as bars:
+        fitted, rows = _applied(model, data, reading, cluster, bars, labelled=False)
+        if not proba:
+            lines = [f"{_written(label)}\n" for label in fitted.predict(rows.X).tolist()]
+        elif not hasattr(fitted, "classes_"):
+            raise typer.BadParameter("--proba: a regression predicts numbers, not probabilities")
+        else:
+            given = fitted.predict_proba(rows.X)
+            shown = given[:, 1:] if given.shape[1] == 2 else given
+            lines = [" ".join(f"{value:.9g}" for value in row) + "\n" for row in shown.tolist()]
+    if out is None:
+        output.write_out("".join(lines))
+        return
+    with output.uninterrupted():
+        write_file(out, "".join(lines))
+
+
+def _written(label: Any) -> str:
+    """Write a label the way svmlight files do: 1, not 1.0."""
+    if isinstance(label, float):
+        return str(int(label)) if label.is_integer() else f"{label:.9g}"
+    return str(label)
+
+
+def evaluate(
+    model: Path,
+    data: list[str],
+    reading: ReadingOptions,
+    cluster: ClusterOptions,
+    epsilon: float | None = None,
+    delta: float = 1e-6,
+    metric: str | None = None,
+    neighbors: str = "add-remove",
+    ledger: Path | None = None,
+    dataset: str | None = None,
+    purpose: str | None = None,
+    random_state: int | None = None,
+    explain: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon.
+
+    Privacy
+    -------
+    epsilon : E
+        Budget of one private score. Default: scores without noise.
+    metric : METRIC
+        The private score: accuracy (default), auc, log_loss or calibration; for a regression mae
+        (default) or r2.
+
+    Examples
+    --------
+    dplasso evaluate model.npz test.svm.gz
+    dplasso evaluate model.npz test.svm.gz --epsilon 0.1 --metric auc
+    dplasso evaluate model.npz test.npz --labels labels.npy --json
+
+    Without --epsilon, scores are computed without noise: they are for the curator, not for release.
+    A model knows how its rows were encoded and made binary, so DATA is given raw.
+    """
+    import dplasso
+    from dplasso.cli.metrics import print_scores, score
+
+    charge = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
+    if epsilon is None:
+        for name, given in {"metric": metric, **charge}.items():
+            if given is not None:
+                raise ValueError(f"--{name} is for a private score, which needs --epsilon")
+    elif cluster.cluster is not None:
+        refuse_beside({"--epsilon": True})
+    with output.progress_bars() as bars:
+        fitted, rows = _applied(model, data, reading, cluster, bars, labelled=True)
+        if epsilon is None:
+            scores = score(fitted, rows.X, rows.y, rows.source)
+        else:
+            private = dplasso.private_score(
+                fitted,
+                rows.X,
+                rows.y,
+                epsilon,
+                delta,
+                metric=metric or ("accuracy" if hasattr(fitted, "classes_") else "mae"),
+                neighbors=neighbors,
+                random_state=random_state,
+                **charge,  # type: ignore[arg-type]
+            )
+    if epsilon is not None:
+        left = None if ledger is None else left_after(ledger, dataset, private.privacy)
+        _print_private(private, left, explain=explain, as_json=as_json)
+    elif as_json:
+        output.document({**asdict(scores), "private": False})
+    else:
+        print_scores(scores)
+        output.text(_NOT_PRIVATE)
+
+
+def _print_private(
+    score: "PrivateScore", left: dict[str, Any] | None, *, explain: bool, as_json: bool
+) -> None:
+    """Print a private score, which is all that may be said of the rows: not their number."""
+    if as_json:
+        told = {**score.to_dict(), "private": score.privacy.is_private}
+        output.document(told if left is None else {**told, "ledger": left})
+        return
+    name = "share of the second class" if score.curve else score.metric
+    facts = {
+        name: f"{score.value:.4f}  ({score.confidence:.0%} interval {score.low:.4f} to "
+        f"{score.high:.4f}, noise included)"
+    }
+    if left is not None:
+        facts["ledger"] = left_sentence(left)
+    output.facts(facts)
+    if score.curve:
+        rows = [
+            [
+                f"{point.predicted_low:.1f} to {point.predicted_high:.1f}",
+                f"{point.rows:,.0f}",
+                f"{point.observed:.3f}",
+                f"{point.low:.3f} to {point.high:.3f}",
+            ]
+            for point in score.curve
+        ]
+        output.table(["predicted", ">rows", ">observed", "interval"], rows)
+    output.text()
+    output.promise(score.privacy, explain=explain)
+
+
+def show(model: Path, top: int = 20, explain: bool = False, as_json: bool = False) -> None:
+    """Name a model's largest weights, its settings and what it promises.
+
+    Options
+    -------
+    top : K >= 0
+        How many of the largest weights.
+
+    Examples
+    --------
+    dplasso show model.npz
+    dplasso show model.npz --top 50 --explain
+    dplasso show model.npz --json
+
+    All of this is in the model file: whoever has the file may see it.
+    """
+    from dplasso.model import read_model
+    from dplasso.model.report import model_facts
+    from dplasso.model.weights import weights_of
+
+    held = read_model(model)
+    weights = weights_of(held)
+    heaviest = weights.top(top).rows()
+    if as_json:
+        schema = None if held.origin is None else held.origin.schema
+        output.document(
+            {
+                "model": model,
+                "facts": model_facts(held, weights),
+                "n_features": held.n_features,
+                "params": {**held.params, "classes": held.classes.tolist()},
+                "schema": None if schema is None else schema.to_json(),
+                "n_nonzero": len(weights),
+                "n_clear": None if weights.clear is None else int(weights.clear.sum()),
+                "weights": heaviest,
+                "intercept": held.release.coefficients()[1][0],
+                "privacy": held.statement.to_dict(),
+            }
+        )
+        return
+    facts = model_facts(held, weights)
+    indent = " " * (max(map(len, facts)) + 2)
+    for name in {"schema", "settings"} & facts.keys():
+        lines = wrap(facts[name], max(output.out.width - len(indent), 40), break_on_hyphens=False)
+        facts[name] = f"\n{indent}".join(lines)
+    output.facts({"model": str(model), **facts})
+    output.text()
+    output.weights(heaviest, f"The {len(heaviest)} largest of {len(weights):,} weights")
+    output.text()
+    output.promise(held.statement, explain=explain)
+
+
+def report(model: Path, out: Path, ledger: Path | None = None, force: bool = False) -> None:
+    """Write what a model promises and holds on one page that can be printed and signed.
+
+    Output
+    ------
+    out : OUT.html
+        Write the page here.
+
+    Options
+    -------
+    ledger : LEDGER
+        Look up the entry that paid for the model here.
+
+    Examples
+    --------
+    dplasso report model.npz --out report.html
+    dplasso report model.npz --out report.html --ledger team.ledger
+
+    With --ledger the page names the entry that paid for the model, its purpose and what is spent:
+    the curator decides whether that part is handed on.
+    """
+    from dplasso.model import read_model
+    from dplasso.model.file import written_by
+    from dplasso.model.report import report_page
+
+    inputs = [model] if ledger is None else [model, ledger]
+    check_outputs([out], inputs, force=force)
+    held = read_model(model)
+    page = report_page(
+        held,
+        file={
+            "file": model.name,
+            "SHA-256": sha256(model.read_bytes()).hexdigest(),
+            "written by": written_by(model),
+            "reported by": f"dplasso {version('dplasso')}",
+            "date of this report": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        },
+        ledger="No ledger was given to this report." if ledger is None else _paid(held, ledger),
+    )
+    with output.uninterrupted():
+        write_file(out, page)
+    output.facts({"written": str(out)})
+
+
+def _paid(model: "Model", ledger: Path) -> dict[str, str] | str:
+    """Word the entry of a ledger that paid for a model."""
+    from dplasso.ledger import read_budgets
+    from dplasso.ledger.refusal import protected
+    from dplasso.model.release import digest_of
+    from dplasso.privacy.wording import rounded_up
+
+    digest = digest_of(model.release)
+    paid = ((budget, entry) for budget in read_budgets(ledger) for entry in budget.entries)
+    for budget, entry in paid:
+        if entry.release != digest:
+            continue
+        return {
+            "entry": f"{entry.number} of {ledger.name}",
+            "data set": budget.name or "(without a name)",
+            "purpose": entry.charge.purpose or "(none given)",
+            "charged": f"epsilon {rounded_up(entry.charge.epsilon)} at delta "
+            f"{rounded_up(entry.charge.delta)}, {entry.reserved_at}",
+            "budget": f"epsilon {rounded_up(budget.epsilon)} at delta "
+            f"{rounded_up(budget.delta)} for all fits on this data set, for "
+            f"{protected(budget.rows_per_person)}",
+        }
+    return (
+        f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
+        "entries held digests, or not at all."
+    )

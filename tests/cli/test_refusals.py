@@ -1,0 +1,354 @@
+"""Bad input: one clear sentence, an exit code that is not 0, nothing trained, nothing written."""
+
+import shlex
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+from cli.conftest import refused, run_command
+from dplasso.datasets import catalog
+from dplasso.ledger import create_ledger, read_budgets
+
+ROWS = {
+    "number.svm": "+1 1:1\n-1 2:x\n",
+    "colon.svm": "+1 1:1\n-1 2\n",
+    "label.svm": "+1 1:1\nmany 2:1\n",
+    "nan.svm": "+1 1:1\n-1 2:nan\n",
+    "infinity.svm": "+1 1:1\n-1 2:inf\n",
+    "negative.svm": "+1 1:1\n-1 -2:1\n",
+    "zero.svm": "+1 1:1\n-1 0:1\n",
+    "twice.svm": "+1 1:1\n-1 2:1 2:1\n",
+    "unsorted.svm": "+1 1:1\n-1 3:1 2:1\n",
+    "large.svm": "+1 1:1\n-1 99999999999999999999:1\n",
+    "empty.svm": "",
+    "one.svm": "+1 1:1\n+1 2:1\n",
+    "two.svm": "1 1:1\n2 2:1\n",
+    "strange.svm": "+1 1:1\n7 2:1\n",
+    "wide.svm": "+1 1:1 31:1\n",
+    "words.svm": "yes 1:1\nno 2:1\n",
+    "part-1.svm": "+1 1:1\n-1 2:1\n",
+    "part-2.svm": "+1 1:1\n-1 2:1\n",
+    "numbers.svm": "1.5 1:1\n2.25 2:1\n7.0 1:1\n",
+    "reviews.csv": 'id,body,y\n1,"Good, good film",pos\n2,bad,neg\n',
+    "list.json": "[1]",
+    "taken": "older",
+    "foreign.npz": "not a model",
+    "none.npz": "",
+}
+
+FIT, GOOD = "fit none.svm --epsilon 1", "fit part-1.svm --epsilon 1"
+PAID = f"{FIT} --model m.npz --ledger team.ledger"
+# A command line => what the sentence says; a 2 in front is the exit code of wrong usage.
+TABLE = """
+fit number.svm --epsilon 1 --model m.npz => number.svm | line 2
+fit colon.svm --epsilon 1 => line 2
+fit label.svm --epsilon 1 => line 2 | label
+fit nan.svm --epsilon 1 => line 2 | entry 1 | NaN
+fit infinity.svm --epsilon 1 => line 2 | entry 1 | infinite
+fit negative.svm --epsilon 1 => line 2 | negative
+fit zero.svm --epsilon 1 => line 2 | 0
+fit twice.svm --epsilon 1 => line 2 | entry 2 | twice
+fit unsorted.svm --epsilon 1 => line 2 | entry 2 | increase
+fit large.svm --epsilon 1 => line 2
+fit empty.svm --epsilon 1 => empty.svm
+fit nan.npz --labels y.npy --epsilon 1 --binarize => nan.npz
+fit inf.npz --labels y.npy --epsilon 1 --binarize => inf.npz
+fit two.svm --epsilon 1 --classes no,yes => no,yes | numbers
+
+fit none.svm --epsilon 0 => error: --epsilon
+fit none.svm --epsilon -1 => error: --epsilon
+fit none.svm --epsilon nan => error: --epsilon
+FIT --delta 0 => error: --delta
+FIT --delta 1 => error: --delta
+FIT --delta -0.1 => error: --delta
+FIT --delta nan => error: --delta
+FIT --l1-radius 0 => error: --l1-radius
+FIT --l1-radius -1 => error: --l1-radius
+FIT --l1-radius nan => error: --l1-radius
+FIT --l1-radius inf => error: --l1-radius
+FIT --n-iter 0 => error: --n-iter
+FIT --n-iter -5 => error: --n-iter
+FIT --feature-bound 0 => error: --feature-bound
+FIT --feature-bound nan => error: --feature-bound
+FIT --feature-bound inf => error: --feature-bound
+FIT --neighbors both => error: --neighbors
+FIT --mechanism laplace => error: --mechanism
+FIT --solver fast => error: --solver
+FIT --selector best => error: --selector
+FIT --selector argmax => error: --selector
+FIT --drift-tol -1 => error: --drift-tol
+FIT --drift-tol nan => error: --drift-tol
+FIT --n-records 0 => error: --n-records must be
+FIT --method ridge => --method must be lasso, logistic or linear, got 'ridge'
+FIT --max-weights 3 => --max-weights does not go with --method lasso
+FIT --row-norm unit => --row-norm does not go with --method lasso
+FIT --method logistic --l1-radius 3 => --l1-radius does not go with --method logistic
+FIT --method logistic --feature-bound 1 => --feature-bound does not go with --method logistic
+FIT --method logistic --mechanism paper => --mechanism does not go with --method logistic
+FIT --method logistic --drift-tol 0 => --drift-tol does not go with --method logistic
+FIT --method logistic --max-weights many => --max-weights must be
+FIT --method logistic --row-norm long => --row-norm must be 'unit' or a number > 0
+FIT --method logistic --residual-bound 2 => --residual-bound must be
+FIT --method logistic --rows-per-person 0 => --rows-per-person must be
+fit numbers.svm --epsilon 1 --method logistic => the labels are numbers with fractions
+FIT --task regression => --target-bounds is missing
+FIT --method linear => --target-bounds is missing
+FIT --task ranking => task must be classification or regression
+FIT --task classification --target-bounds 0,9 => is for a regression
+FIT --target-bounds 0,9 --method logistic => takes the method lasso or linear
+FIT --target-bounds 0,9 --classes 0,1 => a regression has no classes
+FIT --target-bounds 9,0 => two finite numbers
+2 FIT --target-bounds 0;9 => is not an interval
+2 FIT --person-column p => --person-column needs --rows-per-person M
+GOOD --rows-per-person 2 --person-column p => does not say whose row each is
+convert part-1.svm s.store --person-column p => does not say whose row each is
+
+2 fit => Missing argument
+2 fit part-1.svm => Missing option
+2 fit part-1.svm --epsilon much => --epsilon
+2 GOOD --classes 1 => does not name two different labels
+2 GOOD --classes 1,1 => does not name two different labels
+2 GOOD --drift-tol little => neither a number nor auto nor none
+2 GOOD --l1-radius wide => neither a number nor auto
+2 GOOD --features 0 => --features
+2 GOOD --seed -1 => --seed
+2 train part-1.svm => No such command
+2 fit words.svm --epsilon 1 --label-map '' => label map
+2 fit words.svm --epsilon 1 --label-map no => no
+2 fit words.svm --epsilon 1 --label-map no=0,no=1 => no
+2 fit words.svm --epsilon 1 --label-map no=x => no
+2 fit words.svm --epsilon 1 --label-map no=0,yes=0 => two are needed
+fit words.svm --epsilon 1 => words.svm | line 1 | label map
+fit words.svm --epsilon 1 --label-map no=0,maybe=1 => line 1 | 'maybe'
+evaluate model.npz words.svm => words.svm | line 1
+
+GOOD --model no/such/directory/out => no
+GOOD --model folder => folder
+GOOD --model taken => taken
+GOOD --model taken/below => taken
+GOOD --statement no/such/directory/out => no
+GOOD --statement folder => folder
+GOOD --statement taken => taken
+GOOD --statement taken/below => taken
+GOOD --model /proc/self/model.npz => /proc/self/model.npz
+GOOD --model part-1.svm --force => input of this command
+fit 'part-*.svm' --epsilon 1 --model part-2.svm --force => input of this command
+predict model.npz 'part-*.svm' --out part-2.svm --force => input of this command
+GOOD --model out --statement out => two outputs
+GOOD --model out --ledger team.ledger --checkpoint out => is named twice
+GOOD --test gone.svm => gone.svm
+GOOD --test wide.svm => wide.svm | line 1
+GOOD --test strange.svm => strange.svm | row 2
+GOOD --resume --checkpoint kept => no checkpoint
+GOOD --checkpoint taken => --force
+GOOD --checkpoint part-1.svm --force => is named twice
+GOOD --checkpoint m.npz --model m.npz => is named twice
+GOOD --checkpoint taken --resume => not a dplasso checkpoint file
+2 GOOD --resume => --checkpoint
+predict model.npz number.svm --out labels.txt => number.svm | line 2
+predict model.npz part-1.svm --out taken => --force
+fit 'none-*.svm' --epsilon 1 => none-*.svm | no file fits
+evaluate model.npz 'none-*.svm' => none-*.svm | no file fits
+predict model.npz 'none-*.svm' => none-*.svm | no file fits
+fit 'part-*.svm' part-2.svm --epsilon 1 => part-2.svm | named twice
+evaluate model.npz 'part-*.svm' part-2.svm => part-2.svm | named twice
+predict model.npz 'part-*.svm' part-2.svm => part-2.svm | named twice
+evaluate model.npz strange.svm => strange.svm | the label of row 2 is not one of
+evaluate model.npz part-1.svm --metric auc => needs --epsilon
+
+predict short.npz part-1.svm => short.npz
+evaluate short.npz part-1.svm => short.npz
+predict flipped.npz part-1.svm => flipped.npz
+evaluate flipped.npz part-1.svm => flipped.npz
+predict none.npz part-1.svm => none.npz
+predict foreign.npz part-1.svm => foreign.npz
+evaluate foreign.npz part-1.svm => foreign.npz
+predict gone.npz part-1.svm => gone.npz
+show gone.npz => No such file
+show part-1.svm => is not a dplasso model file
+report part-1.svm --out page.html => is not a dplasso model file
+report model.npz --out taken => --force
+report model.npz --out model.npz --force => is an input
+
+2 tune none.svm --epsilon 5 --grid n-iter => not of the form
+2 tune none.svm --epsilon 5 --grid n-itre=1 => there is no such setting
+tune none.svm --epsilon 5 --grid epsilon=1,2 => cannot be tuned
+tune none.svm --epsilon 5 --grid n-iter=1,2 --metric f1 => --metric must be
+tune none.svm --epsilon 5 --grid n-iter=1,2 --held-out 2 => --held-out must lie
+tune none.svm --epsilon 5 --grid n-iter=1,2 --rows-per-person 2 => the person of each row
+2 tune none.svm --epsilon 1 --grid n-iter=1,2 --ledger team.ledger => --ledger needs --model
+2 FIT --ledger team.ledger => --ledger needs --model
+plan --epsilon 2 --rows 100 --score 1.5 => must be a share
+plan --epsilon 2 --rows 100 --score 0.5 --refit 0.5 => nothing of the budget
+budget --epsilon 1 --method ridge => --method must be lasso, logistic or linear
+budget --epsilon 1 --method linear --n-classes 3 => --n-classes does not go with
+budget --epsilon 1 --method logistic --feature-bound 2 => --feature-bound does not go with
+demo --epsilon 0 --out new => --epsilon
+demo --out taken => taken
+demo --out taken/below => taken
+
+audit --method guess => method
+audit --epsilon inf => nothing to audit
+audit --epsilon 0 => --epsilon
+audit --mechanism other => mechanism
+audit --selector heap => selector
+audit --runs 3 => runs
+audit --false-alarm 2 => --false-alarm must
+audit --mechanism paper --selector noisy-max --method exact => closed form
+audit --method logistic --solver standard => --solver does not go with
+audit --method logistic --epsilon inf => nothing to audit
+audit --out taken => taken
+
+PAID --seed 1 => --seed | not private
+PAID --mechanism paper => --mechanism paper | not private
+PAID --neighbors replace-one => --neighbors replace-one | add up
+PAID --dataset vistis => 'vistis' | 'visits'
+PAID --n-iter 6 --delta 1e-9 --epsilon 8 => epsilon 8 | left
+fit nan.svm --epsilon 1 --model m.npz --ledger team.ledger => line 2
+GOOD --model team.ledger --ledger team.ledger --force => is an input
+FIT --model m.npz --ledger gone => there is no ledger | gone
+FIT --model m.npz --ledger taken => is not a dplasso ledger | taken
+ledger show gone => there is no ledger | gone
+ledger show taken => is not a dplasso ledger | taken
+ledger plan gone => there is no ledger | gone
+ledger plan taken => is not a dplasso ledger | taken
+ledger name gone x => there is no ledger | gone
+ledger name taken x => is not a dplasso ledger | taken
+ledger name team.ledger other => names do not change
+ledger init team.ledger --epsilon 9 --delta 1e-5 => exists already
+ledger init l --epsilon inf --delta 1e-5 => --epsilon
+ledger init l --epsilon 0 --delta 1e-5 => --epsilon
+ledger init l --epsilon 1 --delta 0 => --delta
+ledger init l --epsilon 1 --delta 2 => --delta
+ledger init no/l --epsilon 1 --delta 1e-5 => directory
+ledger init l --epsilon 3 --delta 1e-5 --rows-per-person 0 => --rows-per-person must be at least 1
+ledger spend team.ledger --epsilon 0.1 --rows-per-person 0 => --rows-per-person must be at least 1
+ledger plan team.ledger --rows-per-person 0 => --rows-per-person must be at least 1
+ledger spend team.ledger --epsilon inf => not private
+ledger spend team.ledger --epsilon 9 => cannot pay
+ledger spend team.ledger --epsilon 1 --purpose ' ' => --purpose
+ledger spend team.ledger --epsilon 1 --method ridge => --method must be lasso, logistic or linear
+
+convert part-1.svm train.store => replace it with --force
+convert number.svm s => line 2
+convert nan.npz --labels y.npy s --binarize => entry 2 is not a finite number
+2 convert part-1.svm s --memory=2 => is too little
+2 convert part-1.svm s --memory=lots => is not an amount of memory
+2 convert part-1.svm s --memory=2XB => is not an amount of memory
+2 convert part-1.svm s --memory=63MiB => too little
+2 convert part-1.svm s --memory=-2GB => is not an amount of memory
+2 convert part-1.svm s --memory= => is not an amount of memory
+data info gone => no such store
+data info folder => is not a dplasso store
+evaluate model.npz folder => is not a dplasso store
+fit train.store --epsilon 1 --binarize => --binarize does not go with a store
+fit train.store --epsilon 1 --zero-based => --zero-based does not go with a store
+fit train.store --epsilon 1 --label-map a=0,b=1 => --label-map does not go with a store
+fit train.store --epsilon 1 --labels y.npy => --labels does not go
+fit train.store part-1.svm --epsilon 1 => is given alone
+fit train.store --epsilon 1 --features 31 => 30 columns, but 31
+fit nowhere/ --epsilon 1 --cluster threads => no such store, and no folder
+2 fit stores --epsilon 1 --binarize --cluster threads => --binarize does not go
+fit stores --epsilon 1 --features 31 --cluster threads => 30 columns, not 31
+2 convert part-1.svm stores/x --cluster threads => --cluster needs --features
+convert part-1.svm stores/part-9.store --features 30 --cluster threads => is a store
+2 convert part-1.svm s3://bucket/a.store => make this one in a folder
+2 convert part-1.svm s3://bucket/a.store --cluster threads --features 30 => make this one
+
+2 convert t.parquet s => say with one of --schema, --indices, --categories, --hash-columns
+2 convert t.parquet s --indices words --hash-columns city => say with one of
+2 convert t.parquet s --hash-columns city --values counts => --values goes with
+2 convert t.parquet s --indices words --hash-bits 9 => --hash-bits goes with
+2 convert t.parquet s --indices words --ignore-unknown => --ignore-unknown goes with
+2 convert t.parquet s --indices words --ngrams 1,2 => --ngrams goes with --text
+2 convert t.parquet s --hash-columns city --features 9 => --features does not go
+2 convert t.parquet s --indices words --zero-based => --zero-based does not go
+2 convert --text reviews.csv s --indices words => say with one of
+2 convert --text reviews.csv s --ngrams two => write FROM,TO
+2 convert part-1.svm s --binary => --binary goes with tables or --text
+2 convert part-1.svm s --label-column y => --label-column goes with tables
+convert --text reviews.csv s => no column 'text' among the 3 of the first line
+convert t.parquet s --indices x --label-column y => no column 'x'
+convert t.parquet s --indices city --label-column y => lists are needed
+convert t.parquet s --hash-columns city --hash-bits 40 => from 1 to 30
+convert t.parquet s --categories reviews.csv => not a JSON file
+convert t.parquet s --categories none.json => none.json
+convert t.parquet s --categories list.json => a JSON object of column names
+schema draft reviews.csv --label-column x => x
+data fetch iris => no data set 'iris'; there are rcv1, news20
+data fetch a9a --base-url ftp://mirror => must start with http:// or https://
+paper table5 => no item 'table5' | table1
+paper table4 --data url => url is not here | dplasso data fetch url
+paper table4 => none of the paper's data sets is here | --twin
+paper table4 --data gone.svm => gone.svm | no such file
+paper table4 --data rcv1@0 => rcv1@0 | positive number
+paper table4 --data rcv1@0.01 --out taken => taken | not a folder
+2 paper table4 --data rcv1@0.01 --iterations 0 => --iterations
+"""
+CASES = [line for line in TABLE.splitlines() if line]
+SHORT = {"FIT ": f"{FIT} ", "GOOD ": f"{GOOD} ", "PAID ": f"{PAID} "}
+
+
+def split(case):
+    """Return the arguments of a case and the words of its sentence."""
+    line, _, words = case.removeprefix("2 ").partition(" => ")
+    for name, command in SHORT.items():
+        line = line.replace(name, command)
+    return shlex.split(line), words.split(" | ")
+
+
+@pytest.fixture(scope="module")
+def world(train, model, stores, tmp_path_factory):
+    """Give a folder with one file of each kind."""
+    folder = tmp_path_factory.mktemp("world")
+    for name, text in ROWS.items():
+        (folder / name).write_text(text)
+    whole = model.read_bytes()
+    (folder / "model.npz").write_bytes(whole)
+    (folder / "short.npz").write_bytes(whole[: len(whole) // 2])
+    (folder / "flipped.npz").write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
+    for name, value in {"nan.npz": np.nan, "inf.npz": -np.inf}.items():
+        save_npz(folder / name, csr_array(np.array([[1.0, 0.0], [2.0, value]])))
+    np.save(folder / "y.npy", np.array([0, 1]))
+    columns = {"words": [[3, 0], [1]], "counts": [[1.0, 2.0], [0.5]], "city": ["Rome", "Oslo"]}
+    pq.write_table(pa.table(columns | {"y": [1, 0]}), folder / "t.parquet")
+    (folder / "folder").mkdir()
+    create_ledger(folder / "team.ledger", 3.0, 1e-5, dataset="visits")
+    shutil.copytree(stores, folder / "stores")
+    made = run_command("convert", train, folder / "train.store", "--features", 30)
+    assert made.exit_code == 0, made.output
+    return folder
+
+
+def contents(folder):
+    return {path: path.is_dir() or path.read_bytes() for path in folder.rglob("*")}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_refused_before_training(case, world, no_training, run, monkeypatch):
+    monkeypatch.chdir(world)
+    monkeypatch.setenv(catalog.FOLDER_VARIABLE, "downloads")
+    monkeypatch.delenv(catalog.BASE_URL_VARIABLE, raising=False)
+    before, (arguments, words) = contents(world), split(case)
+    refused(run(*arguments), *words, code=2 if case.startswith("2 ") else 1)
+    assert contents(world) == before
+    assert read_budgets(world / "team.ledger")[0].entries == ()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "fit one.svm --epsilon 1 --model m.npz => the data hold only one class | --classes",
+        "fit two.svm --epsilon 1 --classes 0,1 --model m.npz => row 2 | 0 and 1",
+        "fit stores stores --epsilon 1 --cluster threads => is given twice",
+    ],
+)
+def test_refused_by_the_fit(case, world, run, monkeypatch):
+    monkeypatch.chdir(world)
+    before, (arguments, words) = contents(world), split(case)
+    refused(run(*arguments), *words)
+    assert contents(world) == before
