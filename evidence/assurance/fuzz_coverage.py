@@ -21,7 +21,7 @@ COVERED = {
     "svmlight": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),
     "compressed": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),
     "npz": ("dplasso.data.npz",),
-    "text": ("dplasso.data.text.reader", "dplasso.data.text.files"),
+    "text": ("dplasso.data.tables.text", "dplasso.data.tables.batches"),
     "model": _ARCHIVE,
     "checkpoint": _ARCHIVE,
 }

@@ -5,10 +5,8 @@ reference reads something else, or where a refusal is not one sentence that name
 other exception is a failure by itself.
 """
 
-import bz2
 import gzip
 import json
-import lzma
 import math
 import os
 import random
@@ -22,12 +20,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-import zstandard
 
 from dplasso import DPLassoClassifier
 from dplasso.checkpoint.format import read_checkpoint, write_checkpoint
-from dplasso.data.npz import read_npz, write_npz
-from dplasso.data.svmlight.reader import read_svmlight
 from dplasso.encoding.origin import Origin
 from dplasso.encoding.parts import Hashed
 from dplasso.encoding.schema import Schema
@@ -35,6 +30,15 @@ from dplasso.errors import CheckpointError, DataError, ModelFileError
 from dplasso.model import read_model, write_model
 from dplasso.model.staged import StagedRelease
 from evidence.assurance import fuzz_mutations as corrupt
+from evidence.assurance.fuzz_matrices import (
+    check_compressed,
+    check_npz,
+    check_svmlight,
+    compressed_seeds,
+    corrupt_compressed,
+    npz_seeds,
+    svmlight_seeds,
+)
 from evidence.assurance.fuzz_tables import (
     Misread,
     check_ledger,
@@ -48,7 +52,6 @@ from evidence.assurance.fuzz_tables import (
     table_seeds,
     text_seeds,
 )
-from evidence.reference.svmlight import BadLineError, svmlight_records
 
 
 @dataclass(frozen=True)
@@ -78,192 +81,6 @@ def input_of(target: Target, seed: int, index: int) -> bytes:
             # What is no zip or JSON any more is corrupted as bytes.
             data = corrupt.corrupt_bytes(data, rng)
     return data
-
-
-# --- svmlight ----------------------------------------------------------------------------
-
-_SVMLIGHT = (
-    b"1 1:0.5 3:1 7:-2.25\n-1 2:1e-3 # remark\n\n+1 1:1 2:.5 3:5. 40:3.14159265358979\n",
-    b"0 qid:3 1:1 2:2\n1 qid:4 3:1\n2.5 1:123456789012345678901\n",
-    b"1\n0 1:1\r\n1 2:0\n",
-    b"-1 1:0.1000000000000000055 5:16777217 6:1e-45 7:1.17549435e-38\n1 2147483648:1",
-)
-
-
-def _svmlight_seeds() -> list[bytes]:
-    return list(_SVMLIGHT)
-
-
-def _same_records(X: Any, y: Any, records: list[Any], path: Path) -> None:
-    labels = np.array([label for label, _ in records])
-    columns = [column for _, entries in records for column, _ in entries]
-    values = np.array([value for _, entries in records for _, value in entries], np.float32)
-    lengths = [len(entries) for _, entries in records]
-    if not (
-        y.tobytes() == labels.astype(np.float64).tobytes()
-        and X.indices.tolist() == columns
-        and X.data.tobytes() == values.tobytes()
-        and np.diff(X.indptr).tolist() == lengths
-        and X.shape == (len(records), 1 + max(columns))
-    ):
-        raise Misread(f"{path.name} was read as something else")
-
-
-def _svmlight(data: bytes, path: Path, text: bytes | None) -> str:
-    """Compare the reader with the slow one; `text` is None where the stream is damaged."""
-    try:
-        records = None if text is None else svmlight_records(text)
-        line = 0
-    except BadLineError as error:
-        records, line = None, error.args[0]
-    path.write_bytes(data)
-    try:
-        X, y = read_svmlight(path, block_bytes=random.Random(data).choice((1, 7, 64, 1 << 20)))
-    except DataError as error:
-        if records and any(entries for _, entries in records):
-            # Only a stream may be refused for what is no text: another format's first bytes.
-            if "the content is" not in str(error):
-                raise Misread(f"a good file was refused: {error}") from error
-        elif line and f"line {line}:" not in str(error) and "the content is" not in str(error):
-            raise Misread(f"line {line} is the bad one: {error}") from error
-        return refused(error, path)
-    if records is None:
-        raise Misread("a bad file was read")
-    _same_records(X, y, records, path)
-    return "accepted"
-
-
-def _check_svmlight(data: bytes, folder: Path) -> str:
-    return _svmlight(data, folder / "input.svm", data)
-
-
-_COMPRESSIONS: dict[str, tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]] = {
-    ".gz": (lambda data: gzip.compress(data, mtime=0), gzip.decompress),
-    ".bz2": (bz2.compress, bz2.decompress),
-    ".xz": (lzma.compress, lzma.decompress),
-    ".zst": (zstandard.ZstdCompressor(write_checksum=True).compress, None),  # type: ignore[dict-item]
-}
-
-
-@cache
-def _compressed_seeds() -> list[bytes]:
-    texts = (_SVMLIGHT[0], _SVMLIGHT[3], b"1 1:1 5:2\n" * 300)
-    return [
-        suffix.encode() + b"|" + squeeze(text)
-        for suffix, (squeeze, _) in _COMPRESSIONS.items()
-        for text in texts
-    ] + [b".gz|" + gzip.compress(texts[0], mtime=0) + gzip.compress(texts[1], mtime=0)]
-
-
-def _corrupt_compressed(data: bytes, rng: random.Random) -> bytes:
-    suffix, _, rest = data.partition(b"|")
-    return suffix + b"|" + corrupt.corrupt_bytes(rest, rng)
-
-
-def _check_compressed(data: bytes, folder: Path) -> str:
-    suffix, bar, rest = data.partition(b"|")
-    name = suffix.decode(errors="replace")
-    if not bar or name not in _COMPRESSIONS:
-        name, rest = ".gz", data
-    text: bytes | None
-    if name == ".zst":
-        text = _unzstd(rest)
-    else:
-        try:
-            text = _COMPRESSIONS[name][1](rest)
-        except Exception:
-            text = None
-    path = folder / f"input.svm{name}"
-    if text is not None:
-        return _svmlight(rest, path, text)
-    path.write_bytes(rest)
-    try:
-        read_svmlight(path)
-    except DataError as error:
-        return refused(error, path)
-    raise Misread("a damaged stream was read")
-
-
-def _unzstd(data: bytes) -> bytes | None:
-    """Decompress frame by frame; None where one is damaged or cut short."""
-    parts = []
-    while data:
-        frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
-        try:
-            parts.append(frame.decompress(data))
-        except zstandard.ZstdError:
-            return None
-        if not frame.eof:
-            return None
-        data = frame.unused_data
-    return b"".join(parts)
-
-
-# --- npz ---------------------------------------------------------------------------------
-
-
-@cache
-def _npz_seeds() -> list[bytes]:
-    import io
-    import tempfile
-
-    rng = np.random.default_rng(0)
-    X = sp.random_array((6, 9), density=0.4, rng=rng, format="csr", dtype=np.float32)
-    seeds = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "seed.npz"
-        for labels in (np.arange(6) % 2, np.array(list("ababab"))):
-            write_npz(path, X, labels)
-            seeds.append(path.read_bytes())
-    for layout in ("csr", "csc", "coo"):
-        buffer = io.BytesIO()
-        sp.save_npz(buffer, X.asformat(layout), compressed=False)
-        members = corrupt.members_of(buffer.getvalue())
-        members["y.npy"] = corrupt.npy(np.arange(6) % 2)
-        seeds.append(corrupt.packed(members))
-    return seeds
-
-
-def _check_npz(data: bytes, folder: Path) -> str:
-    path = folder / "input.npz"
-    path.write_bytes(data)
-    try:
-        X, y = read_npz(path)
-    except DataError as error:
-        return refused(error, path)
-    if X.indices.size and not (X.indices.min() >= 0 and X.indices.max() < X.shape[1]):
-        raise Misread("a column is out of range")
-    if X.shape[0] != y.size or X.indptr[-1] != X.data.size or not np.isfinite(X.data).all():
-        raise Misread("the arrays do not fit each other")
-    with np.load(path, allow_pickle=False) as arrays:
-        shape, triples = _plainly(arrays)
-        labels = arrays["y" if "y" in arrays else "labels"]
-    ours = X.tocoo()
-    if (
-        shape != X.shape
-        or triples != _triples(ours.row, ours.col, ours.data)
-        or labels.tolist() != y.tolist()
-    ):
-        raise Misread("numpy alone reads another matrix")
-    return "accepted"
-
-
-def _plainly(arrays: Any) -> tuple[tuple[int, ...], list[tuple[int, int, float]]]:
-    """Read the layout of scipy's .npz entry by entry."""
-    layout = arrays["format"].item()
-    layout = layout.decode() if isinstance(layout, bytes) else layout
-    if layout == "coo":
-        major, minor = arrays["row"].tolist(), arrays["col"].tolist()
-    else:
-        lengths = np.diff(arrays["indptr"].tolist())
-        major = np.repeat(np.arange(lengths.size), lengths).tolist()
-        minor = arrays["indices"].tolist()
-    rows, columns = (minor, major) if layout == "csc" else (major, minor)
-    return tuple(arrays["shape"].tolist()), _triples(rows, columns, arrays["data"])
-
-
-def _triples(rows: Any, columns: Any, data: Any) -> list[tuple[int, int, float]]:
-    return sorted(zip(map(int, rows), map(int, columns), map(float, data), strict=True))
 
 
 # --- model and checkpoint ----------------------------------------------------------------
@@ -470,7 +287,7 @@ def _command_files() -> dict[str, bytes]:
         "train.svm": text,
         "test.svm": text[:40],
         "train.svm.gz": gzip.compress(text),
-        "data.npz": _npz_seeds()[0],
+        "data.npz": npz_seeds()[0],
         "model.npz": model,
         "kept": _checkpoint_seeds()[0],
         "team.ledger": ledger_seeds()[1],
@@ -513,9 +330,9 @@ def _check_command(data: bytes, folder: Path) -> str:
 # --- all of them -------------------------------------------------------------------------
 
 _ALL = (
-    Target("svmlight", 40, _svmlight_seeds, corrupt.corrupt_text, _check_svmlight),
-    Target("compressed", 8, _compressed_seeds, _corrupt_compressed, _check_compressed),
-    Target("npz", 20, _npz_seeds, corrupt.corrupt_npz, _check_npz),
+    Target("svmlight", 40, svmlight_seeds, corrupt.corrupt_text, check_svmlight),
+    Target("compressed", 8, compressed_seeds, corrupt_compressed, check_compressed),
+    Target("npz", 20, npz_seeds, corrupt.corrupt_npz, check_npz),
     Target("model", 14, _model_seeds, corrupt.corrupt_archive, _check_model),
     Target("checkpoint", 14, _checkpoint_seeds, corrupt.corrupt_archive, _check_checkpoint),
     Target("store", 10, _store_seeds, corrupt.corrupt_folder, _check_store),

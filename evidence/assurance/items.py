@@ -17,8 +17,15 @@ _REPLACE = (*AUDIT, "--neighbors", "replace-one")
 _SMALL = ("--runs", "400", "--canaries", "50")
 _STEPS = "tests/evidence/assurance/test_replay.py"
 _REFUSALS = ("tests/evidence/assurance/test_refusals.py", "tests/fit/test_neighbours.py")
-# The replays are a part of their own.
-_EVIDENCE = (*PYTEST, "tests/evidence", "-m", "evidence and not slow", "--ignore", _STEPS)
+_OWN = (*PYTEST, "-m", "evidence and not slow")
+# Replays and refusals are in a part of their own, and only a small version leaves some of them out.
+_OWN_REST = ("--ignore", _STEPS, "--ignore", _REFUSALS[0])
+_OWN_QUICK = (
+    *(f"tests/evidence/assurance/test_{name}.py" for name in ("draw_error", "random_words")),
+    *(f"tests/evidence/assurance/test_{name}.py" for name in ("refusals", "report", "streams")),
+    *("tests/evidence/test_cells.py", "tests/evidence/test_datasets.py"),
+    *("tests/evidence/twins", "tests/evidence/paper/test_page.py"),
+)
 _PROCESSES = (*PYTEST, "tests/ledger/test_processes.py")
 _ROUND_TRIPS = ("tests/encoding/round_trips.py",)
 _RECORDED = ("tests/recorded_fits.py",)
@@ -130,8 +137,8 @@ PARTS = dict(
             _tests(
                 "tests",
                 "tests of the evidence: what measures, presents and keeps it",
-                (*_EVIDENCE, "--ignore", _REFUSALS[0]),
-                _EVIDENCE,
+                (*_OWN, "tests/evidence", *_OWN_REST),
+                (*_OWN, *_OWN_QUICK),
                 3.0,
             ),
             "Tests of this evidence",

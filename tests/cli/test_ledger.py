@@ -201,7 +201,7 @@ def test_a_budget_for_persons(run, train, tmp_path):
 def test_no_fingerprint_is_printed(run, train, tmp_path):
     """Those of 0.2.0 had no key: who knows all labels but one could read that one from them."""
     path = tmp_path / "version_0.2.0.ledger"
-    held = Path(__file__).parents[1] / "privacy" / "ledger" / "version_0.2.0.ledger"
+    held = Path(__file__).parents[1] / "ledger" / "version_0.2.0.ledger"
     path.write_bytes(held.read_bytes())
     model = tmp_path / "m.npz"
     assert fit(run, train, path, "--dataset", "visits", "--model", model).exit_code == 0

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dplasso
+from cli.conftest import refused
 from dplasso.checkpoint import read_checkpoint
 from dplasso.cli.clusters import open_stores
 from dplasso.cli.output import Bars
@@ -49,11 +50,6 @@ def n_charges(ledger):
 
 def left_behind(tmp_path):
     return list((tmp_path / "temporary").iterdir())
-
-
-def shown(result):
-    assert "Traceback" not in result.output
-    return " ".join(result.output.replace("│", " ").split())
 
 
 @pytest.mark.parametrize("method", [FIT, ("--epsilon", "20", "--seed", "1", "--method=logistic")])
@@ -193,9 +189,7 @@ def test_what_cannot_be_read_is_one_sentence_and_costs_nothing(
     if spoil is not None:
         spoil(fsspec.filesystem("memory"))
     model = ("--model", tmp_path / "model.npz")
-    result = run("fit", address, *PAID, *CLUSTER, "--ledger", ledger, *model)
-    assert result.exit_code == 1
-    assert sentence in shown(result)
+    refused(run("fit", address, *PAID, *CLUSTER, "--ledger", ledger, *model), sentence)
     assert n_charges(ledger) == 0
     assert not left_behind(tmp_path)
 
@@ -205,9 +199,7 @@ def test_a_damaged_store_is_named_by_its_address_when_scored(run, stores, bucket
     run("fit", stores, *FIT, *CLUSTER, "--model", model)
     damage("rows.indptr.npy", lambda data: data[:-8])(fsspec.filesystem("memory"))
     for command in ("evaluate", "predict"):
-        result = run(command, model, bucket, *CLUSTER)
-        assert result.exit_code == 1
-        assert f"{STORE}/rows.indptr.npy is damaged" in shown(result)
+        refused(run(command, model, bucket, *CLUSTER), f"{STORE}/rows.indptr.npy is damaged")
     assert not left_behind(tmp_path)
 
 
@@ -216,9 +208,7 @@ def test_a_store_by_two_addresses_counts_once(run, stores, bucket):
         ((bucket, STORE), "is given twice"),
         ((bucket, f"file://{stores}"), "holds the same rows as another partition"),
     ):
-        result = run("fit", *twice, *FIT, *CLUSTER)
-        assert result.exit_code == 1
-        assert sentence in shown(result)
+        refused(run("fit", *twice, *FIT, *CLUSTER), sentence)
 
 
 SECRET = "memory://AKIAEXAMPLE:wJalr/XUtn@bucket/stores"
@@ -239,27 +229,14 @@ def test_a_password_in_an_address_is_refused_and_not_shown(
         "convert": (address, "away.store", "--features", "30"),
     }[command]
     result = run(command, *given, *cluster)
-    assert result.exit_code == 1
-    text = shown(result)
-    assert "memory://..." in text
-    assert "wJalr" not in text
-    assert "XUtn" not in text
-    with pytest.raises(ValueError, match=r"memory://\.\.\. holds a password") as refused:
+    refused(result, "memory://...")
+    assert not any(secret in result.stderr for secret in ("wJalr", "XUtn"))
+    with pytest.raises(ValueError, match=r"memory://\.\.\. holds a password") as told:
         dplasso.DPLogisticRegression(1.0).fit([address], engine=dplasso.cluster.ThreadEngine())
-    assert "XUtn" not in str(refused.value)
+    assert "XUtn" not in str(told.value)
 
 
-def test_what_needs_more_is_told(run, train, bucket, tmp_path, monkeypatch):
-    away = tmp_path / "away"
-    for options in ((), (*CLUSTER, "--features", "30")):
-        result = run("convert", train, "s3://bucket/a.store", *options)
-        assert result.exit_code == 2
-        assert "make this one in a folder, and copy that to object storage" in shown(result)
-    assert not away.exists()
-    result = run("fit", bucket, *FIT)
-    assert result.exit_code == 1
-    assert "only stores are read, and with a cluster: --cluster threads" in shown(result)
+def test_what_needs_more_is_told(run, bucket, monkeypatch):
+    refused(run("fit", bucket, *FIT), "only stores are read, and with a cluster: --cluster threads")
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    result = run("fit", bucket, *FIT, *CLUSTER)
-    assert result.exit_code == 1
-    assert "pip install 'dplasso[storage]'" in shown(result)
+    refused(run("fit", bucket, *FIT, *CLUSTER), "pip install 'dplasso[storage]'")

@@ -1,16 +1,68 @@
-"""Row blocks put together, and the checks that every source's blocks must pass."""
+"""Records in files of every format, and row blocks put together and checked."""
+
+import gzip
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import scipy.sparse as sp
 from scipy.sparse import csr_array
+
+from dplasso.data.files import block_source
+from dplasso.data.formats import is_table
+from dplasso.data.npz import write_npz
+from dplasso.data.tables.lists import ListColumns, list_source
+
+# Every format of rows, each with the module that reads it.
+SUFFIXES = (".svm", ".svm.gz", ".npz", ".parquet", ".arrow")
+
+
+def write_table(path, table, **options):
+    """Write a table in the kind of file that the name says."""
+    if path.suffix == ".parquet":
+        pq.write_table(table, path, **options)
+    else:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table, max_chunksize=options.get("row_group_size"))
+    return path
+
+
+def write_rows(path, X, y, **options):
+    """Write a CSR matrix and its labels in the kind of file that the name says."""
+    if path.suffix == ".npz":
+        write_npz(path, X, y)
+    elif is_table(path):
+        lists = {
+            name: [values[a:b].tolist() for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+            for name, values in (("x", X.indices), ("v", X.data))
+        }
+        kinds = pa.list_(pa.int64()), pa.list_(pa.float32())
+        columns = {
+            name: pa.array(lists[name], kind) for name, kind in zip("xv", kinds, strict=True)
+        }
+        write_table(path, pa.table(columns | {"y": y}), **options)
+    else:
+        lines = []
+        for i, label in enumerate(y.tolist()):
+            at = slice(X.indptr[i], X.indptr[i + 1])
+            pairs = zip(X.indices[at].tolist(), X.data[at].tolist(), strict=True)
+            lines.append(" ".join([str(label), *(f"{k + 1}:{value!r}" for k, value in pairs)]))
+        text = "\n".join(lines).encode() + b"\n"
+        path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def open_rows(paths, n_features=None):
+    """Open what `write_rows` wrote, one file or several."""
+    first = paths if not isinstance(paths, list) else paths[0]
+    if is_table(first):
+        return list_source(paths, ListColumns("x", "v", n_features), label_column="y")
+    return block_source(paths, n_features=n_features)
 
 
 def gather(blocks, n_features=None):
-    """Check and join blocks.
-
-    Returns a CSR array, the labels and the number of blocks.
-    """
-    starts, indices, values, labels = [np.zeros(1, np.int64)], [], [], []
-    n_blocks = 0
+    """Check and join blocks: a CSR array, the labels and the number of blocks."""
+    matrices, labels = [], []
     for block in blocks:
         assert block.indptr.dtype == np.int64
         assert block.indptr[0] == 0
@@ -18,20 +70,22 @@ def gather(blocks, n_features=None):
         assert block.indptr.size == block.labels.size + 1 > 1
         assert block.indices.dtype in (np.int32, np.int64)
         assert block.values.dtype in (np.float32, np.float64)
-        rows = np.repeat(np.arange(block.labels.size), np.diff(block.indptr))
-        assert np.all((np.diff(block.indices) > 0) | (np.diff(rows) > 0))
-        assert np.all(block.indices >= 0)
-        starts.append(block.indptr[1:] + starts[-1][-1])
-        indices.append(block.indices)
-        values.append(block.values)
+        n_columns = n_features or int(block.indices.max(initial=0)) + 1
+        X = csr_array(block[2:0:-1] + block[:1], shape=(block.labels.size, n_columns))
+        X.check_format(full_check=True)
+        assert X.has_canonical_format
+        matrices.append(X)
         labels.append(block.labels)
-        n_blocks += 1
-    columns = np.concatenate(indices)
-    if n_features is None:
-        n_features = int(columns.max()) + 1
-    assert columns.size == 0 or columns.max() < n_features
-    X = csr_array(
-        (np.concatenate(values), columns, np.concatenate(starts)),
-        shape=(sum(part.size for part in labels), n_features),
-    )
-    return X, np.concatenate(labels), n_blocks
+    n_columns = max(X.shape[1] for X in matrices)
+    for X in matrices:
+        X.resize((X.shape[0], n_columns))
+    return csr_array(sp.vstack(matrices)), np.concatenate(labels), len(matrices)
+
+
+def check_same(X, y, expected, labels):
+    """Assert that two matrices and their labels are the same bits."""
+    assert X.shape == expected.shape
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(X, name), getattr(expected, name))
+    assert X.dtype == expected.dtype
+    np.testing.assert_array_equal(y, labels)

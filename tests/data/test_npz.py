@@ -6,10 +6,9 @@ import zipfile
 import numpy as np
 import pytest
 import scipy.sparse
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.sparse import coo_array, csc_array, csr_array, csr_matrix
 
+from data.row_blocks import check_same
 from dplasso.data.npz import read_npz, write_npz
 from dplasso.errors import DataError
 
@@ -46,12 +45,8 @@ def parts(X, **changes):
     return {name: array for name, array in (arrays | changes).items() if array is not None}
 
 
-def check_same(X, expected):
-    assert X.shape == expected.shape
-    assert X.dtype == expected.dtype
-    np.testing.assert_array_equal(X.indptr, expected.indptr)
-    np.testing.assert_array_equal(X.indices, expected.indices)
-    np.testing.assert_array_equal(X.data, expected.data)
+def check_equal(X, expected):
+    check_same(X, 0, expected, 0)
 
 
 @pytest.mark.parametrize("value_type", [np.float32, np.float64])
@@ -68,23 +63,11 @@ def test_round_trip(tmp_path, X, value_type, index_type, labels):
     y = np.array(labels)
     write_npz(tmp_path / "data.npz", X, y)
     again, again_y = read_npz(tmp_path / "data.npz")
-    check_same(again, X)
+    check_equal(again, X)
     assert again.indices.dtype == again.indptr.dtype == index_type
     assert again_y.dtype == y.dtype
     np.testing.assert_array_equal(again_y, y)
-    check_same(scipy.sparse.load_npz(tmp_path / "data.npz"), X)
-
-
-@given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=30, deadline=None)
-def test_round_trip_of_random_matrices(tmp_path_factory, seed):
-    rng = np.random.default_rng(seed)
-    shape = rng.integers(1, 20, size=2)
-    X = scipy.sparse.random_array(tuple(shape), density=rng.random(), format="csr", rng=rng)
-    X.sort_indices()
-    path = tmp_path_factory.getbasetemp() / "random.npz"
-    write_npz(path, X, rng.integers(0, 2, shape[0]))
-    check_same(read_npz(path)[0], X)
+    check_equal(scipy.sparse.load_npz(tmp_path / "data.npz"), X)
 
 
 @pytest.mark.parametrize("form", [csr_array, csr_matrix, csc_array, coo_array])
@@ -93,7 +76,7 @@ def test_files_of_scipy(tmp_path, X, y, form):
     np.save(tmp_path / "data.y.npy", y)
     np.save(tmp_path / "other.npy", -y)
     again, labels = read_npz(tmp_path / "data.npz")
-    check_same(again, X)
+    check_equal(again, X)
     np.testing.assert_array_equal(labels, y)
     labels = read_npz(tmp_path / "data.npz", labels_path=tmp_path / "other.npy")[1]
     np.testing.assert_array_equal(labels, -y)
@@ -113,7 +96,7 @@ def test_writing_takes_what_estimators_take_and_changes_nothing(tmp_path, X, y):
     np.testing.assert_array_equal(unsorted.indices, before)
     np.testing.assert_array_equal(read_npz(tmp_path / "data.npz")[0].toarray(), unsorted.toarray())
     write_npz(tmp_path / "data.npz", X.toarray(), y)
-    check_same(read_npz(tmp_path / "data.npz")[0], X)
+    check_equal(read_npz(tmp_path / "data.npz")[0], X)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +121,7 @@ def test_other_types_of_values(tmp_path, X, stored, expected):
 
 def test_other_types_of_indices(tmp_path, X):
     changed = {"indices": X.indices.astype(np.uint16), "indptr": X.indptr.astype(">i4")}
-    check_same(read_npz(save(tmp_path / "data.npz", **parts(X, **changed)))[0], X)
+    check_equal(read_npz(save(tmp_path / "data.npz", **parts(X, **changed)))[0], X)
 
 
 def test_columns_declared(tmp_path, X, y):
@@ -147,62 +130,44 @@ def test_columns_declared(tmp_path, X, y):
     assert read_npz(tmp_path / "data.npz", n_features=6)[0].shape == (4, 6)
     with pytest.raises(DataError, match="an entry is beyond the 5 columns declared"):
         read_npz(tmp_path / "data.npz", n_features=5)
-    with pytest.raises(DataError, match="n_features must be from 1"):
-        read_npz(tmp_path / "data.npz", n_features=0)
 
 
-def test_progress(tmp_path, X, y):
-    write_npz(tmp_path / "data.npz", X, y)
-    seen = []
-    read_npz(tmp_path / "data.npz", progress=lambda done, total: seen.append((done, total)))
-    assert len(seen) == 7
-    assert seen == sorted(seen)
-    assert all(done <= total == (tmp_path / "data.npz").stat().st_size for done, total in seen)
+NO_MATRIX = "its arrays make no csr matrix"
+MISMATCHES = [
+    ("array 'format' is missing", {"format": None}),
+    ("array 'indptr' is missing", {"indptr": None}),
+    ("array 'row' is missing", {"format": np.array(b"coo")}),
+    ("sparse format 'bsr' cannot be read", {"format": np.array(b"bsr")}),
+    ("array 'shape': two numbers from 0", {"shape": np.array([4])}),
+    ("array 'shape': two numbers from 0", {"shape": np.array([-4, 6])}),
+    (NO_MATRIX, {"shape": np.array([5, 6]), "y": np.zeros(5)}),
+    (NO_MATRIX, {"indptr": np.array([0, 2, 6])}),
+    (NO_MATRIX, {"indptr": np.array([0, 4, 2, 5, 6])}),
+    (NO_MATRIX, {"indptr": np.array([0, 2, 2, 5, 7])}),
+    (NO_MATRIX, {"indptr": np.array([1, 2, 2, 5, 6])}),
+    (NO_MATRIX, {"indices": np.array([1, 5, 6, 1, 4, 2])}),
+    (NO_MATRIX, {"indices": np.array([-1, 5, 0, 1, 4, 2])}),
+    (NO_MATRIX, {"indices": np.array([1, 5, 0, 1, 4])}),
+    ("array 'indptr': 2 dimensions instead of 1", {"indptr": np.zeros((5, 1), int)}),
+    ("array 'indices': whole numbers", {"indices": np.array([1.0, 5, 0, 1, 4, 2])}),
+    ("array 'indices': whole numbers", {"indices": np.array([2**64 - 1] * 6, np.uint64)}),
+    (r"row 2 \(from 0\) has a column twice", {"indices": np.array([1, 5, 0, 1, 1, 2])}),
+    ("array 'data': entry 3 is not a finite", {"data": np.array([1, 2, 3, np.nan, 5, 6])}),
+    ("array 'data': entry 5 is not a finite", {"data": np.array([1, 2, 3, 4, 5, -np.inf])}),
+    ("array 'data': values of type complex128", {"data": np.ones(6, complex)}),
+    ("array 'data': values of type <U1", {"data": np.array(list("abcdef"))}),
+    ("array 'y': 3 labels for 4 records", {"y": np.zeros(3)}),
+    ("array 'y': labels must be one row .* 2 dimensions", {"y": np.zeros((4, 1))}),
+    ("array 'y': label 2 is not a finite", {"y": np.array([0, 1, np.nan, 1])}),
+    ("array 'y': not an undamaged .*: Object arrays", {"y": np.array([1, "a", 2, 3], object)}),
+    (r"no labels; .* beside it as data\.y\.npy", {"y": None}),
+]
 
 
-def wrong(**changes):
-    return lambda X: parts(X, **changes)
-
-
-INT = np.int32
-MISMATCHES = {
-    "array 'format' is missing": wrong(format=None),
-    "array 'indptr' is missing": wrong(indptr=None),
-    "sparse format 'bsr' cannot be read": wrong(format=np.array(b"bsr")),
-    "array 'shape': two numbers from 0": wrong(shape=np.array([4])),
-    "array 'shape': two numbers from 0 ": wrong(shape=np.array([-4, 6])),
-    "array 'indptr': 6 whole numbers are needed, not 5": wrong(
-        shape=np.array([5, 6]), y=np.zeros(5)
-    ),
-    "array 'indptr': 5 whole numbers are needed, not 3": wrong(indptr=np.array([0, 2, 6])),
-    "array 'indptr': it must rise from 0": wrong(indptr=np.array([0, 4, 2, 5, 6])),
-    "array 'indptr': it must rise from 0 ": wrong(indptr=np.array([0, 2, 2, 5, 5])),
-    "array 'indptr': it must rise from 0  ": wrong(indptr=np.array([1, 2, 2, 5, 6])),
-    "array 'indptr': 2 dimensions instead of 1": wrong(indptr=np.zeros((5, 1), INT)),
-    "entry 2 is not one of 0 to 5": wrong(indices=np.array([1, 5, 6, 1, 4, 2])),
-    "entry 0 is not one of 0 to 5": wrong(indices=np.array([-1, 5, 0, 1, 4, 2])),
-    "array 'indices' has 5 entries and 'data' has 6": wrong(indices=np.array([1, 5, 0, 1, 4])),
-    "array 'indices': whole numbers": wrong(indices=np.array([1.0, 5, 0, 1, 4, 2])),
-    r"row 2 \(from 0\) has a column twice": wrong(indices=np.array([1, 5, 0, 1, 1, 2])),
-    "array 'data': entry 3 is not a finite": wrong(data=np.array([1, 2, 3, np.nan, 5, 6])),
-    "array 'data': entry 5 is not a finite": wrong(data=np.array([1, 2, 3, 4, 5, -np.inf])),
-    "array 'data': values of type complex128": wrong(data=np.ones(6, complex)),
-    "array 'data': values of type <U1": wrong(data=np.array(list("abcdef"))),
-    "array 'y': 3 labels for 4 records": wrong(y=np.zeros(3)),
-    "array 'y': labels must be one row .* 2 dimensions": wrong(y=np.zeros((4, 1))),
-    "array 'y': label 2 is not a finite": wrong(y=np.array([0, 1, np.nan, 1])),
-    "array 'y': not an undamaged .npz of plain arrays: Object arrays": wrong(
-        y=np.array([1, "a", 2, 3], object)
-    ),
-    r"no labels; .* beside it as data\.y\.npy": wrong(y=None),
-    "array 'row' is missing": wrong(format=np.array(b"coo")),
-}
-
-
-@pytest.mark.parametrize(("problem", "arrays"), MISMATCHES.items())
-def test_arrays_that_do_not_fit(tmp_path, X, problem, arrays):
-    path = save(tmp_path / "data.npz", **arrays(X))
-    with pytest.raises(DataError, match=problem.strip()) as caught:
+@pytest.mark.parametrize(("problem", "changes"), MISMATCHES)
+def test_arrays_that_do_not_fit(tmp_path, X, problem, changes):
+    path = save(tmp_path / "data.npz", **parts(X, **changes))
+    with pytest.raises(DataError, match=problem) as caught:
         read_npz(path)
     assert str(caught.value).startswith(str(path))
 
@@ -225,7 +190,7 @@ def test_a_matrix_without_rows(tmp_path):
 def test_equal_columns_of_neighbouring_rows_are_no_duplicates(tmp_path):
     X = csr_array(np.array([[0, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0], [0, 1, 1.0], [0, 0, 1]]))
     write_npz(tmp_path / "data.npz", X, np.zeros(6))
-    check_same(read_npz(tmp_path / "data.npz")[0], X)
+    check_equal(read_npz(tmp_path / "data.npz")[0], X)
 
 
 def test_foreign_files(tmp_path, X, y):
@@ -257,29 +222,6 @@ def test_bytes_after_an_array(tmp_path, X):
             target.writestr(member.filename, source.read(member) + b"more")
     with pytest.raises(DataError, match="there are bytes after the array"):
         read_npz(path)
-
-
-def test_damage_is_refused_or_harmless(tmp_path, X, y):
-    path = tmp_path / "data.npz"
-    write_npz(path, X, y)
-    whole = path.read_bytes()
-    refused = 0
-    for at in range(len(whole)):
-        damaged = bytearray(whole)
-        damaged[at] ^= 1 << (at % 8)
-        path.write_bytes(damaged)
-        try:
-            again, labels = read_npz(path)
-        except DataError:
-            refused += 1
-            continue
-        check_same(again, X)  # such as a member's time of writing
-        np.testing.assert_array_equal(labels, y)
-    assert refused > len(whole) / 2
-    for length in range(0, len(whole), 11):
-        path.write_bytes(whole[:length])
-        with pytest.raises(DataError):
-            read_npz(path)
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, X, y, monkeypatch):

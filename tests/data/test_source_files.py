@@ -46,10 +46,7 @@ def test_no_file_and_a_file_twice(folder, paths, problem):
         expand(paths)
 
 
-def test_kinds(folder):
-    assert source_files(["part-1.svm", "part-2.svm"]).kind == "svmlight"
-    with pytest.raises(DataError, match=r"other\.npz: part-1\.svm is of another kind"):
-        _ = source_files(["part-1.svm", "other.npz"]).kind
+def test_a_pipe_is_no_file(folder):
     with pytest.raises(DataError, match=r"/dev/null: this is not a file but a pipe or device"):
         source_files("/dev/null")
 

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.sparse import csr_array, vstack
 
 from dplasso.datasets.adult import (
@@ -204,28 +202,6 @@ def test_crosses_like_the_twin(train, order):
         expected = crosses_by_name(names_of(X, row), order)
         assert len(found) == len(expected)
         assert set(found) == expected
-
-
-@given(
-    rows=st.lists(
-        st.tuples(*(st.integers(0, len(values)) for values in ATTRIBUTES.values())),
-        min_size=1,
-        max_size=3,
-    )
-)
-@settings(max_examples=30, deadline=None)
-def test_crosses_of_any_records(rows):
-    X = np.zeros((len(rows), 123), np.float32)
-    for row, picks in enumerate(rows):
-        for attribute, pick in zip(ATTRIBUTES, picks, strict=True):
-            X[row, columns_of(attribute)][pick:][:1] = 1  # past the last one: not told
-    X = csr_array(X)
-    C = crosses(X)
-    for row in range(len(rows)):
-        columns = C.indices[C.indptr[row] : C.indptr[row + 1]]
-        found = {cross_name(int(column)) for column in columns}
-        assert len(found) == columns.size
-        assert found == crosses_by_name(names_of(X, row), 3)
 
 
 def test_crosses_of_a_record_do_not_depend_on_the_others(train):

@@ -37,6 +37,23 @@ def fetch(server, tmp_path):
     return fetch
 
 
+@pytest.fixture
+def broken(fetch, server):
+    """A download that broke off after the first piece."""
+    server.cut_after = PIECE
+    with pytest.raises(ConnectionError):
+        fetch()
+    server.cut_after = None
+
+
+def change_part(tmp_path, change):
+    """Change what has arrived, but not its date."""
+    part = tmp_path / "new" / "file.bz2.part"
+    date = part.stat().st_mtime
+    part.write_bytes(change(part.read_bytes()))
+    os.utime(part, (date, date))
+
+
 def held(tmp_path):
     return {path.name for path in (tmp_path / "new").iterdir()}
 
@@ -86,11 +103,8 @@ class TestBroken:
         assert fetch(attempts=4).read_bytes() == CONTENT
         assert len(server.requests) == 4
 
-    def test_a_server_that_serves_no_parts(self, fetch, server):
-        server.cut_after, server.ranges = PIECE, False
-        with pytest.raises(ConnectionError):
-            fetch()
-        server.cut_after = None
+    def test_a_server_that_serves_no_parts(self, fetch, server, broken):
+        server.ranges = False
         assert fetch().read_bytes() == CONTENT
 
     def test_without_a_date_it_starts_again(self, fetch, server):
@@ -113,35 +127,21 @@ class TestBroken:
         assert fetch().read_bytes() == CONTENT
         assert server.requests[-1] == ("/file.bz2", f"bytes={dated[-1] + 65_536}-")
 
-    def test_a_file_that_changed_meanwhile_is_not_mixed(self, fetch, server):
-        server.cut_after = PIECE
-        with pytest.raises(ConnectionError):
-            fetch()
-        other = CONTENT[::-1]
-        server.cut_after, server.files["file.bz2"] = None, other
+    def test_a_file_that_changed_meanwhile_is_not_mixed(self, fetch, server, broken):
+        other = server.files["file.bz2"] = CONTENT[::-1]
         server.date = "Sat, 01 Jan 2022 00:00:01 GMT"
         assert fetch().read_bytes() == other
 
-    def test_another_part_than_asked_for(self, fetch, server, tmp_path):
-        server.cut_after = PIECE
-        with pytest.raises(ConnectionError):
-            fetch()
-        server.cut_after, server.wrong_part = None, True
+    def test_another_part_than_asked_for(self, fetch, server, tmp_path, broken):
+        server.wrong_part = True
         with pytest.raises(ConnectionError, match="a different part from the one asked for"):
             fetch()
         assert "file.bz2" not in held(tmp_path)
 
     @pytest.mark.parametrize("size", [len(CONTENT), len(CONTENT) + 1])
-    def test_a_part_that_is_complete_or_too_long(self, fetch, server, tmp_path, size):
+    def test_a_part_that_is_complete_or_too_long(self, fetch, tmp_path, size, broken):
         """As a kill between the last byte and the renaming leaves it, or a damaged disk."""
-        server.cut_after = PIECE
-        with pytest.raises(ConnectionError):
-            fetch()
-        part = tmp_path / "new" / "file.bz2.part"
-        date = part.stat().st_mtime
-        part.write_bytes((CONTENT + b"x")[:size])
-        os.utime(part, (date, date))
-        server.cut_after = None
+        change_part(tmp_path, lambda _: (CONTENT + b"x")[:size])
         assert fetch(attempts=2).read_bytes() == CONTENT
 
 
@@ -160,11 +160,8 @@ class TestChecksum:
         server.cut_after = PIECE
         with pytest.raises(ConnectionError):
             fetch()
-        part = tmp_path / "new" / "file.bz2.part"
-        date = part.stat().st_mtime
-        part.write_bytes(b"?" + part.read_bytes()[1:])
-        os.utime(part, (date, date))
         server.cut_after = None
+        change_part(tmp_path, lambda content: b"?" + content[1:])
         with pytest.raises(DataError, match="was not kept"):
             fetch()
         assert fetch().read_bytes() == CONTENT

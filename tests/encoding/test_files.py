@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dplasso.data.formats import is_table
 from dplasso.data.store import open_store, write_store
 from dplasso.data.tables.lists import ListColumns
 from dplasso.encoding.files import encode_files, read_categories, read_records
 from dplasso.encoding.origin import Origin, origin_of
 from dplasso.encoding.parts import Categories
 from dplasso.encoding.schema import Schema
-from dplasso.encoding.source import is_table
 from dplasso.errors import DataError
 
 SCHEMA = Schema((Categories("city", ("Oslo", "Rome")),), "label")
@@ -97,7 +97,7 @@ def test_a_table_is_read_by_its_schema(tmp_path, table):
         with pytest.raises(DataError, match=words):
             read_records(table, **options)
     (tmp_path / "none.csv").write_text("city,label\n")
-    with pytest.raises(DataError, match="has no records"):
+    with pytest.raises(DataError, match="it holds no records"):
         read_records(tmp_path / "none.csv", schema=SCHEMA)
     (tmp_path / "a.svm").write_text("1 1:1\n")
     with pytest.raises(DataError, match="is not a table"):

@@ -58,7 +58,7 @@ def test_names_of_crosses():
     assert site[0] == "site (missing) & sex=F"
     assert names(SEX, AGE, Cross(("sex", "age"), 3))[-1] == "sex*age[7]"
     three = Schema((SEX, AGE, Hashed("ward", 2), Cross(("sex", "age", "ward"))))
-    assert three.width(three.parts[-1]) == 4 * 4 * 5
+    assert three.parts[-1].width(three) == 4 * 4 * 5
 
 
 def test_few_names_of_many_columns():

@@ -6,8 +6,7 @@ from evidence.datasets import DatasetCache, find_sources, held_out
 from evidence.published import NAMES, TABLE2
 
 from datasets.file_server import serving
-from dplasso.data.blocks import block_source
-from dplasso.data.files import read_data
+from dplasso.data.files import block_source, read_data
 from dplasso.data.store import write_store
 from dplasso.datasets import catalog
 

@@ -6,39 +6,17 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.utils import estimator_checks
 
 from dplasso import DPLasso, DPLassoClassifier, DPLogisticRegression, load
 from dplasso.errors import DataError
 from estimators.kinds import REGRESSIONS, each_kind, make, numbers, stored
 from fit.cases import records
 
-CHECKS = [
-    "check_sample_weights_pandas_series",
-    "check_sample_weights_not_an_array",
-    "check_sample_weights_list",
-    "check_all_zero_sample_weights_error",
-    "check_sample_weights_shape",
-    "check_sample_weights_not_overwritten",
-]
-
 
 @pytest.fixture(scope="module")
 def data():
     X, y = records(60, 300)
     return X, (y == "yes").astype(int), np.random.default_rng(5).uniform(0.0, 3.0, 300)
-
-
-@each_kind
-@pytest.mark.parametrize("check", CHECKS)
-def test_scikit_learn_s_checks_of_weights(kind, check):
-    own = {"target_bounds": (0, 3)} if kind in REGRESSIONS else {}
-    getattr(estimator_checks, check)("it", make(kind, inf, **own))
-
-
-@pytest.mark.parametrize("kind", ["logistic", "lasso"])
-def test_scikit_learn_s_check_of_one_class_left(kind):
-    estimator_checks.check_classifiers_one_label_sample_weights("it", make(kind, inf))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

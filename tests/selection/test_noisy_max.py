@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from evidence.reference.draws import ALARM, count_vertices, draw, fill, p_value
+from evidence.reference.draws import ALARM, draw, fill, p_value
 from evidence.reference.gradients import LIMIT
 from scipy.stats import laplace
 
@@ -53,17 +53,6 @@ def test_gumbel_counts_two_variates_a_column():
     selector = GumbelState(1e-9, new_counters())
     draw(selector, alpha, random_stream(3), 10)
     assert selector.counters[VARIATES] == 140
-
-
-def test_sharing_one_noise_between_the_signs_is_caught():
-    # Then the sign would follow the gradient: a mutant of the 2D noises.
-    alpha = np.array([1, -1, 0], dtype=np.int64)
-    rng = np.random.default_rng(4)
-    noise = rng.gumbel(size=(20_000, 3))
-    vertex = np.argmax(noise + 0.1 * np.abs(alpha), axis=1)
-    counts = count_vertices(3, vertex, np.where(alpha[vertex] >= 0, -1, 1))
-    weights = np.exp(0.1 * np.outer(alpha, [1, -1]))
-    assert p_value(counts, weights / weights.sum()) < ALARM
 
 
 def test_scores_far_apart_are_subtracted_as_integers():

@@ -97,32 +97,40 @@ def budget(
     output.text()
     if "findable" in report:
         _print_findable(report["findable"], shown.index(epsilon))
-        reached = "is drawn rather than noise" if draws else "is beyond 3 standard errors"
-        sides = "of one class than of the other"
-        if asked.n_classes == 0:
-            sides = "far above what the others predict than far below"
-        output.text(
-            f"Of {features:,} columns in {n_records:,} rows: one that occurs in so many more rows "
-            f"{sides} {reached}."
-        )
+        _explain_findable(asked, f"Of {features:,} columns in {n_records:,} rows", draws=draws)
     if draws and (n_iter is not None or "findable" not in report):
         _print_draws(rows, None if n_iter is None else mine, features)
-        output.text(
-            "A column's gradient is a sum over records, each giving at most "
-            f"{asked.residual_bound * feature_bound:g}. At noise scale s, a column whose gradient "
-            "is larger by s is about e times as likely to be chosen."
-        )
+        _explain_draws(asked.residual_bound * feature_bound)
     if not draws and "findable" not in report:
-        unit = "in halves of the targets' interval" if method == "linear" else "log-odds"
         _print_noise(rows, mine)
-        output.text(
-            f"Rows have length 1, so the standard error is also that of any row's margin ({unit}): "
-            "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
-            "column's gradient is a sum over records: with R entries of equal size in a row, each "
-            f"that speaks for the column gives at most {asked.residual_bound:.3g}/sqrt(R)."
-        )
+        _explain_noise(asked)
     if draws and "findable" not in report:
         output.text("With --rows N and --columns D: what such a fit can find.")
+
+
+def _explain_findable(asked: "PrivacyStatement", among: str, *, draws: bool) -> None:
+    reached = "is drawn rather than noise" if draws else "is beyond 3 standard errors"
+    sides = "of one class than of the other"
+    if asked.n_classes == 0:
+        sides = "far above what the others predict than far below"
+    output.text(f"{among}: one that occurs in so many more rows {sides} {reached}.")
+
+
+def _explain_draws(share: float) -> None:
+    output.text(
+        f"A column's gradient is a sum over records, each giving at most {share:g}. At noise scale "
+        "s, a column whose gradient is larger by s is about e times as likely to be chosen."
+    )
+
+
+def _explain_noise(asked: "PrivacyStatement") -> None:
+    unit = "log-odds" if asked.n_classes else "in halves of the targets' interval"
+    output.text(
+        f"Rows have length 1, so the standard error is also that of any row's margin ({unit}): "
+        "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
+        "column's gradient is a sum over records: with R entries of equal size in a row, each "
+        f"that speaks for the column gives at most {asked.residual_bound:.3g}/sqrt(R)."
+    )
 
 
 def _draws_row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:

@@ -149,7 +149,7 @@ def fetch(
     A broken download resumes where it stopped, in a later run too. The checksum is pinned beside
     the file at the first download and compared from then on.
     """
-    from dplasso.data.blocks import block_source
+    from dplasso.data.files import block_source
     from dplasso.datasets import catalog
 
     entry = catalog.find_entry(name)

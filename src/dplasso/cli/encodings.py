@@ -76,7 +76,7 @@ class EncodingOptions:
 
         `n_features` is ``--features``, which lists of column numbers take.
         """
-        from dplasso.encoding.source import is_table
+        from dplasso.data.formats import is_table
 
         ways = {
             "--schema": reading.schema,

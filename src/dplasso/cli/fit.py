@@ -1,6 +1,7 @@
 """``dplasso fit``: train on a file, report, write the model and its statement."""
 
 import time
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ from dplasso.cli.training import (
 if TYPE_CHECKING:
     from dplasso.cli.metrics import RegressionScores, Scores
     from dplasso.data.files import Dataset
+    from dplasso.encoding.schema import Schema
     from dplasso.estimators.load import Estimator
 
 HEAVIEST = 10
@@ -54,6 +56,42 @@ class TestOptions:
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """All options of the command but those of the report."""
+
+    data: list[str]
+    wanted: EstimatorOptions
+    reading: ReadingOptions
+    testing: TestOptions
+    outputs: OutputOptions
+    interruptions: CheckpointOptions
+    cluster: ClusterOptions
+    person_column: str | None
+
+    @property
+    def place(self) -> Path | None:
+        """Where the checkpoint is kept."""
+        return self.interruptions.place(self.outputs.model, charged=self.wanted.ledger is not None)
+
+    @property
+    def beside(self) -> list[Path]:
+        """Files that are read besides the data."""
+        beside = (self.reading.labels, self.reading.schema, self.testing.test_labels)
+        return [path for path in (*beside, self.wanted.ledger) if path is not None]
+
+    def kept(self, estimator: "Estimator", data: list[Path]) -> AbstractContextManager[KeptFit]:
+        """Hold the checkpoint of a fit on these files."""
+        return kept_checkpoint(
+            estimator,
+            self.interruptions,
+            self.place,
+            self.outputs,
+            [*data, *self.beside],
+            charged=self.wanted.ledger is not None,
+        )
+
+
+@dataclass(frozen=True)
 class _Fitted:
     """What a fit came to: for the model's release, and for the curator alone."""
 
@@ -61,7 +99,7 @@ class _Fitted:
     train: "Dataset"
     scores: "Scores | RegressionScores | None"
     seconds: dict[str, float]
-    kept: KeptFit
+    resumed_after: int | None
 
 
 def fit(
@@ -99,76 +137,89 @@ def fit(
     Row counts, seconds and test scores are for the curator. They are computed without noise and are
     not part of the release: what may be released is the model and its statement.
     """
-    from dplasso.data.source_files import expand
-
-    # Everything that can be refused is refused before the long work starts.
-    schema = reading.declared()
-    estimator = wanted.estimator(reading.meaning())
-    if person_column is not None and "rows_per_person" not in wanted.given:
-        raise typer.BadParameter(
-            "--person-column needs --rows-per-person M: how many rows of one person may enter"
-        )
-    charged = wanted.ledger is not None
-    outputs.refuse_unwritten(wanted.ledger)
-    place = interruptions.place(outputs.model, charged=charged)
-    if not (interruptions.resume or outputs.force):
-        refuse_unfinished(place, outputs.paths())
-    # A fit that is resumed was charged already; its checkpoint checks the settings.
-    if not interruptions.resume:
-        check_before_reading(estimator)
-    engine = cluster.engine()
-    if engine is not None:
-        refuse_beside({"--test": bool(testing.test), "--labels": reading.labels is not None})
-    files = expand(data) if engine is None else []
-    tests = expand(testing.test) if testing.test else []
-    beside = (reading.labels, reading.schema, testing.test_labels, wanted.ledger)
-    inputs = [*files, *tests, *(path for path in beside if path is not None)]
-    again = ", which is charged again" if charged and not interruptions.resume else ""
-    check_outputs(outputs.paths(), inputs, force=outputs.force, again=again)
-
-    with (
-        kept_checkpoint(estimator, interruptions, place, outputs, inputs, charged=charged) as kept,
-        output.progress_bars() as bars,
-    ):
-        started = time.perf_counter()
-        if engine is None:
-            columns = wanted.features, schema
-            train = read(files, bars, reading, *columns, person_column=person_column)
-            rows, labels = train.X, train.y
-        else:
-            train, rows = read_partitions(data, reading, wanted.features)
-            labels = None
-        seconds = {"read": time.perf_counter() - started}
-        wanted.declare(estimator, train.y)
-        held_out = None
-        if tests:
-            same = replace(reading, labels=testing.test_labels)
-            held_out = read(tests, bars, same, train.X.shape[1], schema)
-            _refuse_other_rows(train, held_out, estimator)
-        if engine is None:
-            from dplasso.estimators.hints import raw_numbers
-
-            if hint := raw_numbers(train.X, estimator.get_params()):
-                bars.note(hint)
-        seconds |= train_with_bar(
-            estimator, rows, labels, bars, "training", kept.begin, train.people, engine
-        )
-        scores = None
-        if held_out is not None:
-            from dplasso.cli.metrics import score
-
-            scores = score(estimator, held_out.X, held_out.y, held_out.source)
+    beside = interruptions, cluster, person_column
+    asked = _Asked(data, wanted, reading, testing, outputs, *beside)
+    estimator, schema, files, tests = _checked(asked)
+    with asked.kept(estimator, [*files, *tests]) as kept, output.progress_bars() as bars:
+        fitted = _trained(asked, estimator, schema, files, tests, kept, bars)
         with output.uninterrupted():
             outputs.write(estimator, kept.temporary)
             if outputs.model is not None:
                 kept.finish()
-    fitted = _Fitted(estimator, train, scores, seconds, kept)
-    report = _report(fitted, wanted, outputs, interruptions)
+    report = _report(fitted, asked)
     if as_json:
         curators = [name for name in _CURATORS if name in report]
         output.document(report | {"not_for_release": curators})
         return
-    _print(fitted, report, wanted, outputs, explain=explain, people=person_column is not None)
+    _print(fitted, report, asked, explain=explain)
+
+
+def _checked(asked: _Asked) -> "tuple[Estimator, Schema | None, list[Path], list[Path]]":
+    """Refuse all that can be refused before the long work; return what the work begins with."""
+    from dplasso.data.source_files import expand
+
+    wanted, reading, outputs = asked.wanted, asked.reading, asked.outputs
+    schema = reading.declared()
+    estimator = wanted.estimator(reading.meaning())
+    if asked.person_column is not None and "rows_per_person" not in wanted.given:
+        raise typer.BadParameter(
+            "--person-column needs --rows-per-person M: how many rows of one person may enter"
+        )
+    outputs.refuse_unwritten(wanted.ledger)
+    resume = asked.interruptions.resume
+    if not (resume or outputs.force):
+        refuse_unfinished(asked.place, outputs.paths())
+    # A fit that is resumed was charged already; its checkpoint checks the settings.
+    if not resume:
+        check_before_reading(estimator)
+    tests = asked.testing.test or []
+    if asked.cluster.cluster is not None:
+        refuse_beside({"--test": bool(tests), "--labels": reading.labels is not None})
+    files = expand(asked.data) if asked.cluster.cluster is None else []
+    found = expand(tests) if tests else []
+    again = ", which is charged again" if wanted.ledger is not None and not resume else ""
+    inputs = [*files, *found, *asked.beside]
+    check_outputs(outputs.paths(), inputs, force=outputs.force, again=again)
+    return estimator, schema, files, found
+
+
+def _trained(
+    asked: _Asked,
+    estimator: "Estimator",
+    schema: "Schema | None",
+    files: list[Path],
+    tests: list[Path],
+    kept: KeptFit,
+    bars: output.Bars,
+) -> _Fitted:
+    """Read the rows, train on them, and score the model on those of --test."""
+    from dplasso.cli.metrics import score
+    from dplasso.estimators.hints import raw_numbers
+
+    started, reading, wanted = time.perf_counter(), asked.reading, asked.wanted
+    engine, held_out = asked.cluster.engine(), None
+    if engine is None:
+        columns = wanted.features, schema
+        train = read(files, bars, reading, *columns, person_column=asked.person_column)
+        rows, labels = train.X, train.y
+    else:
+        train, rows = read_partitions(asked.data, reading, wanted.features)
+        labels = None
+    seconds = {"read": time.perf_counter() - started}
+    wanted.declare(estimator, train.y)
+    if tests:
+        same = replace(reading, labels=asked.testing.test_labels)
+        held_out = read(tests, bars, same, train.X.shape[1], schema)
+        _refuse_other_rows(train, held_out, estimator)
+    if engine is None and (hint := raw_numbers(train.X, estimator.get_params())):
+        bars.note(hint)
+    seconds |= train_with_bar(
+        estimator, rows, labels, bars, "training", kept.begin, train.people, engine
+    )
+    scores = None
+    if held_out is not None:
+        scores = score(estimator, held_out.X, held_out.y, held_out.source)
+    return _Fitted(estimator, train, scores, seconds, kept.steps)
 
 
 def _refuse_other_rows(train: "Dataset", test: "Dataset", estimator: "Estimator") -> None:
@@ -185,16 +236,11 @@ def _refuse_other_rows(train: "Dataset", test: "Dataset", estimator: "Estimator"
         check_known(test.y, known, test.source)
 
 
-def _report(
-    fitted: _Fitted,
-    wanted: EstimatorOptions,
-    outputs: OutputOptions,
-    interruptions: CheckpointOptions,
-) -> dict[str, Any]:
+def _report(fitted: _Fitted, asked: _Asked) -> dict[str, Any]:
     """Put together all that is said about a fit, as JSON says it."""
     from dplasso.model.weights import weights_of
 
-    estimator, train = fitted.estimator, fitted.train
+    estimator, train, wanted = fitted.estimator, fitted.train, asked.wanted
     weights = weights_of(estimator.model_)
     report: dict[str, Any] = {
         "n_samples": train.X.shape[0],
@@ -203,8 +249,8 @@ def _report(
         "n_nonzero": len(weights),
         "seconds": fitted.seconds,
         "privacy": estimator.privacy_.to_dict(),
-        "model": outputs.model,
-        "statement": outputs.statement,
+        "model": asked.outputs.model,
+        "statement": asked.outputs.statement,
     }
     if hasattr(estimator, "coef_standard_error_"):
         report |= {
@@ -212,9 +258,9 @@ def _report(
             "n_significant": None if weights.clear is None else int(weights.clear.sum()),
             "heaviest": weights.top(HEAVIEST).rows(),
         }
-    if interruptions.checkpoint is not None:
-        kept = {"path": interruptions.checkpoint, "resumed_after": fitted.kept.steps}
-        report["checkpoint"] = kept
+    if asked.interruptions.checkpoint is not None:
+        path = asked.interruptions.checkpoint
+        report["checkpoint"] = {"path": path, "resumed_after": fitted.resumed_after}
     if fitted.scores is not None:
         scores = asdict(fitted.scores).items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}
@@ -223,25 +269,17 @@ def _report(
     return report
 
 
-def _print(
-    fitted: _Fitted,
-    report: dict[str, Any],
-    wanted: EstimatorOptions,
-    outputs: OutputOptions,
-    *,
-    explain: bool,
-    people: bool,
-) -> None:
+def _print(fitted: _Fitted, report: dict[str, Any], asked: _Asked, *, explain: bool) -> None:
     """Print the same for a person: what may be released, and below it what may not."""
     from dplasso.cli.metrics import scores_text
     from dplasso.fit.records import store_of
 
     estimator, train = fitted.estimator, fitted.train
-    written = outputs.paths()
+    wanted, written = asked.wanted, asked.outputs.paths()
     if "checkpoint" in report:
         written.append(report["checkpoint"]["path"])
     paths = ", ".join(map(str, written))
-    if outputs.model is None:
+    if asked.outputs.model is None:
         nothing = paths + ", but no model" if written else "nothing"
         paths = f"{nothing} (give --model to keep the model)"
     output.facts({"model": _model_text(estimator, report), "written": paths})
@@ -250,7 +288,7 @@ def _print(
         output.weights(report["heaviest"], "The largest weights, for rows of length 1")
     output.promise(estimator.privacy_, explain=explain)
     store = store_of(train.X)
-    if people or (store is not None and store.knows_people):
+    if asked.person_column is not None or (store is not None and store.knows_people):
         output.text(
             f"At most {estimator.rows_per_person:,} rows of each person entered "
             "(--rows-per-person); the promise covers a person."

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # Blue, orange and grey of the Okabe-Ito palette: told apart by colour-blind readers and in print.
 COLORS = ("#E69F00", "#0072B2", "#999999")
 QUIET = "#666666"
-GRID = {"color": "#dddddd", "linewidth": 0.6}
+GRID: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6}
 LONGEST_NAME = 68
 # Where bars of AUC begin: guessing.
 GUESSING = 0.5
@@ -64,7 +64,10 @@ def _draw_weights(axes: "Axes", trained: "Trained", color: str) -> None:
     # A LASSO of too little budget for a refit has none.
     error = 2.0 * (trained.heaviest[0]["standard_error"] or 0.0)
     whiskers = {"ecolor": "black", "elinewidth": 1.2, "capsize": 3}
-    bars = {"xerr": np.full(rows.size, error) if error else None, "error_kw": whiskers}
+    bars: dict[str, Any] = {
+        "xerr": np.full(rows.size, error) if error else None,
+        "error_kw": whiskers,
+    }
     axes.barh(rows + 0.2, weights, height=0.36, color=color, **bars)
     axes.axvline(0, color=QUIET, linewidth=0.8)
     low = min(0.0, float(weights.min(initial=0.0)) - error)

@@ -117,8 +117,8 @@ def read_for(
     labelled: bool,
 ) -> "Dataset":
     """Read the rows that a fitted model shall be applied to, as its own were read."""
+    from dplasso.data.formats import is_table
     from dplasso.encoding.origin import check_same_origin, origin_of
-    from dplasso.encoding.source import is_table
 
     origin: Origin | None = fitted.model_.origin
     schema, n_features = options.declared(), fitted.n_features_in_

@@ -1,1 +1,1 @@
-"""Reading data: svmlight text, scipy .npz, and the packaged UCI Adult."""
+"""Reading data files: svmlight text, scipy's .npz, tables; and stores."""

@@ -1,48 +1,49 @@
-"""Records as a stream of row blocks, for code that must not hold all of them in memory."""
+"""Records as a stream of row blocks, for code that must not hold all of them in memory.
 
-from collections.abc import Iterator, Mapping
+Whatever reads a file says what stands in it, piece by piece (`Piece`). `files_source` makes row
+blocks of that: it watches the files, counts progress, and settles labels and people, whose kinds
+must be the same in all files.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse import csr_array
 
-from dplasso.data.files import read_npz_files, refuse_labels_path
-from dplasso.data.npz import npz_shape
-from dplasso.data.source_files import Paths, SourceFiles, source_files
-from dplasso.data.streams import BLOCK_BYTES, Progress
-from dplasso.data.svmlight.lines import Format
-from dplasso.data.svmlight.reader import check_format, parsed_blocks, usable_threads
+from dplasso.data.formats import INT32_MAX
+from dplasso.data.label_map import check_label_map, map_labels
+from dplasso.data.labels import labels_of_one_kind
+from dplasso.data.people import hash_people
+from dplasso.data.source_files import SourceFiles
+from dplasso.data.streams import Progress
 from dplasso.errors import DataError
 from dplasso.matrix.compressed import add_duplicates
 
-# A block of text makes arrays of up to about this many times its size, itself included: short
-# entries make 12 bytes of 4, and the kernel's columns are wider while it works.
-_ARRAYS_PER_TEXT = 8
-# Blocks in memory besides one for each thread: read ahead, waiting, handed out.
-_BESIDE_THREADS = 4
-_LEAST_TEXT = 64 << 10
+# What a block may take where all of them are put together in memory.
+_BLOCK_BYTES = 1 << 28
+
+
+class Rows(NamedTuple):
+    """Sparse rows.
+
+    `indptr`: int64, where the rows begin and end, from 0.
+    `indices`: columns from 0, strictly ascending within a row; int64 where int32 is too narrow.
+    `values`: float32 or float64.
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[Any]
+    values: NDArray[Any]
 
 
 class RowBlock(NamedTuple):
-    """Consecutive records.
+    """Consecutive records: `Rows`, their labels, and perhaps whose rows they are.
 
-    Attributes
-    ----------
-    indptr : int64 array, shape (n + 1,)
-        Where the rows begin and end in `indices` and `values`, from 0.
-    indices : int32 or int64 array
-        Columns from 0, strictly ascending within a row; int64 where int32 does not hold them.
-    values : float32 or float64 array
-        As long as `indices`.
-    labels : array, shape (n,)
-        Numbers, strings or bools, as read or as mapped.
-    people : int64 array, shape (2 n,), or None
-        Whose row each is (`dplasso.data.people`), where the source says so.
+    `people`: int64, two numbers a row, as `dplasso.data.people.hash_people` makes them.
     """
 
     indptr: NDArray[np.int64]
@@ -50,6 +51,22 @@ class RowBlock(NamedTuple):
     values: NDArray[Any]
     labels: NDArray[Any]
     people: NDArray[np.int64] | None = None
+
+
+class Piece(NamedTuple):
+    """Some records of a file, as its reader finds them.
+
+    `labels`: an array, or a list of whatever a text file says.
+    `done`: bytes of the file read so far.
+    `where`: words the place of a label, by its row, from 0.
+    `names`: who the people are, in a list or a column of a table, and what words their places.
+    """
+
+    rows: Rows
+    labels: NDArray[Any] | list[Any]
+    done: int
+    where: Callable[[int], str]
+    names: tuple[Any, Callable[[int], str]] | None = None
 
 
 class Blocks(Protocol):
@@ -65,20 +82,11 @@ class Blocks(Protocol):
 class BlockSource:
     """A data set as row blocks.
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    n_features : int or None
-        Columns, where known in advance; None means the largest index + 1.
-    blocks : callable
-        ``blocks(memory_bytes, progress=None)`` yields the records in order as `RowBlock`, each
-        of one record at least; it may be called again, for another pass. ``progress(done,
-        total)`` is called along the way.
-    total : int or None
-        What `progress` counts up to: bytes on disk or rows; None if it is not known.
-    columns_declared : bool
-        Whether `n_features`, where known, is public: declared, not taken from the data.
+    `name`: for messages.
+    `n_features`: columns, where known in advance; None means the largest index + 1.
+    `blocks`: yields the records in order, one record a block at least.
+    `total`: what progress counts up to, bytes on disk or rows; None if it is not known.
+    `columns_declared`: whether `n_features` is public, not taken from the data.
     """
 
     name: str
@@ -88,109 +96,50 @@ class BlockSource:
     columns_declared: bool = True
 
 
-def block_source(
-    paths: Paths,
+def files_source(
+    files: SourceFiles,
+    n_features: int | None,
+    read: Callable[[int, int], Generator[Piece]],
     *,
-    n_features: int | None = None,
-    zero_based: bool = False,
-    labels_path: str | Path | None = None,
-    label_map: Mapping[str, float] | None = None,
+    declared: bool = True,
 ) -> BlockSource:
-    """Open data files as a stream of row blocks.
+    """Return files as row blocks; ``read(i, memory_bytes)`` yields the pieces of file ``i``."""
 
-    Parameters
-    ----------
-    paths : str, Path or iterable of these
-        Files, or patterns such as ``part-*.svm.gz``, that make one data set, in this order:
-        svmlight text, plain or compressed, or .npz as `read_npz` takes them.
-    n_features : int, optional
-        Number of columns. Default: the largest in svmlight text (known when it has been read),
-        the largest stored shape in .npz.
-    zero_based : bool, default False
-        Whether svmlight indices count columns from 0.
-    labels_path : str or Path, optional
-        For a single .npz: a .npy file of labels.
-    label_map : mapping of str to number, optional
-        What the labels mean, such as ``{"neg": 0, "pos": 1}``; any other label is an error.
+    def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
+        label_kind: str | None = None
+        name_kind: str | None = None
+        for i in range(len(files.paths)):
+            files.check_unchanged(i)
+            try:
+                with closing(read(i, memory_bytes)) as pieces:
+                    for rows, given, done, where, names in pieces:
+                        people = None
+                        if names is not None:
+                            people, name_kind = hash_people(*names, name_kind)
+                        if len(given):
+                            labels, label_kind = labels_of_one_kind(given, where, label_kind)
+                            yield RowBlock(*rows, labels, people)
+                        if progress is not None:
+                            progress(files.before(i) + done, files.total)
+            except DataError:
+                # The effect of a change must not be taken for damage or a malformed line.
+                files.check_unchanged(i)
+                raise
+            files.check_unchanged(i)
 
-    Returns
-    -------
-    BlockSource
-
-    Raises
-    ------
-    DataError
-        If a file is missing, or of a kind that is not read. What is wrong inside the files is
-        raised while the blocks are read.
-    """
-    files = source_files(paths)
-    if files.kind == "svmlight":
-        refuse_labels_path(files, labels_path)
-        layout = check_format(n_features, zero_based, label_map)
-        svmlight = partial(_svmlight_blocks, files, layout)
-        return BlockSource(files.name, n_features, svmlight, files.total)
-    declared = n_features is not None
-    if n_features is None:
-        n_features = max(npz_shape(path)[1] for path in files.paths)
-
-    def npz(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
-        # Each array is compressed as a whole, and may be stored by column or by entry.
-        X, y = read_npz_files(
-            files,
-            n_features=n_features,
-            labels_path=labels_path,
-            label_map=label_map,
-            progress=progress,
-        )
-        yield from _cut(X, y, memory_bytes)
-
-    return BlockSource(files.name, n_features, npz, files.total, declared)
-
-
-def _svmlight_blocks(
-    files: SourceFiles, layout: Format, memory_bytes: int, progress: Progress | None = None
-) -> Iterator[RowBlock]:
-    n_threads = usable_threads()
-    text = memory_bytes // ((n_threads + _BESIDE_THREADS) * _ARRAYS_PER_TEXT)
-    parsed = parsed_blocks(
-        files,
-        layout,
-        block_bytes=min(max(text, _LEAST_TEXT), BLOCK_BYTES),
-        n_threads=n_threads,
-        progress=progress,
-    )
-    with closing(parsed) as blocks:
-        for lines in blocks:
-            if lines.labels.size:
-                starts = np.concatenate(([0], lines.row_ends))
-                yield RowBlock(starts, lines.columns, lines.values, lines.labels)
+    return BlockSource(files.name, n_features, blocks, files.total, declared)
 
 
 def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource:
     """Return a matrix in memory as a stream of row blocks, to write it to a store for example.
 
-    Parameters
-    ----------
-    X : sparse or dense matrix, shape (N, D)
-        The records. Duplicate entries are added up; float32 stays, other numbers
-        become float64.
-    y : array-like, shape (N,)
-        Labels: numbers, strings or bools.
-    name : str, default="the matrix"
-        For messages.
-
-    Returns
-    -------
-    BlockSource
-
-    Raises
-    ------
-    DataError
-        If there is not one label for each record.
+    Duplicate entries are added up; float32 stays, other numbers become float64. Raises `DataError`
+    if there is not one label for each record.
 
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> import numpy as np
     >>> from dplasso.data.blocks import matrix_source
     >>> from dplasso.data.store import write_store
@@ -212,26 +161,143 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
         )
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
-        done = 0
-        for block in _cut(rows, labels, memory_bytes):
-            yield block
-            done += block.labels.size
+        for begin, end in cut_rows(rows, memory_bytes):
+            yield RowBlock(*rows_between(rows, begin, end), labels[begin:end])
             if progress is not None:
-                progress(done, labels.size)
+                progress(end, labels.size)
 
     return BlockSource(name, rows.shape[1], blocks, labels.size, columns_declared=False)
 
 
-def _cut(X: csr_array, y: NDArray[Any], memory_bytes: int) -> Iterator[RowBlock]:
-    """Yield blocks of a matrix whose entries take up about `memory_bytes`."""
-    entry_bytes = X.indices.itemsize + X.data.itemsize
-    most = max(1, memory_bytes // entry_bytes)
-    row = 0
-    while row < y.size:
-        # As many rows as fit, counting entries, starts and labels; at least one.
-        end = int(np.searchsorted(X.indptr, X.indptr[row] + most, side="right")) - 1
-        end = max(row + 1, min(end, row + max(1, memory_bytes // 16)))
-        at = slice(X.indptr[row], X.indptr[end])
-        starts = X.indptr[row : end + 1].astype(np.int64) - X.indptr[row]
-        yield RowBlock(starts, X.indices[at], X.data[at], y[row:end])
-        row = end
+def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of rows whose entries take up about `memory_bytes`; one row at least."""
+    most = max(1, memory_bytes // (X.indices.itemsize + X.data.itemsize))
+    begin = 0
+    while begin < X.shape[0]:
+        # As many rows as fit, counting entries, starts and labels.
+        end = int(np.searchsorted(X.indptr, X.indptr[begin] + most, side="right")) - 1
+        end = max(begin + 1, min(end, begin + max(1, memory_bytes // 16)))
+        yield begin, end
+        begin = end
+
+
+def rows_between(X: csr_array, begin: int, end: int) -> Rows:
+    """Return some rows of a matrix; entries are not copied."""
+    at = slice(X.indptr[begin], X.indptr[end])
+    starts = X.indptr[begin : end + 1].astype(np.int64) - X.indptr[begin]
+    return Rows(starts, X.indices[at], X.data[at])
+
+
+def binarized(source: BlockSource) -> BlockSource:
+    """Turn every value that is not zero into 1; explicit zeros stay."""
+
+    def ones(block: RowBlock, first: int) -> RowBlock:
+        finite = np.isfinite(block.values)
+        if not finite.all():
+            at = int(np.argmin(finite))
+            row = first + int(np.searchsorted(block.indptr, at, side="right"))
+            raise not_finite(source.name, row)
+        return block._replace(values=(block.values != 0).astype(block.values.dtype))
+
+    return _changed(source, ones)
+
+
+def with_mapped_labels(source: BlockSource, label_map: Mapping[str, float]) -> BlockSource:
+    """Map labels; one that is not in the map is refused when its block is read."""
+    meaning = check_label_map(label_map)
+
+    def mapped(block: RowBlock, first: int) -> RowBlock:
+        return block._replace(labels=map_labels(block.labels, meaning, source.name, first))
+
+    return _changed(source, mapped)
+
+
+def _changed(source: BlockSource, change: Callable[[RowBlock, int], RowBlock]) -> BlockSource:
+    """Apply `change` to every block; it is told how many records came before."""
+
+    def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
+        first = 0
+        for block in source.blocks(memory_bytes, progress):
+            yield change(block, first)
+            first += block.labels.size
+
+    return replace(source, blocks=blocks)
+
+
+def not_finite(name: str, row: int) -> DataError:
+    """Return the error for a value that is NaN or infinite, in a row counted from 1."""
+    return DataError(f"{name}: row {row} holds NaN or infinity; give finite numbers only")
+
+
+def check_shape(name: str, n_rows: int, n_columns: int) -> None:
+    """Refuse a source without records or columns."""
+    if n_rows == 0:
+        raise DataError(f"{name}: it holds no records; at least one is needed")
+    if n_columns == 0:
+        raise DataError(f"{name}: no record has an entry; say how many columns with n_features")
+
+
+def gather(
+    source: BlockSource, progress: Progress | None = None
+) -> tuple[csr_array, NDArray[Any], NDArray[np.int64] | None]:
+    """Return all records in memory: the matrix, the labels, and the hashes of the people."""
+    with closing(source.blocks(_BLOCK_BYTES, progress)) as blocks:  # type: ignore[type-var]
+        X, labels, people = joined(blocks, source.n_features)
+    check_shape(source.name, *X.shape)
+    return X, labels, people
+
+
+def joined(
+    blocks: Iterable[RowBlock], n_features: int | None
+) -> tuple[csr_array, NDArray[Any], NDArray[np.int64] | None]:
+    """Return blocks put together; besides the result, little more than one is in memory."""
+    ends, columns, values = _Growing(np.int64), _Growing(np.int32), _Growing(np.float32)
+    labels, people = _Growing(np.float64), _Growing(np.int64)
+    ends.append(np.zeros(1, np.int64))
+    largest = -1
+    for block in blocks:
+        ends.append(block.indptr[1:] + columns.size)
+        columns.append(block.indices)
+        values.append(block.values)
+        labels.append(block.labels)
+        if block.people is not None:
+            people.append(block.people)
+        if n_features is None:
+            largest = max(largest, int(block.indices.max(initial=-1)))
+    indptr, indices = ends.finish(), columns.finish()
+    n_columns = largest + 1 if n_features is None else n_features
+    # scipy holds both index arrays in one type.
+    wide = indices.dtype == np.int64 or max(n_columns, indices.size) > INT32_MAX
+    kind = np.int64 if wide else np.int32
+    parts = values.finish(), indices.astype(kind, copy=False), indptr.astype(kind, copy=False)
+    X = csr_array(parts, shape=(indptr.size - 1, n_columns))
+    X.has_canonical_format = True
+    return X, labels.finish(), people.finish() if people.size else None
+
+
+class _Growing:
+    """A flat array that is appended to, in place where the system can; one part is not copied."""
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self._array: NDArray[Any] = np.empty(0, dtype)
+        self._ours = False
+        self.size = 0
+
+    def append(self, part: NDArray[Any]) -> None:
+        begin, self.size = self.size, self.size + part.size
+        if not begin:
+            self._array = part
+            return
+        kind, room = np.result_type(self._array, part), self.size + self.size // 8
+        if not self._ours or kind != self._array.dtype:
+            grown = np.empty(room, kind)
+            grown[:begin] = self._array[:begin]
+            self._array, self._ours = grown, True
+        elif self.size > self._array.size:
+            self._array.resize(room, refcheck=False)
+        self._array[begin : self.size] = part
+
+    def finish(self) -> NDArray[Any]:
+        if self._ours:
+            self._array.resize(self.size, refcheck=False)
+        return self._array

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dplasso.data.labels import as_number
 from dplasso.errors import DataError
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-_TRUTH = {"false": 0.0, "true": 1.0}
+TRUTH = {"false": 0.0, "true": 1.0}
 
 
 @dataclass(frozen=True)
 class LabelMap:
-    """A checked map of labels.
+    """A checked map of labels: `words` are all of them, compared as text.
 
-    `words`: every label as it was given, compared as text.
-    `numbers`: those that are numbers, compared as numbers: 1, +1 and 1.0 are one label.
+    `numbers` are those that are numbers, compared as such: 1, +1 and 1.0 are one label.
     """
 
     words: dict[str, float]
@@ -32,28 +32,19 @@ class LabelMap:
 
 
 def check_label_map(label_map: Mapping[Any, float]) -> LabelMap:
-    """Check a map of labels.
-
-    `label_map`: from labels, as text or numbers, to finite numbers: ``{"neg": 0, "pos": 1}``.
-
-    Raises DataError if it is empty, a label is mapped to two numbers, or to something that is not
-    a finite number.
-    """
+    """Return a checked map from labels, texts or numbers, to finite numbers; or `DataError`."""
     words: dict[str, float] = {}
     numbers: dict[float, float] = {}
     for key, target in label_map.items():
         label = str(key).strip()
         if not label:
             raise DataError("label_map: a label is empty; name the label as it stands in the data")
-        try:
-            value = float(target)
-        except (TypeError, ValueError):
-            value = math.nan
-        if not math.isfinite(value):
+        value = as_number(target)
+        if value is None or not math.isfinite(value):
             raise DataError(
                 f"label_map: label {label!r} is mapped to {target!r}; map it to a finite number"
             )
-        number = _as_number(label)
+        number = decimal(label)
         if words.setdefault(label, value) != value or (
             number is not None and numbers.setdefault(number, value) != value
         ):
@@ -64,19 +55,15 @@ def check_label_map(label_map: Mapping[Any, float]) -> LabelMap:
 
 
 def parse_label_map(text: str) -> dict[str, float]:
-    """Read ``LABEL=NUMBER,LABEL=NUMBER,...``.
+    """Read ``LABEL=NUMBER,LABEL=NUMBER,...``, such as ``neg=0,pos=1``; or raise `DataError`.
 
-    `text`: for example ``neg=0,pos=1``. The last ``=`` of a part divides it, so that a label may
-    hold others; no label holds a comma.
-
-    Raises DataError if a part is not ``LABEL=NUMBER``, a label is there twice, or a number is not
-    finite.
+    The last ``=`` of a part divides it, so that a label may hold others; no label holds a comma.
     """
     label_map: dict[str, float] = {}
     for part in text.split(","):
         label, equals, target = (piece.strip() for piece in part.rpartition("="))
-        number = _as_number(target)
-        if not equals or not label or number is None:
+        number = decimal(target)
+        if not equals or not label or number is None or not math.isfinite(number):
             raise DataError(
                 f"label map {text!r}: {part.strip()!r} is not LABEL=NUMBER; "
                 "write for example neg=0,pos=1"
@@ -89,17 +76,10 @@ def parse_label_map(text: str) -> dict[str, float]:
 
 
 def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int = 0) -> Any:
-    """Map labels that were read as an array.
+    """Return what labels mean; `DataError` names the row, `first` of which came before.
 
-    `labels`, shape (n,): numbers, strings or bools. A string is looked up as text and then, if it
-    is a number, as a number; True and False also as the texts true and false.
-    `label_map`: what they mean.
-    `name`: the data, for messages.
-    `first`: the row of the first label, for messages.
-
-    Returns shape (n,).
-
-    Raises DataError if a label is not in the map; the message names the row, counted from 1.
+    A string is looked up as text and then, if it is a number, as a number; True and False also as
+    the texts true and false.
     """
     present, where = np.unique(labels, return_inverse=True)
     meaning = np.array([_meaning(label, label_map) for label in present.tolist()], np.float64)
@@ -118,20 +98,17 @@ def _meaning(label: str | float | bool, label_map: LabelMap) -> float:
     """Return the number a label is mapped to, NaN if it is not in the map."""
     if isinstance(label, bool):
         for word, value in label_map.words.items():
-            if word.lower() in _TRUTH and bool(_TRUTH[word.lower()]) == label:
+            if word.lower() in TRUTH and bool(TRUTH[word.lower()]) == label:
                 return value
         return label_map.numbers.get(float(label), math.nan)
     if isinstance(label, str):
         if label in label_map.words:
             return label_map.words[label]
-        number = _as_number(label)
+        number = decimal(label)
         return math.nan if number is None else label_map.numbers.get(number, math.nan)
     return label_map.numbers.get(float(label), math.nan)
 
 
-def _as_number(text: str) -> float | None:
-    """Read a finite number as svmlight text writes it, None if it is none."""
-    if not _NUMBER.fullmatch(text):
-        return None
-    number = float(text)
-    return number if math.isfinite(number) else None
+def decimal(text: str) -> float | None:
+    """Read a number as svmlight text writes it, infinite if it is too large; None for others."""
+    return float(text) if _NUMBER.fullmatch(text) else None

@@ -1,5 +1,6 @@
 """Targets: class labels, from the data or declared in advance, and numbers of an interval."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,11 @@ from dplasso.errors import DataError
 def encode_labels(
     y: NDArray[Any], declared: ArrayLike | None
 ) -> tuple[NDArray[Any], NDArray[np.int8] | NDArray[np.int32]]:
-    """Turn labels into the numbers of their classes, zeros and ones where there are two.
+    """Return the classes, and the number of each label's class; zeros and ones where there are two.
 
-    `y`, shape (N,): the labels.
-    `declared`: the label set, of two the negative first; None takes it from `y`, in sorted order.
-
-    Returns `classes`, shape (K,): the labels, in the shortest type that holds them.
-    `labels`, shape (N,): their numbers; int8, int32 for more than two classes.
-
-    Raises ValueError if there are fewer than two labels, or `y` has one that was not declared.
+    `declared` is the label set, of two the negative first; None takes it from `y`, sorted. The
+    numbers are int8, int32 for more than two classes. Raises `ValueError` if there are fewer than
+    two labels, or `y` has one that was not declared.
     """
     # Workers start afresh for every fit and do without scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
@@ -39,27 +36,16 @@ def encode_labels(
 
 
 def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int32]:
-    """Return the place of each label among the classes.
-
-    `y`, shape (N,): the labels.
-    `classes`, shape (K,): two or more different labels.
-
-    Raises DataError for a label that is not among them.
-    """
+    """Return the place of each label among the classes; `DataError` for any other label."""
     labels = _numbers(y, classes)
     refuse_strange(labels < 0, "the declared classes", classes)
     return labels
 
 
 def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]) -> None:
-    """Refuse labels that are none of the classes.
+    """Refuse labels that are none of the classes; `whose` is what to call these.
 
     The message names the first of their rows, but no label: what nobody declared is private.
-
-    `strange`, shape (N,): which.
-    `whose`, `classes`: the classes, and what to call them.
-
-    Raises DataError if there is one.
     """
     if np.any(strange):
         known = [repr(_plain(label)) for label in classes]
@@ -78,24 +64,7 @@ def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int8] | NDArr
 
 
 def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.float64]:
-    """Clip numbers to a public interval and scale it to [-1, 1].
-
-    Parameters
-    ----------
-    y : ndarray, shape (N,)
-        The targets.
-    bounds : tuple of float
-        The interval, finite, the lower end first.
-
-    Returns
-    -------
-    ndarray of float64, shape (N,)
-
-    Raises
-    ------
-    DataError
-        If a target is no finite number.
-    """
+    """Clip finite numbers to a public interval and scale it to [-1, 1]."""
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
@@ -113,6 +82,63 @@ def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.f
 def shortest(labels: NDArray[Any]) -> NDArray[Any]:
     """Return labels in the shortest type that holds them: a longer one tells of other labels."""
     return np.array(labels.tolist()) if labels.dtype.kind in "US" else labels
+
+
+def labels_of_one_kind(
+    given: NDArray[Any] | list[Any], where: Callable[[int], str], before: str | None
+) -> tuple[NDArray[Any], str]:
+    """Return labels as they were read as an array, and their kind: number, string or bool.
+
+    `where` words the place of a label; `before` is the kind of the labels before these. In a list
+    text counts as numbers where the first label is one. Raises `DataError` if a label is of another
+    kind than the first, or not finite.
+    """
+    if isinstance(given, list):
+        kind = before or _kind_of(given[0])
+        labels = [_as_kind(label, kind) for label in given]
+        if None not in labels:
+            return np.asarray(labels), kind
+        place = where(labels.index(None))
+        if kind == "label":
+            raise DataError(
+                f"{place}: the label is neither a finite number nor a string nor a bool"
+            )
+    else:
+        kind, place = {"b": "bool", "U": "string"}.get(given.dtype.kind, "number"), where(0)
+        if given.dtype.kind == "f" and not np.isfinite(given).all():
+            at = int(np.argmin(np.isfinite(given)))
+            raise DataError(f"{where(at)}: the label is not a finite number")
+        if before in (None, kind):
+            return given, kind
+    raise DataError(f"{place}: the label is not a {before or kind}, as the first label is")
+
+
+def as_number(value: Any) -> float | None:
+    """Return a number, or the one that a text writes; None if it is neither."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def _finite(value: Any) -> float | None:
+    number = as_number(value)
+    return number if number is not None and np.isfinite(number) else None
+
+
+def _kind_of(label: Any) -> str:
+    if isinstance(label, bool):
+        return "bool"
+    if isinstance(label, int | float | str) and _finite(label) is not None:
+        return "number"
+    return "string" if isinstance(label, str) else "label"
+
+
+def _as_kind(label: Any, kind: str) -> Any:
+    """Return a label as one of that kind, None if it is none."""
+    if kind == "number":
+        return None if isinstance(label, bool) else _finite(label)
+    return label if isinstance(label, {"bool": bool, "string": str}.get(kind, ())) else None
 
 
 def _plain(label: Any) -> Any:

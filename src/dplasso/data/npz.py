@@ -5,19 +5,37 @@ here), and one more array, ``y``. A file of scipy's own gets its labels from a .
 """
 
 import zipfile
+from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csc_array, csr_array
+from scipy.sparse import coo_array, csc_array, csr_array
 
-from dplasso.data.streams import FileMark, Progress, check_readable, check_unchanged
+from dplasso.data.blocks import (
+    BlockSource,
+    Piece,
+    cut_rows,
+    files_source,
+    rows_between,
+    with_mapped_labels,
+)
+from dplasso.data.formats import MOST_COLUMNS, Layout
+from dplasso.data.source_files import SourceFiles
+from dplasso.data.streams import check_readable
 from dplasso.errors import DataError
 from dplasso.files.atomic import atomic_write
 from dplasso.matrix.check import check_rows
+from dplasso.matrix.compressed import working_dtype
 
 LABEL_KEYS = ("y", "labels")
+_LAYOUTS = {
+    "csr": (csr_array, ("indices", "indptr")),
+    "csc": (csc_array, ("indices", "indptr")),
+    "coo": (coo_array, ("row", "col")),
+}
 
 # zipfile, its decompressors and numpy's header parser raise a dozen unrelated types.
 _DAMAGE = Exception
@@ -25,76 +43,72 @@ _WITHOUT_BYTES = ("Object arrays", "there are bytes after")
 _INDEX_TYPES = (np.dtype(np.int32), np.dtype(np.int64))
 
 
+def row_source(files: SourceFiles, layout: Layout) -> BlockSource:
+    """Open .npz files as row blocks, as wide as the widest; each is read as a whole."""
+    if layout.labels_path is not None and len(files.paths) > 1:
+        raise DataError(f"{layout.labels_path}: one file of labels cannot serve several .npz files")
+    n_features = layout.n_features or max(npz_shape(path)[1] for path in files.paths)
+
+    def read(i: int, memory_bytes: int) -> Generator[Piece]:
+        path, mark = files.paths[i], files.marks[i]
+        X, y = read_npz(path, labels_path=layout.labels_path, n_features=n_features)
+        for begin, end in cut_rows(X, memory_bytes):
+            done, place = mark.size * end // y.size, partial(_row, path, begin)
+            yield Piece(rows_between(X, begin, end), y[begin:end], done, place)
+
+    source = files_source(files, n_features, read, declared=layout.n_features is not None)
+    if layout.label_map is not None:
+        source = with_mapped_labels(source, layout.label_map.words)
+    return source
+
+
+def _row(path: Path, begin: int, row: int) -> str:
+    return f"{path}, row {begin + row + 1}"
+
+
 def read_npz(
-    path: str | Path,
-    *,
-    labels_path: str | Path | None = None,
-    n_features: int | None = None,
-    progress: Progress | None = None,
+    path: str | Path, *, labels_path: str | Path | None = None, n_features: int | None = None
 ) -> tuple[csr_array, NDArray[Any]]:
     """Read a sparse matrix and its labels from .npz.
 
-    Parameters
-    ----------
-    path : str or Path
-        As written by `write_npz`, or by ``scipy.sparse.save_npz`` (CSR, CSC or COO).
-    labels_path : str or Path, optional
-        A .npy file of labels. Default: the array ``y`` or ``labels`` in the file; failing
-        these, the file ``NAME.y.npy`` beside ``NAME.npz``.
-    n_features : int, optional
-        Number of columns. Default: the stored shape.
-    progress : callable, optional
-        Called as ``progress(done, total)`` after each array, in bytes of the file on disk.
+    `path`: as written by `write_npz`, or by ``scipy.sparse.save_npz`` (CSR, CSC or COO).
+    `labels_path`: a .npy file of labels. Default: the array ``y`` or ``labels`` in the file;
+    failing these, the file ``NAME.y.npy`` beside ``NAME.npz``.
+    `n_features`: columns. Default: the stored shape.
 
-    Returns
-    -------
-    X : csr_array, shape (n_records, n_features)
-        float32 or float64 and int32 or int64 as stored; narrower and whole-number values
-        become the narrower of the two float types that holds them all. Rows are sorted.
-    y : array, shape (n_records,)
+    Returns the matrix, sorted, and the labels. float32 and float64, int32 and int64 stay; other
+    values become the narrower of the two float types that holds them all.
 
-    Raises
-    ------
-    DataError
-        If the file is missing, damaged, not a sparse matrix, or has no labels; if labels and
-        rows differ in number; if an index is out of range or there twice, or a value is NaN or
-        infinite.
+    Raises `DataError` if the file is missing, damaged, no sparse matrix or without labels; if
+    labels and rows differ in number, an index is out of range or there twice, or a value is NaN or
+    infinite.
     """
     path = Path(path)
-    check_readable(path)
-    arrays = _read_arrays(path, progress)
-    n_rows, _ = _shape(path, arrays)
+    arrays = _read_arrays(path)
+    n_rows, n_columns = _shape(path, arrays)
     if n_rows == 0:
         raise DataError(f"{path}: the file holds no records")
     # Before the matrix: a damaged number of rows is noticed here.
     y = _labels(path, arrays, labels_path, n_rows)
     X = _matrix(path, arrays)
-    if n_features is not None:
-        X = _with_columns(path, X, n_features)
+    if n_features is None or n_features == n_columns:
+        return X, y
+    if X.nnz and X.indices.max() >= n_features:
+        raise DataError(f"{path}: an entry is beyond the {n_features} columns declared")
+    X = csr_array((X.data, X.indices, X.indptr), shape=(n_rows, n_features))
+    X.has_canonical_format = True
     return X, y
 
 
 def write_npz(path: str | Path, X: Any, y: Any) -> None:
-    """Write a sparse matrix and its labels to one .npz, in full or not at all.
+    """Write a matrix, as CSR, and its labels to one .npz, in full or not at all.
 
-    Parameters
-    ----------
-    path : str or Path
-        Replaced if it exists.
-    X : sparse or dense, shape (n_records, n_features)
-        Written as CSR; float32 and float64 keep their type.
-    y : array_like, shape (n_records,)
-        Numbers, strings or bools.
-
-    Raises
-    ------
-    DataError
-        If `read_npz` would refuse the file, or it cannot be written.
+    Raises `DataError` if `read_npz` would refuse the file, or it cannot be written.
     """
     path = Path(path)
     matrix = csr_array(X)
     labels = np.asarray(y)
-    _check_labels(path, "y", labels, matrix.shape[0])
+    _check_labels(f"{path}, array 'y'", labels, matrix.shape[0])
     arrays: dict[str, Any] = {
         "format": np.array(b"csr"),
         "_is_array": np.array(True),
@@ -112,44 +126,27 @@ def write_npz(path: str | Path, X: Any, y: Any) -> None:
         raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def npz_shape(path: str | Path) -> tuple[int, int]:
-    """Read how many rows and columns a .npz holds, and nothing else.
+def npz_shape(path: Path) -> tuple[int, int]:
+    """Read how many rows and columns a .npz holds, and nothing else."""
+    return _shape(path, _read_arrays(path, only=("format", "shape")))
 
-    `path`: as for `read_npz`.
 
-    Raises DataError if the file is missing, damaged, or no sparse matrix.
-    """
-    path = Path(path)
+def _read_arrays(path: Path, only: tuple[str, ...] | None = None) -> dict[str, NDArray[Any]]:
     check_readable(path)
-    return _shape(path, _read_arrays(path, None, only=("format", "shape")))
-
-
-def _read_arrays(
-    path: Path, progress: Progress | None, only: tuple[str, ...] | None = None
-) -> dict[str, NDArray[Any]]:
     arrays = {}
     name = ""
-    mark = FileMark.of(path)
     try:
-        total = mark.size
-        done = 0
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 name = member.filename.removesuffix(".npy")
-                if only is not None and name not in only:
-                    continue
-                with archive.open(member) as file:
-                    arrays[name] = _read_array(file)
-                done += member.compress_size
-                if progress is not None:
-                    progress(min(done, total), total)
+                if only is None or name in only:
+                    with archive.open(member) as file:
+                        arrays[name] = _read_array(file)
     except _DAMAGE as error:
-        check_unchanged(path, mark)
         where = f", array {name!r}" if name else ""
         raise DataError(
             f"{path}{where}: not an undamaged .npz of plain arrays: {_reason(error)}"
         ) from None
-    check_unchanged(path, mark)
     return arrays
 
 
@@ -170,39 +167,39 @@ def _read_array(file: IO[bytes]) -> NDArray[Any]:
 
 def _shape(path: Path, arrays: dict[str, NDArray[Any]]) -> tuple[int, int]:
     layout = _text(_array(path, arrays, "format", 0))
-    if layout not in ("csr", "csc", "coo"):
+    if layout not in _LAYOUTS:
         raise DataError(f"{path}: sparse format {layout!r} cannot be read; use csr, csc or coo")
     shape = _array(path, arrays, "shape", 1)
     if shape.size != 2 or shape.dtype.kind not in "iu" or (shape < 0).any():
         raise DataError(f"{path}, array 'shape': two numbers from 0 are needed")
     n_rows, n_columns = (int(size) for size in shape)
-    if max(n_rows, n_columns) >= 2**63:
+    if max(n_rows, n_columns) > MOST_COLUMNS:
         raise DataError(f"{path}, array 'shape': sizes must be below 2**63")
     return n_rows, n_columns
 
 
 def _matrix(path: Path, arrays: dict[str, NDArray[Any]]) -> csr_array:
     """Check every array of the layout, and build the matrix from them."""
-    n_rows, n_columns = _shape(path, arrays)
-    layout = _text(arrays["format"])
+    shape, layout = _shape(path, arrays), _text(arrays["format"])
+    make, names = _LAYOUTS[layout]
     values = _values(path, _array(path, arrays, "data", 1))
-    if layout == "coo":
-        rows = _indices(path, "row", _array(path, arrays, "row", 1), values.size, n_rows)
-        columns = _indices(path, "col", _array(path, arrays, "col", 1), values.size, n_columns)
-        order = np.lexsort((columns, rows))
-        starts = np.zeros(n_rows + 1, np.int64)
-        np.cumsum(np.bincount(rows, minlength=n_rows), out=starts[1:])
-        values, columns = values[order], columns[order]
-        X = csr_array((values, columns, starts), shape=(n_rows, n_columns))
-    else:
-        n_major, n_minor = (n_rows, n_columns) if layout == "csr" else (n_columns, n_rows)
-        minor = _indices(path, "indices", _array(path, arrays, "indices", 1), values.size, n_minor)
-        starts = _starts(path, _array(path, arrays, "indptr", 1), n_major, values.size)
-        parts, size = (values, minor, starts), (n_rows, n_columns)
-        X = csr_array(parts, size) if layout == "csr" else csr_array(csc_array(parts, size))
+    first, second = (_whole_numbers(path, name, _array(path, arrays, name, 1)) for name in names)
+    try:
+        if layout == "coo":
+            X = make((values, (first, second)), shape)
+            # Duplicates shall be refused, not added up.
+            X.has_canonical_format = True
+        else:
+            X = make((values, first, second), shape)
+            X.check_format(full_check=True)
+    except ValueError as error:
+        raise DataError(f"{path}: its arrays make no {layout} matrix: {error}") from None
+    X = csr_array(X)
     if not X.has_sorted_indices:
         X = X.sorted_indices()
-    _refuse_duplicates(path, X)
+    _, row, _ = check_rows(X.indptr.astype(np.int64, copy=False), X.indices, X.shape[1])
+    if row >= 0:
+        raise DataError(f"{path}: row {row} (from 0) has a column twice")
     X.has_canonical_format = True
     return X
 
@@ -224,12 +221,9 @@ def _text(array: NDArray[Any]) -> str:
 
 
 def _values(path: Path, values: NDArray[Any]) -> NDArray[Any]:
-    kind, width = values.dtype.kind, values.dtype.itemsize
-    if kind not in "fiub" or width > 8:
+    if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
         raise DataError(f"{path}, array 'data': values of type {values.dtype} are not read")
-    # Whole numbers of 16 bits at most are exact in float32, those of 32 bits in float64.
-    narrow = width <= 2 or (kind == "f" and width == 4)
-    values = values.astype(np.float32 if narrow else np.float64, copy=False)
+    values = values.astype(working_dtype(values), copy=False)
     finite = np.isfinite(values)
     if not finite.all():
         at = int(np.argmin(finite))
@@ -237,54 +231,11 @@ def _values(path: Path, values: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def _indices(
-    path: Path, name: str, indices: NDArray[Any], n_entries: int, size: int
-) -> NDArray[Any]:
-    if indices.dtype.kind not in "iu":
-        raise DataError(f"{path}, array {name!r}: whole numbers are needed, not {indices.dtype}")
-    if indices.size != n_entries:
-        raise DataError(
-            f"{path}: array {name!r} has {indices.size} entries and 'data' has {n_entries}"
-        )
-    if indices.size and (indices.min() < 0 or indices.max() >= size):
-        wrong = (indices < 0) | (indices >= size)
-        at = int(np.argmax(wrong))
-        raise DataError(f"{path}, array {name!r}: entry {at} is not one of 0 to {size - 1}")
-    return _native(indices)
-
-
-def _starts(path: Path, starts: NDArray[Any], n_major: int, n_entries: int) -> NDArray[Any]:
-    if starts.dtype.kind not in "iu" or starts.size != n_major + 1:
-        raise DataError(
-            f"{path}, array 'indptr': {n_major + 1} whole numbers are needed, "
-            f"not {starts.size} of type {starts.dtype}"
-        )
-    if starts[0] != 0 or starts[-1] != n_entries or (starts[1:] < starts[:-1]).any():
-        raise DataError(
-            f"{path}, array 'indptr': it must rise from 0 to the number of entries, {n_entries}"
-        )
-    return _native(starts)
-
-
-def _native(indices: NDArray[Any]) -> NDArray[Any]:
-    """Return int32 and int64 as they are, other whole numbers (all in range) as int64."""
-    return indices if indices.dtype in _INDEX_TYPES else indices.astype(np.int64)
-
-
-def _refuse_duplicates(path: Path, X: csr_array) -> None:
-    _, row, _ = check_rows(X.indptr.astype(np.int64, copy=False), X.indices, X.shape[1])
-    if row >= 0:
-        raise DataError(f"{path}: row {row} (from 0) has a column twice")
-
-
-def _with_columns(path: Path, X: csr_array, n_features: int) -> csr_array:
-    if not 1 <= n_features < 2**63:
-        raise DataError(f"n_features must be from 1 to 2**63 - 1, not {n_features}")
-    if X.nnz and X.indices.max() >= n_features:
-        raise DataError(f"{path}: an entry is beyond the {n_features} columns declared")
-    X = csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_features))
-    X.has_canonical_format = True
-    return X
+def _whole_numbers(path: Path, name: str, numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return int32 and int64 as they are, other whole numbers as int64."""
+    if numbers.dtype.kind not in "iu" or (numbers.dtype.kind == "u" and (numbers >> 63).any()):
+        raise DataError(f"{path}, array {name!r}: whole numbers are needed, not {numbers.dtype}")
+    return numbers if numbers.dtype in _INDEX_TYPES else numbers.astype(np.int64)
 
 
 def _labels(
@@ -294,7 +245,7 @@ def _labels(
     if labels_path is None:
         for key in LABEL_KEYS:
             if key in arrays:
-                return _check_labels(path, key, arrays[key], n_rows)
+                return _check_labels(f"{path}, array {key!r}", arrays[key], n_rows)
         if not beside.exists():
             raise DataError(
                 f"{path}: no labels; store them in the file as 'y', or beside it as {beside.name}"
@@ -309,11 +260,10 @@ def _labels(
         raise DataError(
             f"{labels_path}: not an undamaged .npy of plain labels: {_reason(error)}"
         ) from None
-    return _check_labels(labels_path, None, labels, n_rows)
+    return _check_labels(str(labels_path), labels, n_rows)
 
 
-def _check_labels(path: Path, key: str | None, y: NDArray[Any], n_rows: int) -> NDArray[Any]:
-    where = f"{path}, array {key!r}" if key else str(path)
+def _check_labels(where: str, y: NDArray[Any], n_rows: int) -> NDArray[Any]:
     if y.ndim != 1 or y.dtype.kind not in "fiubU":
         raise DataError(
             f"{where}: labels must be one row of numbers, strings or bools, "

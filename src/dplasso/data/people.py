@@ -41,15 +41,11 @@ _KINDS = (
 
 
 def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
-    """Return a number for each row, equal for the rows of one person.
+    """Return a number for each row of all parts, equal for the rows of one person.
 
-    `parts`: of each part of the rows what to call it in messages, who they are (an array, a list or
-    a column of a table), and how many.
-
-    Returns: for the rows of all parts, one part after the other.
-
-    Raises DataError if there is not one name for each row, one is missing, or two people could not
-    be told apart.
+    A part is what to call it in messages, who its people are (an array, a list or a column of a
+    table), and its number of rows. Raises `DataError` if there is not one name for each row, one is
+    missing, or two people could not be told apart.
     """
     kind, named = None, []
     for name, people, n_rows in parts:
@@ -74,15 +70,11 @@ def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
 def hash_people(
     people: Any, where: Callable[[int], str], kind: str | None = None
 ) -> tuple[NDArray[np.int64], str | None]:
-    """Hash the names of the people whose rows these are: texts, or whole numbers.
+    """Return two numbers for each row, the hash of its person's name, and the kind of names.
 
-    `people`: a column of a table, or a list.
-    `where`: words the place of a row, from 0, for messages.
-    `kind`: of the names before these, if there were any.
-
-    Returns: two numbers for each row, and the kind.
-
-    Raises DataError if a name is missing, or of another kind.
+    Names are texts or whole numbers, in a column of a table or a list. `where` words the place of a
+    row, from 0; `kind` is that of the names before these. Raises `DataError` if a name is missing,
+    or of another kind.
     """
     kind, names = _named(_given(people), where, kind)
     if kind not in (None, TEXTS, NUMBERS):
@@ -95,12 +87,7 @@ def hash_people(
 
 
 def number_people(hashes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each row, equal for the rows of one person.
-
-    `hashes`, shape (2 N,): as of `hash_people`.
-
-    Returns shape (N,).
-    """
+    """Return a number for each row from `hash_people`'s two, equal for the rows of one person."""
     _, first = np.unique(hashes[::WORDS], return_inverse=True)
     words, second = np.unique(hashes[1::WORDS], return_inverse=True)
     numbers: NDArray[np.int64] = first.astype(np.int64) * words.size + second

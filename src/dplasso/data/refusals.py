@@ -38,12 +38,7 @@ _RESHAPE = (
 
 @contextmanager
 def in_our_words(X: Any = None) -> Iterator[None]:
-    """Word a refusal of rows or labels so that it says where, and quotes nothing of them.
-
-    `X`: the rows; None where labels alone are looked at.
-
-    Raises TypeError or DataError.
-    """
+    """Word a refusal of rows, or of labels alone: it says where, and quotes none of them."""
     try:
         yield
     except (DataError, MissingExtraError, MemoryError):
@@ -62,12 +57,7 @@ def in_our_words(X: Any = None) -> Iterator[None]:
 
 @contextmanager
 def of_a_stranger(model: Any) -> Iterator[None]:
-    """Hide what a model that is not of this package says of rows; ours quote none.
-
-    `model`: whose methods are called.
-
-    Raises DataError.
-    """
+    """Hide what a model that is not of this package says of rows; ours quote none."""
     ours = type(model).__module__.startswith("dplasso.")
     try:
         yield

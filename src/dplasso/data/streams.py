@@ -11,13 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from dplasso.errors import DataError
 from dplasso.runtime.extras import need
-
-if TYPE_CHECKING:
-    pass
 
 COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
@@ -41,50 +38,34 @@ Progress = Callable[[int, int], None]
 """Called with the bytes of the file read so far and its size, both as on disk."""
 
 
-def shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
-    """Return a callback that reports the progress in one file as that in all of them."""
-    return None if progress is None else lambda done, _size: progress(before + done, total)
-
-
 class Block(NamedTuple):
     """Whole lines of a file, and how far into the file on disk they reach."""
 
     text: bytes
     done: int
-    total: int
 
 
 @dataclass(frozen=True)
 class FileMark:
-    """A file's size, time and identity, which change when the file does.
-
-    `modified`: time of the last change, in nanoseconds.
-    `inode`: device and number: another file put in its place has another one.
-    """
+    """A file's size, time of change (nanoseconds) and identity (device and number)."""
 
     size: int
     modified: int
     inode: tuple[int, int]
 
     @classmethod
-    def of(cls, path: Path, descriptor: int | None = None) -> "FileMark":
-        """Look at a file, by an open descriptor or by its name.
-
-        Raises DataError if it is not there any more, or not to be looked at.
-        """
+    def of(cls, path: Path) -> "FileMark":
+        """Look at a file; `DataError` if it is not there any more."""
         try:
-            found = path.stat() if descriptor is None else os.fstat(descriptor)
+            found = path.stat()
         except OSError as error:
             raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
         return cls(found.st_size, found.st_mtime_ns, (found.st_dev, found.st_ino))
 
 
-def check_unchanged(path: Path, mark: FileMark, descriptor: int | None = None) -> None:
-    """Refuse a file that has changed since it was first looked at.
-
-    Raises DataError if size, time of change or the file itself are not those of `mark`.
-    """
-    if FileMark.of(path, descriptor) != mark:
+def check_unchanged(path: Path, mark: FileMark) -> None:
+    """Raise `DataError` if a file is no longer what it was when it was first looked at."""
+    if FileMark.of(path) != mark:
         raise DataError(
             f"{path}: the file changed while it was being read; read it when nothing writes to it"
         )
@@ -110,7 +91,7 @@ class _ZstdReader:
         self._new_frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj
         self._damage = zstandard.ZstdError
         self._rest = b""
-        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._frame: Any = None
 
     def read(self, size: int, /) -> bytes:
         parts: list[bytes] = []
@@ -136,11 +117,7 @@ class _ZstdReader:
 
 
 def check_readable(path: Path) -> None:
-    """Refuse a path that is not a file.
-
-    Raises DataError if there is nothing at ``path``, a directory, or something that cannot be read
-    again.
-    """
+    """Raise `DataError` for a path that is not a file, and cannot be read twice."""
     if path.is_dir():
         raise DataError(f"{path}: this is a folder; a data file is needed")
     if not path.exists():
@@ -171,21 +148,15 @@ def _refuse_hidden_compression(raw: BinaryIO, path: Path) -> None:
             )
 
 
-def line_blocks(
-    path: Path, block_bytes: int = BLOCK_BYTES, mark: FileMark | None = None
-) -> Generator[Block]:
+def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
     """Yield a file's text in blocks of whole lines, decompressed by the file's suffix.
 
     One thread reads and decompresses the next block while the caller works on the last one.
-    Only the last block may lack a line end; a byte-order mark is left out. At most three blocks
-    are in memory.
+    Only the last block may lack a line end; a byte-order mark is left out. At most three blocks, of
+    about `block_bytes` decompressed bytes and a line at least, are in memory.
 
-    `path`: plain text, or ``.gz``, ``.bz2``, ``.xz``, ``.zst``.
-    `block_bytes`: decompressed bytes a block, about; a block holds at least one line.
-    `mark`: what the file must look like. Default: as it looks when it is opened.
-
-    Raises DataError if the file is missing, a directory, not readable, or its compressed stream is
-    damaged or cut short; if it changes while it is read; if a line is longer than 1 GiB.
+    Raises `DataError` if the file is missing, a directory, not readable, or its compressed stream
+    is damaged or cut short; if a line is longer than 1 GiB.
     """
     check_readable(path)
     suffix = path.suffix.lower()
@@ -194,9 +165,7 @@ def line_blocks(
             raw = stack.enter_context(path.open("rb"))
         except OSError as error:
             raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
-        mark = mark or FileMark.of(path, raw.fileno())
-        check_unchanged(path, mark, raw.fileno())
-        total = mark.size
+        total = os.fstat(raw.fileno()).st_size
         if suffix not in COMPRESSED_SUFFIXES:
             _refuse_hidden_compression(raw, path)
         stream = _decompressed(raw, suffix)
@@ -215,23 +184,13 @@ def line_blocks(
         pending: list[bytes] = []  # the start of a line that has not ended yet
         held = 0
         mark_of_order = codecs.BOM_UTF8  # left out where the text begins with it
-        ahead = reader.submit(read)
-        while True:
-            try:
-                chunk, done = ahead.result()
-            except DataError:
-                # The effect of a change must not be taken for damage.
-                check_unchanged(path, mark, raw.fileno())
-                raise
-            # Before the block is handed on: a changed file is not a malformed line.
-            check_unchanged(path, mark, raw.fileno())
-            if not chunk:
-                break
+        chunk, done = reader.submit(read).result()
+        while chunk:
             ahead = reader.submit(read)
             end = chunk.rfind(b"\n") + 1
             if end:
                 text = b"".join([*pending, chunk[:end]])
-                yield Block(text.removeprefix(mark_of_order), done, total)
+                yield Block(text.removeprefix(mark_of_order), done)
                 pending, held, mark_of_order = [], 0, b""
             if end < len(chunk):
                 pending.append(chunk[end:])
@@ -241,6 +200,6 @@ def line_blocks(
                         f"{path}: a line is longer than {MAX_LINE_BYTES:,} bytes; "
                         "this is not a text file of one record a line"
                     )
-        check_unchanged(path, mark)
+            chunk, done = ahead.result()
         if pending:
-            yield Block(b"".join(pending).removeprefix(mark_of_order), total, total)
+            yield Block(b"".join(pending).removeprefix(mark_of_order), total)

@@ -80,7 +80,7 @@ def _cross_blocks() -> tuple[list[tuple[int, ...]], NDArray[np.int64], NDArray[n
     """Lay out the crosses: blocks by order, then by attributes; inside a block by values.
 
     Returns the attributes of each block, its first column (and the end of the last), and the
-    first columns as a table [attributes of one, two or three; -1 for none].
+    first columns as a table of one, two or three attributes; -1 for none.
     """
     n = _SIZES.size
     blocks = [pick for order in range(1, _MAX_ORDER + 1) for pick in combinations(range(n), order)]
@@ -105,21 +105,8 @@ def n_crosses(order: int = 3) -> int:
 def load_adult(part: Literal["train", "test"] = "train") -> Dataset:
     """Load the packaged UCI Adult: 123 binary columns, labels -1 (at most 50K a year) and +1.
 
-    Parameters
-    ----------
-    part : {"train", "test"}, default "train"
-        32,560 or 16,281 records.
-
-    Returns
-    -------
-    Dataset
-        ``X`` float32 of ones, ``y`` float64. An attribute that a record does not give (workclass,
-        occupation, native-country) has no column.
-
-    Raises
-    ------
-    ValueError
-        If `part` is neither.
+    "train" has 32,560 records, "test" 16,281. ``X`` is float32, ``y`` float64. An attribute that a
+    record does not give (workclass, occupation, native-country) has no column.
     """
     if part not in _FILES:
         raise ValueError(f"part must be 'train' or 'test', not {part!r}")
@@ -134,14 +121,8 @@ def crosses(X: csr_array, order: int = 3) -> csr_array:
     Column k stands for the values that ``cross_name(k)`` says, whatever records `X` holds; the
     columns up to a lower order are the same.
 
-    `X`, shape (n_records, 123): as `load_adult` gives it: zeros and ones, at most one column of
-    each attribute.
-    `order`: the most attributes in one cross.
-
-    Returns shape (n_records, n_crosses(order)): a record with a values has a + a(a-1)/2 +
-    a(a-1)(a-2)/6 ones.
-
-    Raises ValueError if `X` is not of that form.
+    `X` is as `load_adult` gives it: zeros and ones, at most one column of each attribute; anything
+    else raises `ValueError`. A record with a values has a + a(a-1)/2 + a(a-1)(a-2)/6 ones.
     """
     n_columns = n_crosses(order)
     X = csr_array(X)
@@ -219,10 +200,7 @@ def _fill_crosses(
 
 
 def cross_name(column: int) -> str:
-    """Name a column of `crosses`, such as ``education=Bachelors & sex=Male``.
-
-    Raises ValueError if there is no such column.
-    """
+    """Name a column of `crosses`, such as ``education=Bachelors & sex=Male``."""
     if not 0 <= column < _STARTS[-1]:
         raise ValueError(f"column must be from 0 to {_STARTS[-1] - 1}, not {column}")
     block = int(np.searchsorted(_STARTS, column, side="right")) - 1

@@ -16,20 +16,10 @@ FOLDER_VARIABLE = "DPLASSO_DATA"
 
 @dataclass(frozen=True)
 class Entry:
-    """A public data set.
+    """A public data set, of the size that was published.
 
-    Attributes
-    ----------
-    name : str
-        As the commands take it.
-    title : str
-        What it is.
-    n_rows, n_columns, n_nonzeros : int
-        N, D and the number of entries, as published.
-    ones : bool
-        Whether every value is 1.
-    files : tuple of str
-        Names at the source; the first that is there is taken.
+    `ones`: whether every value is 1.
+    `files`: names at the source; the first that is there is taken.
     """
 
     name: str
@@ -91,22 +81,14 @@ CATALOG = {
 
 
 def find_entry(name: str) -> Entry:
-    """Return the entry of a data set.
-
-    Raises ValueError if there is none of this name.
-    """
+    """Return the entry of a data set; `ValueError` if there is none of this name."""
     if name not in CATALOG:
         raise ValueError(f"there is no data set {name!r}; there are {', '.join(CATALOG)}")
     return CATALOG[name]
 
 
 def base_url(given: str | None = None) -> str:
-    """Return the address of the files: as given, from the environment, or LIBSVM's.
-
-    `given`: a mirror's address.
-
-    Raises ValueError if it is not a web address.
-    """
+    """Return the address of the files: as given, from the environment, or LIBSVM's."""
     url = given or os.environ.get(BASE_URL_VARIABLE) or BASE_URL
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"the base address must start with http:// or https://, got {url!r}")
@@ -131,31 +113,12 @@ def fetch(
     url: str | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Download a data set, or find it downloaded; its checksum is pinned at the first download.
+    """Return the file of a data set, downloaded if it is not there; svmlight text.
 
-    Parameters
-    ----------
-    name : {"rcv1", "news20", "url", "web", "kdda", "a9a"}
-        Which.
-    folder : path-like, optional
-        Where to. Default: the environment variable ``DPLASSO_DATA``, else the user's cache.
-    url : str, optional
-        Address of the folder of files. Default: the environment variable ``DPLASSO_DATA_URL``,
-        else LIBSVM's data page.
-    progress : callable, optional
-        Called as ``progress(done, total)`` in bytes.
+    `folder`: where to. Default: the environment variable ``DPLASSO_DATA``, else the user's cache.
+    `url`: the folder of files. Default: ``DPLASSO_DATA_URL``, else LIBSVM's data page.
 
-    Returns
-    -------
-    Path
-        svmlight text, perhaps compressed.
-
-    Raises
-    ------
-    ValueError
-        If there is no data set of this name.
-    DataError, ConnectionError, OSError
-        As `dplasso.datasets.download.download` raises them.
+    Raises `ValueError` if there is no data set of this name, and what `download` raises.
     """
     entry, base, place = find_entry(name), base_url(url), download_folder(folder)
     there = find_download(entry, place)

@@ -44,20 +44,12 @@ def download(
 ) -> Path:
     """Download a file, unless it is there already, and check it against its pinned checksum.
 
-    `url`: where from.
-    `target`: where to; the directory is made.
-    `progress`: called as ``progress(done, total)`` in bytes; what an earlier run left counts as
-    done.
-    `attempts`: how often a broken download is resumed before giving up.
-    `wait`: seconds between attempts.
+    A broken download is taken up again `attempts` times, every `wait` seconds; then another call
+    resumes with what has arrived, if the server dates its files and serves parts of them.
 
-    Returns: the file.
-
-    Raises NotThereError if the server has no such file; DataError if the file, downloaded or there
-    already, differs from the checksum pinned at first, or another process is downloading it;
-    ConnectionError if the server cannot be reached, fails, or cuts the connection; another call
-    resumes with what has arrived, if the server dates its files and serves parts of them; OSError
-    if the file cannot be written, for instance on a full disk.
+    Raises `NotThereError` if the server has no such file; `DataError` if the file differs from the
+    checksum pinned at first, or another process is downloading it; `ConnectionError` if the server
+    cannot be reached, fails, or cuts the connection; `OSError` if the file cannot be written.
     """
     target = Path(target)
     target.parent.mkdir(parents=True, exist_ok=True)

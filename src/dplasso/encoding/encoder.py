@@ -1,7 +1,7 @@
 """The scikit-learn transformer: a table to sparse rows, by a schema, learning nothing."""
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any, Self
 
@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from dplasso.data.blocks import RowBlock
-from dplasso.data.svmlight.lines import INT32_MAX
-from dplasso.encoding.columns import Rows, encode
+from dplasso.data.blocks import RowBlock, joined
+from dplasso.encoding.columns import encode
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema, read_schema, schema_from_json
 from dplasso.encoding.source import need_pyarrow
@@ -135,10 +134,9 @@ class PublicEncoder(TransformerMixin, BaseEstimator):
         """
         schema = self.schema_
         table = arrow_table(X, schema.columns)
-        blocks = [
-            _encoded(schema, table, first) for first in range(0, table.num_rows, _ROWS_AT_ONCE)
-        ]
-        return with_origin(joined(blocks, schema.n_features), Origin(schema))  # type: ignore[no-any-return]
+        steps = range(0, table.num_rows, _ROWS_AT_ONCE)
+        X, _, _ = joined((_encoded(schema, table, first) for first in steps), schema.n_features)
+        return with_origin(X, Origin(schema))  # type: ignore[no-any-return]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:  # noqa: ARG002
         """Return the names of the columns.
@@ -213,10 +211,7 @@ def is_frame(X: Any) -> bool:
 
 
 def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
-    """Return a table, or some of its columns, as pyarrow.Table.
-
-    Raises DataError if it is no table, lacks a column, or has one of mixed kinds.
-    """
+    """Return a table, or some of its columns, as pyarrow.Table; each of one kind."""
     need_pyarrow()
     import pyarrow as pa
 
@@ -257,22 +252,7 @@ def _is_of_one_kind(series: Any) -> bool:
     return True
 
 
-def joined(blocks: Sequence[Rows | RowBlock], n_features: int) -> csr_array:
-    """Return rows in blocks as one matrix."""
-    ends = np.cumsum([0, *(block.indptr[-1] for block in blocks)])
-    starts = [block.indptr[1:] + end for block, end in zip(blocks, ends, strict=False)]
-    indptr = np.concatenate([np.zeros(1, np.int64), *starts])
-    indices = np.concatenate([np.zeros(0, np.int32), *(block.indices for block in blocks)])
-    values = np.concatenate([np.zeros(0, np.float32), *(block.values for block in blocks)])
-    # scipy holds both index arrays in one type.
-    index = indices.dtype if ends[-1] <= INT32_MAX else np.int64
-    parts = values, indices.astype(index, copy=False), indptr.astype(index)
-    X = csr_array(parts, shape=(indptr.size - 1, n_features))
-    X.has_canonical_format = True
-    return X
-
-
-def _encoded(schema: Schema, table: Any, first: int) -> Rows:
+def _encoded(schema: Schema, table: Any, first: int) -> RowBlock:
     import pyarrow as pa
 
     piece = table.slice(first, _ROWS_AT_ONCE)
@@ -285,4 +265,4 @@ def _encoded(schema: Schema, table: Any, first: int) -> Rows:
         at = f"column {column!r}"
         return at if row is None else f"{at}, row {first + row + 1}"
 
-    return encode(schema, columns, piece.num_rows, where)
+    return RowBlock(*encode(schema, columns, piece.num_rows, where), np.zeros(piece.num_rows))

@@ -6,29 +6,21 @@ numbers as they stand; a store was encoded when it was made.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from dplasso.data.block_changes import binarized, with_mapped_labels
-from dplasso.data.blocks import BlockSource, block_source
-from dplasso.data.files import Dataset, read_data
+from dplasso.data.blocks import BlockSource, binarized, gather, with_mapped_labels
+from dplasso.data.files import Dataset, block_source
+from dplasso.data.formats import is_table
 from dplasso.data.people import number_people
 from dplasso.data.source_files import expand
 from dplasso.data.store.reader import open_store
 from dplasso.data.streams import Progress
-from dplasso.encoding.encoder import joined
+from dplasso.data.tables.lists import ListColumns, list_source
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema
-from dplasso.encoding.source import is_binary_table, is_table, need_pyarrow, table_source
+from dplasso.encoding.source import table_source
 from dplasso.errors import DataError
-
-if TYPE_CHECKING:
-    from dplasso.data.tables.lists import ListColumns
-
-_BLOCK_BYTES = 1 << 28
 
 
 class EncodedRecords(NamedTuple):
@@ -46,7 +38,7 @@ class EncodedRecords(NamedTuple):
 
 def encode_files(
     paths: str | Path | Iterable[str | Path],
-    encoding: "Schema | ListColumns | None" = None,
+    encoding: Schema | ListColumns | None = None,
     *,
     label_column: str = "label",
     person_column: str | None = None,
@@ -55,29 +47,43 @@ def encode_files(
     labels_path: str | Path | None = None,
     label_map: Mapping[str, float] | None = None,
     binarize: bool = False,
+    labelled: bool = True,
 ) -> EncodedRecords:
     """Open files of records as sparse rows.
 
-    `paths`: files or patterns that make one data set, in this order.
-    `encoding`: how a record of a table becomes a row (`dplasso.data.tables.lists` has the latter).
-    Default: column numbers as they stand in svmlight text and .npz.
+    `encoding`: how a record of a table becomes a row. Default: column numbers as they stand in
+    svmlight text and .npz, to which `n_features`, `zero_based` and `labels_path` belong.
     `label_column`: where the label is, for `ListColumns`; a schema names its own.
     `person_column`: where it says whose row each is, with a schema only.
-    `n_features`, `zero_based`, `labels_path`: without an encoding only: as in `block_source`.
     `label_map`: what the labels mean; any other label is an error.
     `binarize`: turn every non-zero value into 1.
+    `labelled`: with a schema, whether labels are read; otherwise they are all 0.
 
-    Raises DataError if a file is missing, of a kind that the encoding does not read, or needs
-    pyarrow, which is not there. What is wrong inside the files is raised while the rows are read;
-    ValueError if the encoding cannot be used.
+    Raises `DataError` if a file is missing, of a kind that the encoding does not read, or needs
+    pyarrow, which is not there. What is wrong inside the files is raised while the rows are read.
     """
     files = expand(paths)
-    if any(map(is_binary_table, files)):
-        need_pyarrow()
     if person_column is not None and not isinstance(encoding, Schema):
-        raise _no_people(files)
+        raise DataError(
+            f"{files[0]} does not say whose row each is: a person column goes with tables and a "
+            "schema (CSV, JSON lines, Parquet, Arrow)"
+        )
     origin = Origin(encoding if isinstance(encoding, Schema) else None, binarize).to_json()
-    if encoding is None:
+    public = None
+    if isinstance(encoding, Schema):
+        source = table_source(files, encoding, labelled=labelled, person_column=person_column)
+        public = (
+            f"The {encoding.n_features:,} columns follow from the schema alone: no category, "
+            "word or range is taken from the data."
+        )
+    elif isinstance(encoding, ListColumns):
+        source = list_source(files, encoding, label_column=label_column)
+        lists = {"indices": encoding.indices, "values": encoding.values}
+        origin |= {"lists": lists, "label_column": label_column}
+        if encoding.n_features is not None:
+            public = f"The {encoding.n_features:,} columns were declared."
+    else:
+        # The reader of svmlight text needs the map itself: its labels may be words.
         source = block_source(
             files,
             n_features=n_features,
@@ -85,36 +91,13 @@ def encode_files(
             labels_path=labels_path,
             label_map=label_map,
         )
-        records = EncodedRecords(source, origin, None)
-    else:
-        if isinstance(encoding, Schema):
-            source = table_source(files, encoding, person_column=person_column)
-            public = (
-                f"The {encoding.n_features:,} columns follow from the schema alone: no category, "
-                "word or range is taken from the data."
-            )
-            records = EncodedRecords(source, origin, public)
-        else:
-            from dplasso.data.tables.lists import list_source
-
-            source = list_source(files, encoding, label_column=label_column)
-            lists = {"indices": encoding.indices, "values": encoding.values}
-            declared = encoding.n_features
-            records = EncodedRecords(
-                source,
-                origin | {"lists": lists, "label_column": label_column},
-                None if declared is None else f"The {declared:,} columns were declared.",
-            )
-        if label_map is not None:
-            records = records._replace(source=with_mapped_labels(source, label_map))
-    return records._replace(source=binarized(records.source)) if binarize else records
+    if encoding is not None and label_map is not None and labelled:
+        source = with_mapped_labels(source, label_map)
+    return EncodedRecords(binarized(source) if binarize else source, origin, public)
 
 
 def read_categories(path: str | Path) -> dict[str, Any]:
-    """Read declared categories: a JSON object such as ``{"city": ["Rome", "Oslo"]}``.
-
-    Raises DataError if it is not a JSON object; `Categories` checks the lists.
-    """
+    """Read declared categories: a JSON object such as ``{"city": ["Rome", "Oslo"]}``."""
     try:
         lists = json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except ValueError as error:
@@ -128,24 +111,18 @@ def read_records(
     paths: str | Path | Iterable[str | Path],
     *,
     n_features: int | None = None,
-    zero_based: bool = False,
-    labels_path: str | Path | None = None,
-    label_map: Mapping[str, float] | None = None,
-    binarize: bool = False,
     schema: Schema | None = None,
-    labelled: bool = True,
-    person_column: str | None = None,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Dataset:
     """Read files of any kind into memory, or open a store; the matrix knows its `Origin`.
 
-    `paths` as in `read_data`, tables, or one store, which stays on the disk and takes no other
-    option than `n_features`, which it must agree with. `schema` says how records of a table become
-    rows: a table needs it, and nothing else takes it. Without `labelled` the labels of a table are
-    not read but all 0. `person_column` is a table's. The other options are those of `read_data` and
-    `encode_files`.
+    A store is given alone, stays on the disk, and takes no other option than `n_features`, which it
+    must agree with. `schema` says how records of a table become rows: a table needs it, and nothing
+    else takes it. The other options are those of `encode_files`.
 
-    Raises DataError if a file cannot be used, with file and line, or an option does not go with it.
+    Raises `DataError` if a file cannot be used, with file and line, or an option does not go with
+    it.
     """
     files = expand(paths)
     stores = [path for path in files if path.is_dir()]
@@ -154,18 +131,9 @@ def read_records(
             raise DataError(
                 f"{stores[0]} is a folder: a store is a whole data set and is given alone"
             )
-        for name, given in (
-            ("zero_based", zero_based),
-            ("labels_path", labels_path is not None),
-            ("label_map", label_map is not None),
-            ("binarize", binarize),
-            ("schema", schema is not None),
-            ("person_column", person_column is not None),
-        ):
-            if given:
-                raise DataError(f"{name} does not go with a store; give it to the conversion")
+        options.pop("labelled", None)
+        _refuse_options(options | {"schema": schema}, "a store; give it to the conversion")
         return _opened(stores[0], n_features)
-    origin = Origin(schema, binarize)
     if any(map(is_table, files)):
         if schema is None:
             raise DataError(
@@ -176,62 +144,23 @@ def read_records(
             raise DataError(
                 f"the schema makes {schema.n_features:,} columns, but {n_features:,} were asked for"
             )
-        for name, given in (("zero_based", zero_based), ("labels_path", labels_path is not None)):
-            if given:
-                raise DataError(f"{name} does not go with a table")
-        return _read_table(files, schema, label_map, origin, labelled, person_column, progress)
-    if person_column is not None:
-        raise _no_people(files)
-    if schema is not None:
+        of_rows = {name: options.get(name) for name in ("zero_based", "labels_path")}
+        _refuse_options(of_rows, "a table")
+    elif schema is not None:
         raise DataError(
             f"{files[0]} is not a table: a schema goes with CSV, JSON lines, Parquet, Arrow"
         )
-    data = read_data(
-        files,
-        n_features=n_features,
-        zero_based=zero_based,
-        labels_path=labels_path,
-        label_map=label_map,
-        progress=progress,
-    )
-    if binarize:
-        if not np.isfinite(data.X.data).all():
-            raise DataError(
-                f"{data.source}: the values hold NaN or infinity; give finite numbers only"
-            )
-        data.X.data[:] = data.X.data != 0  # read just now: nobody else's array
-    return replace(data, X=with_origin(data.X, origin))
-
-
-def _read_table(
-    files: list[Path],
-    schema: Schema,
-    label_map: Mapping[str, float] | None,
-    origin: Origin,
-    labelled: bool,
-    person_column: str | None,
-    progress: Progress | None,
-) -> Dataset:
-    source = table_source(files, schema, labelled=labelled, person_column=person_column)
-    if label_map is not None and labelled:
-        source = with_mapped_labels(source, label_map)
-    if origin.binarize:
-        source = binarized(source)
-    blocks = list(source.blocks(_BLOCK_BYTES, progress))
-    if not blocks:
-        raise DataError(f"{source.name} has no records; at least one is needed")
-    X = joined(blocks, schema.n_features)
-    y = np.concatenate([block.labels for block in blocks])
-    people = [block.people for block in blocks if block.people is not None]
-    numbers = number_people(np.concatenate(people)) if people else None
+    source, _, _ = encode_files(files, schema, n_features=n_features, **options)
+    X, y, people = gather(source, progress)
+    numbers = None if people is None else number_people(people)
+    origin = Origin(schema, options.get("binarize", False))
     return Dataset(with_origin(X, origin), y, source.name, numbers)
 
 
-def _no_people(files: list[Path]) -> DataError:
-    return DataError(
-        f"{files[0]} does not say whose row each is: a person column goes with tables and a "
-        "schema (CSV, JSON lines, Parquet, Arrow)"
-    )
+def _refuse_options(options: Mapping[str, Any], what: str) -> None:
+    for name, given in options.items():
+        if given not in (None, False):
+            raise DataError(f"{name} does not go with {what}")
 
 
 def _opened(path: Path, n_features: int | None) -> Dataset:

@@ -7,33 +7,31 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.feature_extraction import FeatureHasher
 
+# scikit-learn hashes to 32-bit column numbers.
 MOST_BITS = 30
-"""scikit-learn hashes to 32-bit column numbers."""
 
 
-def check_hash_bits(bits: int) -> int:
-    """Return ``bits`` if columns can be hashed to ``2**bits`` of them.
-
-    Raises ValueError if it is not a whole number from 1 to 30.
-    """
+def check_hash_bits(bits: int) -> None:
+    """Raise `ValueError` unless columns can be hashed to ``2**bits`` of them."""
     if not isinstance(bits, int | np.integer) or not 1 <= bits <= MOST_BITS:
         raise ValueError(f"hash bits must be a whole number from 1 to {MOST_BITS}, got {bits!r}")
-    return int(bits)
 
 
-def hash_names(names: Sequence[str], bits: int) -> NDArray[Any]:
-    """Hash names to columns, as scikit-learn's `FeatureHasher` does.
-
-    `names`: such as ``"city=Rome"``.
-    `bits`: columns are numbered from 0 to ``2**bits - 1``.
-
-    Returns shape (len(names),): two names may share a column.
-    """
+def hash_names(names: Sequence[str], bits: int) -> NDArray[np.int64]:
+    """Hash names to columns, as `FeatureHasher` does; two names may share a column."""
     if not names:
-        return np.empty(0, np.int32)
+        return np.empty(0, np.int64)
     hasher = FeatureHasher(2**bits, input_type="string", alternate_sign=False, dtype=np.float32)
     hashed: NDArray[Any] = hasher.transform([name] for name in names).indices
-    return hashed
+    return hashed.astype(np.int64)
+
+
+def names_by_column(named: Sequence[str], words: Sequence[str], bits: int) -> dict[int, str]:
+    """Return the names of the columns that public words are hashed to."""
+    found: dict[int, str] = {}
+    for name, column in zip(named, hash_names(words, bits).tolist(), strict=True):
+        found[column] = f"{found[column]} | {name}" if column in found else name
+    return found
 
 
 def hash_codes(codes: NDArray[np.int64], bits: int) -> NDArray[np.int64]:

@@ -1,25 +1,35 @@
 """The parts of a schema: what a record's columns become, each kind by public rules.
 
 Each part takes one or more columns of a table and makes a block of columns. What is missing,
-unknown or out of range has a place of its own, so no record decides which columns there are.
+unknown or out of range has a place of its own, so no record decides which columns there are. A part
+knows how many columns it makes, what they are called, and which entries a record has in them.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dplasso.encoding.hashing import check_hash_bits, hash_names
+from dplasso.encoding.columns import Slot, TableColumns, number_in
+from dplasso.encoding.contract import Coded, Codes, OfOneColumn, Part
+from dplasso.encoding.edges import checked_edges
+from dplasso.encoding.edges import equal_edges as equal_edges
+from dplasso.encoding.edges import log_edges as log_edges
+from dplasso.encoding.hashed import Hashed as Hashed
+from dplasso.encoding.hashed import Text as Text
+from dplasso.encoding.hashing import check_hash_bits, hash_codes
+from dplasso.errors import DataError
 
-_MOST_BINS = 1 << 16
-_MISSING = ("column", "ignore", "error")
+if TYPE_CHECKING:
+    from dplasso.encoding.schema import Schema
+
+_MOST_COLUMNS = 2**40
 
 
 @dataclass(frozen=True)
-class Categories:
+class Categories(OfOneColumn, Coded):
     """One column for each declared category.
 
     `column`: column of the table: words, numbers or bools.
@@ -28,7 +38,6 @@ class Categories:
     its own, no entry, or an error for the curator.
     """
 
-    column: str
     categories: tuple[Any, ...]
     unknown: str = "column"
     missing: str = "column"
@@ -48,26 +57,48 @@ class Categories:
             raise ValueError(f"{about} repeat one")
         if "" in given:
             raise ValueError(f"{about} hold an empty string, which is a missing value")
-        _check_word("unknown", self.unknown)
-        _check_word("missing", self.missing)
+        self._check_words("unknown", "missing")
 
     @property
     def codes(self) -> int:
-        """Number of values that one record can have."""
-        return len(self.categories) + (self.unknown == "column") + (self.missing == "column")
+        return len(self.categories) + (self.unknown == "column") + self.own_missing
 
-    width = codes
+    def width(self, schema: "Schema") -> int:
+        return self.codes
 
-    def name(self, code: int) -> str:
-        """Return the name of a column of this block."""
-        if code < len(self.categories):
-            return f"{self.column}={_shown(self.categories[code])}"
-        unknown = self.unknown == "column" and code == len(self.categories)
-        return f"{self.column} ({'unknown' if unknown else 'missing'})"
+    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+        return self.code_names(columns, self.column)
+
+    def code_names(self, codes: Codes, column: str) -> list[str]:
+        shown = [
+            f"{column}={_lowered(category) if isinstance(category, bool) else category}"
+            for category in self.categories
+        ]
+        shown += [f"{column} (unknown)"] * (self.unknown == "column") + [f"{column} (missing)"]
+        return [shown[code] for code in codes.tolist()]
+
+    def described(self) -> str:
+        return f"{len(self.categories):,} categories"
+
+    def codes_of(self, table: TableColumns, column: str) -> Codes:
+        words, codes = table.words(column, self.missing)
+        key = _KEYS[type(self.categories[0])]
+        places = {key(category): place for place, category in enumerate(self.categories)}
+        unknown = len(places) if self.unknown == "column" else -1
+        found = np.array([places.get(key(word), unknown) for word in words], np.int64)
+        if self.unknown == "error":
+            strange = (codes >= 0) & (found[codes] < 0) if found.size else codes >= 0
+            if strange.any():
+                place = table.where(column, int(np.argmax(strange)))
+                raise DataError(f"{place}: the value is not among the declared categories")
+        return self._looked_up(found, codes)
+
+    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+        yield Slot.of(table.codes(self, self.column), offset)
 
 
 @dataclass(frozen=True)
-class Bins:
+class Bins(OfOneColumn, Coded):
     """One column for each bin of a number: below the first edge, between two, from the last on.
 
     `column`: column of numbers, or of words that are numbers.
@@ -78,44 +109,29 @@ class Bins:
     `missing`: as in `Categories`.
     """
 
-    column: str
     edges: tuple[float, ...]
     cumulative: bool = False
     missing: str = "column"
 
     def __post_init__(self) -> None:
-        given = self.edges
-        if isinstance(given, Mapping):
-            given = _edges_from(self.column, given)
-        try:
-            edges = tuple(float(edge) for edge in given)
-        except (TypeError, ValueError):
-            edges = ()
-        if not edges or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
-            raise ValueError(
-                f"the edges of column {self.column!r} must be finite, ascending numbers, "
-                "at least one"
-            )
-        object.__setattr__(self, "edges", edges)
-        _check_bool("cumulative", self.cumulative)
-        _check_word("missing", self.missing)
+        object.__setattr__(self, "edges", checked_edges(self.column, self.edges))
+        self._check_bools("cumulative")
+        self._check_words("missing")
 
     @property
     def codes(self) -> int:
-        """Number of values that one record can have."""
-        return len(self.edges) + 1 + (self.missing == "column")
+        return len(self.edges) + 1 + self.own_missing
 
-    @property
-    def width(self) -> int:
-        """Number of columns."""
+    def width(self, schema: "Schema") -> int:
         return self.codes - self.cumulative
 
-    def name(self, column: int) -> str:
-        """Return the name of a column of this block."""
-        return self.code_name(column + self.cumulative, self.cumulative)
+    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+        return [self._name(code + self.cumulative, self.cumulative) for code in columns.tolist()]
 
-    def code_name(self, code: int, cumulative: bool = False) -> str:
-        """Return the name of a bin."""
+    def code_names(self, codes: Codes, column: str) -> list[str]:
+        return [self._name(code) for code in codes.tolist()]
+
+    def _name(self, code: int, cumulative: bool = False) -> str:
         last = len(self.edges)
         if code > last:
             return f"{self.column} (missing)"
@@ -126,9 +142,27 @@ class Bins:
             return f"{self.column}>={lower}"
         return f"{lower}<={self.column}<{self.edges[code]:g}"
 
+    def described(self) -> str:
+        return f"{len(self.edges):,} edges from {self.edges[0]:g} to {self.edges[-1]:g}"
+
+    def codes_of(self, table: TableColumns, column: str) -> Codes:
+        numbers = table.numbers(column, self.missing)
+        found = np.searchsorted(self.edges, numbers, side="right").astype(np.int64)
+        found[np.isnan(numbers)] = self.missing_code
+        return found
+
+    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+        codes, last = table.codes(self, self.column), len(self.edges)
+        if not self.cumulative:
+            yield Slot.of(codes, offset)
+            return
+        for k in range(1, last + 1):
+            yield Slot(np.where((codes >= k) & (codes <= last), offset + k - 1, -1))
+        yield Slot(np.where(codes > last, offset + last, -1))
+
 
 @dataclass(frozen=True)
-class Number:
+class Number(OfOneColumn, Part):
     """One column with a number: ``clip((x - center) / bound, -1, 1)``.
 
     `column`: column of numbers, or of words that are numbers.
@@ -137,7 +171,6 @@ class Number:
     `missing`: as in `Categories`.
     """
 
-    column: str
     bound: float
     center: float = 0.0
     missing: str = "column"
@@ -150,119 +183,30 @@ class Number:
             object.__setattr__(self, name, float(value))
         if not (math.isfinite(self.center) and 0 < self.bound < math.inf):
             raise ValueError(f"the bound of column {self.column!r} must be finite and above 0")
-        _check_word("missing", self.missing)
+        self._check_words("missing")
 
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return 1 + (self.missing == "column")
+    def width(self, schema: "Schema") -> int:
+        return 1 + self.own_missing
 
-    def name(self, column: int) -> str:
-        """Return the name of a column of this block."""
-        return f"{self.column} (missing)" if column else self.column
+    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+        return [self.column + " (missing)" * column for column in columns.tolist()]
 
+    def described(self) -> str:
+        return f"a number from {self.center - self.bound:g} to {self.center + self.bound:g}"
 
-@dataclass(frozen=True)
-class Hashed:
-    """Categories hashed to ``2**bits`` columns that the table's `columns` share.
-
-    `columns`: columns of the table; ``column=value`` is hashed.
-    `bits`: 1 to 30. Two values that fall into one column are one.
-    `missing`: as in `Categories`; each of the table's columns has its own.
-    `words`: public values, by which columns are named: nothing else.
-    """
-
-    columns: tuple[str, ...]
-    bits: int = 16
-    missing: str = "column"
-    words: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_hash_bits(self.bits)
-        columns: Any = self.columns
-        given = (columns,) if isinstance(columns, str) else tuple(columns)
-        object.__setattr__(self, "columns", given)
-        if not given or len(set(given)) != len(given) or not all(isinstance(c, str) for c in given):
-            raise ValueError("name at least one column to hash, each once")
-        object.__setattr__(self, "words", _checked_words(self.words))
-        _check_word("missing", self.missing)
-
-    @property
-    def codes(self) -> int:
-        """Number of values that one record can have in one of the table's columns."""
-        return (1 << self.bits) + (self.missing == "column")
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return (1 << self.bits) + len(self.columns) * (self.missing == "column")
-
-    def name(self, column: int) -> str:
-        """Return the name of a column of this block."""
-        if column >= 1 << self.bits:
-            return f"{self.columns[column - (1 << self.bits)]} (missing)"
-        return f"{','.join(self.columns)}[{column}]"
-
-    def word_names(self) -> dict[int, str]:
-        """Return the names of the columns that the public words are hashed to."""
-        named = [f"{name}={word}" for name in self.columns for word in self.words]
-        return _by_column(named, hash_names(named, self.bits))
+    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+        numbers = table.numbers(self.column, self.missing)
+        missing = np.isnan(numbers)
+        with np.errstate(over="ignore"):
+            scaled = np.clip((numbers - self.center) / self.bound, -1, 1)
+        values = scaled.astype(np.float32)
+        yield Slot(np.where(missing | (values == 0), -1, offset), values)
+        if self.own_missing:
+            yield Slot(np.where(missing, offset + 1, -1))
 
 
 @dataclass(frozen=True)
-class Text:
-    """Runs of words hashed to ``2**bits`` columns, as scikit-learn's `HashingVectorizer` does.
-
-    `column`: column of texts.
-    `bits`: 1 to 30.
-    `ngrams`: shortest and longest run of words that is a feature.
-    `binary`: 1 for a run that occurs; otherwise how often it does.
-    `lowercase`: whether capitals are lowered first.
-    `missing`: as in `Categories`. An empty text counts as missing, but is no error.
-    `words`: public runs of words, by which columns are named: nothing else.
-    """
-
-    column: str
-    bits: int = 18
-    ngrams: tuple[int, int] = (1, 1)
-    binary: bool = True
-    lowercase: bool = True
-    missing: str = "column"
-    words: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_hash_bits(self.bits)
-        try:
-            shortest, longest = (int(length) for length in self.ngrams)
-        except (TypeError, ValueError):
-            raise ValueError(f"ngrams must be two whole numbers, got {self.ngrams!r}") from None
-        if not 1 <= shortest <= longest:
-            raise ValueError(f"n-grams must go from 1 or more upwards, got {shortest} to {longest}")
-        object.__setattr__(self, "ngrams", (shortest, longest))
-        object.__setattr__(self, "words", _checked_words(self.words))
-        _check_bool("binary", self.binary)
-        _check_bool("lowercase", self.lowercase)
-        _check_word("missing", self.missing)
-
-    @property
-    def width(self) -> int:
-        """Number of columns."""
-        return (1 << self.bits) + (self.missing == "column")
-
-    def name(self, column: int) -> str:
-        """Return the name of a column of this block."""
-        if column == 1 << self.bits:
-            return f"{self.column} (missing)"
-        return f"{self.column}[{column}]"
-
-    def word_names(self) -> dict[int, str]:
-        """Return the names of the columns that the public words are hashed to."""
-        named = [f"{self.column}:{word}" for word in self.words]
-        return _by_column(named, hash_names(self.words, self.bits))
-
-
-@dataclass(frozen=True)
-class Cross:
+class Cross(Part):
     """One column for each combination of what two or three columns of the table are encoded to.
 
     `columns`: two or three columns of the table, each of which one `Categories`, `Bins` or
@@ -280,72 +224,45 @@ class Cross:
         if self.bits is not None:
             check_hash_bits(self.bits)
 
+    def width(self, schema: "Schema") -> int:
+        codes = math.prod(schema.coded(column).codes for column in self.columns)
+        if codes > (_MOST_COLUMNS if self.bits is None else 2**62):
+            cure = "give it bits, to hash them" if self.bits is None else "cross narrower ones"
+            raise ValueError(
+                f"the cross of {', '.join(self.columns)} has {codes:,} combinations; {cure}"
+            )
+        return codes if self.bits is None else 1 << self.bits
 
-Part = Categories | Bins | Number | Hashed | Text | Cross
-Coded = Categories | Bins | Hashed
+    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+        if self.bits is not None:
+            return [f"{'*'.join(self.columns)}[{column}]" for column in columns.tolist()]
+        crossed = []
+        for taken in reversed(self.columns):
+            coded = schema.coded(taken)
+            columns, codes = np.divmod(columns, coded.codes)
+            crossed.append(coded.code_names(codes, taken))
+        return [" & ".join(names) for names in zip(*reversed(crossed), strict=True)]
 
+    def described(self) -> str:
+        return "crossed" + ("" if self.bits is None else f", hashed to 2^{self.bits} columns")
 
-def columns_of(part: Part) -> tuple[str, ...]:
-    """Return the columns of the table that a part takes."""
-    return (part.column,) if hasattr(part, "column") else part.columns
-
-
-def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
-    """Return the edges of `bins` bins of equal width from `low` to `high`, both public."""
-    _check_range(low, high, bins)
-    return tuple(np.linspace(low, high, bins + 1).tolist())
-
-
-def log_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
-    """Return the edges of `bins` bins of equal ratio from `low` > 0 to `high`, both public."""
-    _check_range(low, high, bins)
-    if low <= 0:
-        raise ValueError(f"logarithmic bins begin above 0, got {low}")
-    return tuple(np.geomspace(low, high, bins + 1).tolist())
-
-
-def _check_range(low: float, high: float, bins: int) -> None:
-    finite = isinstance(low, int | float) and isinstance(high, int | float) and low < high
-    if not finite or type(bins) is not int or not 1 <= bins <= _MOST_BINS:
-        raise ValueError(
-            f"1 to {_MOST_BINS:,} bins go from low to a larger high, got {bins!r} from {low!r} to "
-            f"{high!r}"
-        )
-
-
-def _edges_from(column: str, given: Mapping[str, Any]) -> tuple[float, ...]:
-    spacing = given.get("spacing", "equal")
-    if set(given) - {"spacing"} != {"low", "high", "bins"} or spacing not in ("equal", "log"):
-        raise ValueError(
-            f"the edges of column {column!r} are a list, or low, high, bins and a spacing that is "
-            '"equal" or "log"'
-        )
-    make = log_edges if spacing == "log" else equal_edges
-    return make(given["low"], given["high"], given["bins"])
+    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+        combined, none = np.zeros(1, np.int64), np.zeros(1, np.bool_)
+        for column in self.columns:
+            coded = schema.coded(column)
+            codes = table.codes(coded, column)
+            none = none | (codes < 0)
+            combined = combined * coded.codes + codes
+        if self.bits is not None:
+            combined = hash_codes(combined, self.bits)
+        yield Slot(np.where(none, -1, combined + offset))
 
 
-def _shown(category: Any) -> str:
-    return str(category).lower() if isinstance(category, bool) else str(category)
+def _lowered(value: Any) -> str:
+    return str(value).lower()
 
 
-def _checked_words(given: Any) -> tuple[str, ...]:
-    if isinstance(given, str) or not all(isinstance(word, str) for word in given):
-        raise ValueError("words must be a list of strings")
-    return tuple(given)
-
-
-def _by_column(named: list[str], hashed: NDArray[Any]) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for name, column in zip(named, hashed.tolist(), strict=True):
-        found[column] = f"{found[column]} | {name}" if column in found else name
-    return found
-
-
-def _check_word(name: str, value: Any) -> None:
-    if value not in _MISSING:
-        raise ValueError(f"{name} must be one of {', '.join(_MISSING)}, got {value!r}")
-
-
-def _check_bool(name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise ValueError(f"{name} must be true or false, got {value!r}")
+# How a declared category and a value's word are compared.
+_KEYS: dict[type, Callable[[Any], Any]] = {
+    bool: _lowered, int: number_in, float: number_in, str: str
+}  # fmt: skip

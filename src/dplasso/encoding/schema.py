@@ -7,7 +7,6 @@ order. As JSON a part is an object whose `kind` names it (docs/tables.md).
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
@@ -16,20 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.encoding.parts import (
-    Bins,
-    Categories,
-    Coded,
-    Cross,
-    Hashed,
-    Number,
-    Part,
-    Text,
-    columns_of,
-)
+from dplasso.encoding.contract import Coded, Part
+from dplasso.encoding.parts import Bins, Categories, Cross, Hashed, Number, Text
 
-_MOST_COLUMNS = 2**40
-_KINDS: dict[str, type[Part]] = {
+_KINDS: dict[str, Any] = {
     "categories": Categories,
     "bins": Bins,
     "number": Number,
@@ -64,33 +53,18 @@ class Schema:
             raise ValueError("a schema needs at least one part: declare what a column is")
         if self.label is not None and self.label in self.columns:
             raise ValueError(f"column {self.label!r} cannot be both label and feature")
-        for part in self.parts:
-            if not isinstance(part, Cross):
-                continue
-            codes, most = self.codes(part), _MOST_COLUMNS if part.bits is None else 2**62
-            if codes > most:
-                cure = "give it bits, to hash them" if part.bits is None else "cross narrower ones"
-                raise ValueError(
-                    f"the cross of {', '.join(part.columns)} has {codes:,} combinations; {cure}"
-                )
+        # Of crosses this finds out whether there are such columns, and not too many of them.
+        assert self.n_features
 
     @property
     def columns(self) -> list[str]:
         """Columns of the table that are read for the features, each once."""
-        taken = dict.fromkeys(column for part in self.parts for column in columns_of(part))
+        taken = dict.fromkeys(column for part in self.parts for column in part.columns)
         return list(taken)
 
     def coded(self, column: str) -> Coded:
-        """Return the part whose codes of a column a cross takes.
-
-        Raises
-        ------
-        ValueError
-            If not exactly one part takes the column to a code.
-        """
-        found = [
-            part for part in self.parts if isinstance(part, Coded) and column in columns_of(part)
-        ]
+        """Return the one part whose codes of a column a cross takes."""
+        found = [part for part in self.parts if isinstance(part, Coded) and column in part.columns]
         if len(found) != 1:
             raise ValueError(
                 f"a cross takes column {column!r}, which {len(found) or 'no'} parts of the kinds "
@@ -98,20 +72,10 @@ class Schema:
             )
         return found[0]
 
-    def codes(self, cross: Cross) -> int:
-        """Return the number of combinations of a cross."""
-        return math.prod(self.coded(column).codes for column in cross.columns)
-
-    def width(self, part: Part) -> int:
-        """Return the number of columns that a part makes."""
-        if isinstance(part, Cross):
-            return self.codes(part) if part.bits is None else 1 << part.bits
-        return part.width
-
     @property
     def offsets(self) -> list[int]:
         """First column of each part's block, and the number of columns at the end."""
-        return [0, *np.cumsum([self.width(part) for part in self.parts]).tolist()]
+        return [0, *np.cumsum([part.width(self) for part in self.parts]).tolist()]
 
     @property
     def n_features(self) -> int:
@@ -119,17 +83,10 @@ class Schema:
         return self.offsets[-1]
 
     def names(self, columns: Sequence[int] | NDArray[Any]) -> list[str]:
-        """Return the names of some columns of the result.
+        """Return the names of some columns of the result, from 0 to ``n_features - 1``.
 
-        Parameters
-        ----------
-        columns : sequence of int
-            From 0 to ``n_features - 1``. Asking for few of a hashed block is cheap.
-
-        Returns
-        -------
-        list of str
-            Hashed columns are named by the public words of their part, else by their number.
+        Hashed columns are named by the public words of their part, else by their number. Asking for
+        few of a hashed block is cheap.
         """
         wanted, offsets = np.asarray(columns, np.int64), self.offsets
         if wanted.size and not (wanted.min() >= 0 and wanted.max() < offsets[-1]):
@@ -138,41 +95,20 @@ class Schema:
         found = np.empty(wanted.size, dtype=object)
         for block in np.unique(blocks).tolist():
             here = blocks == block
-            found[here] = self._names(self.parts[block], wanted[here] - offsets[block])
+            found[here] = self.parts[block].names(self, wanted[here] - offsets[block])
         names: list[str] = found.tolist()
         return names
 
-    def _names(self, part: Part, columns: NDArray[np.int64]) -> list[str]:
-        if isinstance(part, Cross):
-            return self._cross_names(part, columns)
-        words = part.word_names() if isinstance(part, Hashed | Text) else {}
-        return [words.get(column) or part.name(column) for column in columns.tolist()]
-
-    def _cross_names(self, part: Cross, columns: NDArray[np.int64]) -> list[str]:
-        if part.bits is not None:
-            return [f"{'*'.join(part.columns)}[{column}]" for column in columns.tolist()]
-        crossed = []
-        for taken in reversed(part.columns):
-            coded = self.coded(taken)
-            columns, codes = np.divmod(columns, coded.codes)
-            if isinstance(coded, Bins):
-                crossed.append([coded.code_name(code) for code in codes.tolist()])
-                continue
-            if isinstance(coded, Hashed):
-                codes = codes + (codes == 1 << coded.bits) * coded.columns.index(taken)
-            crossed.append(self._names(coded, codes))
-        return [" & ".join(names) for names in zip(*reversed(crossed), strict=True)]
-
     def described(self) -> list[str]:
         """Return what each part declares of the table, in words."""
-        return [f"{', '.join(columns_of(part))}: {_declared(part)}" for part in self.parts]
+        return [f"{', '.join(part.columns)}: {part.described()}" for part in self.parts]
 
     def to_json(self) -> dict[str, Any]:
         """Return the schema as JSON values; `schema_from_json` reads them back."""
         document: dict[str, Any] = {"note": self.note} if self.note else {}
         document["label"] = self.label
         kinds = {kind: name for name, kind in _KINDS.items()}
-        document["parts"] = [{"kind": kinds[type(part)], **asdict(part)} for part in self.parts]
+        document["parts"] = [{"kind": kinds[type(part)], **asdict(part)} for part in self.parts]  # type: ignore[call-overload]
         plain: dict[str, Any] = json.loads(json.dumps(document))
         return plain
 
@@ -181,40 +117,11 @@ class Schema:
         return self.parts == other.parts
 
 
-def _declared(part: Part) -> str:
-    match part:
-        case Categories():
-            return f"{len(part.categories):,} categories"
-        case Bins():
-            return f"{len(part.edges):,} edges from {part.edges[0]:g} to {part.edges[-1]:g}"
-        case Number():
-            low, high = part.center - part.bound, part.center + part.bound
-            return f"a number from {low:g} to {high:g}"
-        case Hashed():
-            return f"hashed to 2^{part.bits} columns"
-        case Text():
-            return f"words hashed to 2^{part.bits} columns"
-        case Cross():
-            return "crossed" + ("" if part.bits is None else f", hashed to 2^{part.bits} columns")
-
-
 def schema_from_json(document: Any) -> Schema:
-    """Read a schema from JSON values.
+    """Read a schema from JSON values; `ValueError` names the part that is wrong.
 
-    Parameters
-    ----------
-    document : mapping
-        ``{"label": ..., "parts": [{"kind": "categories", "column": ..., ...}, ...]}``. The edges of
-        bins may also be ``{"low": 0, "high": 100, "bins": 10, "spacing": "equal" or "log"}``.
-
-    Returns
-    -------
-    Schema
-
-    Raises
-    ------
-    ValueError
-        One sentence that names the part.
+    ``{"label": ..., "parts": [{"kind": "categories", "column": ..., ...}, ...]}``. The edges of
+    bins may also be ``{"low": 0, "high": 100, "bins": 10, "spacing": "equal" or "log"}``.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("parts"), list):
         raise ValueError('a schema is a JSON object with a list of "parts"')

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.encoding.parts import Bins, Categories, Hashed, Part, Text
+from dplasso.encoding.contract import Part
+from dplasso.encoding.parts import Bins, Categories, Hashed, Text
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
 

@@ -18,7 +18,7 @@ from dplasso.fit.records import LocalRecords, local_records
 from dplasso.fit.run import run
 from dplasso.fit.weights import checked_weights
 from dplasso.model import Model
-from dplasso.model.weights import half_width
+from dplasso.model.weights import linear_part
 from dplasso.runtime.compilation import announce_compilation
 from dplasso.runtime.progress import progress_bar, say
 
@@ -176,15 +176,8 @@ def set_fitted(estimator: Any, model: Model) -> None:
     for name in _OPTIONAL:
         estimator.__dict__.pop(name, None)
     estimator.model_ = model
-    coefficients, estimator.intercept_ = model.release.coefficients()
-    error, vertices = model.release.standard_error, model.release.vertices
-    if model.statement.target_bounds is not None:
-        # Of a regression, targets are learnt as numbers in [-1, 1].
-        low, high = model.statement.target_bounds
-        half = half_width((low, high))
-        coefficients = coefficients * half
-        estimator.intercept_ = estimator.intercept_ * half + (0.5 * low + 0.5 * high)
-        error = None if error is None else error * half
+    coefficients, estimator.intercept_, error = linear_part(model)
+    vertices = model.release.vertices
     sparse = not isinstance(coefficients, np.ndarray)
     estimator.coef_ = SparseWeights(coefficients) if sparse else coefficients
     if error is not None:

@@ -137,20 +137,19 @@ def weights_of(model: Model) -> Weights:
 
     In the order of the columns, class by class; of a regression in the target's unit.
     """
-    coefficients, _ = model.release.coefficients()
-    half = half_width(model.statement.target_bounds)
+    coefficients, _, error = linear_part(model)
     if isinstance(coefficients, np.ndarray):
         outputs, columns = np.nonzero(coefficients)
-        values = half * coefficients[outputs, columns]
+        values = coefficients[outputs, columns]
     else:
         outputs = np.repeat(np.arange(coefficients.shape[0]), np.diff(coefficients.indptr))
-        columns, values = coefficients.indices.astype(np.int64), half * coefficients.data
+        columns, values = coefficients.indices.astype(np.int64), coefficients.data
     labels = model.classes[outputs] if coefficients.shape[0] > 1 else None
     names = None if model.feature_names is None else model.feature_names[columns]
     schema = None if model.origin is None else model.origin.schema
-    refit, vertices = model.release.refitted, model.release.vertices
-    if refit is not None:
-        error = half * refit.standard_error or None
+    vertices = model.release.vertices
+    if error is not None:
+        error = error or None
         clear = np.abs(values) > SIGNIFICANT * error if error else None
         return Weights(columns, values, names, error, clear=clear, labels=labels, schema=schema)
     assert vertices is not None, "a release has vertices or weights"
@@ -167,9 +166,19 @@ def weights_of(model: Model) -> Weights:
     return Weights(columns, values, names, steps=steps, clear=clear, labels=labels, schema=schema)
 
 
-def half_width(bounds: tuple[float, float] | None) -> float:
-    """Return the unit of what is learnt in the target's own: half the interval of a regression."""
-    return 1.0 if bounds is None else 0.5 * bounds[1] - 0.5 * bounds[0]
+def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], float | None]:
+    """Return weights, intercepts and the standard error of the weights, in the target's unit.
+
+    A regression learns its targets as numbers in [-1, 1].
+    """
+    coefficients, intercept = model.release.coefficients()
+    error = model.release.standard_error
+    if model.statement.target_bounds is None:
+        return coefficients, intercept, error
+    low, high = model.statement.target_bounds
+    half = 0.5 * high - 0.5 * low
+    error = None if error is None else error * half
+    return coefficients * half, intercept * half + (0.5 * low + 0.5 * high), error
 
 
 def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:

@@ -1,7 +1,10 @@
 """Any bytes: read as the slow reference reads them, or refused at the same line."""
 
+import random
+
 import numpy as np
 import pytest
+from evidence.assurance.fuzz_mutations import corrupt_text
 from evidence.reference import svmlight as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,45 +56,7 @@ CORPUS = [
     b"1 1:1\x002:1",
     b"1 1:\xd9\xa1",
 ]
-PIECES = [
-    *(b" ", b"\t", b"\r", b"\n", b":", b"#", b".", b"-", b"+", b"e", b"E", b"0", b"1", b"9"),
-    *(
-        b"\x00",
-        b"\xff",
-        b"\x1f",
-        b"qid:1 ",
-        b"00000000",
-        b"12345678",
-        b" 1:1",
-        b"nan",
-        b"pos",
-        b"_",
-    ),
-]
 TAIL = b"\n1 1:0.5 7:1\n# " + b"-" * 100  # so that the quick way has room to look ahead
-
-mutation = st.tuples(
-    st.sampled_from(["insert", "replace", "delete", "cut", "copy"]),
-    st.floats(0, 1, exclude_max=True),
-    st.sampled_from(PIECES),
-    st.integers(1, 9),
-)
-
-
-def mutate(text, changes):
-    for kind, where, piece, size in changes:
-        at = int(where * len(text))
-        if kind == "insert":
-            text = text[:at] + piece + text[at:]
-        elif kind == "replace":
-            text = text[:at] + piece + text[at + len(piece) :]
-        elif kind == "delete":
-            text = text[:at] + text[at + size :]
-        elif kind == "cut":
-            text = text[:at]
-        else:
-            text = text[:at] + text[max(0, at - size) :]
-    return text
 
 
 @pytest.fixture(scope="module")
@@ -127,13 +92,14 @@ lines = st.one_of(
 
 @given(
     lines=lines,
-    changes=st.lists(mutation, max_size=4),
+    chance=st.integers(0, 2**64),
     tail=st.sampled_from([TAIL, b""]),
     options=options,
 )
 @settings(max_examples=600, deadline=None)
-def test_mutated_lines(path, lines, changes, tail, options):
-    check_like_reference(path, mutate(b"\n".join(lines), changes) + tail, **options)
+def test_mutated_lines(path, lines, chance, tail, options):
+    text = corrupt_text(b"\n".join(lines), random.Random(chance))
+    check_like_reference(path, text + tail, **options)
 
 
 def test_the_corpus_holds_good_and_bad_lines(path):

@@ -1,11 +1,14 @@
-"""What planted.toml and docs/assurance-cases.md name is there: sources, pieces of them, tests."""
+"""What planted.toml and docs/assurance-cases.md name is there; docs/assurance.md is up to date."""
 
 import re
 from collections import Counter
 
 import pytest
 from evidence.assurance.mutants import AUDITED, MUTANTS, SOUND, SOURCE, mutated
-from evidence.items import ROOT
+from evidence.items import ROOT, Settings
+from evidence.runner import published
+
+from evidence.assurance import items
 
 PAGE = (ROOT / "docs" / "assurance-cases.md").read_text()
 # `folder/test_file.py::name::name`, or `::name` for another test of the file named before it.
@@ -53,3 +56,9 @@ def test_every_test_that_the_page_of_cases_names_is_there():
     assert len(found) > 50
     for test in found:
         assert_there(test)
+
+
+def test_the_page_is_written_from_the_results_that_are_kept():
+    text = items.page(Settings(), published("assurance"))
+    assert f"**{len(items.PARTS)} of {len(items.PARTS)} parts passed.**" in text
+    assert text == (ROOT / "docs" / "assurance.md").read_text()

@@ -94,12 +94,6 @@ def test_counts_of_tests(line, tests, passed):
     assert counts_of(f"....\n{line}\n") == {"tests": tests, "passed": passed}
 
 
-def test_the_page_is_written_from_the_results_that_are_kept():
-    text = items.page(Settings(), published("assurance"))
-    assert f"**{len(items.PARTS)} of {len(items.PARTS)} parts passed.**" in text
-    assert text == (ROOT / "docs" / "assurance.md").read_text()
-
-
 def test_draws_are_compared_with_the_closed_form(monkeypatch):
     cases = {name: draws.HARD[name] for name in ("ties", "zeros")}
     monkeypatch.setattr(draws, "HARD", cases)

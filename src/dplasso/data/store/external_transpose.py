@@ -9,13 +9,11 @@ So an entry costs 2 or 4 bytes of temporary file, and is written three times and
 Both passes run in threads; the result does not depend on how many, nor on the memory.
 """
 
-import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +30,10 @@ _AIM_ENTRIES = 1 << 20
 _CHUNKS_PER_THREAD = 2
 # With smaller parts or chunks, system calls would dominate.
 _FEWEST_ENTRIES = 1 << 10
+
+
+# Length and CRC-32 of consecutive pieces.
+Sums = list[tuple[int, int]]
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,10 @@ class Orientation:
 
 
 def cut_parts(indptr: NDArray[np.int64], value_bytes: int, memory: int, n_threads: int) -> Parts:
-    """Cut columns into parts that can be sorted in the given memory.
+    """Cut columns into parts that `n_threads` threads can sort in the given memory together.
 
     `indptr`, shape (D + 1,): where each column starts.
     `value_bytes`: bytes of a value, 0 where none is stored.
-    `memory`: bytes for all threads together.
-    `n_threads`: parts sorted at a time.
     """
     n_columns, n_entries = indptr.size - 1, int(indptr[-1])
     narrow = n_columns <= NARROW_COLUMNS
@@ -95,10 +95,9 @@ def renumber_and_partition(
     memory: int,
     n_threads: int,
     progress: Callable[[int], None],
-) -> list[tuple[int, int]]:
+) -> Sums:
     """Renumber the columns of the rows in place, and partition the entries.
 
-    `rows`: with original columns; left with internal ones.
     `internal_column`, shape (D,): internal number of each column.
     `column_indptr`, shape (D + 1,): where each internal column starts.
     `columns`: written: rows and values, by part.
@@ -106,9 +105,9 @@ def renumber_and_partition(
     `memory`: bytes for all threads together.
     `progress`: told how many more entries are done.
 
-    Returns: checksums of the renumbered columns, in order.
+    Returns checksums of the renumbered columns, in order.
     """
-    n_entries, n_parts = rows.indices.size, parts.first_column.size - 1
+    n_entries = rows.indices.size
     value_dtype = rows.values.dtype if rows.values else np.dtype(np.float32)
     value_bytes = value_dtype.itemsize if rows.values else 0
     column_bytes, row_bytes = rows.indices.dtype.itemsize, columns.indices.dtype.itemsize
@@ -117,59 +116,108 @@ def renumber_and_partition(
     # Several chunks for each thread, so that some compute while others read or write.
     chunk = min(chunk, max(_AIM_ENTRIES, -(-n_entries // (_CHUNKS_PER_THREAD * n_threads))))
     n_chunks = -(-n_entries // chunk)
-    place = column_indptr[parts.first_column[:-1]].copy()
-    pieces: list[tuple[int, int]] = [(0, 0)] * n_chunks
-    turns = _Turns()
+    buffers: SimpleQueue[_Buffers] = SimpleQueue()
+    for _ in range(min(n_threads, n_chunks)):
+        buffers.put(_Buffers.of(min(chunk, n_entries), rows, columns, parts, value_dtype))
+    # Where the next entry of each part goes: what each chunk waits for from the one before.
+    places: dict[int, Future[NDArray[np.int64]]] = {k: Future() for k in range(n_chunks + 1)}
+    places[0].set_result(column_indptr[parts.first_column[:-1]])
 
-    def work() -> Callable[[int], None]:
-        size = min(chunk, n_entries)
-        column_buffer = np.empty(size, rows.indices.dtype)
-        value_buffer = np.empty(size if rows.values else 0, value_dtype)
-        offset_buffer = np.empty(size, parts.offset_dtype)
-        row_buffer = np.empty(size, columns.indices.dtype)
-        part_values_buffer = np.empty(value_buffer.size, value_dtype)
+    def one(number: int) -> tuple[int, int]:
+        first = number * chunk
+        held = buffers.get()
+        room = held.first(min(chunk, n_entries - first))
+        try:
+            try:
+                counts = _renumber_chunk(rows, first, room, internal_column, parts)
+                target = places[number].result()
+                places[number + 1].set_result(target + counts)
+                del places[number]
+            except BaseException as error:
+                places[number + 1].set_exception(error)
+                raise
+            _write_parts(rows, first, room, counts, parts, columns, offsets, target)
+            piece = checksum(room.columns)
+            progress(room.columns.size)
+            return piece
+        finally:
+            buffers.put(held)
 
-        def one(number: int) -> None:
-            first = number * chunk
-            size = min(chunk, n_entries - first)
-            part_columns, part_values = column_buffer[:size], value_buffer[:size]
-            rows.indices.read_at(first, part_columns)
-            if rows.values:
-                rows.values.read_at(first, part_values)
-            counts = np.zeros(n_parts, np.int64)
-            renumber(part_columns, internal_column, parts.of_column, counts)
-            with turns.wait(number):
-                target = place.copy()
-                place[:] += counts
-            rows.indices.write_at(first, part_columns)
-            pieces[number] = checksum(part_columns)
-            ends = np.cumsum(counts)
-            partition(
-                part_columns,
-                part_values,
-                rows.indptr,
-                first,
-                parts.of_column,
-                parts.first_column,
-                ends - counts,
-                offset_buffer,
-                row_buffer,
-                part_values_buffer,
-            )
-            for part in np.flatnonzero(counts):
-                begin, end, to = int(ends[part] - counts[part]), int(ends[part]), int(target[part])
-                columns.indices.write_at(to, row_buffer[begin:end])
-                # A part of one column is in order already.
-                if parts.first_column[part + 1] - parts.first_column[part] > 1:
-                    offsets.write_at(to, offset_buffer[begin:end])
-                if columns.values:
-                    columns.values.write_at(to, part_values_buffer[begin:end])
-            progress(size)
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(one, range(n_chunks)))
 
-        return one
 
-    _in_threads(work, n_chunks, n_threads, turns)
-    return pieces
+class _Buffers(NamedTuple):
+    """Room for the entries of a chunk: as they stand in the rows, and by parts."""
+
+    columns: NDArray[Any]
+    values: NDArray[Any]
+    offsets: NDArray[Any]
+    rows: NDArray[Any]
+    part_values: NDArray[Any]
+
+    @classmethod
+    def of(
+        cls, size: int, rows: Orientation, columns: Orientation, parts: Parts, value: np.dtype[Any]
+    ) -> "_Buffers":
+        n_values = size if rows.values else 0
+        return cls(
+            np.empty(size, rows.indices.dtype),
+            np.empty(n_values, value),
+            np.empty(size, parts.offset_dtype),
+            np.empty(size, columns.indices.dtype),
+            np.empty(n_values, value),
+        )
+
+    def first(self, size: int) -> "_Buffers":
+        return _Buffers(*(array[:size] for array in self))
+
+
+def _renumber_chunk(
+    rows: Orientation, first: int, room: _Buffers, internal_column: NDArray[Any], parts: Parts
+) -> NDArray[np.int64]:
+    """Read and renumber the entries from `first` on; return how many there are of each part."""
+    rows.indices.read_at(first, room.columns)
+    if rows.values:
+        rows.values.read_at(first, room.values)
+    counts = np.zeros(parts.first_column.size - 1, np.int64)
+    renumber(room.columns, internal_column, parts.of_column, counts)
+    return counts
+
+
+def _write_parts(
+    rows: Orientation,
+    first: int,
+    room: _Buffers,
+    counts: NDArray[np.int64],
+    parts: Parts,
+    columns: Orientation,
+    offsets: ArrayWriter,
+    target: NDArray[np.int64],
+) -> None:
+    """Write a renumbered chunk, and its entries by parts, each from its place in `target` on."""
+    rows.indices.write_at(first, room.columns)
+    ends = np.cumsum(counts)
+    partition(
+        room.columns,
+        room.values,
+        rows.indptr,
+        first,
+        parts.of_column,
+        parts.first_column,
+        ends - counts,
+        room.offsets,
+        room.rows,
+        room.part_values,
+    )
+    for part in np.flatnonzero(counts):
+        begin, end, to = int(ends[part] - counts[part]), int(ends[part]), int(target[part])
+        columns.indices.write_at(to, room.rows[begin:end])
+        # A part of one column is in order already.
+        if parts.first_column[part + 1] - parts.first_column[part] > 1:
+            offsets.write_at(to, room.offsets[begin:end])
+        if columns.values:
+            columns.values.write_at(to, room.part_values[begin:end])
 
 
 def sort_parts(
@@ -180,45 +228,38 @@ def sort_parts(
     memory: int,
     n_threads: int,
     progress: Callable[[int], None],
-) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Sort each part by column, in place.
+) -> tuple[Sums, Sums]:
+    """Sort each part by column, in place, in the memory that `cut_parts` was told.
 
-    `columns`: as `renumber_and_partition` left them.
-    `offsets`: columns within their part.
-    `memory`: bytes for all threads together: what `cut_parts` was told.
-    `progress`: told how many more entries are done.
-
-    Returns `indices`, `values`: checksums in order.
+    Returns checksums of the rows and of the values, in order.
     """
-    n_parts = parts.first_column.size - 1
-    sums: list[list[tuple[int, int]]] = [[] for _ in range(n_parts)]
-    value_sums: list[list[tuple[int, int]]] = [[] for _ in range(n_parts)]
     step = max(_FEWEST_ENTRIES, memory // (n_threads * 16))
-    turns = _Turns()
 
-    def work() -> Callable[[int], None]:
-        def one(part: int) -> None:
-            first, last = int(parts.first_column[part]), int(parts.first_column[part + 1])
-            begin, end = int(columns.indptr[first]), int(columns.indptr[last])
-            if begin == end:
-                return
-            if last - first == 1:
-                for at in range(begin, end, step):
-                    count = min(step, end - at)
-                    _sum_up(columns.indices, at, count, sums[part])
-                    if columns.values:
-                        _sum_up(columns.values, at, count, value_sums[part])
-            else:
-                _sort_part(columns, offsets, first, last, sums[part], value_sums[part])
+    def one(part: int) -> tuple[Sums, Sums]:
+        first, last = int(parts.first_column[part]), int(parts.first_column[part + 1])
+        begin, end = int(columns.indptr[first]), int(columns.indptr[last])
+        sums: Sums = []
+        value_sums: Sums = []
+        if last - first > 1 and end > begin:
+            _sort_part(columns, offsets, first, last, sums, value_sums)
+        else:
+            for at in range(begin, end, step):
+                count = min(step, end - at)
+                _sum_up(columns.indices, at, count, sums)
+                if columns.values:
+                    _sum_up(columns.values, at, count, value_sums)
+        if end > begin:
             progress(end - begin)
+        return sums, value_sums
 
-        return one
+    with ThreadPoolExecutor(n_threads) as pool:
+        found = list(pool.map(one, range(parts.first_column.size - 1)))
+    return [pair for sums, _ in found for pair in sums], [
+        pair for _, sums in found for pair in sums
+    ]
 
-    _in_threads(work, n_parts, n_threads, turns)
-    return list(chain.from_iterable(sums)), list(chain.from_iterable(value_sums))
 
-
-def _sum_up(array: ArrayWriter, at: int, count: int, sums: list[tuple[int, int]]) -> None:
+def _sum_up(array: ArrayWriter, at: int, count: int, sums: Sums) -> None:
     part = np.empty(count, array.dtype)
     array.read_at(at, part)
     sums.append(checksum(part))
@@ -229,8 +270,8 @@ def _sort_part(
     offsets: ArrayWriter,
     first: int,
     last: int,
-    sums: list[tuple[int, int]],
-    value_sums: list[tuple[int, int]],
+    sums: Sums,
+    value_sums: Sums,
 ) -> None:
     begin, end = int(columns.indptr[first]), int(columns.indptr[last])
     part_offsets = np.empty(end - begin, offsets.dtype)
@@ -249,63 +290,3 @@ def _sort_part(
     if columns.values:
         columns.values.write_at(begin, sorted_values)
         value_sums.append(checksum(sorted_values))
-
-
-class _StoppedError(Exception):
-    """Another thread failed; its error is the one to report."""
-
-
-class _Turns:
-    """Lets threads pass through a section in the order of their items."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._next = 0
-        self.stopped = False
-
-    def stop(self) -> None:
-        with self._changed:
-            self.stopped = True
-            self._changed.notify_all()
-
-    @contextmanager
-    def wait(self, number: int) -> Iterator[None]:
-        with self._changed:
-            self._changed.wait_for(lambda: self._next == number or self.stopped)
-            if self.stopped:
-                raise _StoppedError
-            yield
-            self._next += 1
-            self._changed.notify_all()
-
-
-def _in_threads(
-    work: Callable[[], Callable[[int], None]], n_items: int, n_threads: int, turns: _Turns
-) -> None:
-    """Work on items 0, 1, ... in threads, each with its own buffers; stop all if one fails."""
-    numbers = iter(range(n_items))
-    lock = threading.Lock()
-
-    def run() -> None:
-        one = work()
-        try:
-            while not turns.stopped:
-                with lock:
-                    number = next(numbers, None)
-                if number is None:
-                    return
-                one(number)
-        except _StoppedError:
-            return
-        except BaseException:
-            turns.stop()
-            raise
-
-    with ThreadPoolExecutor(n_threads) as pool:
-        running = [pool.submit(run) for _ in range(min(n_threads, n_items))]
-        try:
-            for future in running:
-                future.result()
-        except BaseException:
-            turns.stop()
-            raise

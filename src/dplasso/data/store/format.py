@@ -28,32 +28,22 @@ PARTIAL_SUFFIX = ".partial"
 COLUMNS_DECLARED = "columns_declared"
 # Bytes before an array's data: the length numpy itself gives the header of a flat array.
 DATA_OFFSET = 128
-# The labels, beside these, may be of any plain type.
-ARRAY_DTYPES = {
-    "rows.indptr": ("<i8",),
-    "rows.indices": ("<i4", "<i8"),
-    "rows.values": ("<f4", "<f8"),
-    "columns.indptr": ("<i8",),
-    "columns.indices": ("<i4", "<i8"),
-    "columns.values": ("<f4", "<f8"),
-    "internal_column": ("<i4", "<i8"),
-    "original_column": ("<i4", "<i8"),
-    "people": ("<i8",),
-}
 LABELS, PEOPLE = "labels", "people"
 _VALUES = ("rows.values", "columns.values")
-_KEYS = {
-    "format",
-    "version",
-    "written_by",
-    "source",
-    "origin",
-    "shape",
-    "nnz",
-    "value",
-    "label_words",
-    "arrays",
-    "crc32",
+_START, _INDEX, _VALUE = ("<i8",), ("<i4", "<i8"), ("<f4", "<f8")
+_LABEL = ("|b1", "|i1", "|u1", *(f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)))
+# Every array of a store: the types it may have, and how many numbers there are of what.
+ARRAYS = {
+    "rows.indptr": (_START, "row starts"),
+    "rows.indices": (_INDEX, "entries"),
+    "rows.values": (_VALUE, "entries"),
+    "columns.indptr": (_START, "column starts"),
+    "columns.indices": (_INDEX, "entries"),
+    "columns.values": (_VALUE, "entries"),
+    "internal_column": (_INDEX, "columns"),
+    "original_column": (_INDEX, "columns"),
+    LABELS: ((*_LABEL, "<f2", "<f4", "<f8"), "rows"),
+    PEOPLE: (("<i8",), "words of names"),
 }
 
 
@@ -80,18 +70,15 @@ class StoreHeader:
     """The header of a store.
 
     `shape`: rows N and columns D.
-    `nnz`: entries.
     `value_dtype`: type of the values, also of those left out.
     `constant`: the value of every entry, if they are all the same; then no values are stored.
     `largest_value`: the largest |value|: a property of the private data, never to become a default
     of the public `feature_bound`.
     `label_words`: the words that the numbers in ``labels`` stand for; None where labels are
     numbers.
-    `source`: where the data came from.
     `origin`: how the columns were made, as the source tells it.
-    `written_by`: program and version.
-    `arrays`: by the names of `ARRAY_DTYPES`, and ``labels``; without values where there is a
-    constant, and without people where nothing is known of them.
+    `arrays`: by the names of `ARRAYS`; without values where there is a constant, and without people
+    where nothing is known of them.
     """
 
     shape: tuple[int, int]
@@ -134,13 +121,17 @@ def npy_header(dtype: DTypeLike, size: int) -> bytes:
 
 
 def header_text(header: StoreHeader) -> str:
-    """Write a header as JSON, with a checksum of itself.
+    """Return a header as JSON, with a checksum of itself; `ValueError` if it is not plain JSON."""
+    document = _document(header)
+    try:
+        document["crc32"] = _header_sum(document)
+    except TypeError as error:
+        raise ValueError(f"the origin of a store must be plain JSON: {error}") from error
+    return json.dumps(document, allow_nan=False, indent=1) + "\n"
 
-    Returns: one JSON object.
 
-    Raises ValueError if `origin` is not plain JSON.
-    """
-    document: dict[str, Any] = {
+def _document(header: StoreHeader) -> dict[str, Any]:
+    return {
         "format": FORMAT,
         "version": header.version,
         "written_by": header.written_by,
@@ -163,11 +154,6 @@ def header_text(header: StoreHeader) -> str:
             for name, entry in header.arrays.items()
         },
     }
-    try:
-        document["crc32"] = _header_sum(document)
-    except TypeError as error:
-        raise ValueError(f"the origin of a store must be plain JSON: {error}") from error
-    return json.dumps(document, allow_nan=False, indent=1) + "\n"
 
 
 def _header_sum(document: Mapping[str, Any]) -> int:
@@ -178,10 +164,7 @@ def _header_sum(document: Mapping[str, Any]) -> int:
 
 
 def read_header(directory: Path) -> StoreHeader:
-    """Read and check the header of a store.
-
-    Raises StoreError if it is damaged, foreign or of another version.
-    """
+    """Read and check a header; `StoreError` if it is damaged, foreign or of another version."""
     path = directory / HEADER_FILE
     try:
         document = json.loads(path.read_bytes())
@@ -206,20 +189,17 @@ def read_header(directory: Path) -> StoreHeader:
 
 
 def _parse_header(document: dict[str, Any]) -> StoreHeader:
-    _require(set(document) == _KEYS, "unknown or missing entries")
     shape = tuple(_whole(size) for size in document["shape"])
     _require(len(shape) == 2, "the shape needs two numbers")
-    nnz, value = _whole(document["nnz"]), document["value"]
+    value, words, origin = document["value"], document["label_words"], document["origin"]
     constant, largest = value["constant"], value["largest"]
     numbers = [largest] if constant is None else [largest, constant]
     finite = all(isinstance(number, float) and math.isfinite(number) for number in numbers)
     _require(finite and largest >= 0, "the values' bound is not a number")
-    _require(value["dtype"] in ARRAY_DTYPES["rows.values"], "unknown type of values")
-    words = document["label_words"]
+    _require(value["dtype"] in _VALUE, "unknown type of values")
     if words is not None:
         _require(all(isinstance(word, str) for word in words), "the labels are not words")
         words = tuple(words)
-    origin = document["origin"]
     _require(
         isinstance(origin, dict) and isinstance(origin.get(COLUMNS_DECLARED), bool),
         "its origin does not say whether the columns were declared",
@@ -234,7 +214,7 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
     }
     header = StoreHeader(
         shape=(shape[0], shape[1]),
-        nnz=nnz,
+        nnz=_whole(document["nnz"]),
         value_dtype=value["dtype"],
         constant=constant,
         largest_value=largest,
@@ -245,6 +225,8 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
         arrays=arrays,
     )
     _require(document["version"] == header.version, "its version does not fit its arrays")
+    said = {key: value for key, value in document.items() if key != "crc32"}
+    _require(_document(header) == said, "unknown or missing entries")
     _check_arrays(header)
     return header
 
@@ -252,34 +234,24 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
 def _check_arrays(header: StoreHeader) -> None:
     """Check that the arrays' types and sizes fit the shape and each other."""
     (n_rows, n_columns), nnz = header.shape, header.nnz
-    sizes = {
-        "rows.indptr": n_rows + 1,
-        "rows.indices": nnz,
-        "rows.values": nnz,
-        "columns.indptr": n_columns + 1,
-        "columns.indices": nnz,
-        "columns.values": nnz,
-        "internal_column": n_columns,
-        "original_column": n_columns,
-        LABELS: n_rows,
-        PEOPLE: WORDS * n_rows,
+    counts = {
+        "rows": n_rows,
+        "row starts": n_rows + 1,
+        "columns": n_columns,
+        "column starts": n_columns + 1,
+        "entries": nnz,
+        "words of names": WORDS * n_rows,
     }
-    if PEOPLE not in header.arrays:
-        del sizes[PEOPLE]
-    if header.constant is not None:
-        sizes = {name: size for name, size in sizes.items() if name not in _VALUES}
-    _require(set(header.arrays) == set(sizes), "arrays are missing or unknown")
+    left_out = {PEOPLE} - set(header.arrays) | set(() if header.constant is None else _VALUES)
+    _require(set(header.arrays) == set(ARRAYS) - left_out, "arrays are missing or unknown")
     for name, entry in header.arrays.items():
-        _require(entry.size == sizes[name], f"array {name} has an impossible size")
-        if name == LABELS:
-            kind = np.dtype(entry.dtype)
-            _require(kind.kind in "biuf" and kind.itemsize <= 8, "labels of an unknown type")
-            words = header.label_words
-            _require(words is None or kind.kind == "i", "words need whole numbers")
-        else:
-            _require(entry.dtype in ARRAY_DTYPES[name], f"array {name} has an unknown type")
+        dtypes, counted = ARRAYS[name]
+        _require(entry.size == counts[counted], f"array {name} has an impossible size")
+        _require(entry.dtype in dtypes, f"array {name} has an unknown type")
         if name in _VALUES:
             _require(entry.dtype == header.value_dtype, "the values are not of one type")
+        if name == LABELS and header.label_words is not None:
+            _require(np.dtype(entry.dtype).kind == "i", "words need whole numbers")
         total = sum(length for length, _ in entry.pieces)
         _require(total == entry.n_bytes, f"the checksums of array {name} do not cover it")
 
@@ -296,10 +268,7 @@ def _require(condition: bool, problem: str) -> None:
 
 
 def check_array_file(directory: Path, name: str, entry: ArrayEntry) -> None:
-    """Check that an array's file has the length and the first bytes that the header implies.
-
-    Raises StoreError if not, or if there is no such file.
-    """
+    """Raise `StoreError` unless an array's file is as long, and begins, as the header implies."""
     path = array_file(directory, name)
     try:
         with path.open("rb") as file:
@@ -320,10 +289,6 @@ def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
 
     Kernels are compiled once for writable arrays; a read-only one would have all of them compiled
     again. Nothing is read before it is touched, and no memory is reserved.
-
-    `path`: a file with `DATA_OFFSET` bytes before the data.
-
-    Returns shape (size,).
     """
     dtype = np.dtype(dtype)
     if size == 0:

@@ -5,19 +5,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dplasso.data.store.format import ARRAY_DTYPES, HEADER_FILE, LABELS, PARTIAL_SUFFIX, array_file
+from dplasso.data.store.format import ARRAYS, HEADER_FILE, PARTIAL_SUFFIX, array_file
 from dplasso.errors import StoreError
 from dplasso.files.atomic import sync_directory
 from dplasso.files.lock import hold
 
 REPLACED_SUFFIX = ".replaced"
 OFFSETS_FILE = "offsets.tmp"
-_ARRAYS = (*ARRAY_DTYPES, LABELS)
-_STORE_FILES = {HEADER_FILE, *(array_file(Path(), name).name for name in _ARRAYS)}
+_STORE_FILES = {HEADER_FILE, *(array_file(Path(), name).name for name in ARRAYS)}
 _UNFINISHED_FILES = (
     _STORE_FILES
     | {OFFSETS_FILE}
-    | {array_file(Path(), name).with_suffix(".recast").name for name in _ARRAYS}
+    | {array_file(Path(), name).with_suffix(".recast").name for name in ARRAYS}
 )
 
 
@@ -29,11 +28,8 @@ def partial_directory(path: Path) -> Path:
 def check_place(path: Path, *, force: bool) -> None:
     """Refuse a place where no store can be put, before any work is done.
 
-    `path`: where the store shall be.
-    `force`: whether an existing store may be replaced; nothing else ever is.
-
-    Raises StoreError if something else is there, or a store and `force` is false; OSError if the
-    directory around it is missing.
+    With `force` an existing store may be replaced; nothing else ever is. Raises `StoreError`, or
+    `OSError` if the directory around it is missing.
     """
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
         raise StoreError(
@@ -59,14 +55,9 @@ def check_place(path: Path, *, force: bool) -> None:
 def unfinished(path: Path) -> Iterator[Path]:
     """Make an empty directory beside `path`, for this process alone, and remove it on failure.
 
-    Whatever a killed process left there is removed first.
-
-    `path`: where the store shall be in the end; `put_in_place` moves it there.
-
-    Yields: the directory.
-
-    Raises StoreError if another process is writing the same store, or foreign files are in the
-    way; OSError if there can be no directory here.
+    Whatever a killed process left there is removed first; `put_in_place` moves the directory to
+    `path`. Raises `StoreError` if another process is writing the same store, or foreign files are
+    in the way.
     """
     partial = partial_directory(path)
     with hold(path, StoreError(f"{path} is being written by another process; wait for it")):
@@ -87,10 +78,7 @@ def unfinished(path: Path) -> Iterator[Path]:
 
 
 def put_in_place(partial: Path, path: Path) -> None:
-    """Move a complete store to its place; an older one is removed only after that.
-
-    `partial`: what `unfinished` made, complete and on the disk.
-    """
+    """Move a complete store to its place; an older one is removed only after that."""
     sync_directory(partial)
     if not path.exists():
         partial.rename(path)

@@ -131,12 +131,7 @@ class Store:
 
 @dataclass(frozen=True, eq=False)
 class StoreMatrix:
-    """The matrix of a store, for `fit`: it is never converted behind the user's back.
-
-    Attributes
-    ----------
-    store : Store
-    """
+    """The matrix of a store, for `fit`: it is never converted behind the user's back."""
 
     store: Store
     ndim = 2
@@ -157,12 +152,7 @@ class StoreMatrix:
         return np.dtype(self.store.header.value_dtype)
 
     def tocsr(self) -> csr_array:
-        """Copy a small matrix into memory, with the original columns.
-
-        Returns
-        -------
-        csr_array, shape (N, D)
-        """
+        """Copy a small matrix into memory, with the original columns."""
         rows, nnz = self.store.rows, self.nnz
         check_entries(self.store, "rows")
         values = rows.values.copy() if rows.values.size else np.full(nnz, rows.constant, self.dtype)
@@ -265,21 +255,9 @@ def check_entries(
 ) -> None:
     """Check that every index lies inside the matrix and every value is a finite number.
 
-    So no kernel can leave its arrays, and no sum becomes NaN. All entries are read, once and in
-    order, which takes about as long as reading their files; nothing is remembered.
-
-    Parameters
-    ----------
-    store : Store
-        Opened.
-    which : {"rows", "columns", "both"}, default="both"
-        The orientations to read.
-    n_threads : int, default=2
-
-    Raises
-    ------
-    StoreError
-        If one is not: the message names the file and the entry.
+    So no kernel can leave its arrays, and no sum becomes NaN. All entries of the given orientations
+    are read, once and in order, which takes about as long as reading their files; nothing is
+    remembered. Raises `StoreError` that names the file and the entry.
     """
     limits = dict(zip(("rows", "columns"), reversed(store.shape), strict=True))
     parts = []
@@ -353,18 +331,7 @@ def _damaged(directory: Path, name: str, problem: str) -> NoReturn:
 
 
 def describe(store: Store) -> dict[str, Any]:
-    """Summarise what a store holds; for the curator, since some of it depends on private data.
-
-    Parameters
-    ----------
-    store : Store
-        Opened.
-
-    Returns
-    -------
-    dict
-        Plain values, as ``dplasso data info --json`` prints them.
-    """
+    """Summarise what a store holds, as plain values; some of them depend on private data."""
     header = store.header
     lengths = np.diff(store.columns.indptr[: min(2, store.shape[1] + 1)])
     used = int(np.searchsorted(store.columns.indptr, store.nnz)) if store.nnz else 0

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.blocks import RowBlock
+from dplasso.data.blocks import RowBlock, not_finite
+from dplasso.data.formats import INT32_MAX, MOST_COLUMNS
+from dplasso.data.labels import labels_of_one_kind
 from dplasso.data.people import WORDS
 from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.data.store.format import PEOPLE, array_file
@@ -18,24 +20,14 @@ from dplasso.data.store.kernel import count_columns, scan_values
 from dplasso.errors import DataError
 from dplasso.matrix.check import check_rows
 
-_INT32_COLUMNS = 2**31
 _MOST_WORDS = 2**16
 
 
 class RowWriter:
     """Records written to the files of a store so far.
 
-    `directory`: where the files are made.
-    `name`: what the records are called in messages.
-    `n_features`: columns, where known.
-    `most_columns`: columns for which there is memory.
-
-    `n_rows`, `n_columns`, `n_entries`: of the records so far.
     `counts`: entries of each column; as long as there is room, at least `n_columns`.
-    `constant`: the value of every entry, where `values` is None.
-    `largest_value`: the largest |value|.
-    `value_dtype`: float32 or float64.
-    `values`: None as long as all values are equal.
+    `constant`: the value of every entry, as long as `values` is None.
     `people`: whose rows they are; None where the source does not say.
     """
 
@@ -51,12 +43,13 @@ class RowWriter:
         self._check_room(self.n_columns)
         self.counts = np.zeros(self.n_columns, np.int64)
         self._directory = directory
-        index = np.int64 if self.n_columns > _INT32_COLUMNS else np.int32
+        index = np.int64 if self.n_columns > INT32_MAX + 1 else np.int32
         self.indptr = ArrayWriter(array_file(directory, "rows.indptr"), np.int64)
         self.indptr.append(np.zeros(1, np.int64))
         self.indices = ArrayWriter(array_file(directory, "rows.indices"), index, checksums=False)
         self.values: ArrayWriter | None = None
         self._labels: ArrayWriter | None = None
+        self._label_kind: str | None = None
         self.people: ArrayWriter | None = None
         self._words: dict[str, int] | None = None
 
@@ -74,12 +67,11 @@ class RowWriter:
     def add(self, block: RowBlock) -> None:
         """Write one more block.
 
-        Raises DataError if a row's columns do not ascend or fit, a value is not finite, or a label
-        is strange; MemoryError if there are too many columns to count them in memory; OSError if
-        it cannot be written.
+        Raises `DataError` if a row's columns do not ascend or fit, a value is not finite, or a
+        label is strange; `MemoryError` if there are too many columns to count in memory.
         """
         indptr, indices, values = block.indptr, block.indices, block.values
-        limit = 2**63 - 1 if self._declared is None else self._declared
+        limit = self._declared or MOST_COLUMNS
         outside, unordered, largest = check_rows(indptr, indices, limit)
         if outside >= 0 or unordered >= 0:
             bad = unordered if unordered >= 0 else outside
@@ -114,7 +106,7 @@ class RowWriter:
             )
 
     def _make_room(self, n_columns: int) -> None:
-        if n_columns > _INT32_COLUMNS and self.indices.dtype.itemsize == 4:
+        if n_columns > INT32_MAX + 1 and self.indices.dtype.itemsize == 4:
             self.indices = self.indices.recast(np.int64)
         if n_columns > self.counts.size:
             self._check_room(n_columns)
@@ -135,9 +127,7 @@ class RowWriter:
         bad, equal, largest = scan_values(values, self.constant)
         if bad >= 0:
             row = self.n_rows + int(np.searchsorted(indptr, bad, side="right"))
-            raise DataError(
-                f"{self._name}: row {row} holds NaN or infinity; give finite numbers only"
-            )
+            raise not_finite(self._name, row)
         self.largest_value = max(self.largest_value, float(largest))
         if self.values is None and not equal:
             place = array_file(self._directory, "rows.values")
@@ -148,18 +138,12 @@ class RowWriter:
 
     def _add_labels(self, labels: NDArray[Any]) -> None:
         text = labels.dtype.kind not in "biuf"
-        if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-            row = self.n_rows + int(np.argmin(np.isfinite(labels))) + 1
-            raise DataError(f"{self._name}: the label of row {row} is not a finite number")
+        given = labels.astype(np.str_) if text else labels
+        labels, self._label_kind = labels_of_one_kind(given, self._place, self._label_kind)
         if self._labels is None:
             kind = np.dtype(np.int32) if text else labels.dtype
             self._labels = ArrayWriter(array_file(self._directory, "labels"), kind)
             self._words = {} if text else None
-        if text != (self._words is not None):
-            raise DataError(
-                f"{self._name}: some labels are numbers and, from row {self.n_rows + 1} on, "
-                "some are text; give one kind"
-            )
         if self._words is not None:
             self._labels.append(self._numbers(labels))
             return
@@ -167,6 +151,9 @@ class RowWriter:
         if wider != self._labels.dtype:
             self._labels = self._labels.recast(wider)
         self._labels.append(labels)
+
+    def _place(self, row: int) -> str:
+        return f"{self._name}, row {self.n_rows + row + 1}"
 
     def _add_people(self, block: RowBlock) -> None:
         if block.people is not None and self.n_rows == 0:
@@ -181,7 +168,7 @@ class RowWriter:
     def _numbers(self, labels: NDArray[Any]) -> NDArray[np.int32]:
         """Return the numbers of words; a new word gets the next one."""
         assert self._words is not None
-        distinct, inverse = np.unique(labels.astype(np.str_), return_inverse=True)
+        distinct, inverse = np.unique(labels, return_inverse=True)
         for word in distinct:
             self._words.setdefault(str(word), len(self._words))
         if len(self._words) > _MOST_WORDS:

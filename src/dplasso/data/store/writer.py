@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.blocks import BlockSource
+from dplasso.data.blocks import BlockSource, check_shape
 from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.data.store.external_transpose import (
     Orientation,
@@ -42,7 +44,6 @@ from dplasso.data.store.place import (
 )
 from dplasso.data.store.reader import Store, open_store
 from dplasso.data.store.row_writer import RowWriter
-from dplasso.errors import DataError
 from dplasso.files.atomic import report_disk_full
 from dplasso.matrix.numbering import invert, number_by_count
 
@@ -69,53 +70,31 @@ def write_store(
     then it is beside it, in a directory of its name and ``.partial``, which is removed where this
     fails, and by the next call where the process was killed.
 
-    Parameters
-    ----------
-    source : BlockSource
-        The records.
-    path : str or path-like
-        Where the store shall be: a directory that does not exist, or is empty.
-    memory : int, default=2 * 2**30
-        Bytes of memory the process may hold in all, what it holds already included (but half of
-        this is taken in any case). 24 bytes per column are the least.
-    force : bool, default=False
-        Whether a store at `path` may be replaced; it stays until the new one is complete.
-    origin : mapping, optional
-        How the columns were made, kept in the header: plain JSON. Whether their number was
-        declared is added.
-    progress : callable, optional
-        Called as ``progress(stage, done, total)``; stages are "reading", "partitioning" and
-        "sorting".
-    n_threads : int, default=1
-        Threads for the second and third pass. Neither they nor `memory` change the store.
+    `memory`: bytes that the process may hold in all, what it holds already included (but half of
+    this is taken in any case). 24 bytes per column are the least.
+    `force`: whether a store at `path` may be replaced; it stays until the new one is complete.
+    `origin`: how the columns were made, kept in the header: plain JSON. Whether their number was
+    declared is added.
+    `progress`: called with a stage ("reading", "partitioning", "sorting"), what is done, and the
+    total.
+    `n_threads`: for the second and third pass. Neither they nor `memory` change the store.
 
-    Returns
-    -------
-    Store
-        Opened.
+    Returns the store, opened.
 
-    Raises
-    ------
-    DataError
-        If the source raises it, holds no record or no column, or breaks its promise.
-    StoreError
-        If something other than a store is at `path`, or another process is writing it.
-    MemoryError
-        If there are more columns than can be counted in `memory`.
-    OSError
-        If it cannot be written, for instance on a full disk; nothing is left then.
+    Raises `DataError` if the source does, holds no record or no column, or breaks its promise;
+    `StoreError` if something other than a store is at `path`, or another process is writing it;
+    `MemoryError` if there are more columns than can be counted in `memory`; `OSError` if it cannot
+    be written, for instance on a full disk. Nothing is left then.
     """
     place = Path(path).resolve()
     check_place(place, force=force)
     declared = source.n_features is not None and source.columns_declared
     origin = {**(origin or {}), COLUMNS_DECLARED: declared}
     budget = max(memory - _anonymous_bytes(), memory // 2)
-    tell = progress or _untold
     with unfinished(place) as directory:
-        with ExitStack() as open_files:
-            header = _write_arrays(
-                directory, place, source, origin, budget, tell, n_threads, open_files
-            )
+        with ExitStack() as files:
+            work = _Conversion(directory, place, budget, progress or _untold, n_threads, files)
+            header = _write_arrays(work, source, origin)
         with report_disk_full(place):
             _write_header(directory, header)
             # The records may have come from, or replace, the store itself; look again.
@@ -124,27 +103,50 @@ def write_store(
     return open_store(place)
 
 
-def _write_arrays(
-    directory: Path,
-    place: Path,
-    source: BlockSource,
-    origin: Mapping[str, Any],
-    budget: int,
-    tell: StageProgress,
-    n_threads: int,
-    open_files: ExitStack,
-) -> StoreHeader:
-    with report_disk_full(place):
-        spill = RowWriter(directory, source.name, source.n_features, budget // _COLUMN_BYTES)
-    open_files.callback(spill.close)
-    _spill_all(source, spill, place, budget, tell)
-    if spill.n_rows == 0 or spill.n_columns == 0:
-        what = "records" if spill.n_rows == 0 else "entries, so it has no columns"
-        raise DataError(f"{source.name}: it holds no {what}")
-    with report_disk_full(place):
+@dataclass(frozen=True)
+class _Conversion:
+    """Where a store is written, in how many bytes of memory, and the files that are open."""
+
+    directory: Path
+    place: Path
+    budget: int
+    tell: StageProgress
+    n_threads: int
+    files: ExitStack
+
+    def path(self, name: str) -> Path:
+        return array_file(self.directory, name)
+
+    def new(self, path: Path, dtype: Any) -> ArrayWriter:
+        writer = ArrayWriter(path, dtype)
+        self.files.callback(writer.close)
+        return writer
+
+    def counting(self, stage: str, total: int) -> Callable[[int], None]:
+        """Return what adds up the progress of several threads."""
+        lock = threading.Lock()
+        done = 0
+
+        def more(count: int) -> None:
+            nonlocal done
+            with lock:
+                done += count
+                self.tell(stage, done, total)
+
+        return more
+
+
+def _write_arrays(work: _Conversion, source: BlockSource, origin: Mapping[str, Any]) -> StoreHeader:
+    with report_disk_full(work.place):
+        most_columns = work.budget // _COLUMN_BYTES
+        spill = RowWriter(work.directory, source.name, source.n_features, most_columns)
+    work.files.callback(spill.close)
+    _spill_all(work, source, spill)
+    check_shape(source.name, spill.n_rows, spill.n_columns)
+    with report_disk_full(work.place):
         entries = {"rows.indptr": spill.indptr.finish(), "labels": spill.labels.finish()}
         entries |= _finish({PEOPLE: spill.people})
-        entries |= _transpose(directory, spill, budget, tell, n_threads, open_files)
+        entries |= _transpose(work, spill)
     return StoreHeader(
         shape=(spill.n_rows, spill.n_columns),
         nnz=spill.n_entries,
@@ -159,19 +161,15 @@ def _write_arrays(
     )
 
 
-def _spill_all(
-    source: BlockSource, spill: RowWriter, place: Path, budget: int, tell: StageProgress
-) -> None:
+def _spill_all(work: _Conversion, source: BlockSource, spill: RowWriter) -> None:
     """Write all rows, each block while the source makes the next one."""
 
     def add(block: Any) -> None:
-        with report_disk_full(place):
+        with report_disk_full(work.place):
             spill.add(block)
 
-    def told(done: int, total: int) -> None:
-        tell("reading", done, total)
-
-    blocks = source.blocks(min(budget // 2, _SOURCE_BYTES), told)
+    told = partial(work.tell, "reading")
+    blocks = source.blocks(min(work.budget // 2, _SOURCE_BYTES), told)
     with ThreadPoolExecutor(1) as pool:
         before: Future[None] | None = None
         for block in blocks:
@@ -183,42 +181,28 @@ def _spill_all(
             before.result()
 
 
-def _transpose(
-    directory: Path,
-    spill: RowWriter,
-    budget: int,
-    tell: StageProgress,
-    n_threads: int,
-    open_files: ExitStack,
-) -> dict[str, ArrayEntry]:
+def _transpose(work: _Conversion, spill: RowWriter) -> dict[str, ArrayEntry]:
     """Renumber the columns and make the files by columns."""
-
-    def new(file: Path, dtype: Any) -> ArrayWriter:
-        writer = ArrayWriter(file, dtype)
-        open_files.callback(writer.close)
-        return writer
-
     n_entries, values = spill.n_entries, spill.values
-    _check_disk(directory, spill)
-    internal, entries = _number_columns(directory, spill, budget, new)
-    starts = map_array(array_file(directory, "columns.indptr"), np.int64, spill.n_columns + 1)
+    _check_disk(work.directory, spill)
+    internal, entries = _number_columns(work, spill)
+    starts = map_array(work.path("columns.indptr"), np.int64, spill.n_columns + 1)
     # Its map, and the part of each column.
-    working = max(budget - spill.n_columns * (internal.itemsize + 2), budget // 4)
+    working = max(work.budget - spill.n_columns * (internal.itemsize + 2), work.budget // 4)
     value_bytes = values.dtype.itemsize if values else 0
-    parts = cut_parts(starts, value_bytes, working, n_threads)
-
-    row_starts = map_array(array_file(directory, "rows.indptr"), np.int64, spill.n_rows + 1)
+    parts = cut_parts(starts, value_bytes, working, work.n_threads)
+    row_starts = map_array(work.path("rows.indptr"), np.int64, spill.n_rows + 1)
     rows = Orientation(row_starts, spill.indices, values)
     columns = Orientation(
         starts,
-        new(array_file(directory, "columns.indices"), index_dtype(spill.n_rows)),
-        new(array_file(directory, "columns.values"), values.dtype) if values else None,
+        work.new(work.path("columns.indices"), index_dtype(spill.n_rows)),
+        work.new(work.path("columns.values"), values.dtype) if values else None,
     )
-    offsets = new(directory / OFFSETS_FILE, parts.offset_dtype)
+    offsets = work.new(work.directory / OFFSETS_FILE, parts.offset_dtype)
     for writer in (columns.indices, columns.values, offsets):
         if writer:
             writer.reserve(n_entries)
-    shares = {"memory": working, "n_threads": n_threads}
+    shares = {"memory": working, "n_threads": work.n_threads}
     spill.indices.pieces = renumber_and_partition(
         rows,
         internal,
@@ -226,14 +210,14 @@ def _transpose(
         starts,
         columns,
         offsets,
-        progress=_sum("partitioning", n_entries, tell),
+        progress=work.counting("partitioning", n_entries),
         **shares,
     )
     with ThreadPoolExecutor(1) as pool:
         # Complete files are synced to the disk while the rest is sorted.
         flushing = pool.submit(_finish, {"rows.indices": spill.indices, "rows.values": values})
         sums, value_sums = sort_parts(
-            columns, offsets, parts, progress=_sum("sorting", n_entries, tell), **shares
+            columns, offsets, parts, progress=work.counting("sorting", n_entries), **shares
         )
         columns.indices.pieces = sums
         if columns.values:
@@ -249,7 +233,7 @@ def _finish(writers: Mapping[str, ArrayWriter | None]) -> dict[str, ArrayEntry]:
 
 
 def _number_columns(
-    directory: Path, spill: RowWriter, budget: int, new: Callable[[Path, Any], ArrayWriter]
+    work: _Conversion, spill: RowWriter
 ) -> tuple[NDArray[Any], dict[str, ArrayEntry]]:
     """Renumber columns by frequency; write both maps and where each column starts."""
     n_columns, index = spill.n_columns, index_dtype(spill.n_columns)
@@ -257,7 +241,7 @@ def _number_columns(
     spill.counts = counts[:0]
     internal, original = np.empty(n_columns, index), np.empty(n_columns, index)
     most = int(counts.max())
-    if most * 8 < max(budget // 4, 8 * n_columns):
+    if most * 8 < max(work.budget // 4, 8 * n_columns):
         number_by_count(counts, np.zeros(most + 1, np.int64), internal)
         invert(internal, original)
     else:
@@ -272,7 +256,7 @@ def _number_columns(
     }
     entries = {}
     for name, array in arrays.items():
-        writer = new(array_file(directory, name), array.dtype)
+        writer = work.new(work.path(name), array.dtype)
         writer.append(array)
         entries[name] = writer.finish()
     return internal, entries
@@ -296,20 +280,6 @@ def _write_header(directory: Path, header: StoreHeader) -> None:
         file.write(header_text(header))
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sum(stage: str, total: int, tell: StageProgress) -> Callable[[int], None]:
-    """Add up the progress of several threads."""
-    lock = threading.Lock()
-    done = 0
-
-    def more(count: int) -> None:
-        nonlocal done
-        with lock:
-            done += count
-            tell(stage, done, total)
-
-    return more
 
 
 def _untold(_stage: str, _done: int, _total: int) -> None:

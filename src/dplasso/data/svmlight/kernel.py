@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.data.formats import MOST_COLUMNS
 from dplasso.data.svmlight.numbers import (
     Text,
     as_float32,
@@ -18,8 +19,6 @@ from dplasso.data.svmlight.numbers import (
     scan_digits,
     scan_plain,
 )
-
-INDEX_MAX = 2**63 - 1
 
 _NEWLINE, _HASH, _PLUS, _COLON, _MINUS = 10, 35, 43, 58, 45
 _Q, _I, _D = 113, 105, 100
@@ -87,7 +86,7 @@ def _scan_index(text: Text, i: int) -> tuple[int, int]:
     index = 0
     while i < text.size and is_digit(text[i]):
         digit = int(text[i] - 48)
-        if index > (INDEX_MAX - digit) // 10:
+        if index > (MOST_COLUMNS - digit) // 10:
             return -1, index
         index = index * 10 + digit
         i += 1
@@ -161,25 +160,21 @@ def parse_block(
     values: NDArray[np.float32],
     hard: NDArray[np.int64],
 ) -> tuple[int, int, int, int, int, int]:
-    """Parse whole lines of svmlight text.
+    """Parse whole lines of svmlight text; the last may lack its line end.
 
-    `text`: the lines; the last may lack its line end.
     `eights`: the same bytes, eight by eight, the first lowest; an incomplete eight is left out.
     `first_index`: the index that means column 0: 1, or 0.
-    `n_columns`: columns must be less than this.
     `words`, `word_ends`: labels that are words, one after the other, and where each ends.
-    `labels`, `row_ends`: written: a record's label, and the number of entries up to its end. Room
-    for as many records as there are lines.
-    `label_words`: written, if there are words: the label's word, -1 where it is a number. Room as
-    for `labels` then.
-    `columns`, `values`: written: the entries. Room for a quarter of the bytes (`` 1:1`` has four).
-    `hard`: written: what may be numbers and is left to Python's ``float``, as (entry, or
-    -1 - record for a label; start; end; line). Room for every entry and label.
 
-    Returns `n_lines`: lines begun so far.
-    `largest`: the largest column, -1 if none.
-    `bad_line`: where a line starts that cannot be read, -1 if there is none. The parse ends with
-    it.
+    Written are, with room for as many records as there are lines and an entry for four bytes:
+    `labels`, `row_ends`: a record's label, and the number of entries up to its end.
+    `label_words`: if there are words, the label's one, -1 where it is a number.
+    `hard`: what may be numbers and is left to Python's ``float``, as (entry, or -1 - record for a
+    label; start; end; line).
+
+    Returns the numbers of records, of entries, of hard numbers and of lines begun, the largest
+    column (-1 if none), and where a line starts that cannot be read (-1 if there is none); the
+    parse ends with it.
     """
     i = 0
     record = 0

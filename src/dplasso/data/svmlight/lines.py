@@ -1,60 +1,28 @@
 """One block of svmlight text to arrays, and what is wrong with a line in words."""
 
+import math
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.label_map import LabelMap
-from dplasso.data.svmlight.kernel import INDEX_MAX, parse_block
+from dplasso.data.blocks import Rows
+from dplasso.data.formats import INT32_MAX, MOST_COLUMNS, Layout
+from dplasso.data.label_map import LabelMap, decimal
+from dplasso.data.svmlight.kernel import parse_block
 
-INT32_MAX = 2**31 - 1
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _QUERY = re.compile(rb"qid:-?\d+")
 _EIGHT = np.dtype("<u8")  # the first byte of text lowest, on any machine
 
 
 @dataclass(frozen=True)
-class Format:
-    """How svmlight text is to be understood.
-
-    `n_features`: columns; None: as many as there are.
-    `zero_based`: whether indices count columns from 0.
-    `label_map`: what labels mean; None: they are numbers.
-    """
-
-    n_features: int | None = None
-    zero_based: bool = False
-    label_map: LabelMap | None = None
-
-    @property
-    def first_index(self) -> int:
-        """The index of column 0."""
-        return 0 if self.zero_based else 1
-
-    @property
-    def n_columns(self) -> int:
-        """The columns there may be."""
-        return INDEX_MAX if self.n_features is None else self.n_features
-
-
-@dataclass(frozen=True)
 class Lines:
-    """What one block of text holds.
+    """What one block of text holds."""
 
-    `row_ends`: entries of this block up to the end of the record.
-    `columns`: counted from 0; int64 where int32 does not hold them.
-    `largest`: the largest column, -1 if there are no entries.
-    """
-
+    rows: Rows
     labels: NDArray[np.float64]
-    row_ends: NDArray[np.int64]
-    columns: NDArray[Any]
-    values: NDArray[np.float32]
-    largest: int
     n_lines: int
 
 
@@ -66,12 +34,10 @@ class LineError(Exception):
         self.line = line
 
 
-def parse_lines(text: bytes, layout: Format) -> Lines | LineError:
-    """Parse a block of whole lines; independent of every other block.
+def parse_lines(text: bytes, layout: Layout) -> Lines | LineError:
+    """Parse a block of whole lines, independently of every other block.
 
-    `text`: the lines; the last may lack its line end.
-
-    Returns: the error is returned, not raised: it counts when all blocks before have been read.
+    An error is returned, not raised: it counts when all blocks before have been read.
     """
     try:
         return _parse_lines(text, layout)
@@ -79,11 +45,11 @@ def parse_lines(text: bytes, layout: Format) -> Lines | LineError:
         return error
 
 
-def _parse_lines(text: bytes, layout: Format) -> Lines:
+def _parse_lines(text: bytes, layout: Layout) -> Lines:
     # An entry has four bytes at least, " 1:1". Memory that is not written to is never taken.
     n_entries, n_records = len(text) // 4 + 1, text.count(b"\n") + 1
     labels = np.empty(n_records, np.float64)
-    row_ends = np.empty(n_records, np.int64)
+    starts = np.zeros(n_records + 1, np.int64)
     columns = np.empty(n_entries, np.int64)
     values = np.empty(n_entries, np.float32)
     hard = np.empty((n_entries + n_records, 4), np.int64)
@@ -92,13 +58,13 @@ def _parse_lines(text: bytes, layout: Format) -> Lines:
     n_records, n_entries, n_hard, n_lines, largest, bad_line = parse_block(
         np.frombuffer(text, np.uint8),
         np.frombuffer(text, _EIGHT, len(text) // 8).astype(np.uint64, copy=False),
-        layout.first_index,
-        layout.n_columns,
+        int(not layout.zero_based),
+        layout.n_features or MOST_COLUMNS,
         words,
         word_ends,
         labels,
         label_words,
-        row_ends,
+        starts[1:],
         columns,
         values,
         hard,
@@ -119,14 +85,9 @@ def _parse_lines(text: bytes, layout: Format) -> Lines:
         raise LineError(line, _explain(_line_at(text, start), layout))
     # Copied: a slice would keep the room for the largest possible block.
     narrow = max(largest, layout.n_features or 0) <= INT32_MAX
-    return Lines(
-        labels.copy(),
-        row_ends[:n_records].copy(),
-        columns[:n_entries].astype(np.int32 if narrow else np.int64),
-        values[:n_entries].copy(),
-        largest,
-        n_lines,
-    )
+    indices = columns[:n_entries].astype(np.int32 if narrow else np.int64)
+    rows = Rows(starts[: n_records + 1].copy(), indices, values[:n_entries].copy())
+    return Lines(rows, labels.copy(), n_lines)
 
 
 def _left_to_python(
@@ -145,7 +106,7 @@ def _left_to_python(
             raise ValueError
         numbers = np.fromiter(map(float, tokens), np.float64, len(tokens))
     except ValueError:
-        numbers = np.array([float(one) if _NUMBER.fullmatch(one) else np.nan for one in tokens])
+        numbers = np.array([_decimal(one) for one in tokens])
     with np.errstate(over="ignore"):
         rounded = numbers.astype(np.float32)
     is_label = slots < 0
@@ -168,7 +129,7 @@ def _word_table(label_map: LabelMap | None) -> tuple[NDArray[np.uint8], NDArray[
 def _text_labels(label_map: LabelMap | None) -> list[str]:
     if label_map is None:
         return []
-    return [word for word in label_map.words if not _NUMBER.fullmatch(word.encode())]
+    return [word for word in label_map.words if decimal(word) is None]
 
 
 def _mapped(
@@ -203,7 +164,7 @@ def _line_at(text: bytes, start: int) -> bytes:
     return text[start:] if end < 0 else text[start:end]
 
 
-def _explain(line: bytes, layout: Format) -> str:
+def _explain(line: bytes, layout: Layout) -> str:
     """Return what is wrong with a line that the kernel could not read, and quote nothing of it."""
     label, *entries = line.split(b"#")[0].split()
     problem = _label_problem(label, layout.label_map)
@@ -215,71 +176,68 @@ def _explain(line: bytes, layout: Format) -> str:
             return "the query number is not one; it is written qid:number"
     previous = -1
     for number, entry in enumerate(entries, start=1):
-        problem, previous = _entry_problem(entry, layout, previous)
-        if problem:
-            return f"entry {number}: {problem}"
+        found = _column_or_problem(entry, layout, previous)
+        if isinstance(found, str):
+            return f"entry {number}: {found}"
+        previous = found
     raise AssertionError("the line is well-formed")
 
 
 def _label_problem(label: bytes, label_map: LabelMap | None) -> str:
     """Return what is wrong with a label, if anything."""
-    is_number = _NUMBER.fullmatch(label) and not _overflows(label, np.float64)
-    if label_map is not None:
-        known = label in [word.encode() for word in _text_labels(label_map)]
-        if known or (is_number and float(label) in label_map.numbers):
-            return ""
-    elif is_number:
+    number = _decimal(label)
+    if math.isfinite(number) and (label_map is None or number in label_map.numbers):
+        return ""
+    if label in [word.encode() for word in _text_labels(label_map)]:
         return ""
     if b":" in label:
         return (
             "the label is missing: the line begins with an entry; "
             "a record is 'label index:value index:value ...'"
         )
-    if _NOT_FINITE.fullmatch(label) or _overflows(label, np.float64):
+    if _NOT_FINITE.fullmatch(label) or math.isinf(number):
         return "the label is NaN or infinite"
     if label_map is not None:
         return f"the label is not in the label map ({label_map.shown()})"
     return "the label is not a number; say what text labels mean with a label map"
 
 
-def _entry_problem(entry: bytes, layout: Format, previous: int) -> tuple[str, int]:
-    """Return what is wrong with an entry, if anything, and its column."""
-    first_index, n_columns = layout.first_index, layout.n_columns
+def _column_or_problem(entry: bytes, layout: Layout, previous: int) -> int | str:
+    """Return the column of an entry, or what is wrong with it."""
+    first_index, n_columns = int(not layout.zero_based), layout.n_features or MOST_COLUMNS
     index_text, colon, value = entry.partition(b":")
     if not colon:
-        return "there is no colon; an entry is index:value", previous
+        return "there is no colon; an entry is index:value"
     if re.fullmatch(rb"-\d+", index_text):
-        return "the index is negative", previous
+        return "the index is negative"
     if not re.fullmatch(rb"\d+", index_text):
-        return "the index is not a whole number", previous
+        return "the index is not a whole number"
     significant = index_text.lstrip(b"0") or b"0"
-    index = int(significant) if len(significant) < 20 else 10**20
-    column = index - first_index
+    column = (int(significant) if len(significant) < 20 else 10**20) - first_index
     if column < 0:
         return (
             "the index is 0, but columns are counted from 1; if this file counts them from 0, "
             "say so (zero_based=True)"
-        ), previous
-    if column >= INDEX_MAX:
-        return "the index is beyond the largest, 2**63 - 1", previous
+        )
+    if column >= MOST_COLUMNS:
+        return "the index is beyond the largest, 2**63 - 1"
     if column >= n_columns:
         last = n_columns - 1 + first_index
-        return f"the index is beyond {last}, as {n_columns} columns are declared", previous
+        return f"the index is beyond {last}, as {n_columns} columns are declared"
     if column == previous:
-        return "its index appears twice", previous
+        return "its index appears twice"
     if column < previous:
-        return "its index is smaller than the one before; indices must increase", previous
+        return "its index is smaller than the one before; indices must increase"
     if _NOT_FINITE.fullmatch(value):
-        return "the value is NaN or infinite", column
-    if not _NUMBER.fullmatch(value):
-        return "the value is not a number", column
-    if _overflows(value, np.float32):
-        return "the value is too large for float32", column
-    return "", column
-
-
-def _overflows(number: bytes, dtype: type[np.floating]) -> bool:
-    if not _NUMBER.fullmatch(number):
-        return False
+        return "the value is NaN or infinite"
+    number = _decimal(value)
+    if math.isnan(number):
+        return "the value is not a number"
     with np.errstate(over="ignore"):
-        return bool(np.isinf(dtype(float(number))))
+        return "the value is too large for float32" if np.isinf(np.float32(number)) else column
+
+
+def _decimal(text: bytes) -> float:
+    """Return the number that a text writes, NaN if it writes none."""
+    number = decimal(text.decode("latin-1"))
+    return math.nan if number is None else number

@@ -1,1 +1,1 @@
-"""Tables: Parquet and Arrow files, hashed and declared columns."""
+"""Tables: CSV, JSON lines, Parquet and Arrow files."""

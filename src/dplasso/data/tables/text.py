@@ -1,18 +1,22 @@
-"""Records from CSV and JSON lines, in bounded memory, with errors that name lines."""
+"""Records from CSV and JSON lines, in bounded memory, with errors that name lines.
+
+CSV and tab-separated files are UTF-8 with a header; JSON lines hold one object a line.
+"""
 
 import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from dplasso.data.streams import BLOCK_BYTES, COMPRESSED_SUFFIXES, line_blocks
+from dplasso.data.formats import plain_suffix
+from dplasso.data.streams import BLOCK_BYTES, line_blocks
+from dplasso.data.tables.batches import Batch
 from dplasso.errors import DataError
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_JSON_SUFFIXES = (".jsonl", ".ndjson")
-_SUFFIXES = (*_DELIMITERS, *_JSON_SUFFIXES)
 
 # A quote that is never closed would otherwise take the rest of the file for one field.
 LONGEST_FIELD = 16 << 20
@@ -22,58 +26,26 @@ _BYTES_PER_CHARACTER = 32
 _MOST_CHARACTERS = 4 << 20
 
 
-class TextBatch(NamedTuple):
-    """Records of a file of text.
-
-    Attributes
-    ----------
-    columns : dict of str to list
-        Values as read: strings of CSV, what JSON says.
-    lines : list of int
-        Where each record begins, from 1.
-    done : int
-        Bytes of the file read so far, about.
-    """
-
-    columns: dict[str, list[Any]]
-    lines: list[int]
-    done: int
-
-
-def is_text_table(path: Path) -> bool:
-    """Return whether a file's name is that of CSV or JSON lines, compressed or not."""
-    return _suffix(path) in _SUFFIXES
-
-
-def header_names(path: Path) -> list[str]:
+def column_names(path: Path) -> list[str]:
     """Return the names in the header of CSV, or the keys of the first object of JSON lines."""
-    if _suffix(path) in _JSON_SUFFIXES:
-        for record, _ in _json_rows(path, _Lines(path, BLOCK_BYTES)):
-            return list(record)
-        return []
-    names, _ = _csv_rows(path, _Lines(path, BLOCK_BYTES))
-    return names
+    lines = _Lines(path, BLOCK_BYTES)
+    if plain_suffix(path) in _DELIMITERS:
+        return _csv_rows(path, lines)[0]
+    return list(next(_json_rows(path, lines), ({}, 0))[0])
 
 
-def text_batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[TextBatch]:
-    """Stream records from a file of text: values by name, and the line where each record begins.
-
-    `path`: ``.csv`` or ``.tsv`` with a header, UTF-8; ``.jsonl`` or ``.ndjson``, one object a line;
-    also compressed. `columns`: names in the header, or keys of the objects. `memory_bytes`: what
-    the raw text read ahead and the work on it may use, about.
-
-    Raises DataError if the file is missing, damaged or malformed: with its line.
-    """
+def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[Batch]:
+    """Stream some columns of a file, or keys of its objects; `DataError` names a wrong line."""
     lines = _Lines(path, min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12)))
     most = min(memory_bytes // _BYTES_PER_CHARACTER, _MOST_CHARACTERS)
     rows: Iterator[tuple[list[Any], int]]
-    if _suffix(path) in _JSON_SUFFIXES:
-        objects = _json_rows(path, lines)
-        rows = ((_values(path, columns, found, line), line) for found, line in objects)
-    else:
+    if plain_suffix(path) in _DELIMITERS:
         header, fields = _csv_rows(path, lines)
         places = [_place(path, header, name) for name in columns]
         rows = (([row[place] for place in places], line) for row, line in fields)
+    else:
+        objects = _json_rows(path, lines)
+        rows = ((_values(path, columns, found, line), line) for found, line in objects)
     records: list[list[Any]] = []
     starts: list[int] = []
     before = lines.characters
@@ -82,22 +54,28 @@ def text_batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Itera
         starts.append(line)
         # A record takes memory even if its text is empty.
         if lines.characters - before + 16 * len(records) >= most:
-            yield _batch(columns, records, starts, lines.done)
+            yield _batch(path, columns, records, starts, lines.done)
             records, starts, before = [], [], lines.characters
     if records:
-        yield _batch(columns, records, starts, lines.done)
+        yield _batch(path, columns, records, starts, lines.done)
+
+
+def labels(batch: Batch, column: str) -> list[Any]:
+    """Return a column's values as they stand."""
+    found: list[Any] = batch.columns[column]
+    return found
 
 
 def _batch(
-    columns: Sequence[str], records: list[list[Any]], starts: list[int], done: int
-) -> TextBatch:
+    path: Path, columns: Sequence[str], records: list[list[Any]], starts: list[int], done: int
+) -> Batch:
     lists = map(list, zip(*records, strict=True))
-    return TextBatch(dict(zip(columns, lists, strict=True)), starts, done)
+    place = partial(_line, starts)
+    return Batch(path, dict(zip(columns, lists, strict=True)), len(records), place, done)
 
 
-def _suffix(path: Path) -> str:
-    suffix = path.suffix.lower()
-    return Path(path.stem).suffix.lower() if suffix in COMPRESSED_SUFFIXES else suffix
+def _line(starts: list[int], row: int) -> str:
+    return f"line {starts[row]}"
 
 
 class _Lines:
@@ -132,7 +110,7 @@ def _csv_rows(path: Path, lines: _Lines) -> tuple[list[str], Iterator[tuple[list
     """Return the header, and the records with the line in which each begins."""
     if csv.field_size_limit() < LONGEST_FIELD:
         csv.field_size_limit(LONGEST_FIELD)
-    rows = csv.reader(iter(lines), delimiter=_DELIMITERS[_suffix(path)], strict=True)
+    rows = csv.reader(iter(lines), delimiter=_DELIMITERS[plain_suffix(path)], strict=True)
     try:
         header = next(rows, None)
     except csv.Error as error:

@@ -1,13 +1,15 @@
 """Parquet and Arrow files as batches of records, in bounded memory, with errors that name rows."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.streams import check_readable
+from dplasso.data.tables.batches import Batch
 from dplasso.errors import DataError
 
 try:
@@ -20,21 +22,9 @@ except ImportError as error:
         "install it with: pip install 'dplasso[arrow]'"
     ) from error
 
-__all__ = [
-    "ARROW_SUFFIXES",
-    "Batch",
-    "column_names",
-    "decoded",
-    "pa",
-    "pc",
-    "read_labels",
-    "record_batches",
-    "refuse_missing",
-]
+__all__ = ["batches", "column_names", "decoded", "labels", "pa", "pc", "refuse_missing"]
 
-PARQUET_SUFFIXES = (".parquet", ".pq")
-IPC_SUFFIXES = (".arrow", ".feather", ".ipc")
-ARROW_SUFFIXES = (*PARQUET_SUFFIXES, *IPC_SUFFIXES)
+_PARQUET_SUFFIXES = (".parquet", ".pq")
 
 # Bytes that one entry may take at a time: stored, flattened, sorted, and handed on.
 _BYTES_PER_ENTRY = 64
@@ -44,35 +34,11 @@ _MOST_ROWS = 1 << 16
 _PAGE_BUFFER = 1 << 20
 
 
-class Batch(NamedTuple):
-    """Records of a file, and where they stand in it.
-
-    Attributes
-    ----------
-    records : pyarrow.RecordBatch
-        The columns asked for.
-    first_row : int
-        Number of the first record in its file, from 0.
-    done : int
-        Bytes of the file read so far, about.
-    """
-
-    records: pa.RecordBatch
-    first_row: int
-    done: int
-
-
 def column_names(path: Path) -> list[str]:
-    """Return the names of a file's columns, from its schema.
-
-    Raises
-    ------
-    DataError
-        If the file is missing, of another kind, or damaged.
-    """
+    """Return the names of a file's columns, from its schema."""
     check_readable(path)
     try:
-        if path.suffix.lower() in PARQUET_SUFFIXES:
+        if path.suffix.lower() in _PARQUET_SUFFIXES:
             return list(pq.read_schema(path).names)
         with pa.OSFile(str(path)) as file:
             return list(pa.ipc.open_file(file).schema.names)
@@ -80,27 +46,11 @@ def column_names(path: Path) -> list[str]:
         raise _damaged(path, error) from error
 
 
-def record_batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[Batch]:
-    """Stream the records of a Parquet or Arrow IPC (Feather 2) file.
+def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[Batch]:
+    """Stream some columns of a Parquet or Arrow IPC (Feather 2) file.
 
-    Parameters
-    ----------
-    path : Path
-        ``.parquet`` or ``.pq``; ``.arrow``, ``.feather`` or ``.ipc``.
-    columns : sequence of str
-        What to read; other columns are not touched.
-    memory_bytes : int
-        What one batch and the work on it may use, about. An Arrow file is mapped into memory;
-        where its batches are compressed, a whole one is held at a time.
-
-    Yields
-    ------
-    Batch
-
-    Raises
-    ------
-    DataError
-        If the file is missing, damaged, or lacks a column.
+    An Arrow file is mapped into memory; where its batches are compressed, a whole one is held at a
+    time. Raises `DataError` if the file is missing, damaged, or lacks a column.
     """
     names = column_names(path)
     for column in columns:
@@ -108,18 +58,20 @@ def record_batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Ite
             fault = "no column" if column not in names else "more than one column"
             raise DataError(f"{path}: {fault} {column!r}; there are {', '.join(map(repr, names))}")
     size = path.stat().st_size
-    read = _parquet if path.suffix.lower() in PARQUET_SUFFIXES else _ipc
+    read = _parquet if path.suffix.lower() in _PARQUET_SUFFIXES else _ipc
     first_row = 0
     try:
-        for records, share in read(path, list(columns), memory_bytes):
-            yield Batch(records, first_row, int(share * size))
+        for records, share in read(path, columns, memory_bytes):
+            found = {name: records.column(name) for name in columns}
+            place = partial(_row, first_row)
+            yield Batch(path, found, records.num_rows, place, int(share * size))
             first_row += records.num_rows
     except _FAULTS as error:
         raise _damaged(path, error) from error
 
 
 def _parquet(
-    path: Path, columns: list[str], memory_bytes: int
+    path: Path, columns: Sequence[str], memory_bytes: int
 ) -> Iterator[tuple[pa.RecordBatch, float]]:
     # Column chunks are read page by page, not whole.
     with pq.ParquetFile(
@@ -127,7 +79,7 @@ def _parquet(
     ) as file:
         n_rows, done = file.metadata.num_rows, 0
         rows = _rows_at_once(file.metadata, memory_bytes)
-        for records in file.iter_batches(rows, columns=columns, use_threads=False):
+        for records in file.iter_batches(rows, columns=list(columns), use_threads=False):
             for piece in _sliced(records, memory_bytes):
                 done += piece.num_rows
                 yield piece, done / n_rows
@@ -148,12 +100,12 @@ def _rows_at_once(metadata: pq.FileMetaData, memory_bytes: int) -> int:
 
 
 def _ipc(
-    path: Path, columns: list[str], memory_bytes: int
+    path: Path, columns: Sequence[str], memory_bytes: int
 ) -> Iterator[tuple[pa.RecordBatch, float]]:
     with pa.memory_map(str(path)) as mapped:
         file = pa.ipc.open_file(mapped)
         for i in range(file.num_record_batches):
-            stored = file.get_batch(i).select(columns)
+            stored = file.get_batch(i).select(list(columns))
             done = 0
             for piece in _sliced(stored, memory_bytes):
                 done += piece.num_rows
@@ -170,48 +122,30 @@ def _sliced(records: pa.RecordBatch, memory_bytes: int) -> Iterator[pa.RecordBat
         yield records.slice(first, min(step, records.num_rows - first))
 
 
-def read_labels(path: Path, column: str, batch: Batch) -> NDArray[Any]:
-    """Return a column's values as labels.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Whole numbers, float64, bools or strings.
-
-    Raises
-    ------
-    DataError
-        If a value is missing, not finite, or of another kind.
-    """
-    labels = decoded(batch.records.column(column))
-    refuse_missing(path, column, batch, labels)
-    kind = labels.type
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return np.asarray(labels.to_pylist(), dtype=np.str_)
-    if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+def labels(batch: Batch, column: str) -> NDArray[Any]:
+    """Return a column's values as whole numbers, float64, bools or strings; none is missing."""
+    found = decoded(batch.columns[column])
+    refuse_missing(batch, column, found)
+    kind, types = found.type, pa.types
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return np.asarray(found.to_pylist(), dtype=np.str_)
+    if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
         raise DataError(
-            f"{path}, column {column!r}: labels must be numbers, strings or bools, not {kind}"
+            f"{batch.where(column)}: labels must be numbers, strings or bools, not {kind}"
         )
-    found: NDArray[Any] = labels.to_numpy(zero_copy_only=False)
-    if found.dtype.kind == "f":
-        found = found.astype(np.float64)
-        bad = ~np.isfinite(found)
-        if bad.any():
-            at = int(np.argmax(bad))
-            raise DataError(
-                f"{path}, column {column!r}, row {batch.first_row + at + 1}: the label is not a "
-                "finite number"
-            )
-    return found
+    array: NDArray[Any] = found.to_numpy(zero_copy_only=False)
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
-def refuse_missing(path: Path, column: str, batch: Batch, values: pa.Array) -> None:
+def refuse_missing(batch: Batch, column: str, values: pa.Array) -> None:
     """Raise `DataError` that names the first row of a column without a value."""
     if values.null_count:
         at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-        raise DataError(
-            f"{path}, column {column!r}, row {batch.first_row + at + 1}: the value is missing"
-        )
+        raise DataError(f"{batch.where(column, at)}: the value is missing")
+
+
+def _row(first_row: int, row: int) -> str:
+    return f"row {first_row + row + 1}"
 
 
 def decoded(values: pa.Array) -> pa.Array:
@@ -220,6 +154,6 @@ def decoded(values: pa.Array) -> pa.Array:
 
 
 def _damaged(path: Path, error: Exception) -> DataError:
-    kind = "Parquet" if path.suffix.lower() in PARQUET_SUFFIXES else "Arrow IPC (Feather 2)"
+    kind = "Parquet" if path.suffix.lower() in _PARQUET_SUFFIXES else "Arrow IPC (Feather 2)"
     reason = " ".join(str(error).split())
     return DataError(f"{path}: not a complete, undamaged {kind} file: {reason}")

@@ -1,0 +1,128 @@
+"""The formats of data files: which names they have, and which module reads them.
+
+A reader of numbered columns has `row_source(files, layout)`, which returns a `BlockSource`. A
+reader of tables has `column_names(path)` and `batches(path, columns, memory_bytes)`.
+"""
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dplasso.data.label_map import LabelMap
+from dplasso.data.source_files import SourceFiles
+from dplasso.data.streams import COMPRESSED_SUFFIXES
+from dplasso.errors import DataError
+
+MOST_COLUMNS = 2**63 - 1
+INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class FileFormat:
+    """One format; only `compressible` files may be compressed as a whole."""
+
+    name: str
+    suffixes: tuple[str, ...]
+    module: str
+    is_table: bool = False
+    compressible: bool = False
+
+    @property
+    def reader(self) -> Any:
+        """The module that reads it; `DataError` if that needs a package which is not there."""
+        try:
+            return import_module(f"dplasso.data.{self.module}")
+        except ImportError as error:
+            raise DataError(str(error)) from error
+
+
+# LIBSVM's own collection names its files a9a, a9a.t, news20.binary, kdd12.tr, ...
+_COLLECTION = (".binary", ".scale", ".t", ".tr", ".te", ".train", ".test", ".val")
+_SVMLIGHT = ("", ".svm", ".svmlight", ".libsvm", ".txt", ".dat", ".data", *_COLLECTION)
+FORMATS = (
+    FileFormat("svmlight", _SVMLIGHT, "svmlight.reader", compressible=True),
+    FileFormat("npz", (".npz",), "npz"),
+    FileFormat("CSV", (".csv", ".tsv"), "tables.text", True, True),
+    FileFormat("JSON lines", (".jsonl", ".ndjson"), "tables.text", True, True),
+    FileFormat("Parquet", (".parquet", ".pq"), "tables.arrow", True),
+    FileFormat("Arrow", (".arrow", ".feather", ".ipc"), "tables.arrow", True),
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How files of numbered columns are to be understood.
+
+    `n_features` None takes as many columns as there are. `labels_path` is a .npy file of labels
+    beside one .npz. Without a `label_map` labels mean themselves.
+    """
+
+    n_features: int | None = None
+    zero_based: bool = False
+    labels_path: Path | None = None
+    label_map: LabelMap | None = None
+
+    def __post_init__(self) -> None:
+        check_n_features(self.n_features)
+
+
+def check_n_features(n_features: int | None) -> None:
+    """Raise `DataError` for a number of columns that no data set has."""
+    if n_features is not None and not 1 <= n_features <= MOST_COLUMNS:
+        raise DataError(f"n_features must be from 1 to 2**63 - 1, not {n_features}")
+
+
+def plain_suffix(path: Path) -> str:
+    """Return the suffix of a file's name, the one before it where that says "compressed"."""
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix in COMPRESSED_SUFFIXES else suffix
+
+
+def is_table(path: str | Path) -> bool:
+    """Return whether a file's name is that of a table: CSV, JSON lines, Parquet or Arrow."""
+    found = _find(Path(path))
+    return found is not None and found.is_table
+
+
+def table_format(path: Path) -> FileFormat:
+    """Return the format of a table; `DataError` if the name is none of a table."""
+    found = _find(path)
+    if found is None or not found.is_table:
+        names = {which: ", ".join(_table_suffixes(which)) for which in (True, False)}
+        raise DataError(
+            f"{path}: tables are read from {names[True]} (also compressed), {names[False]}"
+        )
+    return found
+
+
+def row_format(files: SourceFiles) -> FileFormat:
+    """Return the format of files of numbered columns; `DataError` if they have several or none."""
+    formats = []
+    for path in files.paths:
+        found = _find(path)
+        if found is None or found.is_table:
+            raise DataError(
+                f"{path}: files that end in {plain_suffix(path)} cannot be read; give svmlight "
+                "text (.svm, .txt or no suffix, perhaps followed by "
+                f"{', '.join(COMPRESSED_SUFFIXES)}) or scipy .npz"
+            )
+        formats.append(found)
+        if found is not formats[0]:
+            raise DataError(
+                f"{path}: {files.paths[0]} is of another kind ({formats[0].name}, not "
+                f"{found.name}); the files of one data set must be of one kind"
+            )
+    return formats[0]
+
+
+def _table_suffixes(compressible: bool) -> list[str]:
+    tables = (one for one in FORMATS if one.is_table and one.compressible == compressible)
+    return [suffix for one in tables for suffix in one.suffixes]
+
+
+def _find(path: Path) -> FileFormat | None:
+    suffix = plain_suffix(path)
+    compressed = suffix != path.suffix.lower()
+    matches = (one for one in FORMATS if suffix in one.suffixes)
+    return next((one for one in matches if one.compressible or not compressed), None)

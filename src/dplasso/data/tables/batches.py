@@ -1,0 +1,66 @@
+"""Tables as row blocks: batches of named columns, and what makes rows of them."""
+
+from collections.abc import Callable, Generator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dplasso.data.blocks import BlockSource, Piece, Rows, files_source
+from dplasso.data.formats import table_format
+from dplasso.data.source_files import SourceFiles
+
+
+class Batch(NamedTuple):
+    """Consecutive records of a table file.
+
+    `columns`: by name a pyarrow.Array, or a list of what a text file says.
+    `place`: words where a record, from 0, stands in the file.
+    `done`: bytes of the file read so far, about.
+    """
+
+    path: Path
+    columns: dict[str, Any]
+    n_rows: int
+    place: Callable[[int], str]
+    done: int
+
+    def where(self, column: str, row: int | None = None) -> str:
+        """Word where a value stands; without a row, its column."""
+        at = f"{self.path}, column {column!r}"
+        return at if row is None else f"{at}, {self.place(row)}"
+
+
+def table_source(
+    files: SourceFiles,
+    columns: Sequence[str],
+    encode: Callable[[Batch], Rows],
+    n_features: int | None,
+    *,
+    label: str | None,
+    person: str | None = None,
+    memory_share: float = 1.0,
+) -> BlockSource:
+    """Return tables as row blocks.
+
+    `columns`: what `encode` takes of a batch.
+    `label`: column of the labels, which are all 0 without one.
+    `person`: column that says whose row each is.
+    `memory_share`: part of the memory that the batches may take.
+
+    Raises `DataError` for a file that is no table, or needs pyarrow where that is not installed.
+    """
+    readers = [table_format(path).reader for path in files.paths]
+    wanted = [*columns, *(name for name in (label, person) if name is not None)]
+
+    def read(i: int, memory_bytes: int) -> Generator[Piece]:
+        for batch in readers[i].batches(files.paths[i], wanted, int(memory_bytes * memory_share)):
+            labels, names, where = np.zeros(batch.n_rows), None, batch.place
+            if label is not None:
+                labels, where = readers[i].labels(batch, label), partial(batch.where, label)
+            if person is not None:
+                names = batch.columns[person], partial(batch.where, person)
+            yield Piece(encode(batch), labels, batch.done, where, names)
+
+    return files_source(files, n_features, read)

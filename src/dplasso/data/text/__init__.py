@@ -1,1 +1,0 @@
-"""CSV and JSON lines: records of named fields."""

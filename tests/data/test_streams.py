@@ -1,0 +1,129 @@
+"""Text files as streams of whole lines, plain or compressed."""
+
+import bz2
+import gzip
+import lzma
+
+import numpy as np
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dplasso.data import streams
+from dplasso.data.files import read_data
+from dplasso.data.streams import line_blocks
+from dplasso.errors import DataError
+
+TEXT = b"".join(b"%d %d:0.5 %d:1\n" % (1 - 2 * (i % 2), i % 7 + 1, i % 5 + 9) for i in range(2000))
+
+
+def zstd_frames(text):
+    """Two frames and a skippable one, as parallel compressors write."""
+    skippable = b"\x50\x2a\x4d\x18" + (3).to_bytes(4, "little") + b"abc"
+    half = len(text) // 2
+    compressor = zstandard.ZstdCompressor(write_checksum=True)
+    return compressor.compress(text[:half]) + skippable + compressor.compress(text[half:])
+
+
+COMPRESSORS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+}
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    path = tmp_path_factory.mktemp("plain") / "data.svm"
+    path.write_bytes(TEXT)
+    return read_data(path)
+
+
+def same(data, expected):
+    return (data.X != expected.X).nnz == 0 and np.array_equal(data.y, expected.y)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [
+        *(("", bytes), (".zst", zstd_frames), *COMPRESSORS.items()),
+        *((s, lambda text, c=c: c(text[:999]) + c(text[999:])) for s, c in COMPRESSORS.items()),
+    ],
+)
+@pytest.mark.parametrize("name", ["a9a", "a9a.t", "news20.binary", "x.SVM", "x.libsvm", "x.txt"])
+def test_every_name_and_compression(tmp_path, expected, name, suffix, compress):
+    path = tmp_path / f"{name}{suffix}"
+    path.write_bytes(compress(b"\xef\xbb\xbf" + TEXT))  # a byte-order mark is left out
+    seen = []
+    data = read_data(str(path), progress=lambda *at: seen.append(at))
+    assert same(data, expected)
+    assert data.source == str(path)
+    assert seen[-1] == (path.stat().st_size, path.stat().st_size)
+
+
+def test_a_byte_order_mark_in_small_blocks(tmp_path):
+    path = tmp_path / "data.svm"
+    for text in (b"1 1:1", b"1 1:1\n2 1:1\n\xef\xbb\xbf"):
+        path.write_bytes(b"\xef\xbb\xbf" + text)
+        assert b"".join(block.text for block in line_blocks(path, 2)) == text
+
+
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_a_stream_cut_short_is_refused(tmp_path, suffix):
+    path = tmp_path / f"data.svm{suffix}"
+    whole = COMPRESSORS[suffix](TEXT)
+    for length in {*range(24), *range(24, len(whole), 97), len(whole) - 8, len(whole) - 1}:
+        path.write_bytes(whole[:length])
+        with pytest.raises(DataError) as caught:
+            read_data(path)
+        assert str(path) in str(caught.value)
+        if length > 8:
+            assert f"the {suffix} stream is damaged or cut short" in str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", COMPRESSORS)
+def test_content_and_name_disagree(tmp_path, suffix):
+    path = tmp_path / f"data.svm{suffix}"
+    path.write_bytes(TEXT)
+    with pytest.raises(DataError, match="stream is damaged"):
+        read_data(path)
+    plain = tmp_path / "data.svm"
+    plain.write_bytes(COMPRESSORS[suffix](TEXT))
+    with pytest.raises(DataError, match=rf"content is .*\{suffix}.*the name says plain text"):
+        read_data(plain)
+
+
+def test_a_file_that_cannot_be_opened(tmp_path, monkeypatch):
+    path = tmp_path / "data.svm"
+    path.write_bytes(TEXT)
+
+    def refuse(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(type(path), "open", refuse)
+    with pytest.raises(DataError, match=r"data\.svm: cannot be opened: Permission denied"):
+        read_data(path)
+
+
+@given(text=st.lists(st.sampled_from([b"a", b"bc", b"\n"]), max_size=30).map(b"".join))
+@settings(max_examples=100, deadline=None)
+def test_blocks_are_whole_lines_of_the_file(tmp_path_factory, text):
+    path = tmp_path_factory.getbasetemp() / "blocks.txt"
+    path.write_bytes(text)
+    for block_bytes in (1, 2, 5, 100):
+        blocks = [block.text for block in line_blocks(path, block_bytes)]
+        assert b"".join(blocks) == text
+        assert all(block.endswith(b"\n") for block in blocks[:-1])
+        assert all(blocks)
+
+
+def test_a_line_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(streams, "MAX_LINE_BYTES", 10_000)
+    path = tmp_path / "data.svm"
+    path.write_text("1 1:1\n" + "1" * 20_000 + "\n")
+    with pytest.raises(DataError, match=r"data\.svm: a line is longer than 10,000 bytes"):
+        list(line_blocks(path, 1000))
+    path.write_text("1" * 9000)
+    assert list(line_blocks(path, 1000))
