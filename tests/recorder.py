@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe
+from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.privacy import release as door_module
 from dplasso.privacy.release import Door
@@ -85,8 +86,7 @@ class Recorder(Door):
             return selector
         solver = self.earlier.draws[len(self.draws) - 1].solver
         taken = solver.transcript()
-        n_coordinates = solver._problem.n_coordinates
-        state = replay_state(taken.vertex.copy(), taken.sign.copy(), n_coordinates)
+        state = replay_state(taken.vertex.copy(), taken.sign.copy(), solver.n_coordinates)
         self.draws[-1].state = state
         return state
 
@@ -101,7 +101,7 @@ def recording(earlier: Recorder | None = None) -> Iterator[Recorder]:
     recorder = Recorder(earlier)
     with ExitStack() as stack:
         stack.enter_context(patch.object(door_module, "_door", recorder))
-        for kind in (FrankWolfe, PartitionedFrankWolfe):
+        for kind in (FrankWolfe, PartitionedFrankWolfe, RoundsFrankWolfe):
             stack.enter_context(_watched(kind, recorder))
         yield recorder
 

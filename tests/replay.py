@@ -28,7 +28,6 @@ from sklearn.base import clone
 
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.fit.hooks import Hooks
-from dplasso.frank_wolfe.outputs import StandardOutputState
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.solve import FrankWolfe, solve
 from dplasso.frank_wolfe.transcript import Transcript
@@ -257,8 +256,7 @@ def inputs(
         selector = replay_state(taken.vertex[:steps].copy(), taken.sign[:steps].copy())
         state = solve(problem._replace(n_steps=steps), selector, random_stream(0), **options).state
         alpha = state.alpha[internal] if internal.size else state.alpha.copy()
-        standard = isinstance(state, StandardOutputState)
-        states.append((alpha, (state.gradient.T if standard else state.gradient).copy()))
+        states.append((alpha, state.gradient.copy()))
     return states
 
 

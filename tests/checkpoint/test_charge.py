@@ -14,7 +14,6 @@ from dplasso.checkpoint.format import ChargeNote
 from dplasso.checkpoint.session import (
     check_resumable,
     fit_with_checkpoints,
-    mark_finished,
     read_checkpoint,
     resume_fit,
 )
@@ -155,16 +154,6 @@ def test_killed_at_any_moment_it_is_charged_once(name, ledger, kept, monkeypatch
     assert len(entries(ledger)) == 1
 
 
-def test_killed_again_and_again(ledger, kept, monkeypatch):
-    killed(model(ledger), kept, monkeypatch, at=WRITES, count=4)
-    for _ in range(6):
-        killed(model(ledger), kept, monkeypatch, at=WRITES, count=3)
-        assert states(ledger) == ["reserved"]
-    assert len(read_checkpoint(kept).transcript) == 20
-    resume_fit(model(ledger), *DATA, kept)
-    assert states(ledger) == ["finished"]
-
-
 def test_an_error_in_the_fit_is_noted_and_the_fit_resumed(ledger, kept, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(FrankWolfe, "advance", lambda *_: 1 / 0)
@@ -276,35 +265,19 @@ class TestRefused:
         self.refuse(model(ledger, dataset="referrals"), begun, words, LedgerError)
         resume_fit(model(ledger, dataset="visits"), *DATA, begun)
 
-    def test_an_entry_that_has_ended(self, ledger, begun):
-        store.finish(store.Reservation(ledger, 1, read_checkpoint(begun).charge.token))
-        self.refuse(model(ledger), begun, "has paid for a model already", LedgerError)
-
-    def test_a_finished_fit(self, ledger, kept):
-        fit_with_checkpoints(model(ledger), *DATA, kept)
-        mark_finished(kept)
-        self.refuse(model(ledger), kept, "belongs to a finished fit", CheckpointError)
-
     def test_an_uncharged_fit_that_cannot_be_paid_any_more(self, ledger, kept, monkeypatch):
         killed(model(ledger), kept, monkeypatch, at=WRITES, count=1)
         assert read_checkpoint(kept).charge.number is None
         reserve(ledger, None, charge(2.9))
         self.refuse(model(ledger), kept, "cannot pay", BudgetError)
 
-    @pytest.mark.parametrize(
-        ("token", "number"),
-        [
-            ("0" * 31, 1),
-            ("G" * 32, 1),
-            (7, 1),
-            ("0" * 32, 0),
-            ("0" * 32, True),
-            ("0" * 32, 1 << 63),
-        ],
-    )
-    def test_a_note_that_is_none(self, token, number):
-        with pytest.raises(ValueError, match="ledger entry has no"):
-            ChargeNote(token, number)
+    def test_a_note_that_is_none(self):
+        for token, number in (
+            *(("0" * 31, 1), ("G" * 32, 1), (7, 1)),
+            *(("0" * 32, 0), ("0" * 32, True), ("0" * 32, 1 << 63)),
+        ):
+            with pytest.raises(ValueError, match="ledger entry has no"):
+                ChargeNote(token, number)
 
     def test_steps_that_nothing_paid_for(self, begun):
         stored = read_checkpoint(begun)

@@ -37,8 +37,11 @@ FITS = {
     "short list": DPLogisticRegression(2.0, n_iter=12, max_weights=2),
     "linear": DPLinearRegression(2.0, n_iter=12, **BOUNDS),
 }
-COUNTING = [name for name in FITS if name != "vertices"]
 LAYOUTS = {"memory": None, "partitions": InProcessEngine(), "threads": ThreadEngine(threads=2)}
+# All fits in memory, and one of each solver in parts.
+CASES = [f"{name}-memory" for name in FITS]
+CASES += ["lasso-partitions", "vertices-partitions", "short list-partitions", "lasso-threads"]
+COUNTING = [case for case in CASES if "vertices" not in case and "threads" not in case]
 
 
 def records(layout="memory"):
@@ -89,9 +92,9 @@ def at_the_charge(monkeypatch):
     return drawn, streams
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", FITS)
-def test_nothing_is_drawn_before_the_charge(name, layout, ledger, at_the_charge):
+@pytest.mark.parametrize("case", CASES)
+def test_nothing_is_drawn_before_the_charge(case, ledger, at_the_charge):
+    name, layout = case.split("-")
     drawn, streams = at_the_charge
     FITS[name].set_params(ledger=ledger)
     try:
@@ -163,9 +166,9 @@ def counts_of(release):
     return counts.tolist() if counts.any() else None
 
 
-@pytest.mark.parametrize("layout", ["memory", "partitions"])
-@pytest.mark.parametrize("name", COUNTING)
-def test_killed_after_the_count_it_never_counts_again(name, layout, ledger, tmp_path, monkeypatch):
+@pytest.mark.parametrize("case", COUNTING)
+def test_killed_after_the_count_it_never_counts_again(case, ledger, tmp_path, monkeypatch):
+    name, layout = case.split("-")
     path, data, engine = tmp_path / "kept", records(layout), LAYOUTS[layout]
     model = FITS[name].set_params(ledger=ledger)
     try:
@@ -186,9 +189,9 @@ def test_killed_after_the_count_it_never_counts_again(name, layout, ledger, tmp_
     assert entry.release == digest_of(again)
 
 
-@pytest.mark.parametrize("layout", ["memory", "partitions"])
-@pytest.mark.parametrize("name", COUNTING)
-def test_killed_after_the_count_a_seeded_fit_is_the_same(name, layout, tmp_path, monkeypatch):
+@pytest.mark.parametrize("case", COUNTING)
+def test_killed_after_the_count_a_seeded_fit_is_the_same(case, tmp_path, monkeypatch):
+    name, layout = case.split("-")
     path, data, engine = tmp_path / "kept", records(layout), LAYOUTS[layout]
     model = FITS[name].set_params(random_state=4)
     try:

@@ -55,7 +55,7 @@ def test_a_repeatable_fit_ends_as_the_very_same_model(
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("count", [2, 3, 12, 13, 17, STEPS + 1])
+@pytest.mark.parametrize("count", [2, 3, 13, STEPS + 1])
 def test_an_unrepeatable_fit_keeps_what_was_released(
     data, path, monkeypatch, killed_after, options, count
 ):
@@ -97,7 +97,7 @@ def test_a_fit_goes_on_with_a_store_of_the_same_records(data, path, tmp_path, ki
     same_model(resume_fit(model(**options), store.X, y, path), whole)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 13, STEPS + 3])
+@pytest.mark.parametrize("count", [2, 4, STEPS + 3])
 def test_a_killed_fit_is_charged_once(data, path, tmp_path, killed_after, count):
     ledger = tmp_path / "team.ledger"
     create_ledger(ledger, 2.5, 1e-5)
@@ -111,21 +111,18 @@ def test_a_killed_fit_is_charged_once(data, path, tmp_path, killed_after, count)
         resume_fit(model(max_weights=2), *data, path)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
+def test_another_fit_is_refused(data, path, killed_after):
+    killed_after(9, model(max_weights=2), data, path)
+    for changes, message in (
         ({"max_weights": 3}, "max_weights=2"),
         ({"n_records": 80}, "n_records=None"),
         ({"row_norm": 2.0}, "row_norm='unit'"),
         ({"rows_per_person": 2}, "rows_per_person=1"),
         ({"epsilon": 3.0}, "epsilon=2.0"),
         ({"random_state": 1}, "another privacy statement"),
-    ],
-)
-def test_another_fit_is_refused(data, path, killed_after, changes, message):
-    killed_after(9, model(max_weights=2), data, path)
-    with pytest.raises(CheckpointError, match=message):
-        resume_fit(model(**{"max_weights": 2} | changes), *data, path)
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            resume_fit(model(**{"max_weights": 2} | changes), *data, path)
 
 
 def test_a_checkpoint_holds_nothing_else_of_the_data(data, path, killed_after):

@@ -227,7 +227,7 @@ KILLS = {
     "after the last step": (charging, "finish", 1, False),
     "after the end is noted": (charging, "finish", 1, True),
     "when the model is written": (OutputOptions, "write", 1, False),
-    "while the model is written": (model_file, "write_archive", 1, False),
+    "while the model is written": (model_file, "write_released", 1, False),
     "when the model is there": (KeptFit, "finish", 1, False),
 }
 

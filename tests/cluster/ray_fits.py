@@ -64,7 +64,7 @@ def costs():
     parts = [
         Partition(f"p{n}", X=some, y=y) for n, (some, y) in enumerate(zip(Xs, ys, strict=True))
     ]
-    found, empty = {}, VertexSteps(Logistic(0.5), 1.0, True, 5.0, steps, 0, False, 0.0025, 32)
+    found, empty = {}, VertexSteps(Logistic(0.5), 1.0, True, 5.0, steps, 0.0025, 32)
     for name, engine in (("here", InProcessEngine()), ("on ray", LOCAL)):
         began, times = time.perf_counter(), []
         with Partitions(engine, parts) as rows:
@@ -73,7 +73,7 @@ def costs():
             rows.begin("begin_vertices", empty)
             for step in range(1, steps):
                 began = time.perf_counter()
-                rows.call("move", step, step % 60, 1)
+                rows.call("move", step, np.array([step % 60]), np.ones(1, dtype=np.int8))
                 times.append(time.perf_counter() - began)
             if name == "on ray":
                 found["bytes of a worker"] = max(one.memory_full_info().uss for one in workers())

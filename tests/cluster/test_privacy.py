@@ -19,7 +19,7 @@ from dplasso.privacy.mechanisms.contract import sensitivity
 from neighbours import BOUND, pairs
 
 PACKAGE = Path(dplasso.__file__).parent
-STEPS = VertexSteps(Logistic(0.5), BOUND, True, 20.0, 8, 0, False, 0.0025, 32)
+STEPS = VertexSteps(Logistic(0.5), BOUND, True, 20.0, 8, 0.0025, 32)
 
 
 def workers(X, y, at):
@@ -40,9 +40,9 @@ def course_of_vertices(X, y, at):
         course = [alpha.copy()]
         rng = np.random.default_rng(5)
         for step in range(1, 8):
-            vertex = int(rng.integers(alpha.size)), int(rng.choice([-1, 1]))
-            coordinates, amounts = added_up(found.call("move", step, *vertex))
-            alpha[coordinates] += amounts
+            vertex = rng.integers(alpha.size, size=1), rng.choice([-1, 1], 1).astype(np.int8)
+            changes = added_up(found.call("move", step, *vertex))
+            alpha[changes.coordinates] += changes.amounts
             course.append(alpha.copy())
     return np.array(course)
 

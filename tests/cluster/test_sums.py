@@ -10,7 +10,7 @@ from dplasso.cluster import sums
 from dplasso.cluster.engines import Held, LocalHandle, WorkerLost
 from dplasso.cluster.ray_engine import RayWorker
 from dplasso.cluster.worker import Worker
-from dplasso.frank_wolfe.row_part import Changes
+from dplasso.frank_wolfe.round_part import Changes
 
 SUMMED = ("begin_vertices", "move", "gradient", "slope")
 

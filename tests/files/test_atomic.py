@@ -116,6 +116,16 @@ def test_permissions_are_those_of_any_new_file_or_of_the_old_one(tmp_path):
     assert stat.S_IMODE(old.stat().st_mode) == 0o604
 
 
+def test_without_replacing_a_file_that_appears_meanwhile_is_left(tmp_path):
+    path = tmp_path / "out.bin"
+    with atomic_write(path, replace=False) as file:
+        file.write(b"first")
+    with pytest.raises(FileExistsError), atomic_write(path, replace=False) as file:
+        file.write(b"second")
+    assert path.read_bytes() == b"first"
+    assert names(tmp_path) == ["out.bin"]
+
+
 def test_a_link_is_followed(tmp_path):
     real, link = tmp_path / "real", tmp_path / "link"
     link.symlink_to(real)

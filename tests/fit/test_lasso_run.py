@@ -10,21 +10,17 @@ from dplasso import DPLasso, DPLassoClassifier
 from dplasso.cluster import InProcessEngine
 from dplasso.fit import stages
 from dplasso.fit.task import checked_class_weight
-from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.distinct import leave_out
-from dplasso.frank_wolfe.solve import FrankWolfe
+from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.gradient_descent.release import Calibration
 from dplasso.gradient_descent.slopes import Margins
 from dplasso.ledger import create_ledger
 from dplasso.losses.logistic import Logistic
-from dplasso.matrix.numbering import AS_GIVEN
-from dplasso.privacy.mechanisms import SelectionRule, build_staged
+from dplasso.privacy.mechanisms import build_staged
 from dplasso.privacy.randomness import random_stream
-from dplasso.runtime.threads import ONE_THREAD
-from dplasso.selection.registry import make_selector
 from estimators.kinds import stored
 from fit.cases import fitted, four_classes, records, same_model
-from frank_wolfe.cases import build, dense_rows, some_labels
+from frank_wolfe.cases import dense_rows, some_labels
+from frank_wolfe.test_rounds import rows_of, run_of, selector_of
 
 
 @pytest.fixture(scope="module")
@@ -67,20 +63,18 @@ def test_draws_are_from_the_exponential_mechanism_over_the_rest():
     """
     X, y = dense_rows(40, 6, 0), some_labels(40, 0)
     runs, scale = 4000, 0.35
-    rule = SelectionRule("exponential", scale / 2**32, 0.0)
-    given = {"late_start": 2**20, "distinct": True, "intercept": False}
-    problem = build(X, y, 2, radius=2.0**19, loss=Logistic(1.0, 0.4), **given)
-    alpha = {0: starting_alpha(problem, ONE_THREAD) * scale / 2**32}
+    steps = RoundSteps(Logistic(1.0, 0.4), 1.0, 6, 2, 1.0, 32)
+    alpha = rows_of(X, y, steps).start() * scale / 2**32
     first, second = np.zeros(12), {}
     stream = random_stream(1)
     for _ in range(runs):
-        selector = make_selector("bucket", 6, rule, problem.design.numbering)
-        run = FrankWolfe(problem, selector, stream, drift_tol=0.0)
+        selector = selector_of(steps, exponent=scale / 2**32)
+        run = run_of(steps, rows_of(X, y, steps), selector, stream)
         run.advance(1, 1)
+        run.advance(2, 2)
         drawn = run.transcript()
         key = int(drawn.vertex[0]), int(drawn.sign[0])
         first[2 * key[0] + (key[1] > 0)] += 1
-        run.advance(2, 2)
         second.setdefault(key, np.zeros(12))
         second[key][2 * int(drawn.vertex[1]) + (int(drawn.sign[1]) > 0)] += 1
 
@@ -90,12 +84,10 @@ def test_draws_are_from_the_exponential_mechanism_over_the_rest():
             weights[2 * without : 2 * without + 2] = 0.0
         return weights / weights.sum()
 
-    fits(first, runs * probabilities(alpha[0]))
+    fits(first, runs * probabilities(alpha))
     key = max(second, key=lambda one: second[one].sum())
     # The gradients after that step, from the definition.
-    margin = 0.4 + key[1] * 2.0**19 * 2 * (2**20 + 2) / ((2.0**20 + 2) * (2**20 + 3)) * np.clip(
-        X[:, key[0]], -1, 1
-    )
+    margin = 0.4 + key[1] * np.clip(X[:, key[0]], -1, 1)
     q = 1 / (1 + np.exp(-margin)) - y
     after = scale * (q @ np.clip(X, -1, 1))
     assert second[key][2 * key[0] : 2 * key[0] + 2].sum() == 0
@@ -155,18 +147,6 @@ def test_counts_are_noisy(data):
     # Of 30 draws, by more than five standard deviations: false alarm 1e-5.
     assert (np.abs(counts - exact) < 5.5 * deviation).all()
     assert counts.std(axis=0).min() > deviation / 3
-
-
-def test_a_drawn_column_has_no_weight_in_a_draw():
-    X, y = dense_rows(40, 6, 0), some_labels(40, 0)
-    problem = build(X, y, 2, distinct=True, intercept=False)
-    alpha = starting_alpha(problem, ONE_THREAD)
-    vertex = np.array([4, 1])
-    before = alpha.copy()
-    selector = make_selector("noisy-max", 6, SelectionRule("exponential", 1e-9, 0.0), AS_GIVEN)
-    leave_out(problem, alpha, selector, vertex, 1, True)
-    assert alpha[4] == 0
-    assert (np.delete(alpha, 4) == np.delete(before, 4)).all()
 
 
 def test_no_class_weighs_more_than_one():

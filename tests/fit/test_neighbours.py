@@ -5,22 +5,24 @@ gradient, margin and due date must agree to the bit; the column gradients may di
 contribution; the log-probabilities of the vertices may move by eps0.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dplasso.frank_wolfe.large_step import large_rows
+from dplasso.frank_wolfe.large_step import LargeSteps, large_rows
+from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
+from dplasso.frank_wolfe.rounds import round_end
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.weighted import weighted, weighted_targets
 from dplasso.privacy.mechanisms import build_mechanism
+from dplasso.runtime.threads import ONE_THREAD
 from frank_wolfe.cases import (
     WAYS,
+    add_changes,
     build,
-    distinct_transcript,
     forced,
-    large_steps,
     random_transcript,
     true_gradient,
     watch,
@@ -81,12 +83,33 @@ def compare(pair, run, units=None, n_steps=N_STEPS, **public):
 
 
 def vertices(problem, seed):
-    make = distinct_transcript if problem.distinct else random_transcript
-    return forced(make(problem, seed))
+    return forced(random_transcript(problem, seed))
 
 
 def sparse(drift_tol, seed=0, **options):
     return lambda problem: watch(problem, vertices(problem, seed), drift_tol, **options)
+
+
+@dataclass
+class RoundState:
+    alpha: np.ndarray
+    margin: np.ndarray
+    gradient: np.ndarray
+
+
+def rounds(problem):
+    """Take different vertices, each of weight 1; yield the state after every round."""
+    n_steps, n_columns = problem.n_steps, problem.design.n_columns
+    steps = RoundSteps(problem.loss, BOUND, n_columns, n_steps, 1.0, 32)
+    rows = RoundRows(steps, problem.design, problem.labels)
+    taken, done = random_transcript(problem, 0), 0
+    vertex = np.random.default_rng(0).permutation(n_columns)[:n_steps]
+    state = RoundState(rows.start(), rows._margin, rows._residual)
+    while done < n_steps:
+        end = round_end(n_steps, done + 1)
+        add_changes(state.alpha, rows.move(vertex[done:end], taken.sign[done:end]))
+        done = end
+        yield done, state
 
 
 RUNS = {
@@ -108,37 +131,30 @@ def test_one_record_moves_gradients_by_one_contribution(run, relation):
 
 
 @FEW_RUNS
-@pytest.mark.parametrize("late_start", [0, 6])
 @pytest.mark.parametrize("residual_bound", [0.5, 0.8])
-def test_a_clipped_residual_fills_the_same_units(run, late_start, residual_bound):
+def test_a_clipped_residual_fills_the_same_units(run, residual_bound):
     """In units of 2^32 / (B C): what a record adds is at most B C, and nearly that much."""
-    public = {"residual_bound": residual_bound, "late_start": late_start}
+    public = {"residual_bound": residual_bound}
     for relation in UNITS:
         assert max(compare(pair, RUNS[run], **public) for pair in pairs(relation)) > 0.95
 
 
-# What a fit by public facts takes: margins that start at the balance of the classes, steps of one
-# size, every column at most once; and classes of unequal weight.
-BY_PUBLIC_FACTS = {
-    "n_steps": 11,
-    # Every vertex weighs one.
-    "late_start": 2**20,
-    "radius": 2.0**19,
-    "distinct": True,
-    "intercept": False,
-}
+# What a fit by public facts takes: margins that start at the balance of the classes, every column
+# at most once; and classes of unequal weight.
+BY_PUBLIC_FACTS = {"n_steps": 11, "intercept": False}
+PUBLIC_RUNS = pytest.mark.parametrize("run", [rounds, RUNS["default"]], ids=["rounds", "default"])
 LOSSES = [Logistic(0.5, 0.8), Logistic(0.5, -1.5, 0.3, 1.0), Logistic(0.75, 0.0, 1.0, 0.01)]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@FEW_RUNS
+@PUBLIC_RUNS
 def test_offsets_weights_and_distinct_columns_keep_the_units(run, loss):
     public = BY_PUBLIC_FACTS | {"loss": loss}
     for relation in UNITS:
-        assert max(compare(pair, RUNS[run], **public) for pair in pairs(relation)) > 0.5
+        assert max(compare(pair, run, **public) for pair in pairs(relation)) > 0.5
 
 
-@FEW_RUNS
+@PUBLIC_RUNS
 def test_weights_of_records_keep_the_units(run):
     public = BY_PUBLIC_FACTS | {"loss": weighted(Logistic(0.5, 0.3), regression=False)}
 
@@ -154,7 +170,7 @@ def test_weights_of_records_keep_the_units(run):
     for relation in UNITS:
         reached = [
             # A number that carried a weight beyond 1, which no fit makes, would be taken for 1.
-            compare(carrying(pair, (weight, other)), RUNS[run], **public)
+            compare(carrying(pair, (weight, other)), run, **public)
             for pair in pairs(relation)
             for weight, other in ((0.0, 0.3), (0.3, 1.0), (1.0, 1.9))
         ]
@@ -171,8 +187,8 @@ def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
     large = 0
     for X, y in zip(pair.rows, pair.labels, strict=True):
         problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
-        with large_steps(1, **options) as means:
-            large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, means)
+        means = LargeSteps(ONE_THREAD, **options)
+        large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, means)
     assert large == 1
     for seed in range(5):
         compare(pair, sparse(0.0025, seed, way=options, n_threads=2))

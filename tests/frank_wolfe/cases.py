@@ -1,29 +1,22 @@
 """Small problems for the solvers, and a way to watch Algorithm 2 step by step."""
 
-from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
 import scipy.sparse as sp
-from evidence.reference.draws import fill
 
-from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.gradient import margin_scale
-from dplasso.frank_wolfe.large_step import large_steps_of
 from dplasso.frank_wolfe.problem import build_problem
 from dplasso.frank_wolfe.row_part import RowPart
-from dplasso.frank_wolfe.solve import take_sparse_steps
-from dplasso.frank_wolfe.standard import run_standard, start_standard
-from dplasso.frank_wolfe.state import start_sparse
+from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
-from dplasso.frank_wolfe.work import work_table
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design, relabel
 from dplasso.matrix.numbering import AS_GIVEN, by_frequency
 from dplasso.matrix.transpose import transpose
 from dplasso.privacy.randomness import random_stream
-from dplasso.runtime.threads import ONE_THREAD, thread_pool
+from dplasso.runtime.threads import thread_pool
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.counters import new_counters
 from dplasso.selection.replay import replay_state
@@ -101,24 +94,8 @@ def random_transcript(problem, seed):
     )
 
 
-def distinct_transcript(problem, seed):
-    """Return different vertices that have nothing to do with the data."""
-    rng = np.random.default_rng(seed)
-    return Transcript(
-        rng.permutation(problem.design.n_coordinates)[: problem.n_steps],
-        rng.choice(np.array([-1, 1], dtype=np.int8), problem.n_steps),
-    )
-
-
 def forced(transcript):
     return replay_state(transcript.vertex, transcript.sign)
-
-
-def empty_outputs(problem, *, record=False):
-    n_steps, kept = problem.n_steps, problem.n_steps if record else 0
-    history = np.zeros(kept), np.zeros(kept)
-    vertex, sign = np.zeros(n_steps, dtype=np.int64), np.zeros(n_steps, dtype=np.int8)
-    return vertex, sign, history, work_table(0), 0
 
 
 def renumbered(problem):
@@ -168,35 +145,24 @@ WAYS = {
 }
 
 
-@contextmanager
-def large_steps(n_threads, **way):
-    """Keep threads, and what they need for large steps, while the block runs."""
+def watch(problem, selector, drift_tol, *, seed=0, n_threads=1, way=None, runs=None, **options):
+    """Take one step after the other, yielding the step and the state (the same arrays).
+
+    `runs`: gets the run, for its transcript and history.
+    """
     with thread_pool(n_threads) as threads:
-        yield large_steps_of(threads, **way)
-
-
-def watch(problem, selector, drift_tol, *, outputs=None, seed=0, n_threads=1, n_prefix=0, way=None):
-    """Run Algorithm 2 one step at a time, yielding the step and the state (the same arrays)."""
-    with large_steps(n_threads, **(way or {})) as means:
-        state = start_sparse(problem, starting_alpha(problem, means.threads), drift_tol)
-        fill(selector, state.alpha)
-        outputs = (*(outputs or empty_outputs(problem))[:4], n_prefix)
-        stream, tolerance = random_stream(seed), float(drift_tol or 0.0)
+        options |= {"drift_tol": drift_tol, "threads": threads} | (way or {})
+        run = FrankWolfe(problem, selector, random_stream(seed), **options)
+        if runs is not None:
+            runs.append(run)
         for step in range(1, problem.n_steps + 1):
-            take_sparse_steps(
-                problem, state, selector, stream, tolerance, step, step, outputs, means
-            )
-            yield step, state
+            run.advance(step, step)
+            yield step, run.state
 
 
-def watch_standard(problem, selector, *, outputs=None, seed=0):
-    """Run Algorithm 1 one step at a time; its gradients are those before the step."""
-    state = start_standard(problem, starting_alpha(problem, ONE_THREAD))
-    outputs = outputs or empty_outputs(problem)
-    stream = random_stream(seed)
-    for step in range(1, problem.n_steps + 1):
-        run_standard(problem, state, selector, stream, step, step, *outputs)
-        yield step, state
+def watch_standard(problem, selector, **options):
+    """Watch Algorithm 1; its gradients are those before the step."""
+    return watch(problem, selector, None, solver="standard", **options)
 
 
 def last(states):
@@ -238,8 +204,13 @@ def row_parts(problem, n_parts, **options):
     return parts
 
 
+def moved(part, step, taken):
+    """Have a part take a step of a transcript."""
+    return part.move(taken.vertex[step - 1 : step], taken.sign[step - 1 : step])
+
+
 def add_changes(alpha, changes):
-    if changes.coordinates is None:
-        alpha += changes.amounts
-    else:
-        alpha[changes.coordinates] += changes.amounts
+    """Add changes; return whether they are of all coordinates."""
+    dense = changes.coordinates is None
+    alpha[slice(None) if dense else changes.coordinates] += changes.amounts
+    return dense

@@ -28,11 +28,11 @@ def column_gradients(X, gradient, bound, *, intercept, residual_bound=1.0):
     return alpha
 
 
-def weights_of(vertex, sign, n_coordinates, late_start=0):
+def weights_of(vertex, sign, n_coordinates):
     """Return the integer weights K as unbounded integers."""
     total = [0] * n_coordinates
     for step, (j, s) in enumerate(zip(vertex, sign, strict=True), start=1):
-        total[int(j)] += int(s) * (step + late_start + 1)
+        total[int(j)] += int(s) * (step + 1)
     return total
 
 
@@ -114,7 +114,7 @@ class ListCalendar:
 # --- Algorithm 1 in floating point -------------------------------------------
 
 
-def frank_wolfe(X, y, radius, n_steps, *, transcript=None, residual_bound=1.0, late_start=0):
+def frank_wolfe(X, y, radius, n_steps, *, transcript=None, residual_bound=1.0):
     """Run textbook Frank-Wolfe on dense rows; return a dict of arrays, one entry per step.
 
     With `transcript` (pairs of coordinate and sign) it takes those vertices; `steepest` is the
@@ -143,7 +143,7 @@ def frank_wolfe(X, y, radius, n_steps, *, transcript=None, residual_bound=1.0, l
         trajectory["gap"].append(gradient @ w - s * radius * gradient[j])
         trajectory["steepest"].append(np.abs(gradient).max())
         trajectory["gradient"].append(gradient[j])
-        eta = 2.0 / (step + late_start + 2.0)
+        eta = 2.0 / (step + 2.0)
         w *= 1.0 - eta
         w[j] += eta * s * radius
     return {name: np.array(values) for name, values in trajectory.items()} | {"w": w}

@@ -7,11 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.large_step import large_rows
+from dplasso.frank_wolfe.large_step import LargeSteps, large_rows
 from dplasso.frank_wolfe.solve import solve
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import column_of
 from dplasso.privacy.randomness import random_stream
+from dplasso.runtime.threads import ONE_THREAD, thread_pool
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
@@ -24,7 +25,6 @@ from frank_wolfe.cases import (
     build,
     dense_rows,
     forced,
-    large_steps,
     random_transcript,
     small_problem,
     some_labels,
@@ -157,41 +157,13 @@ def test_structures_without_an_order_of_their_own_take_every_way_alike(name):
         same(runs[0], other)
 
 
-def test_a_prefix_is_taken_and_the_rest_is_drawn():
-    problem = problems(8)
-    selector = SELECTORS["argmax"](21, problem.design.numbering)
-    whole = solve(problem, selector, random_stream(0), drift_tol=0.003)
-    for count in (0, 1, 10, 25):
-        prefix = whole.transcript(count)
-        other = solve(problem, selector, random_stream(0), drift_tol=0.003, prefix=prefix)
-        assert other.transcript() == whole.transcript()
-        np.testing.assert_array_equal(other.state.alpha, whole.state.alpha)
-    # Steps that argmax would not take are taken too.
-    chosen = random_transcript(problem, 1)
-    assert solve(problem, selector, random_stream(0), prefix=chosen).transcript() == chosen
-
-
-def test_checkpoints_are_prefixes():
-    problem = problems(8)
-    kept = []
-    whole = solve(
-        problem,
-        SELECTORS["argmax"](21, problem.design.numbering),
-        random_stream(0),
-        checkpoint=lambda _, prefix: kept.append(prefix),
-    )
-    assert [len(prefix) for prefix in kept][-1] == 25
-    for prefix in kept:
-        np.testing.assert_array_equal(prefix.vertex, whole.transcript().vertex[: len(prefix)])
-
-
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_first_gradients(n_threads, layout):
     X, labels, problem = small_problem(0)
     other = LAYOUTS[layout](problem)
-    with large_steps(n_threads) as means:
-        alpha = in_original_order(other, starting_alpha(other, means.threads))
+    with thread_pool(n_threads) as threads:
+        alpha = in_original_order(other, starting_alpha(other, threads))
     assert alpha.tolist() == column_gradients(X, 0.5 - labels, 1.0, intercept=True)
     assert alpha.any()
 
@@ -201,25 +173,23 @@ def test_the_first_gradients(n_threads, layout):
 def test_a_column_is_found_in_every_layout(n_threads, layout):
     X, _, problem = small_problem(5, n_rows=30, n_columns=9)
     other = LAYOUTS[layout](problem)
-    with large_steps(n_threads) as means:
+    with thread_pool(n_threads) as threads:
         for j in range(9):
-            (indices, values, _), begin, end = column_of(other.design, j, means.threads)
+            (indices, values, _), begin, end = column_of(other.design, j, threads)
             rows = np.flatnonzero(X[:, j])
             assert indices[begin:end].tolist() == rows.tolist()
             assert values[begin:end].tolist() == X[rows, j].tolist()
-        (indices, values, constant), begin, end = column_of(other.design, 9, means.threads)
+        (indices, values, constant), begin, end = column_of(other.design, 9, threads)
         assert (indices.size, values.size, constant, begin, end) == (0, 0, 1.0, 0, 30)
 
 
 def test_a_step_is_large_by_its_entries():
     problem = small_problem(0, n_rows=40)[2]
     mean = problem.design.rows.indices.size / 40
-    with large_steps(1, entries_large=100) as means:
-        assert large_rows(problem, means) == int(100 / mean)
+    assert large_rows(problem, LargeSteps(ONE_THREAD, 100)) == int(100 / mean)
     nothing = Compressed(np.zeros(41, np.int64), np.zeros(0, np.int32), np.zeros(0), 0.0)
     empty = with_design(problem, rows=nothing)
-    with large_steps(1, entries_large=np.inf) as means:
-        assert large_rows(empty, means) > 10**9
+    assert large_rows(empty, LargeSteps(ONE_THREAD, np.inf)) > 10**9
 
 
 def test_both_kinds_of_step_occur_by_size_alone():
@@ -227,8 +197,7 @@ def test_both_kinds_of_step_occur_by_size_alone():
     X = dense_rows(30_000, 80, 0, density=0.9)
     X[100:, 5] = 0.0
     problem = build(X, some_labels(30_000, 0), 4)
-    with large_steps(1) as means:
-        limit = large_rows(problem, means)
-        lengths = np.diff(problem.design.columns.indptr)
+    limit = large_rows(problem, LargeSteps(ONE_THREAD))
+    lengths = np.diff(problem.design.columns.indptr)
     assert (lengths > limit).sum() == 79
     assert lengths[5] < limit

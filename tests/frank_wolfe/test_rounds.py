@@ -1,121 +1,250 @@
-"""Rounds: gradients are refreshed at their ends alone, alike by every solver, layout and thread."""
+"""Runs in rounds: exact sums of exact residuals, the same from every layout, thread and part."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.frank_wolfe import drift
-from dplasso.frank_wolfe.rounds import ROUND, SINGLE_DRAWS, round_end
-from dplasso.frank_wolfe.solve import solve
+from cluster.cases import cut
+from dplasso.errors import DataError
+from dplasso.frank_wolfe import round_part
+from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
+from dplasso.frank_wolfe.rounds import ROUND, SINGLE_DRAWS, RoundsFrankWolfe, round_end
+from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
+from dplasso.losses.clipped_multinomial import ClippedMultinomial
+from dplasso.losses.contract import residual_vector
+from dplasso.losses.logistic import Logistic
+from dplasso.losses.squared import Squared
+from dplasso.privacy.mechanisms import SelectionRule
 from dplasso.privacy.randomness import random_stream
-from dplasso.selection.counters import new_counters
-from dplasso.selection.noisy_max import GumbelState
-from frank_wolfe.cases import (
-    LAYOUTS,
-    WAYS,
-    add_changes,
-    distinct_transcript,
-    forced,
-    row_parts,
-    small_problem,
-    true_gradient,
-    watch,
-)
+from dplasso.runtime.threads import thread_pool
+from dplasso.selection.registry import make_selector
+from frank_wolfe.cases import LAYOUTS, add_changes, build, dense_rows, forced
+from frank_wolfe.reference import clipped, column_gradients
+from selection.invariants import check
 
-STEPS = SINGLE_DRAWS + 2 * ROUND + 2
-ENDS = {*range(1, SINGLE_DRAWS + 1), SINGLE_DRAWS + ROUND, SINGLE_DRAWS + 2 * ROUND, STEPS}
+STEPS, COLUMNS, ROWS = SINGLE_DRAWS + 2 * ROUND + 2, 40, 60
+ENDS = [*range(1, SINGLE_DRAWS + 1), SINGLE_DRAWS + ROUND, SINGLE_DRAWS + 2 * ROUND, STEPS]
+LOSSES = {
+    "two classes": (Logistic(0.5, 0.3, 0.5, 1.0), 2),
+    "three classes": (ClippedMultinomial(0.5, np.array([0.1, -0.4, 0.3])), 3),
+    "numbers": (Squared(0.25, 0.1), 0),
+}
+seeds = st.integers(0, 10**6)
 
 
-@pytest.fixture(autouse=True)
-def small_blocks(monkeypatch):
-    """Several blocks of rows, so that threads have some each."""
-    monkeypatch.setattr(drift, "_BLOCK_BITS", 2)
+def case(loss="two classes", seed=0, *, bound=1.0, equal=False, n_columns=COLUMNS):
+    """Return rows, targets and the public numbers of a run."""
+    loss, n_classes = LOSSES[loss]
+    X = dense_rows(ROWS, n_columns, seed)
+    X = np.where(X != 0, np.float32(0.75), X) if equal else X
+    rng = np.random.default_rng([seed, 1])
+    labels = rng.integers(0, n_classes, ROWS) if n_classes else rng.uniform(-1, 1, ROWS)
+    return X, labels, RoundSteps(loss, bound, n_columns, STEPS, 0.3, 32)
 
 
-def problem_of(seed, **options):
-    given = {"n_rows": 90, "n_columns": 60, "radius": 2.0**20, "late_start": 2**20}
-    given |= {"distinct": True, "intercept": False} | options
-    return small_problem(seed, STEPS, **given)[2]
+def design_of(X, bound, layout="as given"):
+    problem = build(X, np.zeros(len(X)), 1, bound=bound, intercept=False)
+    return LAYOUTS[layout](problem).design
 
 
-@given(st.integers(1, 300), st.integers(1, 310))
-def test_the_ends_are_public(n_steps, step):
+def rows_of(X, labels, steps, layout="as given", **options):
+    return RoundRows(steps, design_of(X, steps.bound, layout), labels, **options)
+
+
+def vertices(steps, seed):
+    """Return different vertices that have nothing to do with the data."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.permutation(steps.n_coordinates)[: steps.n_steps]
+    return drawn, rng.choice(np.array([-1, 1], dtype=np.int8), drawn.size)
+
+
+def rounds(taken):
+    return [tuple(one[a:b] for one in taken) for a, b in pairwise([0, *ENDS])]
+
+
+def gradients(X, labels, steps, taken):
+    """Return residuals and column gradients after some vertices, from their definition."""
+    n_outputs = steps.loss.n_outputs
+    margins = [[0] * n_outputs for _ in X]
+    for j, sign in zip(*taken, strict=True):
+        output, column = divmod(int(j), steps.n_columns)
+        for margin, row in zip(margins, X, strict=True):
+            entry = clipped(row[column], steps.bound)
+            margin[output] += int(sign) * round(entry * 2.0**40 / steps.bound)
+    residuals = np.empty((len(X), n_outputs))
+    scale = 0.3 / (2.0**40 / steps.bound)
+    for margin, label, found in zip(margins, labels, residuals, strict=True):
+        residual_vector(steps.loss, np.array(margin) * scale, label, found)
+    options = {"intercept": False, "residual_bound": steps.loss.residual_bound}
+    return residuals, np.concatenate(
+        [column_gradients(X, one, steps.bound, **options) for one in residuals.T]
+    )
+
+
+@given(st.integers(1, 300), st.integers(1, 300))
+def test_the_ends_of_rounds_are_public(n_steps, step):
+    step = min(step, n_steps)
     ends = [t for t in range(1, n_steps) if t <= SINGLE_DRAWS or (t - SINGLE_DRAWS) % ROUND == 0]
-    expected = next((t for t in [*ends, n_steps] if t >= step), step)
-    assert round_end(True, n_steps, step) == expected
-    assert round_end(False, n_steps, step) == step
+    assert round_end(n_steps, step) == next(t for t in [*ends, n_steps] if t >= step)
 
 
-@pytest.mark.parametrize("drift_tol", [0.0, 0.01])
-@settings(max_examples=8)
-@given(st.integers(0, 10**6))
-def test_gradients_are_true_at_the_ends_and_stand_still_between(drift_tol, seed):
-    problem = problem_of(seed)
-    chosen = forced(distinct_transcript(problem, seed))
-    moved = 0
-    before = None
-    for step, state in watch(problem, chosen, drift_tol):
-        assert len(state.calendar.head) > 1
-        if step in ENDS:
-            error = np.abs(state.gradient - true_gradient(problem, state.margin, step))
-            assert error.max() <= drift_tol + 1e-12
-            moved += before is not None and not np.array_equal(before, state.gradient)
-        else:
-            np.testing.assert_array_equal(before, state.gradient)
-        before = state.gradient.copy()
-    assert moved == len(ENDS) - 1
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_both_algorithms_draw_the_same(seed):
-    problem = problem_of(seed, n_rows=300)
-
-    def drawn(**options):
-        selector = GumbelState(3e-10, new_counters())
-        return solve(problem, selector, random_stream(seed), **options).transcript()
-
-    exact = drawn(solver="standard")
-    assert len(set(exact.vertex.tolist())) == STEPS
-    assert drawn(drift_tol=0.0) == exact
-    # What a refresh after every draw, as without a calendar, would have drawn.
-    assert drawn(drift_tol=None) != exact
-
-
-@pytest.mark.parametrize("n_threads", [1, 2, 5])
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("n_threads", [1, 3])
 @settings(max_examples=4)
-@given(st.integers(0, 10**6), st.sampled_from(list(LAYOUTS)), st.booleans())
-def test_threads_and_layouts_change_no_bit(n_threads, way, seed, layout, distinct):
-    problem = problem_of(seed, distinct=distinct)
-    chosen = distinct_transcript(problem, seed)
-    steps = watch(problem, forced(chosen), 0.01, way=WAYS["small"])
-    laid_out = LAYOUTS[layout](problem)
-    others = watch(laid_out, forced(chosen), 0.01, n_threads=n_threads, way=WAYS[way])
-    internal = laid_out.design.numbering.internal
-    for (_, one), (_, other) in zip(steps, others, strict=True):
-        alpha = other.alpha[internal] if internal.size else other.alpha
-        np.testing.assert_array_equal(alpha, one.alpha)
-        np.testing.assert_array_equal(other.rows, one.rows)
-        np.testing.assert_array_equal(other.sums, one.sums)
-        np.testing.assert_array_equal(other.step_counts, one.step_counts)
+@given(seeds, st.sampled_from([0.3, 1.7]), st.booleans(), st.booleans())
+def test_gradients_are_those_of_the_definition(loss, layout, n_threads, seed, bound, equal, dense):
+    X, labels, steps = case(loss, seed, bound=bound, equal=equal)
+    taken = vertices(steps, seed)
+    with thread_pool(n_threads) as threads, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(round_part, "_LISTED", 10**6 if dense else 1)
+        rows = rows_of(X, labels, steps, layout, threads=threads)
+        alpha = rows.start().copy()
+        for done, some in zip(ENDS, rounds(taken), strict=True):
+            assert add_changes(alpha, rows.move(*some)) or not dense
+            residuals, expected = gradients(X, labels, steps, [one[:done] for one in taken])
+            assert np.abs(residuals).max() <= steps.loss.residual_bound
+            assert alpha.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("way", [WAYS["small"], WAYS["large"], {"entries_large": 0}])
-def test_partitions_change_no_bit(way):
-    """However many entries a part has: what it answers are changes, never sums."""
-    problem = problem_of(5)
-    chosen = distinct_transcript(problem, 5)
-    parts = row_parts(problem, 3, drift_tol=0.01, **way)
-    alpha = sum(part.start() for part in parts)
-    left_out = []
-    for step, state in watch(problem, forced(chosen), 0.01):
-        j, sign = int(chosen.vertex[step - 1]), int(chosen.sign[step - 1])
-        found = [part.move(step, j, sign) for part in parts]
-        for changes in found:
-            add_changes(alpha, changes)
-        # Those drawn before this step stand at zero in one process.
-        kept = np.setdiff1d(np.arange(alpha.size), left_out)
-        np.testing.assert_array_equal(alpha[kept], state.alpha[kept])
-        assert sum(c.counts for c in found).tolist() == state.step_counts.tolist()
-        left_out.append(j)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_parts_add_up_and_one_that_is_lost_catches_up(loss):
+    X, labels, steps = case(loss, 3)
+    whole = rows_of(X, labels, steps)
+    layouts = ["as given", "stored", "rows only"]
+    pieces = list(zip(*cut(X, labels, 3), layouts, strict=True))
+    parts = [rows_of(some, own, steps, layout) for some, own, layout in pieces]
+    alpha, total = whole.start().copy(), sum(part.start() for part in parts)
+    taken = vertices(steps, 3)
+    for number, (done, some) in enumerate(zip(ENDS, rounds(taken), strict=True)):
+        add_changes(alpha, whole.move(*some))
+        if number in (0, 5, 9):
+            parts[1] = rows_of(*pieces[1][:2], steps, pieces[1][2])
+            parts[1].start()
+            parts[1].catch_up(*(one[: done - some[0].size] for one in taken))
+        for part in parts:
+            add_changes(total, part.move(*some))
+        assert total.tolist() == alpha.tolist()
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("where", ["columns", "rows"])
+@pytest.mark.parametrize("index", [-1, 10**6])
+def test_numbers_outside_the_matrix_are_refused(where, index, n_threads):
+    X, labels, steps = case()
+    design = design_of(np.ones_like(X), 1.0)
+    indices = getattr(design, where).indices.copy()
+    indices[3] = index
+    design = design._replace(**{where: getattr(design, where)._replace(indices=indices)})
+
+    def read(threads):
+        rows = RoundRows(steps, design, labels, threads)
+        rows.start()
+        rows.move(np.array([0]), np.array([1], dtype=np.int8))
+
+    with thread_pool(n_threads) as threads, pytest.raises(DataError, match="the store is damaged"):
+        read(threads)
+
+
+def selector_of(steps, name="bucket", exponent=3e-10):
+    kind = "none" if np.isinf(exponent) else "exponential"
+    return make_selector(name, steps.n_coordinates, SelectionRule(kind, exponent, 0.0))
+
+
+def run_of(steps, rows, selector, stream=None, prefix=None):
+    empty = VertexRelease(
+        NO_VERTICES,
+        steps.n_columns,
+        5.0,
+        1.0,
+        fit_intercept=False,
+        n_outputs=steps.loss.n_outputs,
+    )
+    return RoundsFrankWolfe(steps, rows, selector, stream or random_stream(0), empty, prefix)
+
+
+def drawn(data, selector=None, layout="as given", **options):
+    X, labels, steps = data
+    run = run_of(
+        steps, rows_of(X, labels, steps, layout), selector or selector_of(steps), **options
+    )
+    run.advance(1, 6)
+    run.advance(7, STEPS)
+    return run.transcript()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_steepest_columns_left_are_taken_round_by_round(loss):
+    X, labels, steps = data = case(loss, 4)
+    found, expected = drawn(data, selector_of(steps, "argmax", np.inf)), []
+    for first, last in pairwise([0, *ENDS]):
+        taken = (
+            Transcript(*(np.array([one[k] for one in expected]) for k in (0, 1)))
+            if first
+            else NO_VERTICES
+        )
+        _, alpha = gradients(X, labels, steps, (taken.vertex, taken.sign))
+        alpha[taken.vertex] = 0
+        for _ in range(last - first):
+            j = int(np.argmax(np.abs(alpha)))
+            expected.append((j, -1 if alpha[j] > 0 else 1))
+            alpha[j] = 0
+    assert list(zip(found.vertex.tolist(), found.sign.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("name", ["bucket", "big-little", "noisy-max"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_form_draws_the_same_and_no_column_twice(loss, name):
+    data = case(loss, 5)
+    expected = drawn(data, selector_of(data[2], name))
+    assert np.unique(expected.vertex).size == STEPS
+    for layout in LAYOUTS:
+        assert drawn(data, selector_of(data[2], name), layout) == expected
+
+
+@pytest.mark.parametrize("count", [0, 1, 9, 11, STEPS])
+def test_what_a_prefix_holds_is_taken_and_the_rest_is_drawn_as_before(count):
+    data = case("three classes", 6)
+    whole = drawn(data)
+    first = Transcript(whole.vertex[:count], whole.sign[:count])
+    assert drawn(data, prefix=first) == whole
+    foreign = Transcript(*(one[:count] for one in vertices(data[2], 8)))
+    found = drawn(data, prefix=foreign)
+    assert found.vertex[:count].tolist() == foreign.vertex.tolist()
+    assert np.unique(found.vertex).size == STEPS
+
+
+def test_more_steps_than_the_run_has_are_refused():
+    data = case()
+    taken = Transcript(np.arange(STEPS + 1), np.ones(STEPS + 1, dtype=np.int8))
+    with pytest.raises(ValueError, match=f"prefix of {STEPS + 1} steps is given to a run of"):
+        drawn(data, prefix=taken)
+
+
+@pytest.mark.parametrize("n_columns", [COLUMNS, 2000])
+@pytest.mark.parametrize("exponent", [3e-10, 1e-6, np.inf])
+def test_the_selector_fits_the_gradients_at_every_draw(n_columns, exponent):
+    """With few columns all of them are indexed anew, with many it hears of the changes."""
+    X, labels, steps = case(seed=7, n_columns=n_columns)
+    selector = selector_of(steps, exponent=exponent)
+    run = run_of(steps, rows_of(X, labels, steps), selector)
+    for step in range(1, STEPS + 1):
+        run.advance(step, step)
+        check(selector, run._alpha)
+
+
+def test_rows_hear_of_a_round_when_it_is_drawn_and_never_of_the_last():
+    X, labels, steps = case()
+    heard, rows = [], rows_of(X, labels, steps)
+    move = rows.move
+    rows.move = lambda vertex, sign: heard.append(vertex.size) or move(vertex, sign)
+    run = run_of(steps, rows, forced(Transcript(*vertices(steps, 1))))
+    for step in range(1, STEPS + 1):
+        before = sum(heard)
+        run.advance(step, step)
+        assert sum(heard) in (before, step - 1)
+    assert heard == np.diff([0, *ENDS[:-1]]).tolist()

@@ -12,8 +12,7 @@ from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.transcript import weights
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime import chunks
-from frank_wolfe.cases import argmax, build, forced, last, random_transcript, small_problem, watch
-from frank_wolfe.reference import frank_wolfe
+from frank_wolfe.cases import argmax, build, small_problem
 
 
 def run(problem, selector=None, seed=0, **options):
@@ -38,24 +37,6 @@ def test_chunks_do_not_change_the_run(solver, monkeypatch):
     np.testing.assert_array_equal(one.history.objective, other.history.objective)
 
 
-def test_one_call_is_many_single_steps():
-    _, _, problem = small_problem(1, n_steps=30)
-    chosen = random_transcript(problem, 1)
-    whole = run(problem, forced(chosen), drift_tol=0.01)
-    state = last(watch(problem, forced(chosen), 0.01))
-    assert whole.transcript() == chosen
-    for name in ("alpha", "margin", "gradient"):
-        np.testing.assert_array_equal(getattr(whole.state, name), getattr(state, name))
-
-
-def test_progress_ends_at_the_last_step():
-    _, _, problem = small_problem(0, n_steps=9)
-    calls = []
-    run(problem, progress=lambda done, total: calls.append((done, total)))
-    assert calls[-1] == (9, 9)
-    assert all(total == 9 for _, total in calls)
-
-
 def test_an_interruption_passes_through():
     _, _, problem = small_problem(0, n_steps=9)
 
@@ -74,12 +55,6 @@ def test_nothing_is_kept_that_was_not_asked_for():
         assert solution.work is None
     assert run(problem, record_history=True).history.gap.shape == (12,)
     assert run(problem, record_work=True).work.touched.shape == (12,)
-
-
-def test_no_tolerance_needs_no_calendar():
-    _, _, problem = small_problem(0)
-    assert run(problem, drift_tol=None).state.calendar.head.size == 0
-    assert run(problem, drift_tol=0.0).state.calendar.head.shape == (1, problem.n_steps + 1)
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -149,11 +124,3 @@ class TestOptimum:
         # A loss that only the constrained optimum has: half the radius is far worse.
         half, _ = self.solution(X, y, 0.5 * radius, 500, drift_tol=0.0)
         assert self.mean_loss(X, y, half) > 1.02 * self.mean_loss(X, y, theirs)
-
-    def test_the_textbook_takes_the_same_first_steps(self, adult):
-        X, y = adult
-        problem = build(X, y, 50, radius=10.0, intercept=False)
-        found = run(problem, drift_tol=0.0).transcript()
-        true = frank_wolfe(X.toarray().astype(float), y, 10.0, 50)
-        np.testing.assert_array_equal(found.vertex, true["vertex"])
-        np.testing.assert_array_equal(found.sign, true["sign"])

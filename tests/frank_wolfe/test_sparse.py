@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.drift import NONE
 from dplasso.frank_wolfe.gradient import margin_scale
+from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.standard import refresh_all
 from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.transpose import transpose
+from dplasso.privacy.randomness import random_stream
 from dplasso.selection.bucket import bucket_state
 from dplasso.selection.counters import new_counters
 from dplasso.selection.noisy_max import GumbelState
@@ -19,13 +21,10 @@ from frank_wolfe.cases import (
     WAYS,
     argmax,
     build,
-    dense_rows,
-    empty_outputs,
     forced,
     last,
     random_transcript,
     small_problem,
-    some_labels,
     true_gradient,
     watch,
     watch_standard,
@@ -47,13 +46,7 @@ NARROWER = 1e-6
 seeds = st.integers(0, 10**6)
 bounds = st.sampled_from([0.3, 1.0, 1.7])
 tolerances = st.sampled_from([None, 0.0, 1e-3, 0.03, 0.2])
-# Bounds of the residual, and steps taken as if so many had been taken before.
-publics = st.fixed_dictionaries(
-    {
-        "residual_bound": st.sampled_from([1.0, 0.5, 0.8]),
-        "late_start": st.sampled_from([0, 1, 7, 1000]),
-    }
-)
+limits = st.sampled_from([1.0, 0.5, 0.8])
 
 
 def gumbel():
@@ -62,29 +55,23 @@ def gumbel():
 
 class TestFixedPoint:
     @settings(max_examples=20)
-    @given(seeds, bounds, st.booleans(), tolerances, publics)
+    @given(seeds, bounds, st.booleans(), tolerances, limits)
     def test_alpha_is_the_sum_of_the_current_contributions(
-        self, seed, bound, intercept, drift_tol, public
+        self, seed, bound, intercept, drift_tol, limit
     ):
-        X, _, problem = small_problem(seed, bound=bound, intercept=intercept, **public)
-        outputs = empty_outputs(problem)
-        limit = public["residual_bound"]
-        for step, state in watch(problem, argmax(), drift_tol, outputs=outputs):
+        public = {"bound": bound, "intercept": intercept, "residual_bound": limit}
+        X, _, problem = small_problem(seed, **public)
+        runs = []
+        for step, state in watch(problem, argmax(), drift_tol, runs=runs):
             assert np.abs(state.gradient).max() <= limit
             expected = column_gradients(
                 X, state.gradient, bound, intercept=intercept, residual_bound=limit
             )
             assert state.alpha.tolist() == expected
-            taken = [part[:step] for part in outputs[:2]]
-            weights = weights_of(*taken, X.shape[1] + intercept, public["late_start"])
+            taken = runs[0].transcript(step)
+            weights = weights_of(taken.vertex, taken.sign, X.shape[1] + intercept)
             margins = integer_margins(X, weights, bound, problem.margin_unit, intercept=intercept)
             assert state.margin.tolist() == margins
-
-    def test_a_lost_unit_is_caught(self):
-        X, _, problem = small_problem(0)
-        state = last(watch(problem, argmax(), 0.0))
-        state.alpha[3] += 1
-        assert state.alpha.tolist() != column_gradients(X, state.gradient, 1.0, intercept=True)
 
 
 class TestSelector:
@@ -115,15 +102,14 @@ class TestSelector:
 
 class TestAgainstAlgorithm1:
     @settings(max_examples=40)
-    @given(seeds, bounds, st.booleans(), st.sampled_from([argmax, gumbel]), publics)
-    def test_without_drift_it_makes_the_same_choices(
-        self, seed, bound, intercept, selector, public
-    ):
-        _, _, problem = small_problem(seed, bound=bound, intercept=intercept, **public)
-        sparse, standard = empty_outputs(problem), empty_outputs(problem)
-        one = last(watch(problem, selector(), 0.0, outputs=sparse, seed=seed))
-        other = last(watch_standard(problem, selector(), outputs=standard, seed=seed))
-        np.testing.assert_array_equal(sparse[:2], standard[:2])
+    @given(seeds, bounds, st.booleans(), st.sampled_from([argmax, gumbel]), limits)
+    def test_without_drift_it_makes_the_same_choices(self, seed, bound, intercept, selector, limit):
+        public = {"bound": bound, "intercept": intercept, "residual_bound": limit}
+        _, _, problem = small_problem(seed, **public)
+        runs = []
+        one = last(watch(problem, selector(), 0.0, runs=runs, seed=seed))
+        other = last(watch_standard(problem, selector(), runs=runs, seed=seed))
+        assert runs[0].transcript() == runs[1].transcript()
         # Algorithm 1 stops with the gradients before its last step.
         refresh_all(problem, other, problem.n_steps)
         np.testing.assert_array_equal(one.alpha, other.alpha)
@@ -134,10 +120,11 @@ class TestAgainstAlgorithm1:
         parted = 0
         for seed in range(20):
             _, _, problem = small_problem(seed, n_steps=30)
-            stale, exact = empty_outputs(problem), empty_outputs(problem)
-            last(watch(problem, argmax(), None, outputs=stale))
-            last(watch_standard(problem, argmax(), outputs=exact))
-            parted += not np.array_equal(stale[0], exact[0])
+            stale, exact = (
+                solve(problem, argmax(), random_stream(0), **options).transcript()
+                for options in ({"drift_tol": None}, {"solver": "standard"})
+            )
+            parted += not np.array_equal(stale.vertex, exact.vertex)
         assert parted > 10
 
 
@@ -148,12 +135,10 @@ def drift_of(problem, state, step):
 
 class TestDrift:
     @settings(max_examples=25)
-    @given(seeds, bounds, st.booleans(), st.sampled_from([0.0, 1e-6, 1e-3, 0.03, 0.2]), publics)
-    def test_gradients_stay_within_the_tolerance(self, seed, bound, intercept, drift_tol, public):
-        X, _, problem = small_problem(
-            seed, bound=bound, intercept=intercept, n_steps=25, radius=30.0, **public
-        )
-        limit = public["residual_bound"]
+    @given(seeds, bounds, st.booleans(), st.sampled_from([0.0, 1e-6, 1e-3, 0.03, 0.2]), limits)
+    def test_gradients_stay_within_the_tolerance(self, seed, bound, intercept, drift_tol, limit):
+        public = {"bound": bound, "intercept": intercept, "residual_bound": limit}
+        X, _, problem = small_problem(seed, n_steps=25, radius=30.0, **public)
         reach = np.abs(np.clip(X, -bound, bound)).sum(axis=0)
         if intercept:
             reach = np.append(reach, bound * X.shape[0])
@@ -168,13 +153,13 @@ class TestDrift:
 
     @settings(max_examples=25)
     @given(
-        seeds, bounds, st.sampled_from([0.0, 1e-3, 0.03, 0.2]), st.sampled_from(list(WAYS)), publics
+        seeds, bounds, st.sampled_from([0.0, 1e-3, 0.03, 0.2]), st.sampled_from(list(WAYS)), limits
     )
     def test_rows_are_refreshed_when_they_must_be_and_only_then(
-        self, seed, bound, drift_tol, way, public
+        self, seed, bound, drift_tol, way, limit
     ):
-        _, labels, problem = small_problem(seed, bound=bound, n_steps=25, radius=30.0, **public)
-        limit = public["residual_bound"]
+        public = {"bound": bound, "residual_bound": limit}
+        _, labels, problem = small_problem(seed, n_steps=25, radius=30.0, **public)
         chosen = forced(random_transcript(problem, seed))
         expected = 0.5 - labels
         for step, state in watch(problem, chosen, drift_tol, way=WAYS[way]):
@@ -188,9 +173,10 @@ class TestDrift:
             expected = state.gradient.copy()
 
     @settings(max_examples=25)
-    @given(seeds, st.booleans(), st.sampled_from([1e-4, 1e-3, 0.03, 0.2]), publics)
-    def test_every_row_waits_once_and_not_too_long(self, seed, intercept, drift_tol, public):
-        _, _, problem = small_problem(seed, intercept=intercept, n_steps=25, radius=30.0, **public)
+    @given(seeds, st.booleans(), st.sampled_from([1e-4, 1e-3, 0.03, 0.2]), limits)
+    def test_every_row_waits_once_and_not_too_long(self, seed, intercept, drift_tol, limit):
+        public = {"intercept": intercept, "residual_bound": limit}
+        _, _, problem = small_problem(seed, n_steps=25, radius=30.0, **public)
         n_rows = problem.labels.size
         for step, state in watch(problem, forced(random_transcript(problem, seed)), drift_tol):
             waiting = [[] for _ in range(problem.n_steps + 2)]
@@ -211,28 +197,24 @@ class TestDrift:
                 for later in range(step, min(due, problem.n_steps + 1)):
                     assert drift_of(problem, state, later)[row] <= drift_tol + ROUNDING
 
-    @pytest.mark.parametrize("late_start", [0, 1, 30])
     @pytest.mark.parametrize("residual_bound", [0.5, 0.9, 1.0])
     @pytest.mark.parametrize("label", [0, 1])
-    def test_an_untouched_row_waits_for_the_first_step_outside(
-        self, label, residual_bound, late_start
-    ):
+    def test_an_untouched_row_waits_for_the_first_step_outside(self, label, residual_bound):
         # Row 0 is touched by step 1 alone, and its margin of about 2 to 8 shrinks from then on.
         X = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
-        public = {"residual_bound": residual_bound, "late_start": late_start}
-        problem = build(X, [label, 1], 40, radius=12.0, intercept=False, **public)
+        public = {"residual_bound": residual_bound, "intercept": False}
+        problem = build(X, [label, 1], 40, radius=12.0, **public)
         chosen = random_transcript(problem, 0)
         chosen.vertex[:], chosen.sign[:] = 1, 1
         chosen.vertex[0] = 0
         _, state = next(watch(problem, forced(chosen), 0.02))
         margins = state.margin[0] * np.array([margin_scale(problem, t) for t in range(41)])
-        assert margins[1] == pytest.approx(12.0 * 2.0 / (late_start + 3.0))
+        assert margins[1] == pytest.approx(8.0)
         true = [residual(margin, label, residual_bound) for margin in margins]
         outside = [t for t in range(2, 41) if abs(true[t] - true[1]) > 0.02]
         assert state.rows["due"][0] == (outside[0] if outside else NONE)
         # Only a residual that the bound holds fast all the way is never due.
-        if late_start == 0:
-            assert bool(outside) == ((label, residual_bound) != (0, 0.5))
+        assert bool(outside) == ((label, residual_bound) != (0, 0.5))
 
     def test_no_tolerance_leaves_rows_stale(self):
         # Row 0 has column 0 alone; after step 1 only column 1 is chosen.
@@ -251,12 +233,6 @@ class TestDrift:
         # The same checker is content where rows are refreshed.
         for step, state in watch(problem, forced(chosen), 0.01):
             assert drift_of(problem, state, step)[0] <= 0.01 + ROUNDING
-
-    def test_rows_are_not_refreshed_before_they_are_due(self):
-        _, _, problem = small_problem(1, n_steps=40, radius=30.0)
-        chosen = forced(random_transcript(problem, 1))
-        early = sum((drift_of(problem, s, t) > 0.02).any() for t, s in watch(problem, chosen, 0.05))
-        assert early > 10
 
     def test_a_tolerance_below_rounding_on_saturated_rows(self):
         # sigma(margin) is 1 to the last bit here; its logit is infinite.
@@ -291,9 +267,9 @@ def rounding_of(problem):
 
 class TestHistory:
     def trajectory(self, problem, X, labels, drift_tol, n_coordinates):
-        outputs = empty_outputs(problem, record=True)
-        last(watch(problem, argmax(), drift_tol, outputs=outputs))
-        taken = list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True))
+        options = {"drift_tol": drift_tol, "record_history": True}
+        run = solve(problem, argmax(), random_stream(0), **options)
+        taken = run.transcript()
         bound = problem.design.bound
         clipped = np.clip(X.astype(float), -bound, bound)
         if problem.design.intercept:
@@ -304,53 +280,36 @@ class TestHistory:
             labels,
             problem.radius,
             problem.n_steps,
-            transcript=taken,
+            transcript=list(zip(taken.vertex.tolist(), taken.sign.tolist(), strict=True)),
             residual_bound=problem.loss.residual_bound,
-            late_start=problem.late_start,
         )
-        return outputs[2], true
+        return run.history, true
 
     @settings(max_examples=30)
-    @given(seeds, bounds, st.booleans(), publics)
-    def test_without_drift_it_is_the_truth(self, seed, bound, intercept, public):
-        X, labels, problem = small_problem(
-            seed, bound=bound, intercept=intercept, n_steps=30, **public
-        )
-        (objective, gap), true = self.trajectory(problem, X, labels, 0.0, 8 + intercept)
+    @given(seeds, bounds, st.booleans(), limits)
+    def test_without_drift_it_is_the_truth(self, seed, bound, intercept, limit):
+        public = {"bound": bound, "intercept": intercept, "residual_bound": limit}
+        X, labels, problem = small_problem(seed, n_steps=30, **public)
+        history, true = self.trajectory(problem, X, labels, 0.0, 8 + intercept)
         allowed = rounding_of(problem)
-        np.testing.assert_allclose(objective, true["objective"], rtol=0, atol=allowed)
-        np.testing.assert_allclose(gap, true["gap"], rtol=0, atol=2 * allowed)
+        np.testing.assert_allclose(history.objective, true["objective"], rtol=0, atol=allowed)
+        np.testing.assert_allclose(history.gap, true["gap"], rtol=0, atol=2 * allowed)
         # The vertices taken were the steepest.
         np.testing.assert_allclose(np.abs(true["gradient"]), true["steepest"], atol=1e-9)
         assert (np.sign(true["gradient"]) * true["sign"] <= 0).all()
 
     @settings(max_examples=20)
-    @given(seeds, bounds, st.sampled_from([None, 1e-3, 0.05]), publics)
-    def test_otherwise_it_never_exceeds_the_loss(self, seed, bound, drift_tol, public):
-        X, labels, problem = small_problem(seed, bound=bound, n_steps=30, radius=15.0, **public)
-        (objective, _), true = self.trajectory(problem, X, labels, drift_tol, 9)
-        assert (objective <= true["objective"] + rounding_of(problem)).all()
+    @given(seeds, bounds, st.sampled_from([None, 1e-3, 0.05]), limits)
+    def test_otherwise_it_never_exceeds_the_loss(self, seed, bound, drift_tol, limit):
+        public = {"bound": bound, "residual_bound": limit}
+        X, labels, problem = small_problem(seed, n_steps=30, radius=15.0, **public)
+        history, true = self.trajectory(problem, X, labels, drift_tol, 9)
+        assert (history.objective <= true["objective"] + rounding_of(problem)).all()
 
     def test_a_tolerance_keeps_the_objective_close(self):
         X, labels, problem = small_problem(3, n_steps=60, radius=15.0)
         short = {}
         for drift_tol in (1e-3, None):
-            (objective, _), true = self.trajectory(problem, X, labels, drift_tol, 9)
-            short[drift_tol] = np.max(true["objective"] - objective)
+            history, true = self.trajectory(problem, X, labels, drift_tol, 9)
+            short[drift_tol] = np.max(true["objective"] - history.objective)
         assert short[1e-3] < 1e-3 < short[None]
-
-
-def test_margins_reach_the_weights_scale():
-    X = dense_rows(15, 8, 7)
-    problem = build(X, some_labels(15, 7), 20, radius=9.0)
-    outputs = empty_outputs(problem)
-    state = last(watch(problem, argmax(), 1e-3, outputs=outputs))
-    true = frank_wolfe(
-        np.column_stack([np.clip(X.astype(float), -1, 1), np.ones(15)]),
-        problem.labels,
-        9.0,
-        20,
-        transcript=list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True)),
-    )
-    margins = np.column_stack([np.clip(X, -1, 1), np.ones(15)]) @ true["w"]
-    np.testing.assert_allclose(state.margin * margin_scale(problem, 20), margins, atol=1e-9)

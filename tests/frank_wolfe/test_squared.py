@@ -12,14 +12,12 @@ from dplasso.selection.registry import make_selector
 from frank_wolfe.cases import (
     LAYOUTS,
     WAYS,
-    add_changes,
     argmax,
     build,
     dense_rows,
     forced,
     last,
     random_transcript,
-    row_parts,
     watch,
 )
 from neighbours import pairs
@@ -61,18 +59,6 @@ def test_a_row_s_gradient_is_within_the_tolerance_of_the_true_one():
         assert error <= tolerance + 1e-6
         stale += error > 0
     assert stale > 100
-
-
-def test_parts_add_up_to_the_whole():
-    problem = regression(4)
-    drawn = random_transcript(problem, 5)
-    whole = last(watch(problem, forced(drawn), 0.02)).alpha
-    parts = row_parts(problem, 3, drift_tol=0.02)
-    alpha = sum(part.start() for part in parts)
-    for step, (j, sign) in enumerate(zip(drawn.vertex, drawn.sign, strict=True), 1):
-        for part in parts:
-            add_changes(alpha, part.move(step, int(j), int(sign)))
-    np.testing.assert_array_equal(alpha, whole)
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])

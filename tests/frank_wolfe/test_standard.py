@@ -5,15 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.standard import mean_loss, refresh_all
-from frank_wolfe.cases import (
-    argmax,
-    build,
-    empty_outputs,
-    last,
-    small_problem,
-    watch_standard,
-)
+from dplasso.privacy.randomness import random_stream
+from frank_wolfe.cases import argmax, build, small_problem
 from frank_wolfe.reference import column_gradients, frank_wolfe, integer_margins, weights_of
 
 
@@ -24,59 +19,56 @@ def design(X, problem):
     return np.column_stack([clipped, np.full(len(X), problem.design.bound)])
 
 
+def textbook(X, labels, problem, taken=None):
+    pairs = taken and list(zip(taken.vertex.tolist(), taken.sign.tolist(), strict=True))
+    options = {"transcript": pairs, "residual_bound": problem.loss.residual_bound}
+    return frank_wolfe(design(X, problem), labels, problem.radius, problem.n_steps, **options)
+
+
+def taken_of(problem, **options):
+    return solve(problem, argmax(), random_stream(0), solver="standard", **options)
+
+
 @settings(max_examples=30)
 @given(
     st.integers(0, 10**6),
     st.sampled_from([0.3, 1.0, 1.7]),
     st.booleans(),
     st.sampled_from([1.0, 0.5, 0.8]),
-    st.sampled_from([0, 1, 40]),
 )
-def test_objective_and_gap_match_the_textbook(seed, bound, intercept, residual_bound, late_start):
-    public = {"residual_bound": residual_bound, "late_start": late_start}
-    X, labels, problem = small_problem(seed, bound=bound, intercept=intercept, n_steps=30, **public)
-    outputs = empty_outputs(problem, record=True)
-    last(watch_standard(problem, argmax(), outputs=outputs))
-    taken = list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True))
-    true = frank_wolfe(design(X, problem), labels, problem.radius, 30, transcript=taken, **public)
-    np.testing.assert_allclose(outputs[2][0], true["objective"], rtol=0, atol=1e-9)
-    np.testing.assert_allclose(outputs[2][1], true["gap"], rtol=0, atol=1e-8)
+def test_objective_and_gap_match_the_textbook(seed, bound, intercept, residual_bound):
+    public = {"bound": bound, "intercept": intercept, "residual_bound": residual_bound}
+    X, labels, problem = small_problem(seed, n_steps=30, **public)
+    run = taken_of(problem, record_history=True)
+    true = textbook(X, labels, problem, run.transcript())
+    np.testing.assert_allclose(run.history.objective, true["objective"], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(run.history.gap, true["gap"], rtol=0, atol=1e-8)
     np.testing.assert_allclose(np.abs(true["gradient"]), true["steepest"], atol=1e-9)
     assert (np.sign(true["gradient"]) * true["sign"] <= 0).all()
 
 
 @pytest.mark.parametrize("residual_bound", [1.0, 0.7])
-@pytest.mark.parametrize("late_start", [0, 5])
-def test_it_takes_the_textbook_s_own_steps(residual_bound, late_start):
-    public = {"residual_bound": residual_bound, "late_start": late_start}
+def test_it_takes_the_textbook_s_own_steps(residual_bound):
     for seed in range(10):
-        X, labels, problem = small_problem(seed, n_steps=30, **public)
-        outputs = empty_outputs(problem)
-        last(watch_standard(problem, argmax(), outputs=outputs))
-        free = frank_wolfe(design(X, problem), labels, problem.radius, 30, **public)
-        np.testing.assert_array_equal(outputs[0], free["vertex"])
-        np.testing.assert_array_equal(outputs[1], free["sign"])
+        X, labels, problem = small_problem(seed, n_steps=30, residual_bound=residual_bound)
+        taken = taken_of(problem).transcript()
+        free = textbook(X, labels, problem)
+        np.testing.assert_array_equal(taken.vertex, free["vertex"])
+        np.testing.assert_array_equal(taken.sign, free["sign"])
 
 
 def test_everything_is_recomputed_from_the_weights():
     X, labels, problem = small_problem(1, n_steps=12, bound=0.3)
-    outputs = empty_outputs(problem)
-    state = last(watch_standard(problem, argmax(), outputs=outputs))
-    weights = weights_of(*outputs[:2], 9)
+    run = taken_of(problem)
+    state, taken = run.state, run.transcript()
+    weights = weights_of(taken.vertex, taken.sign, 9)
     assert state.weights.tolist() == weights
-    state.alpha[:], state.margin[:], state.gradient[:] = 7, 7, 7.0
+    state.alpha[:], state.margins[:], state.residuals[:] = 7, 7, 7.0
     refresh_all(problem, state, 12)
     margins = integer_margins(X, weights, 0.3, problem.margin_unit, intercept=True)
     assert state.margin.tolist() == margins
     assert state.alpha.tolist() == column_gradients(X, state.gradient, 0.3, intercept=True)
-    true = frank_wolfe(
-        design(X, problem),
-        labels,
-        problem.radius,
-        12,
-        transcript=list(zip(outputs[0].tolist(), outputs[1].tolist(), strict=True)),
-    )
-    w = true["w"]
+    w = textbook(X, labels, problem, taken)["w"]
     expected = 1.0 / (1.0 + np.exp(-design(X, problem) @ w)) - labels
     np.testing.assert_allclose(state.gradient, expected, atol=1e-9)
 

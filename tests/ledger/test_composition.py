@@ -165,14 +165,6 @@ class TestFilter:
         assert largest_epsilon(full, delta=1e-6, n_iter=10) == 0
         assert largest_epsilon(empty, delta=1e-5, n_iter=n_iter) == pytest.approx(3.0, rel=1e-9)
 
-    @pytest.mark.parametrize("fits", [1, 2, 7])
-    def test_a_plan_ends_at_the_limits(self, fits):
-        budget = with_charges([charge(0.5)], limit=LIMIT)
-        one = charge(largest_epsilon(budget, delta=1e-6, n_iter=50, fits=fits), 1e-6, 50)
-        full = with_charges([charge(0.5), *[one] * fits], limit=LIMIT)
-        assert 0.99999999 * FIXED < full.rho <= FIXED
-        assert not affords(full, one)
-
     @pytest.mark.parametrize("epsilon", [0.1, 3.0, 20.0])
     @pytest.mark.parametrize("delta", [1e-12, 1e-5, 1e-4])
     def test_the_reserve_costs_little(self, epsilon, delta):

@@ -101,10 +101,12 @@ for name, loss in losses.items():
     worker.begin_gradients(steps)
     weights = rng.normal(0.0, 2.0, 31 * loss.n_outputs)
     found[name] = digest(worker.gradient(weights))
-steps = VertexSteps(Logistic(0.75, 0.3), 1.0, True, 9.0, 30, 0, False, 1e-4, 32)
+steps = VertexSteps(Logistic(0.75, 0.3), 1.0, True, 9.0, 30, 1e-4, 32)
+up = np.ones(1, dtype=np.int8)
 answers = [worker.begin_vertices(steps)]
 for step in range(1, 30):
-    answers += [np.asarray(a) for a in worker.move(step, step % 7, 1)[:2] if a is not None]
+    moved = worker.move(step, np.array([step % 7]), up)
+    answers += [np.asarray(a) for a in moved[:2] if a is not None]
 found["vertices"] = digest(*answers)
 found["of the machine"] = digest([math.exp(v) for v in x])
 print(json.dumps(found))

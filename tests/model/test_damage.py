@@ -67,25 +67,13 @@ def test_a_truncated_file_is_refused_at_every_length(path):
             read_model(path)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(content=st.one_of(st.binary(max_size=300), st.binary(max_size=60).map(lambda b: b"PK" + b)))
 def test_noise_is_no_model(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("noise") / "model.npz"
     path.write_bytes(content)
     with pytest.raises(ModelFileError):
         read_model(path)
-
-
-@settings(max_examples=200, deadline=None)
-@given(data=st.data())
-def test_a_damaged_stretch_is_found_or_does_not_matter(tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("stretch") / "model.npz"
-    write_model(fitted(), path)
-    original, content = read_model(path), path.read_bytes()
-    start = data.draw(st.integers(0, len(content) - 1))
-    noise = data.draw(st.binary(min_size=1, max_size=40))
-    damaged = content[:start] + noise + content[start + data.draw(st.integers(0, 40)) :]
-    assert is_refused_or_same(path, damaged, original)
 
 
 def npz(**arrays) -> bytes:

@@ -16,14 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.contract import granularity, rebuild, select, update_many
 from dplasso.selection.weights import descent_sign
 from frank_wolfe.cases import (
     argmax,
-    empty_outputs,
     forced,
     last,
     random_transcript,
@@ -212,10 +210,9 @@ class TestEveryStructure:
 
     def test_a_run_is_replayed_bit_for_bit(self, name):
         _, _, problem = small_problem(3, n_steps=40)
-        outputs = empty_outputs(problem)
-        selector = STRUCTURES[name](problem.design.n_coordinates, STEEP)
-        own = last(watch(problem, selector, 0.01, outputs=outputs))
-        again = last(watch(problem, forced(Transcript(outputs[0], outputs[1])), 0.01))
+        selector, runs = STRUCTURES[name](problem.design.n_coordinates, STEEP), []
+        own = last(watch(problem, selector, 0.01, runs=runs))
+        again = last(watch(problem, forced(runs[0].transcript()), 0.01))
         np.testing.assert_array_equal(own.alpha, again.alpha)
         np.testing.assert_array_equal(own.margin, again.margin)
 

@@ -211,8 +211,8 @@ def compare(
         high, low = (np.asarray(part[:n_choice], dtype=np.float64) for part in pair_of_runs)
         for side in (1.0, -1.0):
             pair = (high, low) if side > 0 else (-low, -high)
-            threshold = _best_threshold(*pair, claim.delta, false_alarm)
-            best = max(best, (*threshold, index, side))
+            event = _best_threshold(*pair, claim.delta, false_alarm)
+            best = max(best, (*event, index, side))
     *_, threshold, index, side = best
     # From here on "high" is the data set on which the event is thought to be likely.
     values = [side * np.asarray(part[n_choice:], dtype=np.float64) for part in scored[index]]

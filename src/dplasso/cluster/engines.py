@@ -22,12 +22,7 @@ class WorkerLost(Exception):  # noqa: N818
 
 @dataclass(frozen=True)
 class Held:
-    """A part of a sum that stays where it was computed until it is fetched.
-
-    `fetch`: gives it.
-    `add`: begins to add others to it, there; what is given is a new one.
-    `reference`: for the engine.
-    """
+    """A part of a sum that stays where it was computed; `add` begins to add others to it, there."""
 
     fetch: Pending
     add: "Callable[[Sequence[Held]], Held]"
@@ -52,10 +47,7 @@ class Engine(Protocol):
         """How often a partition's worker may be lost in a fit."""
 
     def start(self, partition: Partition) -> Handle:
-        """Start a worker.
-
-        Raises WorkerLost if it cannot be had.
-        """
+        """Start a worker; raises WorkerLost if it cannot be had."""
 
     def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return the arguments of a call of all workers as each is given them."""
@@ -65,13 +57,16 @@ class Engine(Protocol):
 class InProcessEngine:
     """One partition after the other, in this process.
 
-    `threads`: of each worker.
+    Parameters
+    ----------
+    threads : int, default=1
+        Threads of each worker.
     """
 
     threads: int = 1
     restarts: int = 0
 
-    def start(self, partition: Partition) -> "LocalHandle":
+    def start(self, partition: Partition) -> Handle:
         """Make a worker."""
         return LocalHandle(Worker(partition, self.threads))
 
@@ -97,22 +92,18 @@ class LocalHandle:
 
 
 @dataclass(frozen=True)
-class ThreadEngine:
+class ThreadEngine(InProcessEngine):
     """Every partition in a thread of its own, in this process.
 
-    `threads`: of each worker besides.
+    Parameters
+    ----------
+    threads : int, default=1
+        Threads of each worker besides.
     """
 
-    threads: int = 1
-    restarts: int = 0
-
-    def start(self, partition: Partition) -> "ThreadHandle":
+    def start(self, partition: Partition) -> Handle:
         """Make a worker and its thread."""
         return ThreadHandle(Worker(partition, self.threads), ThreadPoolExecutor(1))
-
-    def shared(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return them: workers share the memory of this process."""
-        return args
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from dplasso.cluster.engines import Held, Pending, WorkerLost
 from dplasso.cluster.frank_wolfe import sum_of
 from dplasso.cluster.worker import Partition, Worker
 from dplasso.errors import ClusterError
-from dplasso.frank_wolfe.row_part import Changes
+from dplasso.frank_wolfe.round_part import Changes
 
 # Nothing that is private may be read by other users of a machine.
 _PRIVATE = 0o077

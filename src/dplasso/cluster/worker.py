@@ -25,7 +25,8 @@ from dplasso.data.source_files import is_address
 from dplasso.data.store import Store, check_entries, open_store
 from dplasso.errors import DataError
 from dplasso.frank_wolfe.problem import Problem, build_problem, design_of
-from dplasso.frank_wolfe.row_part import Changes, RowPart
+from dplasso.frank_wolfe.round_part import Changes, RoundRows, RoundSteps
+from dplasso.frank_wolfe.row_part import RowPart
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel
@@ -33,7 +34,7 @@ from dplasso.losses.counts import count_classes
 from dplasso.losses.weighted import split_targets, weighted_targets
 from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
-from dplasso.runtime.threads import thread_pool
+from dplasso.runtime.threads import Threads, thread_pool
 
 
 @dataclass(frozen=True)
@@ -83,8 +84,6 @@ class VertexSteps:
     intercept: bool
     radius: float
     n_steps: int
-    late_start: int
-    distinct: bool
     drift_tol: float | None
     share_bits: int
 
@@ -96,10 +95,14 @@ class VertexSteps:
             radius=self.radius,
             n_steps=self.n_steps,
             loss=self.loss,
-            late_start=self.late_start,
-            distinct=self.distinct,
             share_bits=self.share_bits,
         )
+
+    def part(self, X: Any, labels: NDArray[Any], threads: Threads) -> RowPart:
+        """Lay out rows, and return them at zero weights."""
+        public: dict[str, Any] = {"bound": self.bound, "intercept": self.intercept}
+        design = design_of(X, **public, n_steps=self.n_steps, n_threads=threads.count)
+        return RowPart(self.problem(design, labels), self.drift_tol, threads)
 
 
 @dataclass(frozen=True)
@@ -140,11 +143,7 @@ MOST_LABELS = 10_000
 
 
 class Worker:
-    """The rows of one partition.
-
-    `partition`: which.
-    `n_threads`: threads to share its work.
-    """
+    """The rows of one partition."""
 
     def __init__(self, partition: Partition, n_threads: int = 1) -> None:
         self._partition = partition
@@ -152,7 +151,7 @@ class Worker:
         self._threads = self._open.enter_context(thread_pool(n_threads))
         self._X, self._y = partition.X, partition.y
         self._labels: NDArray[Any] = np.zeros(0)
-        self._vertices: RowPart | None = None
+        self._vertices: RowPart | RoundRows | None = None
         self._gradients: GradientPart | None = None
         self._done = 0
         self._reply: Changes | None = None
@@ -166,11 +165,9 @@ class Worker:
         """Answer: the worker is there."""
 
     def copy(self, whole: bool = False) -> tuple[int, int]:
-        """Copy a piece of a store on object storage, or all that is left of it.
+        """Copy a piece of a store on object storage, or the whole rest.
 
-        Returns: the bytes copied so far and those to be copied; 0 for any other partition.
-
-        Raises as `copy_store`.
+        Returns the bytes copied so far and those to be copied; 0 for any other partition.
         """
         path = self._partition.path
         if self._folder is None and path is not None and is_address(path):
@@ -247,35 +244,27 @@ class Worker:
         """Return whether each label is not the first, for the ledger's fingerprint."""
         return self._bits
 
-    def begin_vertices(self, steps: VertexSteps) -> NDArray[np.int64]:
+    def begin_vertices(self, steps: VertexSteps | RoundSteps) -> NDArray[np.int64]:
         """Begin a run of Frank-Wolfe at zero weights; return this part of the column gradients."""
-        design = design_of(
-            self._X,
-            bound=steps.bound,
-            intercept=steps.intercept,
-            by_columns=True,
-            n_steps=steps.n_steps,
-            n_threads=self._threads.count,
-        )
-        problem = steps.problem(design, self._labels)
-        self._vertices = RowPart(problem, steps.drift_tol, self._threads)
+        self._vertices = steps.part(self._X, self._labels, self._threads)
         self._done, self._reply = 0, None
         return self._vertices.start()
 
-    def move(self, step: int, coordinate: int, sign: int) -> Changes:
-        """Take a step of Frank-Wolfe; see `RowPart.move`.
+    def move(self, step: int, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
+        """Take the steps from `step` on with these vertices.
 
-        Raises RuntimeError for a step out of turn.
+        Raises RuntimeError for steps out of turn.
         """
         assert self._vertices is not None
-        if step == self._done and self._reply is not None:
+        last = step + vertex.size - 1
+        if last == self._done and self._reply is not None:
             return self._reply
         if step != self._done + 1:
             raise RuntimeError(
                 f"{self._partition.name} has taken {self._done} steps and is asked for step {step}"
             )
-        self._reply = self._vertices.move(step, coordinate, sign)
-        self._done = step
+        self._reply = self._vertices.move(vertex, sign)
+        self._done = last
         return self._reply
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
@@ -283,9 +272,8 @@ class Worker:
         assert self._vertices is not None
         if self._done:
             raise RuntimeError(f"{self._partition.name} has taken steps already")
-        for step, (j, s) in enumerate(zip(vertex.tolist(), sign.tolist(), strict=True), 1):
-            self._vertices.catch_up(step, j, s)
-            self._done = step
+        self._vertices.catch_up(vertex, sign)
+        self._done = vertex.size
 
     def begin_gradients(self, steps: GradientSteps) -> None:
         """Begin a run of gradient descent."""

@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """Consecutive records: `Rows`, their labels, and perhaps whose rows they are.
+    """Consecutive records: `Rows`, their labels, and perhaps their people.
 
     `people`: int64, two numbers a row, as `dplasso.data.people.hash_people` makes them.
     """

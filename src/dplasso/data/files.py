@@ -19,16 +19,10 @@ from dplasso.data.streams import Progress
 class Dataset:
     """Records and their labels.
 
-    Attributes
-    ----------
-    X : csr_array or StoreMatrix, shape (n_records, n_features)
-        float32 from svmlight text; the stored type from .npz. Sorted, without duplicates.
-    y : array, shape (n_records,)
-        The labels as read: numbers, strings or bools.
-    source : str
-        Where they came from, for messages.
-    people : int64 array, shape (n_records,), or None
-        Whose row each is, as numbers, where that was asked for.
+    `X`: a sorted csr_array without duplicates, or a `StoreMatrix`.
+    `y`: the labels as read: numbers, strings or bools.
+    `source`: where they came from, for messages.
+    `people`: a number for the person of each row, where that was asked for.
     """
 
     X: Any

@@ -1,4 +1,4 @@
-"""Whose row each is: the one place that says which rows belong to one person.
+"""Which rows belong to one person: the one place that decides it.
 
 Two rows are one person's if what names them is equal as Python values of one kind: texts, whole
 numbers, bytes, truth values, dates, times, decimal numbers or UUIDs. Whatever conversion could

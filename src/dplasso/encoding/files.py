@@ -54,7 +54,7 @@ def encode_files(
     `encoding`: how a record of a table becomes a row. Default: column numbers as they stand in
     svmlight text and .npz, to which `n_features`, `zero_based` and `labels_path` belong.
     `label_column`: where the label is, for `ListColumns`; a schema names its own.
-    `person_column`: where it says whose row each is, with a schema only.
+    `person_column`: column that names the person of each row, with a schema only.
     `label_map`: what the labels mean; any other label is an error.
     `binarize`: turn every non-zero value into 1.
     `labelled`: with a schema, whether labels are read; otherwise they are all 0.

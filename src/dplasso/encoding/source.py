@@ -24,8 +24,8 @@ def table_source(
     """Open files of tables as a stream of encoded row blocks, float32; progress counts bytes.
 
     Without `labelled` the labels are not read but all 0. In text files they are numbers if the
-    first one is, else strings. `person_column` says whose row each is; it is no feature and no
-    label.
+    first one is, else strings. `person_column` names the person of each row; it can be neither a
+    feature nor the label.
 
     Raises `DataError` if a file is missing, of another kind, or needs pyarrow, which is not there;
     if no label column is named, or the person's is encoded. What is wrong inside a file is raised,

@@ -111,15 +111,16 @@ LASSO_TEXTS = _entries(
         "paper" reproduces the published step (coordinate by magnitude, then the true sign). It is
         **not** differentially private, warns with `PrivacyLeakWarning`, and is for one margin.
     solver : {"sparse", "standard"}, default="sparse"
-        Algorithm 2 (steps at sparse cost) or Algorithm 1 (everything recomputed).
+        With `l1_radius` given: Algorithm 2 (steps at sparse cost) or Algorithm 1 (everything
+        recomputed). Otherwise both take the same exact steps.
     selector : {"bucket", "noisy-max", "big-little", "argmax", "heap"}, default="bucket"
         Structure that draws the vertex; every private one draws from the same distribution.
         "argmax" and "heap" are for ``epsilon=inf`` only, "big-little" for finite epsilon.
         See docs/selection.md.
     drift_tol : float, None or "auto", default="auto"
-        `solver="sparse"` only: largest error allowed in a record's gradient before that record is
-        refreshed. "auto" is 0.0025 in a private fit, or more, up to 0.1, where `l1_radius` is
-        given and N is too (`n_records`), or is counted: as much as the noise of the draws hides
+        With `l1_radius` given and ``solver="sparse"`` only: largest error allowed in a record's
+        gradient before that record is refreshed. "auto" is 0.0025 in a private fit, or more, up
+        to 0.1, where N is given (`n_records`) or counted: as much as the noise of the draws hides
         (docs/drift.md). It is 0.0001 with ``epsilon=inf``. 0 gives Algorithm 1's iterates; None
         the paper's stale ones. It does not affect privacy.
     coef_ : scipy.sparse.csr_array, shape (1, D), or (K, D) for K > 2 classes

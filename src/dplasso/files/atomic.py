@@ -35,7 +35,7 @@ def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def atomic_write(
-    path: str | os.PathLike[str], *, temporary: str | None = None
+    path: str | os.PathLike[str], *, temporary: str | None = None, replace: bool = True
 ) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its place only when the block ends well.
 
@@ -45,7 +45,8 @@ def atomic_write(
     that is sure to be alone: what a killed process left there, or what holds room
     (`dplasso.files.room`), is overwritten in place. By default no two writers share one.
 
-    Raises OSError if the place cannot be written to, see `check_writable`, or the disk is full.
+    Without `replace` a file that appears at `path` meanwhile is left: FileExistsError. Raises
+    OSError if the place cannot be written to, see `check_writable`, or the disk is full.
     """
     target = _target(path)
     # Beside the target, so that the replacement is a rename within one file system.
@@ -57,9 +58,14 @@ def atomic_write(
             file.flush()
             file.truncate()
             os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, beside)
-        beside.replace(target)
+        if replace:
+            if target.exists():
+                shutil.copymode(target, beside)
+            beside.replace(target)
+        else:
+            # A link, unlike a rename, never takes the place of another file.
+            os.link(beside, target)
+            beside.unlink()
     except BaseException:
         with suppress(OSError):
             beside.unlink(missing_ok=True)

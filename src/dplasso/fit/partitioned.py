@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from dplasso.cluster import Engine
-from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, problem_of
+from dplasso.cluster.frank_wolfe import PartitionedFrankWolfe, PartitionedRows, problem_of
 from dplasso.cluster.gradients import PartitionedRecords
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.storage import checked_address
@@ -25,6 +25,7 @@ from dplasso.fit.records import LocalRecords, local_records, store_of
 from dplasso.fit.task import Task
 from dplasso.fit.vertices import vertex_selector
 from dplasso.fit.weights import checked_weights
+from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import data_fingerprint
 from dplasso.losses.weighted import weighted
@@ -150,6 +151,11 @@ class ClusterRecords:
         problem = problem_of(self.workers, steps)
         selector = vertex_selector(method.selector, mechanism, problem)
         return PartitionedFrankWolfe(self.workers, steps, problem, selector, stream, prefix=prefix)
+
+    def rows(self, steps: RoundSteps, threads: Threads) -> PartitionedRows:  # noqa: ARG002
+        """Return the workers' rows for a run in rounds."""
+        check_records(self.shape[0], steps.share_bits)
+        return PartitionedRows(self.workers, replace(steps, loss=self._loss(steps.loss)))
 
     def gradients(
         self,

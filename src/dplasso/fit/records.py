@@ -22,6 +22,7 @@ from dplasso.fit.groups import person_numbers, rows_within_limit
 from dplasso.fit.task import Task
 from dplasso.fit.vertices import vertex_selector
 from dplasso.frank_wolfe.problem import Problem, design_of
+from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.solve import FrankWolfe
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.gradient_descent.records import Records as GradientRecords
@@ -157,7 +158,7 @@ class LocalRecords:
             self.X,
             bound=method.feature_bound,
             intercept=intercept,
-            by_columns=method.algorithm == "sparse",
+            by_columns=method.algorithm == "sparse" or method.l1_radius is None,
             n_steps=n_steps,
             n_threads=method.n_threads,
         )
@@ -196,6 +197,12 @@ class LocalRecords:
             threads=threads,
             prefix=prefix,
         )
+
+    def rows(self, steps: RoundSteps, threads: Threads) -> RoundRows:
+        """Return the rows for a run in rounds."""
+        assert self.design is not None
+        steps = replace(steps, loss=self._loss(steps.loss))
+        return RoundRows(steps, self.design, self._targets, threads)
 
     def gradients(
         self, loss: Any, threads: Threads, kept: NDArray[np.int64] | None = None

@@ -8,15 +8,17 @@ from numpy.typing import NDArray
 
 from dplasso.fit.column_plan import LassoPlan, plan_lasso
 from dplasso.fit.task import Task
-from dplasso.fit.vertices import vertex_steps
+from dplasso.fit.vertices import round_steps, vertex_selector, vertex_steps
 from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.rounds import RoundsFrankWolfe
+from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.release import Calibration, NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, RunPlan, Stage, noisy_counts
 from dplasso.gradient_descent.schedule import MOMENTUM
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.state import GradientState
-from dplasso.model.staged import NO_VERTICES, StagedRelease
+from dplasso.model.staged import StagedRelease
 from dplasso.privacy.mechanisms import StagedSteps
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.threads import Threads
@@ -173,28 +175,30 @@ class StagedLasso:
         )
 
     def _vertex_run(self) -> Any:
-        plan = self._plan
+        plan, method, records = self._plan, self._method, self._laid_out
         share = 1.0 - plan.refit_share - plan.calibration_share
         mechanism = self._mechanism.vertices(plan.n_vertices, share)
+        numbers: dict[str, Any] = {
+            "n_records": float(self._counts.sum()),
+            "n_features": int(self._records.shape[1]),
+        }
+        prefix = None if self._prefix is None else self._prefix.vertices.transcript
+        if method.l1_radius is None:
+            rounds = round_steps(method, plan, self._loss, **numbers)
+            rows = records.rows(rounds, self._threads)
+            selector = vertex_selector(method.selector, mechanism, rounds)
+            return RoundsFrankWolfe(rounds, rows, selector, self._stream, self._vertices(0), prefix)
         steps = vertex_steps(
-            self._method,
+            method,
             mechanism,
             self._loss,
             radius=plan.l1_radius,
             n_steps=plan.n_vertices,
             intercept=self._has_constant_vertex,
-            n_records=float(self._counts.sum()),
-            n_features=int(self._records.shape[1]),
-            late_start=plan.late_start,
-            distinct=self._method.l1_radius is None,
+            **numbers,
         )
-        return self._laid_out.vertices(
-            self._method,
-            steps,
-            mechanism,
-            self._stream,
-            self._threads,
-            prefix=None if self._prefix is None else self._prefix.vertices.transcript,
+        return records.vertices(
+            method, steps, mechanism, self._stream, self._threads, prefix=prefix
         )
 
     def _gradient_run(self) -> GradientRun | None:

@@ -3,8 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 from dplasso.cluster.worker import VertexSteps
+from dplasso.fit.column_plan import LassoPlan
 from dplasso.frank_wolfe.drift import tolerance_within_noise
 from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.round_part import RoundSteps
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.parameters import share_bits
 from dplasso.privacy.release import drawing_from
@@ -24,8 +26,6 @@ def vertex_steps(
     intercept: bool,
     n_records: float | None,
     n_features: int,
-    late_start: int = 0,
-    distinct: bool = False,
 ) -> VertexSteps:
     """Return the public numbers of a run.
 
@@ -33,18 +33,28 @@ def vertex_steps(
     `intercept`: whether a constant column is drawn like the others.
     `n_records`: N, where it is public or was counted.
     """
-    tolerance = method.drift_tol
-    if not distinct:
-        tolerance = drift_tolerance(method, mechanism, n_records, n_features)
     return VertexSteps(
         loss=loss,
         bound=method.feature_bound,
         intercept=intercept,
         radius=radius,
         n_steps=n_steps,
-        late_start=late_start,
-        distinct=distinct,
-        drift_tol=tolerance,
+        drift_tol=drift_tolerance(method, mechanism, n_records, n_features),
+        share_bits=share_bits(n_records),
+    )
+
+
+def round_steps(
+    method: "Lasso", plan: LassoPlan, loss: Any, *, n_records: float, n_features: int
+) -> RoundSteps:
+    """Return the public numbers of a run in which every column is drawn at most once."""
+    return RoundSteps(
+        loss=loss,
+        bound=method.feature_bound,
+        n_columns=n_features,
+        n_steps=plan.n_vertices,
+        # What each vertex weighs after a late start, but for a part of one in t0 / T.
+        vertex_weight=2.0 * plan.l1_radius / (plan.n_vertices + plan.late_start),
         share_bits=share_bits(n_records),
     )
 
@@ -60,9 +70,9 @@ def drift_tolerance(
     return tolerance_within_noise(mechanism.rule(1.0).exponent, largest, 2 * max(1, n_features))
 
 
-def vertex_selector(kind: str, mechanism: Mechanism, problem: Problem) -> Any:
+def vertex_selector(kind: str, mechanism: Mechanism, problem: Problem | RoundSteps) -> Any:
     """Build a selection structure for this mechanism and problem, empty."""
     rule = mechanism.rule(problem.unit)
-    numbering = problem.design.numbering
+    numbering = problem.numbering
     selector = make_selector(kind, problem.n_coordinates, rule, numbering)
     return drawing_from(selector, mechanism.sensitivity * problem.unit, numbering)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.gradient import add_contributions, contribution
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.losses.contract import gradient
+from dplasso.losses.contract import residual_vector
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads, cut, even_parts
@@ -21,27 +21,24 @@ _CACHED_ROWS = 2**17
 
 
 def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
-    """Compute the column gradients at zero weights, in one pass over the entries.
-
-    `problem`: the data.
-    `threads`: threads to share the pass; the bits do not depend on their number.
-
-    Returns shape (D,): in fixed point.
-    """
-    return alpha_of(problem, starting_gradient(problem.loss, problem.labels), threads)
+    """Return the column gradients at zero weights, output after output."""
+    residuals = starting_residuals(problem.loss, problem.labels)
+    parts = [alpha_of(problem, np.ascontiguousarray(one), threads) for one in residuals.T]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def starting_gradient(loss: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the record gradients at zero weights, shape (N,)."""
-    residuals = np.empty(labels.size)
-    _starting_gradient(loss, labels, residuals)
+def starting_residuals(loss: Any, labels: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the record gradients at zero weights, shape (N, K)."""
+    residuals = np.empty((labels.size, loss.n_outputs))
+    _starting_residuals(loss, labels, residuals)
     return residuals
 
 
 @njit(cache=True, nogil=True)
-def _starting_gradient(loss, labels, residuals):
+def _starting_residuals(loss, labels, residuals):
+    nothing = np.zeros(residuals.shape[1])
     for i in range(labels.size):
-        residuals[i] = gradient(loss, 0.0, np.float64(labels[i]))
+        residual_vector(loss, nothing, labels[i], residuals[i])
 
 
 def alpha_of(

@@ -44,8 +44,6 @@ def row_type(label: Any) -> np.dtype[np.void]:
     )
 
 
-ROW = row_type(np.int8)
-
 # `drift_tol="auto"`, chosen by measurement (docs/drift.md).
 PRIVATE_TOLERANCE, PLAIN_TOLERANCE = 2.5e-3, 1e-4
 # What stale gradients may change a score by, as a part of the best of as many scores of noise
@@ -70,25 +68,20 @@ class Calendar(NamedTuple):
 
 
 def tolerance_of(drift_tol: float | str | None, *, private: bool) -> float | None:
-    """Return the tolerance a setting stands for.
-
-    `drift_tol`: as in `DPLassoClassifier`.
-    `private`: whether the fit has finite epsilon.
-    """
+    """Return the tolerance that a setting stands for in a private fit or another."""
     if drift_tol == "auto":
         return PRIVATE_TOLERANCE if private else PLAIN_TOLERANCE
     return None if drift_tol is None else float(drift_tol)
 
 
 def tolerance_within_noise(exponent_scale: float, largest: float, n_scores: int) -> float:
-    """Return a tolerance that the noise of the draws hides.
+    """Return a tolerance that the noise of the draws hides: at least `PRIVATE_TOLERANCE`.
 
     `exponent_scale`: log-weight of a draw for each unit of a column gradient.
     `largest`: what a column gradient is at most for residuals of 1: N times the entries' bound.
-    `n_scores`: 2D, of which the best of noise alone is ``log(2D)`` above the typical one.
-
-    Returns: at least `PRIVATE_TOLERANCE`. Were all residuals of all rows off by it in one
-    direction, a score would be off by a third of that.
+    `n_scores`: 2D, of which the best of noise alone is ``log(2D)`` above the typical one. Were all
+    residuals of all rows off by the tolerance in one direction, a score would be off by a third of
+    that.
     """
     hidden = _PART_OF_NOISE * math.log(n_scores) / (exponent_scale * largest)
     return max(PRIVATE_TOLERANCE, min(hidden, _MOST))
@@ -97,7 +90,7 @@ def tolerance_within_noise(exponent_scale: float, largest: float, n_scores: int)
 def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
     """Return an empty calendar (of length 0 when nothing is ever refreshed).
 
-    Its blocks depend on these numbers alone, not on threads: sums by blocks have a fixed order.
+    Its blocks do not depend on threads, so that sums by blocks have a fixed order.
     """
     n_blocks = max(1, min(_MOST_BLOCKS, n_rows // (n_steps + 1)))
     shift = _BLOCK_BITS
@@ -108,14 +101,7 @@ def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
 
 
 def new_rows(loss: Any, labels: NDArray[Any], tolerance: float) -> NDArray[np.void]:
-    """Return the rows at zero weights, none scheduled.
-
-    `loss`: the loss.
-    `labels`, shape (N,): the targets.
-    `tolerance`: `drift_tol`; with 0 every touch refreshes a row.
-
-    Returns shape (N,).
-    """
+    """Return the rows at zero weights, none scheduled."""
     rows = np.zeros(labels.size, dtype=row_type(labels.dtype))
     rows["label"] = labels
     for name in ("due", "following", "previous"):
@@ -208,12 +194,8 @@ def take_due(calendar, rows, block, step, taken):
 def due_step(full_margin, lowest, highest, step, n_steps):
     """Return the first step after which an untouched row's margin is outside its interval.
 
-    `full_margin`: margin / weight_scale, constant until the row is touched again.
-    `lowest`, `highest`: the interval.
-    `step`: steps done; the margin after them is inside, or the interval is empty.
-    `n_steps`: t; any result above it means never.
-
-    Returns: ``step + 1`` at the earliest, ``n_steps + 1`` if not due within the run.
+    `full_margin`: margin / weight_scale, constant until the row is touched again. After `step`
+    steps the margin is inside, or the interval is empty. A result above `n_steps` means never.
     """
     never = n_steps + 1
     if full_margin == 0.0:

@@ -43,7 +43,7 @@ def margin_term(value, margin_unit):
 @njit(cache=True, nogil=True)
 def margin_scale(problem, step):
     """Return the factor from an integer margin to the margin after `step` steps."""
-    return problem.radius / problem.margin_unit * weight_scale(step + problem.late_start)
+    return problem.radius / problem.margin_unit * weight_scale(step)
 
 
 @njit(cache=True, nogil=True)
@@ -98,10 +98,8 @@ def make_room(changed, before, count, more):
 def replace_contributions(
     problem, alpha, refreshed, old, new, n_rows, report_shift, amounts, notes
 ):
-    """Replace the contributions of rows at their record gradients `old` by those at `new`.
+    """Replace the contributions of the first `n_rows` of some rows at `old` by those at `new`.
 
-    `alpha`: column gradients, changed in place.
-    `refreshed`, `old`, `new`: rows and their gradients, of which the first `n_rows` are taken.
     `report_shift`: changes of ``alpha_k >> report_shift`` are noted; at `NOTHING_REPORTED` none is.
     `amounts`: room for the changes of some entries, of any size but 0.
     `notes`: coordinates, what they were, and how many are noted already; made longer if need be.

@@ -21,7 +21,7 @@ from dplasso.frank_wolfe.column_gradients import alpha_of
 from dplasso.frank_wolfe.drift import count_due
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.reports import begin_step, report
-from dplasso.frank_wolfe.sparse import DEFERRED, step_numbers, step_rows, work_through
+from dplasso.frank_wolfe.sparse import step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
 from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.runtime.threads import Threads, cut
@@ -39,32 +39,24 @@ SHARED_PART = 0.5
 
 @dataclass(frozen=True)
 class LargeSteps:
-    """What large steps are taken with.
+    """What large steps are taken with; tests force the numbers.
 
-    `threads`: all of the run's.
-    `entries_large`, `part_shared`: `LARGE_STEP_ENTRIES` and, with several threads, `SHARED_PART`,
-    or what a test forces.
     `part_recomputed`: None for `RECOMPUTED_PART` or, of equal entries, `RECOMPUTED_PART_EQUAL`.
+    `part_shared`: None for `SHARED_PART` with several threads; one alone never shares.
     `changes`: arrays of zeros, shape (D,), for the changes that each thread sums; made when needed.
     """
 
     threads: Threads
-    entries_large: float
-    part_recomputed: float | None
-    part_shared: float
+    entries_large: float = LARGE_STEP_ENTRIES
+    part_recomputed: float | None = None
+    part_shared: float | None = None
     changes: list[NDArray[np.int64]] = field(default_factory=list)
 
-
-def large_steps_of(
-    threads: Threads,
-    entries_large: float = LARGE_STEP_ENTRIES,
-    part_recomputed: float | None = None,
-    part_shared: float | None = None,
-) -> LargeSteps:
-    """Return the means for large steps with these threads."""
-    if part_shared is None:
-        part_shared = SHARED_PART if threads.count > 1 else np.inf
-    return LargeSteps(threads, entries_large, part_recomputed, part_shared)
+    def are_shared(self, entries_a_coordinate: float) -> bool:
+        """Return whether a step that looks at so many entries for each coordinate is shared."""
+        if self.part_shared is None:
+            return self.threads.count > 1 and entries_a_coordinate > SHARED_PART
+        return entries_a_coordinate > self.part_shared
 
 
 def large_rows(problem: Problem, large_steps: LargeSteps) -> int:
@@ -77,24 +69,18 @@ def take_large_step(
     problem: Problem,
     state: SparseState,
     selector: Any,
-    vertex: NDArray[np.int64],
     large_steps: LargeSteps,
     j: int,
     weight: int,
     step: int,
     tolerance: float,
-    *,
     record: bool,
+    telling_all: bool,
 ) -> None:
     """Add `weight` to K_j and refresh what has to be, with all threads.
 
-    Does what `dplasso.frank_wolfe.sparse.step_rows` does, bit for bit.
-
-    `problem`, `state`, `selector`, `vertex`, `tolerance`, `record`: as in
-    `dplasso.frank_wolfe.sparse.step_rows`.
-    `large_steps`: threads, and what counts as large.
-    `j`: the coordinate chosen.
-    `weight`, `step`: what is added to K_j; steps done, this one included.
+    Does what `dplasso.frank_wolfe.sparse.step_rows` does, bit for bit. `j` is the coordinate
+    chosen; `step` counts the steps done, this one included.
     """
     threads = large_steps.threads
     column, begin, end = column_of(problem.design, j, threads)
@@ -107,23 +93,22 @@ def take_large_step(
         enough = RECOMPUTED_PART_EQUAL if equal else RECOMPUTED_PART
     recompute = part * float(state.refreshed_part[0]) > enough
     n_entries = problem.design.rows.indices.size
-    shared = part * n_entries > large_steps.part_shared * state.alpha.size
+    shared = large_steps.are_shared(part * n_entries / state.alpha.size)
     public = step_numbers(problem, state.calendar, step, tolerance)
-    deferred = public[-1] == DEFERRED
-    if not (recompute or shared or (deferred and threads.count > 1)):
+    if not (recompute or shared):
         span = begin, end, weight
         if not step_rows(
-            problem, state, selector, vertex, column, span, step, tolerance, record, False
+            problem, state, selector, column, span, step, tolerance, record, telling_all
         ):
             refuse_damage()
         return
-    noting = bool(begin_step(problem, state, vertex, 0 if deferred else n_looked_at))
+    noting = bool(begin_step(problem, state, telling_all, n_looked_at))
     blocks = cut(0, len(state.calendar.head), threads.count)
     rows = np.minimum(blocks << state.calendar.shift, problem.labels.size)
     edges = np.minimum(rows, end)
     if column[0].size:
         edges = begin + np.searchsorted(column[0][begin:end], rows.astype(column[0].dtype))
-    parts = _parts(state, large_steps, summing=not (recompute or deferred))
+    parts = _parts(state, large_steps, summing=not recompute)
     gradient = np.empty(problem.labels.size if recompute else 0)
 
     def some(t: int) -> bool:
@@ -133,7 +118,7 @@ def take_large_step(
             return False
         nothing = own.scratch.changed, own.scratch.before, 0
         found = work_through(
-            problem, own, selector, column, span, owned, public, record, recompute, nothing
+            problem, own, selector, column, span, owned, public, record, not recompute, nothing
         )
         if recompute:
             gradient[rows[t] : rows[t + 1]] = state.gradient[rows[t] : rows[t + 1]]
@@ -144,12 +129,10 @@ def take_large_step(
     for own in parts:
         state.operation_counts[:] += own.operation_counts
         state.step_counts[1:] += own.step_counts[1:]
-    if deferred:
-        return
     sums = [alpha_of(problem, gradient, threads)] if recompute else [own.alpha for own in parts]
     shift = int(granularity(selector)) if noting else NOTHING_REPORTED
     notes = _take_sums(state.alpha, sums, recompute, shift, threads)
-    report(problem, state, selector, vertex, min(vertex.size, step - 1), noting, notes)
+    report(problem, state, selector, telling_all, noting, notes)
 
 
 def _parts(state: SparseState, large_steps: LargeSteps, *, summing: bool) -> list[SparseState]:

@@ -10,34 +10,31 @@ Between touches all margins shrink by the same public factor. No residual moves 
 far off is known in closed form, as in `dplasso.frank_wolfe.drift`, whose calendar this uses.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.column_gradients import alpha_of
-from dplasso.frank_wolfe.distinct import draw
+from dplasso.frank_wolfe.column_gradients import starting_alpha, starting_residuals
 from dplasso.frank_wolfe.drift import NONE, Calendar, due_step, new_calendar, schedule, take_due
-from dplasso.frank_wolfe.gradient import (
-    add_contributions,
-    add_margins,
-    margin_scale,
-    margin_term,
-    replace_contributions,
-)
+from dplasso.frank_wolfe.gradient import margin_scale, margin_term, replace_contributions
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.reports import prepare_draw
-from dplasso.frank_wolfe.rounds import round_end
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.losses.clipped_multinomial import STEEPEST
 from dplasso.losses.contract import residual_vector
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_of, refuse_damage
-from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads
-from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, update_many
+from dplasso.selection.contract import (
+    NOTHING_REPORTED,
+    granularity,
+    rebuild,
+    select,
+    update_many,
+)
 
 # Steps of several outputs are taken by one thread: all rows are in one block of the calendar.
 _ONE_BLOCK = 31
@@ -76,163 +73,53 @@ class OutputState(NamedTuple):
     before: NDArray[np.int64]
 
 
-class StandardOutputState(NamedTuple):
-    """What Algorithm 1 carries: `alpha` as above, integer weights, margins and residuals by output.
-
-    `weights`, shape (K P,); `margin`, `gradient`, shape (K, N).
-    """
-
-    alpha: NDArray[np.int64]
-    weights: NDArray[np.int64]
-    margin: NDArray[np.int64]
-    gradient: NDArray[np.float64]
-
-
 def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -> OutputState:
-    """Return the state before the first step, all weights zero.
-
-    `problem`: the data.
-    `drift_tol`: tolerance; with None no row is refreshed but by a touch.
-    `threads`: for the column gradients.
-    """
+    """Return the state before the first step, all weights zero."""
     design, n_outputs = problem.design, problem.loss.n_outputs
-    links = [(name, np.int32) for name in ("due", "following", "previous")]
-    row = np.dtype([*links, ("label", problem.labels.dtype)], align=True)
-    rows = np.zeros(problem.labels.size, dtype=row)
-    for name in ("due", "following", "previous"):
+    links = ("due", "following", "previous")
+    row = [*((name, np.int32) for name in links), ("label", problem.labels.dtype)]
+    rows = np.zeros(problem.labels.size, dtype=np.dtype(row, align=True))
+    for name in links:
         rows[name] = NONE
     rows["label"] = problem.labels
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
-    gradient = starting_residuals(problem)
     return OutputState(
-        alpha_of_outputs(problem, gradient, threads),
+        starting_alpha(problem, threads),
         # Records with attributes, so that kernels also run interpreted.
         rows.view(np.recarray),
         np.zeros((rows.size, n_outputs), dtype=np.int64),
-        gradient,
+        starting_residuals(problem.loss, problem.labels),
         new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK),
-        np.zeros(n_outputs),
-        np.zeros(n_outputs),
+        *(np.zeros(n_outputs) for _ in range(2)),
         np.empty(BLOCK_ROWS, dtype=np.int32),
         np.empty(1, dtype=np.int64),
-        np.empty(1, dtype=np.float64),
-        np.empty(1, dtype=np.float64),
+        *(np.empty(1) for _ in range(2)),
         *(np.empty(longest_row + 1, dtype=np.int64) for _ in range(3)),
     )
 
 
-def start_standard_outputs(problem: Problem, threads: Threads) -> StandardOutputState:
-    """Return Algorithm 1's state before the first step, all weights zero."""
-    gradient = starting_residuals(problem)
-    alpha = alpha_of_outputs(problem, gradient, threads)
-    by_output = np.ascontiguousarray(gradient.T)
-    margin = np.zeros(by_output.shape, dtype=np.int64)
-    return StandardOutputState(alpha, np.zeros_like(alpha), margin, by_output)
-
-
-def starting_residuals(problem: Problem) -> NDArray[np.float64]:
-    """Return the residuals at zero weights, shape (N, K)."""
-    residuals = np.zeros((problem.labels.size, problem.loss.n_outputs))
-    _fill_residuals(problem.loss, problem.labels, residuals)
-    return residuals
-
-
-@njit(cache=True, nogil=True)
-def _fill_residuals(loss, labels, residuals):
-    nothing = np.zeros(residuals.shape[1])
-    for i in range(labels.size):
-        residual_vector(loss, nothing, labels[i], residuals[i])
-
-
-def alpha_of_outputs(
-    problem: Problem, residuals: NDArray[np.float64], threads: Threads
-) -> NDArray[np.int64]:
-    """Compute the column gradients of all outputs, one after another.
-
-    `residuals`, shape (N, K).
-
-    Returns shape (K P,).
-    """
-    size = problem.design.n_coordinates
-    alpha = np.empty(size * residuals.shape[1], dtype=np.int64)
-    for k in range(residuals.shape[1]):
-        one = np.ascontiguousarray(residuals[:, k])
-        alpha[k * size : (k + 1) * size] = alpha_of(problem, one, threads)
-    return alpha
-
-
 def take_output_steps(
     problem: Problem,
-    state: OutputState | StandardOutputState,
+    state: OutputState,
     selector: Any,
     stream: Any,
     tolerance: float,
     first: int,
     last: int,
-    outputs: tuple[Any, ...],
+    take: Callable[[int, int, int], tuple[int, int]],
     threads: Threads,
 ) -> None:
-    """Take steps `first` to `last` of Algorithm 2, or of Algorithm 1.
+    """Take steps `first` to `last` of Algorithm 2.
 
-    The parameters are those of `dplasso.frank_wolfe.solve.take_sparse_steps`.
+    `take`: as in `dplasso.frank_wolfe.standard.take_standard_steps`.
     """
-    vertex, sign, _, _, n_prefix = outputs
-    untold = np.zeros(1, dtype=np.bool_)
     for step in range(first, last + 1):
-        if isinstance(state, StandardOutputState):
-            before = step - 1
-            if step > 1 and round_end(problem.distinct, problem.n_steps, before) == before:
-                refresh_all_outputs(problem, state, before)
-            untold[0] = True
-            choose(problem, state.alpha, selector, stream, vertex, sign, step, n_prefix, untold)
-            _add_weight(problem, state, int(vertex[step - 1]), int(sign[step - 1]), step)
-            continue
-        choose(problem, state.alpha, selector, stream, vertex, sign, step, n_prefix, untold)
-        output, j = divmod(int(vertex[step - 1]), problem.design.n_coordinates)
-        weight = int(sign[step - 1]) * (step + problem.late_start + 1)
+        drawn, sign = take(step, *select(selector, state.alpha, stream))
+        output, j = divmod(drawn, problem.design.n_coordinates)
         column, begin, end = column_of(problem.design, j, threads)
-        span = begin, end, output, weight
+        span = begin, end, output, sign * (step + 1)
         if not step_output_rows(problem, state, selector, column, span, step, tolerance):
             refuse_damage()
-
-
-@njit(cache=True, nogil=True)
-def choose(problem, alpha, selector, stream, vertex, sign, step, n_prefix, untold):
-    """Draw the vertex of a step into the transcript; one of the prefix is taken.
-
-    `untold`: as in `dplasso.frank_wolfe.reports.prepare_draw`.
-    """
-    prepare_draw(problem, alpha, selector, vertex, step - 1, untold)
-    j, s = draw(problem, alpha, selector, stream, vertex, step - 1)
-    if step > n_prefix:
-        vertex[step - 1] = j
-        sign[step - 1] = s
-
-
-def _add_weight(problem: Problem, state: StandardOutputState, j: int, s: int, step: int) -> None:
-    place = look_up(problem.design.numbering.internal, j)
-    state.weights[place] += s * (step + problem.late_start + 1)
-
-
-@njit(cache=True, nogil=True)
-def refresh_all_outputs(problem, state, step):
-    """Recompute margins, residuals and column gradients after `step` steps."""
-    n_outputs, n_rows = state.margin.shape
-    size = state.alpha.size // n_outputs
-    scale = margin_scale(problem, step)
-    for k in range(n_outputs):
-        add_margins(problem, state.weights[k * size : (k + 1) * size], state.margin[k])
-    values, residuals = np.empty(n_outputs), np.empty(n_outputs)
-    for i in range(n_rows):
-        for k in range(n_outputs):
-            values[k] = np.float64(state.margin[k, i]) * scale
-        residual_vector(problem.loss, values, problem.labels[i], residuals)
-        for k in range(n_outputs):
-            state.gradient[k, i] = residuals[k]
-    state.alpha[:] = 0
-    for k in range(n_outputs):
-        part = state.alpha[k * size : (k + 1) * size]
-        add_contributions(problem, 0, n_rows, state.gradient[k], part)
 
 
 @njit(cache=True, nogil=True)
@@ -242,7 +129,6 @@ def step_output_rows(problem, state, selector, column, span, step, tolerance):
     `column`: as `dplasso.matrix.design.column_of` returns it.
     `span`: first and last entry of the column, the output, and what is added to K of the
     coordinate.
-    `tolerance`: `drift_tol`.
 
     Returns: whether all row numbers were inside the matrix.
     """
@@ -250,8 +136,6 @@ def step_output_rows(problem, state, selector, column, span, step, tolerance):
     begin, end, output, weight = span
     bound, unit = problem.design.bound, problem.margin_unit
     rows, calendar = state.rows, state.calendar
-    scheduled = calendar.head.shape[1] > 0
-    refreshed_at = round_end(problem.distinct and scheduled, problem.n_steps, step)
     everyone = indices.size == 0
     term = margin_term(clip(constant, bound), unit)
     touched = np.int64(0)
@@ -266,11 +150,8 @@ def step_output_rows(problem, state, selector, column, span, step, tolerance):
         if term == 0:
             continue
         state.margin[i, output] += weight * term
-        if step < refreshed_at:
-            schedule(calendar, rows, i, refreshed_at)
-            continue
         touched = refresh_row(problem, state, selector, i, step, tolerance, touched)
-    if scheduled:
+    if calendar.head.shape[1] > 0:
         while calendar.head[0, step] != NONE:
             count = take_due(calendar, rows, 0, step, state.taken)
             for m in range(count):
@@ -332,10 +213,6 @@ def refresh_row(problem, state, selector, i, step, tolerance, touched):
             update_many(selector, state.alpha, changed, before, count)
     if calendar.head.shape[1]:
         lowest = largest - (tolerance - off) / STEEPEST if tolerance > 0.0 else np.inf
-        full = largest / weight_scale(step + problem.late_start)
-        due = due_step(
-            full, lowest, np.inf, step + problem.late_start, problem.n_steps + problem.late_start
-        )
-        due = round_end(problem.distinct, problem.n_steps, due - problem.late_start)
-        schedule(calendar, state.rows, i, due)
+        full = largest / weight_scale(step)
+        schedule(calendar, state.rows, i, due_step(full, lowest, np.inf, step, problem.n_steps))
     return touched

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.data.store import Store
+from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.transcript import NO_VERTICES
 from dplasso.losses.logistic import Logistic
 from dplasso.matrix.design import Design, adopt, lay_out
 from dplasso.matrix.numbering import Numbering
@@ -18,18 +20,12 @@ _MARGIN_BITS = 40
 
 
 class Problem(NamedTuple):
-    """Data and public parameters of one training run.
+    """Data and public parameters of a run with a given radius.
 
     Attributes
     ----------
-    design : Design
-        The records.
-    loss : Logistic, Squared or ClippedMultinomial
-        The loss; its `residual_bound` C is what the mechanism's sensitivity rests on.
     labels : ndarray of int8, int32 or float64, shape (N,)
         The targets: 0 or 1, numbers of classes, or numbers in [-1, 1].
-    radius : float
-        Radius of the L1 ball.
     unit : float
         Fixed-point units per unit of alpha, S = 2^32 / (B C).
     share_limit : float
@@ -38,10 +34,6 @@ class Problem(NamedTuple):
         Fixed-point units of a margin per unit of x, 2^b / B.
     n_steps : int
         T.
-    late_start : int
-        t0: the steps ``2 / (t + t0 + 2)`` are taken as if t0 had been taken already.
-    distinct : bool
-        Whether every coordinate is drawn at most once.
     """
 
     design: Design
@@ -52,13 +44,27 @@ class Problem(NamedTuple):
     share_limit: float
     margin_unit: float
     n_steps: int
-    late_start: int
-    distinct: bool
 
     @property
     def n_coordinates(self) -> int:
         """Coordinates of all outputs; ``k P + j`` is column j of output k, of P each."""
         return int(self.design.n_coordinates * self.loss.n_outputs)
+
+    @property
+    def numbering(self) -> Numbering:
+        """Where the coordinates of all outputs stand in alpha."""
+        return self.design.numbering
+
+    def empty_release(self) -> VertexRelease:
+        """Return the release of a run that has drawn nothing."""
+        return VertexRelease(
+            NO_VERTICES,
+            n_features=self.design.n_columns,
+            l1_radius=self.radius,
+            feature_bound=self.design.bound,
+            fit_intercept=self.design.intercept,
+            n_outputs=self.loss.n_outputs,
+        )
 
 
 def gradient_unit(
@@ -68,31 +74,25 @@ def gradient_unit(
     return float(2.0**bits / (bound * residual_bound))
 
 
-def margin_unit(bound: float, n_steps: int, late_start: int = 0) -> float:
+def margin_unit(bound: float, n_steps: int) -> float:
     """Return the fixed-point units per unit of x in which margins are summed.
 
     Chosen from public numbers so that `n_steps` steps cannot overflow 62 bits.
     """
-    total = n_steps * (n_steps + 3) // 2 + n_steps * late_start
+    total = n_steps * (n_steps + 3) // 2
     bits = min(_MARGIN_BITS, 62 - total.bit_length())
     return float(2.0**bits / bound)
 
 
 def design_of(
-    X: Any, *, bound: float, intercept: bool, by_columns: bool, n_steps: int, n_threads: int
+    X: Any, *, bound: float, intercept: bool, n_steps: int, n_threads: int, by_columns: bool = True
 ) -> Design:
-    """Lay out a matrix, or take a store as it is; the parameters as of `lay_out`."""
+    """Lay out a matrix, or take a store as it is; see `lay_out`."""
     if isinstance(X, Store):
         numbering = Numbering(X.internal_column, X.original_column)
         return adopt(X.rows, X.columns, numbering, bound=bound, intercept=intercept)
-    return lay_out(
-        X,
-        bound=bound,
-        intercept=intercept,
-        by_columns=by_columns,
-        n_steps=n_steps,
-        n_threads=n_threads,
-    )
+    options: dict[str, Any] = {"bound": bound, "intercept": intercept, "by_columns": by_columns}
+    return lay_out(X, **options, n_steps=n_steps, n_threads=n_threads)
 
 
 def _repeated(design: Design, n_outputs: int) -> Numbering:
@@ -112,21 +112,9 @@ def build_problem(
     radius: float,
     n_steps: int,
     loss: Any = None,
-    late_start: int = 0,
-    distinct: bool = False,
     share_bits: int = CONTRIBUTION_BITS,
 ) -> Problem:
-    """Put a training run together.
-
-    `labels`, shape (N,): the targets.
-    `radius`: radius of the L1 ball.
-    `n_steps`: T.
-    `loss`: by default the logistic loss with C = 1.
-    `late_start`: t0 of the step sizes.
-    `distinct`: whether every coordinate is drawn at most once; for at most half as many steps as
-    columns.
-    `share_bits`: bits of a record's share, of `dplasso.privacy.parameters.share_bits`.
-    """
+    """Put a run together; the loss is by default the logistic one with C = 1."""
     loss = Logistic() if loss is None else loss
     return Problem(
         design=design._replace(numbering=_repeated(design, loss.n_outputs)),
@@ -135,8 +123,6 @@ def build_problem(
         radius=radius,
         unit=gradient_unit(design.bound, loss.residual_bound, share_bits),
         share_limit=2.0**share_bits,
-        margin_unit=margin_unit(design.bound, n_steps, late_start),
+        margin_unit=margin_unit(design.bound, n_steps),
         n_steps=n_steps,
-        late_start=late_start,
-        distinct=distinct,
     )

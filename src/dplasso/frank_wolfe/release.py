@@ -17,12 +17,8 @@ class VertexRelease:
 
     Attributes
     ----------
-    transcript : Transcript
-        The vertices drawn.
     n_features : int
         D; the coordinate D is the intercept.
-    l1_radius : float
-        Radius of the L1 ball.
     feature_bound : float
         B, the value of the intercept's constant column.
     fit_intercept : bool
@@ -74,11 +70,7 @@ class VertexRelease:
         return np.unique(column[column < self.n_features])
 
     def coefficients(self) -> tuple[csr_array, NDArray[np.float64]]:
-        """Compute the linear model.
-
-        Returns `coefficients`, shape (K, D): weights of the columns.
-        `intercept`, shape (K,): the constant terms of the margins.
-        """
+        """Return the weights of the columns, shape (K, D), and the constant terms, shape (K,)."""
         coordinates, values = weights(self.transcript, float(self.l1_radius), self.late_start)
         output, column = np.divmod(coordinates, self.per_output)
         inside = column < self.n_features

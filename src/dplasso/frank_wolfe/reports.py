@@ -9,15 +9,13 @@ gradient before them. The first note of a gradient has it as it was before the s
 granularity: smaller changes before it crossed nothing.
 
 A step that changes very many gradients reports none, and the selector indexes all of them afresh
-before the next draw. Which steps do is decided by sums over all rows, so by all partitions alike:
-by the changes where every column is drawn at most once, and otherwise, as seeds of earlier versions
-have it, by the entries touched.
+before the next draw. Which steps do is decided by the entries touched, a sum over all rows, so by
+all partitions alike. A part on its own tells of every change.
 """
 
 import numpy as np
 from numba import njit
 
-from dplasso.frank_wolfe.distinct import leave_out
 from dplasso.matrix.numbering import look_up
 from dplasso.selection.contract import granularity, rebuild, update_many
 
@@ -36,10 +34,10 @@ def expected_entries(n_looked_at, refreshed_part, n_entries, n_rows):
 
 
 @njit(cache=True, nogil=True)
-def begin_step(problem, state, vertex, n_looked_at):
+def begin_step(problem, state, telling_all, n_looked_at):
     """Return whether changes are to be noted in a step that looks at so many rows.
 
-    `vertex`: the transcript; empty for rows in partitions, which tell of every change.
+    `telling_all`: whether every change is told, as for the rows of a part.
     """
     state.step_counts[:] = 0
     state.step_counts[0] = n_looked_at
@@ -47,16 +45,15 @@ def begin_step(problem, state, vertex, n_looked_at):
     expected = expected_entries(
         n_looked_at, state.refreshed_part[0], n_entries, problem.labels.size
     )
-    return problem.distinct or vertex.size == 0 or expected <= WIDE * state.alpha.size
+    return telling_all or expected <= WIDE * state.alpha.size
 
 
 @njit(cache=True, nogil=True)
 def sort_notes(original, size, changed, before, count):
     """Sort notes by the original numbers of their gradients, in place.
 
-    `size`: D.
-
-    Returns: how many are left: of equals, the first are first, and perhaps alone.
+    Returns how many are left. Several notes of one gradient keep their order; all but the first may
+    be dropped.
     """
     if count <= _FEW:
         for m in range(1, count):
@@ -90,26 +87,19 @@ def index(selector, alpha):
 
 
 @njit(cache=True, nogil=True)
-def report(problem, state, selector, vertex, done, noting, notes):
+def report(problem, state, selector, telling_all, noting, notes):
     """Tell the selector what a step has changed, or note that it was not told.
 
-    `vertex`: as in `begin_step`.
-    `done`: how many vertices were drawn before this step.
-    `noting`: what `begin_step` returned.
-    `notes`: what was noted.
+    `telling_all`, `noting`: what `begin_step` was given, and returned.
     """
     n_looked_at, n_refreshed, n_touched = state.step_counts
     n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
     most = WIDE * state.alpha.size
     if expected_entries(n_looked_at, 1.0, n_entries, n_rows) > most:
         state.refreshed_part[0] = n_refreshed / n_looked_at
-    by_changes = problem.distinct or vertex.size == 0
-    if not by_changes and (not noting or n_touched > most):
+    if not telling_all and (not noting or n_touched > most):
         state.untold[0] = True
         return
-    if problem.distinct:
-        # Those left out stay so: how their gradients were computed must not show.
-        leave_out(problem, state.alpha, selector, vertex, done, False)
     changed, before, count = notes
     if count == 0:
         return
@@ -124,56 +114,38 @@ def report(problem, state, selector, vertex, done, noting, notes):
             changed[kept], before[kept] = k, before[m]
             kept += 1
         previous = k
-    tell(by_changes, state.alpha, selector, changed, before, kept, state.untold)
-
-
-@njit(cache=True, nogil=True)
-def tell(by_changes, alpha, selector, changed, before, count, untold):
-    """Tell the selector of some changes, or set `untold` where indexing all of them is cheaper."""
-    if by_changes and count > REPORTED_PART * alpha.size:
-        untold[0] = True
+    if telling_all and kept > REPORTED_PART * state.alpha.size:
+        state.untold[0] = True
     else:
-        update_many(selector, alpha, changed, before, count)
+        update_many(selector, state.alpha, changed, before, kept)
 
 
 @njit(cache=True, nogil=True)
-def prepare_draw(problem, alpha, selector, vertex, done, untold):
-    """Leave out the columns that may not be drawn again, and index what was not told.
-
-    `vertex`, `done`: the transcript and how many of it are drawn.
-    `untold`: as in `dplasso.frank_wolfe.state.SparseState`.
-    """
-    if problem.distinct:
-        leave_out(problem, alpha, selector, vertex, done, not untold[0])
+def prepare_draw(alpha, selector, untold):
+    """Have the selector index what it was not told of."""
     if untold[0]:
         rebuild(selector, alpha)
         untold[0] = False
 
 
 @njit(cache=True, nogil=True)
-def take_changes(problem, alpha, selector, vertex, done, few, coordinates, amounts, untold):
+def take_changes(alpha, selector, few, coordinates, amounts, untold):
     """Change some gradients, and tell the selector as `report` does.
 
-    `vertex`, `done`: as in `report`.
-    `few`: whether so few entries were touched that changes are told, if that decides.
-    `untold`: as in `dplasso.frank_wolfe.state.SparseState`.
+    `few`: whether so few entries were touched that changes are told.
     `coordinates`: ascending, in the original numbers.
-    `amounts`: by how much each changes, over all rows.
     """
     shift = granularity(selector)
-    places, old = np.empty(coordinates.size, np.int64), np.empty(coordinates.size, np.int64)
+    changed, before = np.empty(coordinates.size, np.int64), np.empty(coordinates.size, np.int64)
+    count = np.int64(0)
     for m in range(coordinates.size):
         k = np.int64(coordinates[m])
-        places[m], old[m] = k, alpha[k]
-        alpha[k] += amounts[m]
-    if not (problem.distinct or few):
+        was = alpha[k]
+        alpha[k] = was + amounts[m]
+        if (was ^ alpha[k]) >> shift:
+            changed[count], before[count] = k, was
+            count += 1
+    if few:
+        update_many(selector, alpha, changed, before, count)
+    else:
         untold[0] = True
-        return
-    if problem.distinct:
-        leave_out(problem, alpha, selector, vertex, done, False)
-    kept = np.int64(0)
-    for m in range(coordinates.size):
-        if (old[m] ^ alpha[places[m]]) >> shift:
-            places[kept], old[kept] = places[m], old[m]
-            kept += 1
-    tell(problem.distinct, alpha, selector, places, old, kept, untold)

@@ -1,25 +1,152 @@
-"""Rounds: several columns drawn by the same gradients, where every column is drawn at most once.
+"""A run in rounds: every column is drawn at most once, and several by the same gradients.
 
 A column drawn once is left out of later draws, so the next best ones are still to be had from the
 gradients at hand; refreshing them after every few draws costs a part of refreshing them after each
 and, measured, no accuracy. The first columns, which move the margins most, are drawn one by one.
 Which steps refresh is public: the mechanism and its sensitivity are those of steps one by one.
+
+The gradient of a drawn column is zero, where no column is less likely, and a draw that hits one is
+made again. That is the exponential mechanism over the others, which depends on the data only
+through their gradients: which columns are left out has been released. At most half of all columns
+may be drawn, so a draw hits one with probability at most 1/2.
+
+The coordinator alone has the gradients, in the order of the data, the selection structure and the
+random stream. Rows hear of a round when all of it is drawn, at the beginning of the next step: a
+checkpoint, which is written between steps, has a vertex before any worker does. Nobody takes the
+last round: its vertices are all that is wanted of it.
 """
 
+from typing import Any, Protocol
+
+import numpy as np
 from numba import njit
+from numpy.typing import NDArray
+
+from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.round_part import Changes, RoundSteps
+from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.frank_wolfe.vertex_run import VertexRun
+from dplasso.privacy.randomness import RandomStream
+from dplasso.selection.contract import (
+    NOTHING_REPORTED,
+    granularity,
+    rebuild,
+    select,
+    update_many,
+)
 
 # Columns drawn one by one, and how many are drawn together afterwards.
 SINGLE_DRAWS, ROUND = 8, 4
+# So many draws in a row hit drawn columns with probability 2^-128, or where without privacy all
+# other gradients are zero; then such a column is taken once more.
+_MOST_DRAWS = 128
+# From one in so many gradients on, the selector is not told of changes, but indexes all; so does
+# one that would have to be told of every change.
+_REPORTED = 16
+
+
+def round_end(n_steps: int, step: int) -> int:
+    """Return the first step, from `step` on, after which gradients are refreshed."""
+    if step <= SINGLE_DRAWS:
+        return step
+    rounds = -(-(step - SINGLE_DRAWS) // ROUND)
+    return min(SINGLE_DRAWS + ROUND * rounds, n_steps)
+
+
+class Rows(Protocol):
+    """The rows of a run: those of this process, or of the workers."""
+
+    def start(self) -> NDArray[np.int64]:
+        """Return the column gradients at zero weights; the caller may change them."""
+
+    def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
+        """Add the vertices of a round; return what that changes of the gradients."""
+
+
+class RoundsFrankWolfe(VertexRun):
+    """Frank-Wolfe in rounds; a `dplasso.runtime.chunks.Solver`.
+
+    `empty`: the release without vertices.
+    `prefix`: steps taken instead of drawn; the selector draws as often as it did for them.
+    """
+
+    def __init__(
+        self,
+        steps: RoundSteps,
+        rows: Rows,
+        selector: Any,
+        stream: RandomStream,
+        empty: VertexRelease,
+        prefix: Transcript | None = None,
+    ) -> None:
+        super().__init__(steps.n_steps, steps.n_coordinates, empty, prefix)
+        self._rows, self._selector, self._stream = rows, selector, stream
+        self._drawn: set[int] = set()
+        self._moved = 0
+        room = steps.n_coordinates // _REPORTED
+        self._room = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+
+    def advance(self, first: int, last: int) -> None:
+        """Take steps `first` to `last`, counted from 1, both included."""
+        for step in range(first, last + 1):
+            if step == 1:
+                self._alpha = self._rows.start()
+                rebuild(self._selector, self._alpha)
+            elif round_end(self.n_steps, step - 1) == step - 1:
+                self._move(step - 1)
+            self._draw(step)
+
+    def _draw(self, step: int) -> None:
+        """Draw a vertex of a column that is not yet drawn, and leave the column out."""
+        for _ in range(_MOST_DRAWS + 1):
+            drawn = select(self._selector, self._alpha, self._stream)
+            if drawn[0] not in self._drawn:
+                break
+        j, _ = self.take(step, *drawn)
+        self._drawn.add(j)
+        place, before = np.array([j]), self._alpha[j : j + 1].copy()
+        self._alpha[j] = 0
+        if before[0]:
+            update_many(self._selector, self._alpha, place, before, 1)
+
+    def _move(self, done: int) -> None:
+        """Have the rows add the round that ends with step `done`."""
+        taken = self.transcript(done)
+        found = self._rows.move(taken.vertex[self._moved :], taken.sign[self._moved :])
+        self._moved = done
+        # Columns that are left out stay so.
+        if found.coordinates is None:
+            coordinates = self._room[0][:0]
+            found.amounts[taken.vertex] = 0
+        else:
+            coordinates = found.coordinates
+            found.amounts[np.isin(coordinates, taken.vertex)] = 0
+        shift = granularity(self._selector)
+        count = take_changes(self._alpha, coordinates, found.amounts, shift, *self._room)
+        if count > self._room[0].size or (shift == 0 and count):
+            rebuild(self._selector, self._alpha)
+        elif count:
+            update_many(self._selector, self._alpha, *self._room, count)
 
 
 @njit(cache=True, nogil=True)
-def round_end(distinct, n_steps, step):
-    """Return the first step, from `step` on, after which gradients are refreshed.
+def take_changes(alpha, coordinates, amounts, shift, changed, before):
+    """Change gradients; return how many changes a selector of this granularity has to hear of.
 
-    `distinct`, `n_steps`: of the problem.
-    `step`: from 1; one beyond the last stands for itself.
+    `coordinates`: those of the amounts, ascending; empty where there is an amount for each.
+    `changed`, `before`: filled with the changes to be told and what was there, as far as they go.
     """
-    if not distinct or step <= SINGLE_DRAWS:
-        return step
-    rounds = (step - SINGLE_DRAWS + ROUND - 1) // ROUND
-    return max(step, min(SINGLE_DRAWS + ROUND * rounds, n_steps))
+    count = 0
+    for m in range(amounts.size):
+        if amounts[m] == 0:
+            continue
+        k = coordinates[m] if coordinates.size else np.int64(m)
+        was = alpha[k]
+        now = was + amounts[m]
+        alpha[k] = now
+        if shift != NOTHING_REPORTED and (was ^ now) >> shift:
+            if count < changed.size:
+                changed[count] = k
+                before[count] = was
+            count += 1
+    return count

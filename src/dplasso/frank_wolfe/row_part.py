@@ -1,4 +1,4 @@
-"""A part of the rows on its own: those of a worker.
+"""A part of the rows on its own: those of a worker, in a run with a given radius.
 
 A part owns the margins, gradients and calendar of its rows and knows nothing of the others. It
 answers each step with the integer changes of the column gradients that its rows bring about; the
@@ -7,44 +7,25 @@ Coordinates go by their original numbers, since each part may store its columns 
 own.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
 from dplasso.frank_wolfe.drift import count_due
-from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, large_steps_of, take_large_step
+from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, take_large_step
 from dplasso.frank_wolfe.problem import Problem
+from dplasso.frank_wolfe.round_part import Changes
 from dplasso.frank_wolfe.sparse import step_rows
 from dplasso.frank_wolfe.state import start_sparse
 from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.runtime.threads import ONE_THREAD, Threads
 from dplasso.selection.change_log import new_change_log
 
-# A part knows nothing of the vertices drawn before: it leaves none out.
-_UNKNOWN = np.zeros(0, dtype=np.int64)
-
-
-class Changes(NamedTuple):
-    """What a step changes of the column gradients, by the rows of a part.
-
-    `coordinates`: coordinates that change, ascending; None for all of them.
-    `amounts`: by how much.
-    `counts`, shape (3,): rows looked at, rows whose gradient changed, and their entries.
-    """
-
-    coordinates: NDArray[np.integer] | None
-    amounts: NDArray[np.int64]
-    counts: NDArray[np.int64]
-
 
 class RowPart:
     """Rows that take their steps when told which vertex was drawn.
 
     `problem`: these rows alone, with the public numbers of the whole run.
-    `drift_tol`: as in `dplasso.frank_wolfe.solve.FrankWolfe`.
-    `threads`: for the set-up and for steps that touch many rows.
     `**forced`: as in `dplasso.frank_wolfe.solve.FrankWolfe`.
     """
 
@@ -59,22 +40,17 @@ class RowPart:
         self._problem, self._tolerance = problem, float(drift_tol or 0.0)
         self._state = start_sparse(problem, np.zeros(size, dtype=np.int64), drift_tol)
         self._log = new_change_log(size)
+        self._done = 0
         # Sums computed afresh are no changes.
-        self._large_steps: LargeSteps = large_steps_of(
-            threads, **{"part_recomputed": np.inf} | forced
-        )
+        self._large_steps: LargeSteps = LargeSteps(threads, **{"part_recomputed": np.inf} | forced)
 
     def start(self) -> NDArray[np.int64]:
         """Return these rows' part of the column gradients at zero weights, shape (D,)."""
         return self._in_original_order(starting_alpha(self._problem, self._large_steps.threads))
 
-    def move(self, step: int, coordinate: int, sign: int) -> Changes:
-        """Take a step.
-
-        `step`: its number, from 1; each is taken once, in order.
-        `coordinate`, `sign`: the vertex drawn.
-        """
-        self._take(step, coordinate, sign, replaying=False)
+    def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
+        """Take the next step with the only vertex that is given."""
+        self._take(*vertex.tolist(), *sign.tolist())
         alpha, untold = self._state.alpha, self._state.untold
         counts = self._state.step_counts.copy()
         if untold[0]:
@@ -90,42 +66,20 @@ class RowPart:
         alpha[places] = 0
         return Changes(coordinates, amounts, counts)
 
-    def catch_up(self, step: int, coordinate: int, sign: int) -> None:
-        """Take a step that the other parts have taken already: its changes are in their sum."""
-        self._take(step, coordinate, sign, replaying=True)
+    def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
+        """Take steps that the other parts have taken already: their changes are in the sum."""
+        for step in range(vertex.size):
+            self.move(vertex[step : step + 1], sign[step : step + 1])
 
-    def _take(self, step: int, coordinate: int, sign: int, *, replaying: bool) -> None:
+    def _take(self, coordinate: int, sign: int) -> None:
+        self._done += 1
         problem, state, means = self._problem, self._state, self._large_steps
-        weight = sign * (step + problem.late_start + 1)
+        step, weight = self._done, sign * (self._done + 1)
         column, begin, end = column_of(problem.design, coordinate, means.threads)
-        looked_at = end - begin + int(count_due(state.calendar, step))
-        if not replaying and looked_at > large_rows(problem, means):
-            take_large_step(
-                problem,
-                state,
-                self._log,
-                _UNKNOWN,
-                means,
-                coordinate,
-                weight,
-                step,
-                self._tolerance,
-                record=False,
-            )
-            return
-        span = begin, end, weight
-        if not step_rows(
-            problem,
-            state,
-            self._log,
-            _UNKNOWN,
-            column,
-            span,
-            step,
-            self._tolerance,
-            False,
-            replaying,
-        ):
+        numbers = step, self._tolerance, False, True
+        if end - begin + int(count_due(state.calendar, step)) > large_rows(problem, means):
+            take_large_step(problem, state, self._log, means, coordinate, weight, *numbers)
+        elif not step_rows(problem, state, self._log, column, (begin, end, weight), *numbers):
             refuse_damage()
 
     def _in_original_order(self, alpha: NDArray[np.int64]) -> NDArray[np.int64]:

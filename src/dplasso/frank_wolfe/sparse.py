@@ -11,15 +11,9 @@ contributions of those whose gradient has to change.
 import numpy as np
 from numba import njit
 
-from dplasso.frank_wolfe.distinct import draw
 from dplasso.frank_wolfe.drift import NONE, count_due, due_step, schedule, take_due
-from dplasso.frank_wolfe.gradient import (
-    margin_scale,
-    margin_term,
-    replace_contributions,
-)
+from dplasso.frank_wolfe.gradient import margin_scale, margin_term, replace_contributions
 from dplasso.frank_wolfe.reports import begin_step, prepare_draw, report
-from dplasso.frank_wolfe.rounds import round_end
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
@@ -27,35 +21,27 @@ from dplasso.losses.contract import gradient, margins_within, tangent_offset
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_span
 from dplasso.matrix.numbering import look_up
-from dplasso.selection.contract import NOTHING_REPORTED, granularity
-
-# What becomes of a row whose gradient is too far off: it waits for the end of the round, or its
-# gradient is replaced, and it waits on no calendar or on one.
-DEFERRED, UNSCHEDULED, REFRESHED = 0, 1, 2
+from dplasso.selection.contract import NOTHING_REPORTED, granularity, select
 
 
 @njit(cache=True, nogil=True)
 def touch_rows(loss, column, public, rows, first, last, weight, scratch):
     """Move the margins of some rows; find which gradients change and who is due when.
 
-    `loss`: the loss.
     `column`: rows and entries of a column; without indices, all rows hold `constant`.
     `public`: of `step_numbers`.
-    `rows`: changed in place, but for the links of the calendar.
-    `first`, `last`: the part of the column to work through, at most as long as the scratch.
     `weight`: what is added to K_j; 0 for rows that are looked at because they are due.
     `scratch`: `refreshed`, `old`, `new`, `moved` and `moved_to` are filled from the start.
 
     Returns: rows refreshed and rows moved; (-1, 0) at a row number outside the matrix.
     """
     indices, values, constant = column
-    bound, margin_unit, scale, tolerance, n_steps, late_start, distinct, step, way = public
-    scheduled, deferred = way != UNSCHEDULED, way == DEFERRED
+    bound, margin_unit, scale, tolerance, n_steps, step, scheduled = public
     refreshed, before, after = scratch.refreshed, scratch.old, scratch.new
     moved, moved_to = scratch.moved, scratch.moved_to
     everyone = indices.size == 0
     term = margin_term(clip(constant, bound), margin_unit)
-    to_full = scale / weight_scale(step + late_start)
+    to_full = scale / weight_scale(step)
     n_refreshed = 0
     n_moved = 0
     for p in range(np.uint64(first), np.uint64(last)):
@@ -78,15 +64,9 @@ def touch_rows(loss, column, public, rows, first, last, weight, scratch):
                 continue
             # Still inside at the last step before the row is looked at anyway?
             horizon = n_steps if row.due == NONE else np.int64(row.due) - 1
-            later = margin * to_full * weight_scale(horizon + late_start)
+            later = margin * to_full * weight_scale(horizon)
             if not scheduled or (later >= row.lowest and later <= row.highest):
                 continue
-        elif deferred:
-            if row.due != step:
-                moved[n_moved] = i
-                moved_to[n_moved] = step
-                n_moved += 1
-            continue
         else:
             label = np.float64(row.label)
             new = gradient(loss, value, label)
@@ -100,20 +80,9 @@ def touch_rows(loss, column, public, rows, first, last, weight, scratch):
                 continue
             row.lowest, row.highest = margins_within(loss, new, label, tolerance)
         moved[n_moved] = i
-        due = due_step(
-            margin * to_full, row.lowest, row.highest, step + late_start, n_steps + late_start
-        )
-        moved_to[n_moved] = round_end(distinct, n_steps, due - late_start)
+        moved_to[n_moved] = due_step(margin * to_full, row.lowest, row.highest, step, n_steps)
         n_moved += 1
     return n_refreshed, n_moved
-
-
-@njit(cache=True, nogil=True)
-def schedule_moved(calendar, rows, scratch, count):
-    """Put the rows that `touch_rows` moved on the calendar."""
-    moved, moved_to = scratch.moved, scratch.moved_to
-    for m in range(count):
-        schedule(calendar, rows, moved[m], moved_to[m])
 
 
 @njit(cache=True, nogil=True)
@@ -149,18 +118,19 @@ def sum_of_blocks(sums, which):
 
 
 @njit(cache=True, nogil=True)
-def enter_block(problem, state, found, counts, record):
-    """Carry one touched block into calendar, history and counts.
+def refresh_block(problem, state, found, selector, counts, record, replacing, notes):
+    """Carry the changes of one touched block into calendar, history, counts and gradients.
 
-    `problem`, `state`, `record`: as in `run_sparse`.
-    `found`: what `touch_rows` filled.
-    `counts`: what it returned.
+    `found`, `counts`: what `touch_rows` filled and returned.
+    `replacing`: whether to replace contributions; otherwise the column gradients are left alone.
+    `notes`: what earlier blocks of this step have noted (`dplasso.frank_wolfe.reports`); without
+    room for any, nothing is. Returned with these.
     """
     n_refreshed, n_moved = counts
-    if n_moved:
-        schedule_moved(state.calendar, state.rows, found, n_moved)
+    for m in range(n_moved):
+        schedule(state.calendar, state.rows, found.moved[m], found.moved_to[m])
     if n_refreshed == 0:
-        return
+        return notes
     entries = count_entries(problem.design.rows.indptr, found.refreshed, n_refreshed)
     state.operation_counts[0] += entries
     state.operation_counts[1] += 2 * entries
@@ -168,22 +138,7 @@ def enter_block(problem, state, found, counts, record):
         record_refreshed(problem, state, found, n_refreshed)
     state.step_counts[1] += n_refreshed
     state.step_counts[2] += entries
-
-
-@njit(cache=True, nogil=True)
-def refresh_block(problem, state, found, selector, counts, record, notes):
-    """Carry the changes of one touched block into calendar, history and gradients.
-
-    `problem`, `state`, `found`, `counts`, `record`: as in `enter_block`.
-    `selector`: as in `run_sparse`.
-    `notes`: what earlier blocks of this step have noted (`dplasso.frank_wolfe.reports`); without
-    room for any, nothing is.
-
-    Returns: the notes, these included.
-    """
-    n_refreshed = counts[0]
-    enter_block(problem, state, found, counts, record)
-    if n_refreshed == 0:
+    if not replacing:
         return notes
     report_shift = np.int64(granularity(selector)) if notes[0].size else np.int64(NOTHING_REPORTED)
     return replace_contributions(
@@ -201,37 +156,25 @@ def refresh_block(problem, state, found, selector, counts, record, notes):
 
 @njit(cache=True, nogil=True)
 def step_numbers(problem, calendar, step, tolerance):
-    """Return the public numbers of a step, as `touch_rows` takes them.
-
-    `step` among them is the one after which gradients are refreshed; a row that needs it before is
-    `DEFERRED` to it.
-    """
-    scheduled = calendar.head.shape[1] > 0
-    end = round_end(problem.distinct and scheduled, problem.n_steps, step)
-    way = UNSCHEDULED
-    if scheduled:
-        way = DEFERRED if step < end else REFRESHED
+    """Return the public numbers of a step, as `touch_rows` takes them."""
     return (
         problem.design.bound,
         problem.margin_unit,
-        margin_scale(problem, end),
+        margin_scale(problem, step),
         tolerance,
         problem.n_steps,
-        problem.late_start,
-        problem.distinct,
-        end,
-        way,
+        step,
+        calendar.head.shape[1] > 0,
     )
 
 
 @njit(cache=True, nogil=True)
-def work_through(problem, state, selector, column, span, blocks, public, record, replaying, notes):
-    """Touch rows of a column, then the rows due; the parameters but these as of `step_rows`.
+def work_through(problem, state, selector, column, span, blocks, public, record, replacing, notes):
+    """Touch rows of a column, then the rows due.
 
     `span`: first and last entry of the column, and what is added to K_j.
     `blocks`: first and last (exclusive) block of rows whose due ones are looked at.
     `public`: of `step_numbers`.
-    `notes`: as in `refresh_block`.
 
     Returns: the notes; -1 of them where a row number was outside the matrix.
     """
@@ -243,12 +186,9 @@ def work_through(problem, state, selector, column, span, blocks, public, record,
         if counts[0] < 0:
             return notes[0], notes[1], np.int64(-1)
         state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
-        if replaying:
-            enter_block(problem, state, scratch, counts, record)
-        else:
-            notes = refresh_block(problem, state, scratch, selector, counts, record, notes)
-    step, way = public[7], public[8]
-    if way != REFRESHED:
+        notes = refresh_block(problem, state, scratch, selector, counts, record, replacing, notes)
+    step, scheduled = public[5], public[6]
+    if not scheduled:
         return notes
     due = (scratch.taken, problem.design.columns.values[:0], column[2])
     for block in range(blocks[0], blocks[1]):
@@ -256,40 +196,34 @@ def work_through(problem, state, selector, column, span, blocks, public, record,
             count = take_due(calendar, rows, block, step, scratch.taken)
             counts = touch_rows(problem.loss, due, public, rows, 0, count, 0, scratch)
             state.operation_counts[1] += OPERATIONS_PER_GRADIENT * count
-            if replaying:
-                enter_block(problem, state, scratch, counts, record)
-            else:
-                notes = refresh_block(problem, state, scratch, selector, counts, record, notes)
+            notes = refresh_block(
+                problem, state, scratch, selector, counts, record, replacing, notes
+            )
     return notes
 
 
 @njit(cache=True, nogil=True)
-def step_rows(problem, state, selector, vertex, column, span, step, tolerance, record, replaying):
+def step_rows(problem, state, selector, column, span, step, tolerance, record, telling_all):
     """Take one step through rows of a column, then through the rows due.
 
-    `vertex`: the transcript; empty for rows in partitions.
-    `span`: as in `work_through`.
-    `replaying`: whether to bring the rows up to date alone, and leave the column gradients.
+    `telling_all`: as in `dplasso.frank_wolfe.reports.begin_step`.
 
     Returns whether all row numbers were inside the matrix.
     """
     public = step_numbers(problem, state.calendar, step, tolerance)
     blocks = 0, state.calendar.head.shape[0]
-    deferred = public[8] == DEFERRED
-    n_due = np.int64(0) if deferred else count_due(state.calendar, step)
-    n_looked_at = np.int64(0) if deferred else span[1] - span[0] + n_due
-    noting = begin_step(problem, state, vertex, n_looked_at)
+    n_looked_at = span[1] - span[0] + count_due(state.calendar, step)
+    noting = begin_step(problem, state, telling_all, n_looked_at)
     changed, before = state.scratch.changed, state.scratch.before
     if not noting:
         changed, before = changed[:0], before[:0]
     notes = changed, before, np.int64(0)
     notes = work_through(
-        problem, state, selector, column, span, blocks, public, record, replaying, notes
+        problem, state, selector, column, span, blocks, public, record, True, notes
     )
     if notes[2] < 0:
         return False
-    if not (replaying or deferred):
-        report(problem, state, selector, vertex, min(vertex.size, step - 1), noting, notes)
+    report(problem, state, selector, telling_all, noting, notes)
     return True
 
 
@@ -311,14 +245,10 @@ def run_sparse(
 ):
     """Take steps `first` to `last` (inclusive, from 1) of Algorithm 2, or up to a large one.
 
-    `state`: changed in place.
-    `selector`, `stream`: a structure of `dplasso.selection` and its random words.
     `tolerance`: `drift_tol`; ignored where the state has no calendar.
-    `first`, `last`: steps to take.
     `vertex`, `sign`, shape (T,): the transcript, filled in behind the first `n_prefix` steps.
     `history`: objective and gap, filled in when of length T; of length 0 in private runs.
     `work`, shape (T, 6): work per step (`dplasso.frank_wolfe.work`), likewise.
-    `n_prefix`: steps whose vertices the transcript holds already; they are taken, not drawn.
     `rows_large`: steps that look at more rows than this are left to the caller.
 
     Returns: `last`; or the negative of a step whose vertex is chosen and which is left to the
@@ -330,8 +260,8 @@ def run_sparse(
     design = problem.design
     internal = design.numbering.internal
     for step in range(first, last + 1):
-        prepare_draw(problem, state.alpha, selector, vertex, step - 1, state.untold)
-        j, s = draw(problem, state.alpha, selector, stream, vertex, step - 1)
+        prepare_draw(state.alpha, selector, state.untold)
+        j, s = select(selector, state.alpha, stream)
         if step <= n_prefix:
             j, s = vertex[step - 1], np.int64(sign[step - 1])
         vertex[step - 1] = j
@@ -340,10 +270,10 @@ def run_sparse(
         steepest = np.float64(state.alpha[place]) / problem.unit
         if record:
             inner, offsets = sum_of_blocks(state.sums, 0), sum_of_blocks(state.sums, 1)
-            inner *= problem.radius * weight_scale(step - 1 + problem.late_start)
+            inner *= problem.radius * weight_scale(step - 1)
             objective[step - 1] = (offsets + inner) / n_rows
             gap[step - 1] = (inner - s * problem.radius * steepest) / n_rows
-        weight = s * (step + problem.late_start + 1)
+        weight = s * (step + 1)
         state.sums[0, 0] += weight * steepest
         if not design.has_columns and j != design.n_columns:
             return -step
@@ -351,10 +281,7 @@ def run_sparse(
         if end - begin + count_due(state.calendar, step) > rows_large:
             return -step
         span = begin, end, weight
-        inside = step_rows(
-            problem, state, selector, vertex, column, span, step, tolerance, record, False
-        )
-        if not inside:
+        if not step_rows(problem, state, selector, column, span, step, tolerance, record, False):
             return 0
         if work.shape[0]:
             record_work(work[step - 1], selector.counters, state.operation_counts)

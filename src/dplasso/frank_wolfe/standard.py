@@ -4,59 +4,93 @@ The slow, obvious method, sparse-aware but O(nnz + D) a step: the reference for 
 denominator of every speed-up.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.column_gradients import starting_gradient
-from dplasso.frank_wolfe.distinct import draw, leave_out
 from dplasso.frank_wolfe.gradient import add_contributions, add_margins, margin_scale
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.rounds import round_end
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import (
     OPERATIONS_PER_COORDINATE,
     OPERATIONS_PER_GRADIENT,
     record_work,
 )
-from dplasso.losses.contract import gradient, value
+from dplasso.losses.contract import residual_vector, value
 from dplasso.matrix.numbering import look_up
-from dplasso.selection.contract import rebuild
+from dplasso.selection.contract import rebuild, select
 
 
-class StandardState(NamedTuple):
-    """What Algorithm 1 carries from step to step.
+@dataclass(frozen=True)
+class StandardState:
+    """What Algorithm 1 carries from step to step, for P coordinates of each of K outputs.
 
-    `alpha`, shape (D,): column gradients in fixed point.
-    `weights`: the integer weights K.
-    `margin`, shape (N,): integer margins.
-    `gradient`, shape (N,): record gradients q_i.
+    `alpha`, shape (K P,): column gradients in fixed point.
+    `weights`, shape (K P,): the integer weights K.
+    `margins`, `residuals`, shape (K, N): integer margins and record gradients q_i.
     `operation_counts`, shape (2,): entries touched and operations spent since the last record of
     work.
     """
 
     alpha: NDArray[np.int64]
     weights: NDArray[np.int64]
-    margin: NDArray[np.int64]
-    gradient: NDArray[np.float64]
+    margins: NDArray[np.int64]
+    residuals: NDArray[np.float64]
     operation_counts: NDArray[np.int64]
 
+    @property
+    def margin(self) -> NDArray[np.int64]:
+        """Integer margins, shape (N,) or (N, K)."""
+        return self.margins[0] if len(self.margins) == 1 else self.margins.T
 
-def start_standard(problem: Problem, alpha: NDArray[np.int64]) -> StandardState:
-    """Return the state before the first step, all weights zero.
+    @property
+    def gradient(self) -> NDArray[np.float64]:
+        """Record gradients, shape (N,) or (N, K)."""
+        return self.residuals[0] if len(self.residuals) == 1 else self.residuals.T
 
-    `problem`: the data.
-    `alpha`: column gradients at zero weights.
-    """
-    return StandardState(
-        alpha,
-        np.zeros_like(alpha),
-        np.zeros(problem.labels.size, dtype=np.int64),
-        starting_gradient(problem.loss, problem.labels),
+
+def start_standard(problem: Problem) -> StandardState:
+    """Return the state before the first step, all weights zero."""
+    shape = problem.loss.n_outputs, problem.labels.size
+    state = StandardState(
+        np.zeros(problem.n_coordinates, dtype=np.int64),
+        np.zeros(problem.n_coordinates, dtype=np.int64),
+        np.zeros(shape, dtype=np.int64),
+        np.zeros(shape),
         np.zeros(2, dtype=np.int64),
     )
+    refresh_all(problem, state, 0)
+    return state
+
+
+def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
+    """Recompute margins, record gradients and column gradients after `step` steps."""
+    size = problem.design.n_coordinates
+    for k, margin in enumerate(state.margins):
+        add_margins(problem, state.weights[k * size : (k + 1) * size], margin)
+    scale = margin_scale(problem, step)
+    refresh_residuals(problem.loss, problem.labels, scale, state.margins, state.residuals)
+    state.alpha[:] = 0
+    for k, residual in enumerate(state.residuals):
+        part = state.alpha[k * size : (k + 1) * size]
+        add_contributions(problem, 0, residual.size, residual, part)
+
+
+@njit(cache=True, nogil=True)
+def refresh_residuals(loss, labels, scale, margins, residuals):
+    """Set all residuals to those of the margins."""
+    n_outputs = margins.shape[0]
+    some, found = np.empty(n_outputs), np.empty(n_outputs)
+    for i in range(labels.size):
+        for k in range(n_outputs):
+            some[k] = np.float64(margins[k, i]) * scale
+        residual_vector(loss, some, labels[i], found)
+        for k in range(n_outputs):
+            residuals[k, i] = found[k]
 
 
 @njit(cache=True, nogil=True)
@@ -71,54 +105,48 @@ def mean_loss(problem, margin, step):
 
 
 @njit(cache=True, nogil=True)
-def refresh_all(problem, state, step):
-    """Recompute margins, record gradients and column gradients after `step` steps."""
-    add_margins(problem, state.weights, state.margin)
-    scale = margin_scale(problem, step)
-    for i in range(state.margin.size):
-        margin = np.float64(state.margin[i])
-        state.gradient[i] = gradient(problem.loss, margin * scale, np.float64(problem.labels[i]))
-    state.alpha[:] = 0
-    add_contributions(problem, 0, state.margin.size, state.gradient, state.alpha)
+def inner_product(internal, weights, alpha):
+    """Return ``<alpha, K>``, summed in the columns' own order: its last bits depend on it."""
+    total = 0.0
+    for original in range(alpha.size):
+        k = look_up(internal, original)
+        total += np.float64(weights[k]) * np.float64(alpha[k])
+    return total
 
 
-@njit(cache=True, nogil=True)
-def run_standard(
-    problem, state, selector, stream, first, last, vertex, sign, history, work, n_prefix
-):
+def take_standard_steps(
+    problem: Problem,
+    state: StandardState,
+    selector: Any,
+    stream: Any,
+    first: int,
+    last: int,
+    take: Callable[[int, int, int], tuple[int, int]],
+    recorded: tuple[Any, Any],
+) -> None:
     """Take steps `first` to `last` (inclusive, from 1) of Algorithm 1.
 
-    Parameters are those of `dplasso.frank_wolfe.sparse.run_sparse`; there is nothing to drift.
+    `take`: notes the vertex drawn at a step, and returns the one to take.
+    `recorded`: history and work, as of `dplasso.frank_wolfe.sparse.run_sparse`.
     """
-    objective, gap = history
-    n_rows = state.margin.size
+    (objective, gap), work = recorded
+    internal, n_rows = problem.design.numbering.internal, problem.labels.size
+    nnz = problem.design.rows.indices.size
     for step in range(first, last + 1):
-        if round_end(problem.distinct, problem.n_steps, step - 1) == step - 1:
-            refresh_all(problem, state, step - 1)
-        if problem.distinct:
-            leave_out(problem, state.alpha, selector, vertex, step - 1, False)
+        refresh_all(problem, state, step - 1)
         rebuild(selector, state.alpha)
-        j, s = draw(problem, state.alpha, selector, stream, vertex, step - 1)
-        if step <= n_prefix:
-            j, s = vertex[step - 1], np.int64(sign[step - 1])
-        vertex[step - 1] = j
-        sign[step - 1] = s
-        place = look_up(problem.design.numbering.internal, j)
+        j, sign = take(step, *select(selector, state.alpha, stream))
+        place = internal[j] if internal.size else j
         if objective.size:
-            inner = 0.0
-            for original in range(state.alpha.size):
-                # In the columns' own order: the sum's last bits depend on it.
-                k = look_up(problem.design.numbering.internal, original)
-                inner += np.float64(state.weights[k]) * np.float64(state.alpha[k])
-            inner *= weight_scale(step - 1 + problem.late_start)
+            inner = inner_product(internal, state.weights, state.alpha) * weight_scale(step - 1)
             scale = problem.radius / problem.unit / n_rows
-            objective[step - 1] = mean_loss(problem, state.margin, step - 1)
-            gap[step - 1] = scale * (inner - s * np.float64(state.alpha[place]))
-        state.weights[place] += s * (step + problem.late_start + 1)
+            objective[step - 1] = mean_loss(problem, state.margins[0], step - 1)
+            gap[step - 1] = scale * (inner - sign * float(state.alpha[place]))
+        state.weights[place] += sign * (step + 1)
         if work.shape[0]:
-            state.operation_counts[0] = problem.design.rows.indices.size
+            state.operation_counts[0] = nnz
             state.operation_counts[1] = (
-                4 * problem.design.rows.indices.size
+                4 * nnz
                 + OPERATIONS_PER_GRADIENT * n_rows
                 + OPERATIONS_PER_COORDINATE * state.alpha.size
             )

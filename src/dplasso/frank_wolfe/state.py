@@ -21,10 +21,9 @@ _REPORTS = 4096
 class Scratch(NamedTuple):
     """Room for one block of rows and for what a step reports.
 
-    `taken`, shape (B,): rows taken off the calendar.
-    `refreshed`, shape (B,): rows whose gradient changed.
-    `old`, `new`, shape (B,): their gradients before and after.
-    `moved`, `moved_to`, shape (B,): rows to be scheduled, and for which step.
+    `taken`, `refreshed`, `moved`, `moved_to`, shape (B,): rows taken off the calendar, rows whose
+    gradient changed, and rows to be scheduled with their steps.
+    `old`, `new`, shape (B,): gradients of the refreshed rows before and after.
     `amounts`: changes of some entries of a row.
     `changed`, `before`: column gradients that the selector may have to hear of, and what they were.
     """
@@ -83,15 +82,11 @@ class SparseState(NamedTuple):
 def new_scratch(n_rows: int, n_reports: int) -> Scratch:
     """Return room for blocks of `n_rows` rows and for `n_reports` changed gradients."""
     return Scratch(
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows, dtype=np.float64),
-        np.empty(n_rows, dtype=np.float64),
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows, dtype=np.int32),
+        *(np.empty(n_rows, dtype=np.int32) for _ in range(2)),
+        *(np.empty(n_rows) for _ in range(2)),
+        *(np.empty(n_rows, dtype=np.int32) for _ in range(2)),
         np.empty(_ENTRIES, dtype=np.int64),
-        np.empty(n_reports, dtype=np.int64),
-        np.empty(n_reports, dtype=np.int64),
+        *(np.empty(n_reports, dtype=np.int64) for _ in range(2)),
     )
 
 
@@ -117,12 +112,7 @@ def starting_offset(loss: Any, labels: NDArray[Any]) -> float:
 def start_sparse(
     problem: Problem, alpha: NDArray[np.int64], drift_tol: float | None
 ) -> SparseState:
-    """Return the state before the first step, all weights zero.
-
-    `problem`: the data.
-    `alpha`: column gradients at zero weights.
-    `drift_tol`: tolerance; with None no row is refreshed but by a touch.
-    """
+    """Return the state before the first step, all weights zero; without a tolerance no calendar."""
     design = problem.design
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     calendar = new_calendar(problem.labels.size, problem.n_steps, drift_tol is not None)

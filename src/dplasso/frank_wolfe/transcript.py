@@ -48,6 +48,9 @@ class Transcript:
     __hash__ = None  # type: ignore[assignment]
 
 
+NO_VERTICES = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
+
+
 @dataclass(frozen=True)
 class History:
     """Course of a run without privacy (`epsilon=inf`); no private fit has one.
@@ -75,14 +78,7 @@ def weight_scale(step):
 def integer_weights(
     transcript: Transcript, late_start: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sum the transcript's steps per coordinate.
-
-    `transcript`: T steps.
-    `late_start`: t0.
-
-    Returns `coordinates`: coordinates whose weight is not zero, ascending.
-    `totals`: the entries of K there.
-    """
+    """Return the coordinates whose weight is not zero, ascending, and the entries of K there."""
     sizes = np.arange(2, len(transcript) + 2, dtype=np.int64) + late_start
     steps = transcript.sign.astype(np.int64) * sizes
     coordinates, place = np.unique(transcript.vertex, return_inverse=True)
@@ -95,14 +91,9 @@ def integer_weights(
 def weights(
     transcript: Transcript, l1_radius: float, late_start: int = 0
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Compute the weights a transcript leads to.
+    """Return the coordinates whose weight is not zero, ascending, and their weights.
 
-    `transcript`: T steps.
-    `l1_radius`: radius of the L1 ball.
-    `late_start`: t0.
-
-    Returns `coordinates`: coordinates whose weight is not zero, ascending.
-    `values`: their weights; magnitudes sum to less than `l1_radius`.
+    Magnitudes sum to less than `l1_radius`.
     """
     coordinates, totals = integer_weights(transcript, late_start)
     return coordinates, totals * (l1_radius * weight_scale(len(transcript) + late_start))

@@ -1,14 +1,13 @@
 """Creating a ledger and adding data sets to it."""
 
 import os
-import secrets
 import sqlite3
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from dplasso.errors import LedgerError
-from dplasso.files.atomic import sync_directory
+from dplasso.files.atomic import atomic_write
 from dplasso.ledger.composition import draws_part, rho_limit
 from dplasso.ledger.entries import Budget
 from dplasso.ledger.opening import LedgerPath, transaction
@@ -57,25 +56,16 @@ def create_ledger(
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         image = db.serialize()
-    temporary = target.with_name(f".dplasso-{secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("xb") as file:
+        with atomic_write(target, replace=False) as file:
             file.write(image)
-            file.flush()
-            os.fsync(file.fileno())
-        # A link, unlike a rename, never takes the place of a file that appeared meanwhile.
-        os.link(temporary, target)
-        sync_directory(target.parent)
     except FileExistsError:
         raise LedgerError(f"{target} exists already; a ledger is never overwritten") from None
     except OSError as error:
         raise LedgerError(
             f"no ledger can be created at {target}: its folder {target.parent} is missing or "
-            f"cannot take such a file ({error.strerror})"
+            f"cannot take such a file ({error.strerror or error})"
         ) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
 
 
 def add_dataset(

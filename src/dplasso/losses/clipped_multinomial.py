@@ -73,7 +73,7 @@ def clipped_residuals(loss, margins, target, residuals):
         return
     pull = min(pull, loss.residual_bound)
     if loss.weights.size:
-        pull *= loss.weights[target]
+        pull *= loss.weights[np.int64(target)]
     for k in range(margins.size):
         # No share of the others exceeds all of them, rounded or not.
         residuals[k] = -pull if k == target else min(residuals[k] / others * pull, pull)

@@ -23,6 +23,7 @@ A loss of several margins, one for each class, has one kernel, tied to it by `re
 from collections.abc import Callable
 from typing import Any
 
+from numba import njit
 from numba.extending import overload
 
 from dplasso.runtime.dispatch import implementation, is_state, remember
@@ -57,6 +58,12 @@ def probability(loss: Any, margin: float) -> float:
 def residual_vector(loss: Any, margins: Any, target: int, residuals: Any) -> None:
     """Set `residuals` to those of a record with several margins; see the module."""
     implementation("residual_vector", loss)(loss, margins, target, residuals)
+
+
+@njit(cache=True, nogil=True)
+def one_residual(loss, margins, target, residuals):
+    """Do what `residual_vector` does, for a loss of one margin."""
+    residuals[0] = gradient(loss, margins[0], target)
 
 
 def register_vector(loss_class: type, residual_vector_kernel: Callable[..., Any]) -> None:

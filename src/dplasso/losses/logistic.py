@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.losses.contract import register
+from dplasso.losses.contract import one_residual, register, register_vector
 from dplasso.losses.exponential import exponential, logarithm
 
 _UPWARDS = 2.0**-23
@@ -146,6 +146,7 @@ register(
     logistic_tangent_offset,
     logistic_probability,
 )
+register_vector(Logistic, one_residual)
 
 
 def class_probabilities(margins: NDArray[np.float64], residual_bound: float) -> NDArray[np.float64]:

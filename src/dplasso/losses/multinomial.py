@@ -89,7 +89,7 @@ def multinomial_residuals(loss, margins, target, residuals):
             residuals[k] = 0.0
     if loss.weights.size:
         for k in range(margins.size):
-            residuals[k] *= loss.weights[target]
+            residuals[k] *= loss.weights[np.int64(target)]
 
 
 register_vector(Multinomial, multinomial_residuals)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from dplasso.losses.contract import register
+from dplasso.losses.contract import one_residual, register, register_vector
 from dplasso.losses.logistic import round_up
 
 
@@ -90,3 +90,4 @@ register(
     squared_tangent_offset,
     squared_prediction,
 )
+register_vector(Squared, one_residual)

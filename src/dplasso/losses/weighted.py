@@ -157,7 +157,7 @@ def weighted_probability(loss, margin):
 def weighted_residuals(loss, margins, carried, residuals):
     """Set `residuals` to those of a record with several margins, times its weight."""
     weight = weight_of(carried)
-    residual_vector(loss.loss, margins, np.int64(target_of(loss, carried)), residuals)
+    residual_vector(loss.loss, margins, target_of(loss, carried), residuals)
     for k in range(residuals.size):
         residuals[k] *= weight
 

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.release import VertexRelease
-from dplasso.frank_wolfe.transcript import Transcript
+from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
 from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights, same_arrays
 from dplasso.gradient_descent.state import GradientState
 
-NO_VERTICES = Transcript(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int8))
 # What a refit may be, at the stage that a file has for it; at stage 0 there is none.
 _REFITS: tuple[tuple[float, type[GradientState] | type[NoisyWeights]], ...] = (
     (1.0, GradientState),
@@ -27,8 +26,8 @@ class StagedRelease:
 
     `done`, `n_steps`: steps done and to be done.
     `counts`, shape (2,) or (K,): noisy numbers of the records of each class.
-    `offset`, shape (1,) or (K,): where the margins of the vertices start, from the counts; of one margin,
-    those of the refit too.
+    `offset`, shape (1,) or (K,): where the margins of the vertices start, from the
+    counts; of one margin, those of the refit too.
     `vertices`: the columns drawn; none where all were taken.
     `weights`: the refit on the columns of the vertices, ascending, or on all; a state while it is
     under way, None before it and where there is none.

@@ -28,6 +28,11 @@ from dplasso.privacy.wording import (
 
 __all__ = ["Accounted", "PrivacyStatement", "make_statement", "state_search", "use_of_count"]
 
+# Entries that are what the mechanism says of itself.
+_AS_THEY_STAND = (
+    *("delta", "neighbors", "eps0", "sensitivity", "feature_bound", "sampling_delta"),
+    *("residual_bound", "rows_per_person"),
+)
 # Rows of one person for whom the statement gives an epsilon too.
 _ROWS = (2, 5, 10)
 _SEED_REASON = (
@@ -284,25 +289,18 @@ def make_statement(
         is_private=not reasons,
         epsilon=mechanism.epsilon_spent,
         epsilon_requested=mechanism.epsilon,
-        delta=mechanism.delta,
-        neighbors=mechanism.neighbors,
         mechanism=mechanism.name,
         accountant=accountant,
         steps=mechanism.n_iter,
-        eps0=mechanism.eps0,
-        sensitivity=mechanism.sensitivity,
-        feature_bound=mechanism.feature_bound,
-        sampling_delta=mechanism.sampling_delta,
         randomness=(SEEDED if seeded else FROM_SYSTEM) if drawn else NOT_RANDOM,
         classes=_source_of_classes(classes_declared, numbers=n_classes == 0),
         reasons=tuple(reasons),
-        residual_bound=mechanism.residual_bound,
-        rows_per_person=mechanism.rows_per_person,
         records=records,
         n_classes=n_classes,
         target_bounds=target_bounds,
         epsilon_by_rows=by_rows,
         weight_bound=weight_bound,
+        **{name: getattr(mechanism, name) for name in _AS_THEY_STAND},
         **mechanism.stated,
     )
 

@@ -62,7 +62,10 @@ def heap_state(n_columns: int, numbering: Numbering = AS_GIVEN) -> HeapState:
     index = np.int32 if n_columns < 2**31 else np.int64
     return HeapState(
         np.zeros(n_columns, dtype=np.int64),
-        *(np.full(n_columns, -1, dtype=index) for _ in range(4)),
+        np.full(n_columns, -1, dtype=index),
+        np.full(n_columns, -1, dtype=index),
+        np.full(n_columns, -1, dtype=index),
+        np.full(n_columns, -1, dtype=index),
         np.zeros(n_columns, dtype=np.int8),
         np.zeros(n_columns, dtype=np.bool_),
         np.full(1, -1, dtype=np.int64),

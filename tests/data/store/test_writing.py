@@ -135,7 +135,7 @@ def test_a_read_only_directory(tmp_path, monkeypatch, code):
     def refuse(path, *_, **__):
         raise OSError(code, os.strerror(code), path)
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr("dplasso.files.lock.FileIO", refuse)
     with pytest.raises(OSError, match="cannot take a new file") as caught:
         convert(tmp_path / "s")
     assert caught.value.errno == code

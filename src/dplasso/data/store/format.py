@@ -20,7 +20,8 @@ from dplasso.data.people import WORDS
 from dplasso.errors import StoreError
 
 FORMAT = "dplasso-store"
-# Stores that say whose row each is have the second: readers of the first would let all of them in.
+# Stores that name the person of each row have the second: a reader of the first would let all of
+# a person's rows in.
 VERSION, PEOPLE_VERSION = 1, 2
 HEADER_FILE = "header.json"
 PARTIAL_SUFFIX = ".partial"

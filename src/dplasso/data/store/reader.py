@@ -40,14 +40,7 @@ _CHECK_ENTRIES = 1 << 20
 class Store:
     """An opened store; nothing of its entries is in memory before it is touched.
 
-    Attributes
-    ----------
-    path : Path
-        Its directory.
-    header : StoreHeader
-        What it says of itself.
-    arrays : mapping of str to ndarray
-        Its files by name, mapped; without values where they are all the same.
+    `arrays`: its files by name, mapped; without values where they are all the same.
     """
 
     path: Path
@@ -107,12 +100,12 @@ class Store:
 
     @property
     def knows_people(self) -> bool:
-        """Whether the store says whose row each is."""
+        """Whether the store says to which person each row belongs."""
         return PEOPLE in self.arrays
 
     @property
     def people(self) -> NDArray[np.int64] | None:
-        """Whose row each is, as numbers, shape (N,); None where the store does not say."""
+        """A number for the person of each row, shape (N,); None where the store does not say."""
         return number_people(self.arrays[PEOPLE]) if self.knows_people else None
 
     def _orientation(self, name: str) -> Compressed:

@@ -28,7 +28,7 @@ class RowWriter:
 
     `counts`: entries of each column; as long as there is room, at least `n_columns`.
     `constant`: the value of every entry, as long as `values` is None.
-    `people`: whose rows they are; None where the source does not say.
+    `people`: the person of each row; None where the source does not say.
     """
 
     def __init__(

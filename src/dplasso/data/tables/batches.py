@@ -46,7 +46,7 @@ def table_source(
 
     `columns`: what `encode` takes of a batch.
     `label`: column of the labels, which are all 0 without one.
-    `person`: column that says whose row each is.
+    `person`: column of the people to whom the rows belong.
     `memory_share`: part of the memory that the batches may take.
 
     Raises `DataError` for a file that is no table, or needs pyarrow where that is not installed.

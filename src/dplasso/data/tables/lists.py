@@ -26,14 +26,9 @@ if TYPE_CHECKING:
 class ListColumns:
     """Each record holds a list of its column numbers, from 0, and perhaps one of their values.
 
-    Attributes
-    ----------
-    indices : str
-        Column of lists of whole numbers, in any order, without duplicates.
-    values : str or None
-        Column of lists of numbers, as long; None makes every value 1.
-    n_features : int or None
-        Number of columns D; None takes the largest index + 1 from the data.
+    `indices`: column of lists of whole numbers, in any order, without duplicates.
+    `values`: column of lists of numbers, as long; None makes every value 1.
+    `n_features`: number of columns; None takes the largest index + 1 from the data.
     """
 
     indices: str
