@@ -122,10 +122,10 @@ def test_declared_classes_have_their_place_even_if_nobody_has_them(kind):
 
 
 @pytest.mark.parametrize(
-    ("kind", "columns", "p"),
-    [("lasso", 300, [0.8, 0.15, 0.05]), ("logistic", 1, [0.9, 0.07, 0.03])],
+    ("kind", "epsilon", "columns", "p"),
+    [("lasso", 8.0, 300, [0.8, 0.15, 0.05]), ("logistic", 2.0, 1, [0.9, 0.07, 0.03])],
 )
-def test_probabilities_are_calibrated(kind, columns, p):
+def test_probabilities_are_calibrated(kind, epsilon, columns, p):
     """Without columns that tell anything they are the shares of the classes, by the bounded link.
 
     The plain softmax of the same margins is farther off, so the check has power.
@@ -133,7 +133,7 @@ def test_probabilities_are_calibrated(kind, columns, p):
     rng = np.random.default_rng(5)
     y = rng.choice(3, 20_000, p=p)
     X = sp.csr_array((rng.random((y.size, columns)) < 0.01).astype(np.float32))
-    model = make(kind, 2.0, n_iter=5 if kind == "lasso" else 300, random_state=0).fit(X, y)
+    model = make(kind, epsilon, n_iter=5 if kind == "lasso" else 300, random_state=0).fit(X, y)
     shares = np.bincount(y) / y.size
     np.testing.assert_allclose(model.predict_proba(X).mean(axis=0), shares, atol=0.02)
     plain = np.exp(model.decision_function(X))
