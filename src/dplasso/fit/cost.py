@@ -11,7 +11,6 @@ from dplasso.gradient_descent.schedule import STEPS, Schedule, schedule_for
 from dplasso.privacy.mechanisms import StagedSteps, build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import (
     COUNT_SHARE,
-    GaussianSteps,
     build_gaussian,
 )
 from dplasso.privacy.parameters import check_positive
@@ -250,7 +249,7 @@ def weakest_association(
     row_entries = check_positive("row_entries", row_entries)
     n_classes = _checked_classes(method, n_classes, target_bounds)
     # A LASSO with a number of steps counts and refits like one without.
-    mechanism = mechanism_for(
+    mechanism: Any = mechanism_for(
         method,
         epsilon=epsilon,
         delta=delta,
@@ -259,37 +258,42 @@ def weakest_association(
         **settings,
     )
     task = _task_of_size(n_classes)
-    n_weights, pull = n_features, mechanism.residual_bound / math.sqrt(row_entries)
-    gradient = 0.0
     if mechanism.name == "none":
-        return Findable(n_weights, 0.0, 0.0, 0.0)
-    if isinstance(mechanism, GaussianSteps):
+        return Findable(n_features, 0.0, 0.0, 0.0)
+    if method == "lasso":
+        n_weights, gradient = _weakest_drawn(mechanism, task, n_iter, n_records, n_features)
+        pull = mechanism.residual_bound
+    else:
         mu = mechanism.mu * math.sqrt((1.0 - COUNT_SHARE) * (1.0 - task.calibration))
         schedule = dense_schedule(n_records, mu, mechanism.sensitivity, mechanism.n_iter, n_classes)
-        gradient = SIGNIFICANT * schedule.standard_error / schedule.reach
-    elif isinstance(mechanism, StagedSteps):
-        most = most_vertices(n_iter, None, n_features)
-        plan = plan_lasso(
-            replace(mechanism, n_vertices=most),
-            n_iter=n_iter,
-            l1_radius=None,
-            refit=None,
-            n_records=n_records,
-            n_features=n_features,
-            offset=0.0,
-            step=task.column_step,
-            calibration=task.calibration,
-        )
-        # With as few columns as that none is drawn: about as much is told of each.
-        n_weights = plan.n_vertices or n_features
-        share = 1.0 - plan.refit_share - plan.calibration_share if most else 1.0
-        step = mechanism.vertices(n_weights, share)
-        scale = 2.0 * mechanism.sensitivity / step.eps0
-        # The largest of 2D Gumbel noises of scale s is about s ln(2D).
-        gradient = scale * math.log(2.0 * mechanism.n_outputs * n_features)
-        pull = mechanism.residual_bound
+        n_weights, gradient = n_features, SIGNIFICANT * schedule.standard_error / schedule.reach
+        pull = mechanism.residual_bound / math.sqrt(row_entries)
     rows = gradient / pull
     return Findable(n_weights, gradient, rows, rows / n_records)
+
+
+def _weakest_drawn(
+    mechanism: StagedSteps, task: Task, n_iter: int | None, n_records: float, n_features: int
+) -> tuple[int, float]:
+    """Return how many columns a LASSO draws, and the gradient that stands out of 2D noises."""
+    most = most_vertices(n_iter, None, n_features)
+    plan = plan_lasso(
+        replace(mechanism, n_vertices=most),
+        n_iter=n_iter,
+        l1_radius=None,
+        refit=None,
+        n_records=n_records,
+        n_features=n_features,
+        offset=0.0,
+        step=task.column_step,
+        calibration=task.calibration,
+    )
+    # With as few columns as that none is drawn: about as much is told of each.
+    n_weights = plan.n_vertices or n_features
+    share = 1.0 - plan.refit_share - plan.calibration_share if most else 1.0
+    scale = 2.0 * mechanism.sensitivity / mechanism.vertices(n_weights, share).eps0
+    # The largest of 2D Gumbel noises of scale s is about s ln(2D).
+    return n_weights, scale * math.log(2.0 * mechanism.n_outputs * n_features)
 
 
 def dense_schedule(
