@@ -42,9 +42,9 @@ def test_classes_of_any_kind_can_be_saved(kind, classes, tmp_path):
     ("parameter", "reason"),
     [
         ({"row_norm": "long"}, "row_norm must be"),
-        ({"l1_radius": 1.0}, "l1_radius"),
+        ({"l1_radius": 1.0}, "no estimator with its parameters"),
         ({"epsilon": -1.0}, "epsilon must be"),
-        (None, "gradient state is not a complete fit"),
+        (None, "no estimator with its parameters"),
     ],
 )
 def test_a_file_that_makes_no_fitted_estimator_is_refused(tmp_path, parameter, reason):
