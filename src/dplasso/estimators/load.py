@@ -44,7 +44,9 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     try:
         kind = next((one for one in ESTIMATORS if set(model.params) <= names_of(one)), None)
         if kind is None or model.release.kind not in kind.family.releases:
-            raise ValueError(f"no estimator with its parameters releases a {model.release.kind}")
+            raise ValueError(
+                f"no estimator with its parameters makes a model of the kind {model.release.kind!r}"
+            )
         estimator = kind(**model.params)
         task = method_of(estimator).targets.of_classes(model.classes)
         if bool(task.target_bounds) == bool(model.classes.size):

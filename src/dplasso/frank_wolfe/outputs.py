@@ -89,11 +89,15 @@ def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -
         np.zeros((rows.size, n_outputs), dtype=np.int64),
         starting_residuals(problem),
         new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK),
-        *(np.zeros(n_outputs) for _ in range(2)),
+        np.zeros(n_outputs),
+        np.zeros(n_outputs),
         np.empty(BLOCK_ROWS, dtype=np.int32),
         np.empty(1, dtype=np.int64),
-        *(np.empty(1) for _ in range(2)),
-        *(np.empty(longest_row + 1, dtype=np.int64) for _ in range(3)),
+        np.empty(1),
+        np.empty(1),
+        np.empty(longest_row + 1, dtype=np.int64),
+        np.empty(longest_row + 1, dtype=np.int64),
+        np.empty(longest_row + 1, dtype=np.int64),
     )
 
 

@@ -7,6 +7,8 @@ Coordinates go by their original numbers, since each part may store its columns 
 own.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -42,7 +44,8 @@ class RowPart:
         self._log = new_change_log(size)
         self._done = 0
         # Sums computed afresh are no changes.
-        self._large_steps: LargeSteps = LargeSteps(threads, **{"part_recomputed": np.inf} | forced)
+        numbers: dict[str, Any] = {"part_recomputed": np.inf} | forced
+        self._large_steps = LargeSteps(threads, **numbers)
 
     def start(self) -> NDArray[np.int64]:
         """Return these rows' part of the column gradients at zero weights, shape (D,)."""

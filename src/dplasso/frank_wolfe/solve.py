@@ -76,7 +76,7 @@ class FrankWolfe(VertexRun):
         record_work: bool = False,
         threads: Threads = ONE_THREAD,
         prefix: Transcript | None = None,
-        **forced: float,
+        **forced: Any,
     ) -> None:
         super().__init__(problem.n_steps, problem.n_coordinates, problem.empty_release(), prefix)
         self._problem, self._selector, self._stream = problem, selector, stream

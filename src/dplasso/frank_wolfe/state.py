@@ -82,11 +82,15 @@ class SparseState(NamedTuple):
 def new_scratch(n_rows: int, n_reports: int) -> Scratch:
     """Return room for blocks of `n_rows` rows and for `n_reports` changed gradients."""
     return Scratch(
-        *(np.empty(n_rows, dtype=np.int32) for _ in range(2)),
-        *(np.empty(n_rows) for _ in range(2)),
-        *(np.empty(n_rows, dtype=np.int32) for _ in range(2)),
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(n_rows),
+        np.empty(n_rows),
+        np.empty(n_rows, dtype=np.int32),
+        np.empty(n_rows, dtype=np.int32),
         np.empty(_ENTRIES, dtype=np.int64),
-        *(np.empty(n_reports, dtype=np.int64) for _ in range(2)),
+        np.empty(n_reports, dtype=np.int64),
+        np.empty(n_reports, dtype=np.int64),
     )
 
 
