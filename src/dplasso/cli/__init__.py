@@ -12,6 +12,9 @@ def main() -> None:
 
     Exit codes: 0 done, 1 an error told in one sentence, 2 wrong usage, 130 interrupted.
     """
+    if sys.flags.optimize > 1:
+        # Options are made of docstrings.
+        sys.exit("dplasso: the command line needs docstrings: run Python without -OO")
     try:
         from dplasso.cli.app import app
 
