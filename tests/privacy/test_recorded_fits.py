@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import recorded_fits
-from dplasso.gradient_descent import calibration, solve
-from dplasso.gradient_descent import run as run_module
+from dplasso.gradient_descent import calibration, counts, solve
 from dplasso.privacy.release import release
 from recorded_fits import CASES, RELATIONS, compare_pair, draw_pair
 
@@ -59,7 +58,7 @@ def test_pairs_that_nobody_thought_of(name, relation, form, single, seed):
     assert not compare_pair(CASES[name], relation, form, pair, single=single).violations
 
 
-@pytest.mark.parametrize("module", [solve, calibration, run_module])
+@pytest.mark.parametrize("module", [solve, calibration, counts])
 def test_noise_for_half_the_sensitivity_is_caught(module, monkeypatch):
     def half(statistic, sensitivity, noise):
         return release(statistic, sensitivity / 2.0, noise)
