@@ -107,7 +107,9 @@ def test_gradients_are_those_of_the_definition(loss, layout, n_threads, seed, bo
         rows = rows_of(X, labels, steps, layout, threads=threads)
         alpha = rows.start().copy()
         for done, some in zip(ENDS, rounds(taken), strict=True):
-            assert add_changes(alpha, rows.move(*some)) or not dense
+            changes = rows.move(*some)
+            # A round of columns without entries that matter changes nothing, and lists that.
+            assert add_changes(alpha, changes) or not dense or not changes.amounts.size
             residuals, expected = gradients(X, labels, steps, [one[:done] for one in taken])
             assert np.abs(residuals).max() <= steps.loss.residual_bound
             assert alpha.tolist() == expected.tolist()

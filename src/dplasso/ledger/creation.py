@@ -62,10 +62,8 @@ def create_ledger(
     except FileExistsError:
         raise LedgerError(f"{target} exists already; a ledger is never overwritten") from None
     except OSError as error:
-        raise LedgerError(
-            f"no ledger can be created at {target}: its folder {target.parent} is missing or "
-            f"cannot take such a file ({error.strerror or error})"
-        ) from error
+        reason = error.strerror or str(error)
+        raise LedgerError(f"no ledger can be created at {target}: {reason}") from error
 
 
 def add_dataset(
