@@ -104,8 +104,8 @@ FIT --target-bounds 0,9 --classes 0,1 => a regression has no classes
 FIT --target-bounds 9,0 => two finite numbers
 2 FIT --target-bounds 0;9 => is not an interval
 2 FIT --person-column p => --person-column needs --rows-per-person M
-GOOD --rows-per-person 2 --person-column p => does not say whose row each is
-convert part-1.svm s.store --person-column p => does not say whose row each is
+GOOD --rows-per-person 2 --person-column p => does not say which person each row belongs to
+convert part-1.svm s.store --person-column p => does not say which person each row belongs to
 
 2 fit => Missing argument
 2 fit part-1.svm => Missing option

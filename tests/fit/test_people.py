@@ -118,14 +118,16 @@ def test_stores_without_people_stay_as_they_were(table, tmp_path):
 
 @pytest.mark.parametrize("column", ["city", "y"])
 def test_a_feature_or_a_label_names_nobody(table, column):
-    with pytest.raises(DataError, match=f"column '{column}' says whose row each is, so it can be"):
+    with pytest.raises(
+        DataError, match=f"column '{column}' says which person each row belongs to, so it can be"
+    ):
         read_records(table, schema=SCHEMA, person_column=column)
 
 
 def test_what_does_not_say_whose_rows_they_are_is_refused(table, store, tmp_path):
     (tmp_path / "a.svm").write_text("1 qid:3 1:1\n0 qid:4 2:1\n")
     for read in (read_records, encode_files):
-        with pytest.raises(DataError, match="does not say whose row each is"):
+        with pytest.raises(DataError, match="does not say which person each row belongs to"):
             read(tmp_path / "a.svm", person_column="qid")
     with pytest.raises(DataError, match="person_column does not go with a store"):
         read_records(store.path, person_column="patient")

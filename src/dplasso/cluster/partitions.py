@@ -228,8 +228,8 @@ def _check(partitions: Sequence[Partition], found: Sequence[Description]) -> Non
             raise DataError(f"{partition.name} has no rows or no columns; at least one is needed")
         if one.has_people:
             raise DataError(
-                f"{partition.name} knows whose row each is, and rows in partitions cannot be "
-                "limited for each person; fit it in one process, or convert it without "
+                f"{partition.name} knows which person each row belongs to, and rows in partitions "
+                "cannot be limited for each person; fit it in one process, or convert it without "
                 "--person-column"
             )
         if one.shape[1] != first.shape[1]:

@@ -63,7 +63,7 @@ class Description:
     `labels`: the different labels; none where there are more than `MOST_LABELS`.
     `origin`: how a store's columns were made, as its header has it.
     `content`: digest of a store's entries; of rows in memory none.
-    `has_people`: whether it knows whose row each is.
+    `has_people`: whether it knows which person each row belongs to.
     """
 
     shape: tuple[int, int]

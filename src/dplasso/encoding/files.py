@@ -65,8 +65,8 @@ def encode_files(
     files = expand(paths)
     if person_column is not None and not isinstance(encoding, Schema):
         raise DataError(
-            f"{files[0]} does not say whose row each is: a person column goes with tables and a "
-            "schema (CSV, JSON lines, Parquet, Arrow)"
+            f"{files[0]} does not say which person each row belongs to: a person column goes with "
+            "tables and a schema (CSV, JSON lines, Parquet, Arrow)"
         )
     origin = Origin(encoding if isinstance(encoding, Schema) else None, binarize).to_json()
     public = None

@@ -38,8 +38,8 @@ def table_source(
         )
     if person_column is not None and person_column in (*schema.columns, schema.label):
         raise DataError(
-            f"column {person_column!r} says whose row each is, so it can be neither a feature nor "
-            "the label: leave it out of the schema"
+            f"column {person_column!r} says which person each row belongs to, so it can be neither "
+            "a feature nor the label: leave it out of the schema"
         )
     texts = [isinstance(part, Text) for part in schema.parts]
     if not all(texts):

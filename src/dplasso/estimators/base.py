@@ -49,7 +49,7 @@ class PrivateLinearModel(BaseEstimator):
             weights are clipped to it. Protected like the row. A private fit needs `weight_bound`:
             a row of weight 3 pulls three times as much, which the noise has to cover.
         groups : array-like, shape (N,), default=None
-            The person whose row each is; of each person the first `rows_per_person` rows enter.
+            The person each row belongs to; of each person the first `rows_per_person` rows enter.
         engine : Engine, default=None
             What runs the workers of rows in partitions: `X` is then a list of stores, of their
             paths, or of matrices with a list of labels in `y` (docs/cluster.md); `groups` and

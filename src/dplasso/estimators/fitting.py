@@ -65,7 +65,7 @@ def fit_estimator(
     hooks : Hooks, optional
         Progress, times, replay, checkpoints. Without progress, `verbose` shows a bar.
     groups : array-like, shape (N,), optional
-        Whose row each is; a store may say so itself.
+        The person each row belongs to; a store may say so itself.
     sample_weight : array-like, shape (N,), optional
         How much each row counts.
     engine : Engine, optional

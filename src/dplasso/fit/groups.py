@@ -11,7 +11,8 @@ from dplasso.data.people import number_groups
 def person_numbers(groups: Any, n_rows: int) -> NDArray[np.int64]:
     """Return a number for each row, equal for the rows of one person.
 
-    `groups`, shape (N,): whose row each is; texts, whole numbers or other values of one kind.
+    `groups`, shape (N,): which person each row belongs to; texts, whole numbers or other values of
+    one kind.
 
     Raises DataError if there is not one entry for each row, one is missing, or two people could not
     be told apart.

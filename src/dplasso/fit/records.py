@@ -82,8 +82,8 @@ class LocalRecords:
     def limited(self, groups: ArrayLike | None, rows_per_person: int) -> "LocalRecords":
         """Leave out all but the first rows of each person.
 
-        `groups`, shape (N,): whose row each is; None asks the store, and leaves out nothing where
-        it does not know.
+        `groups`, shape (N,): which person each row belongs to; None asks the store, and leaves out
+        nothing where it does not know.
 
         Raises DataError as `person_numbers`.
         """

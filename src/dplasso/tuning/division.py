@@ -29,7 +29,7 @@ def entering_rows(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the rows that enter, ascending, and for each the number of what is protected as one.
 
-    `groups` says whose row each one is; None where every row is protected by itself.
+    `groups` says which person each row belongs to; None where every row is protected by itself.
 
     Raises ValueError if groups are needed and not there, DataError if they are not right.
     """

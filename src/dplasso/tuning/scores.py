@@ -118,7 +118,7 @@ def private_score(
     rows_per_person : int, default=1
         Rows of one person, at most; the noise grows in proportion.
     groups : array-like, shape (N,), default=None
-        Whose row each is: of each, the first `rows_per_person` rows enter.
+        The person each row belongs to: of each, the first `rows_per_person` rows enter.
     target_bounds : (float, float), default=None
         Public interval that targets and predictions are clipped to, for "mae" and "r2"; None takes
         the model's own `target_bounds`.
