@@ -299,7 +299,7 @@ class TestCreation:
         assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "team.ledger"]
 
     def test_a_missing_directory_is_named(self, tmp_path):
-        with pytest.raises(LedgerError, match="no ledger can be created at .*nowhere"):
+        with pytest.raises(LedgerError, match=r"no ledger can be created at .*nowhere"):
             create_ledger(tmp_path / "nowhere" / "l", 1.0, 1e-5)
 
     def test_a_failure_leaves_nothing(self, tmp_path, monkeypatch):
