@@ -69,7 +69,8 @@ def fit_with_checkpoints(
     `seconds`: how often it is written, or less where writing would take up more than a tenth of the
     time; what step 0 counted and the last steps always are. At 0, about ten times a second.
     `overwrite`: whether a checkpoint that exists is given up and the fit starts anew.
-    `engine`: as in the estimator's `fit`; then every step is written before any worker hears of it.
+    `engine`: what runs the workers of rows in partitions; then every step is written before any
+    worker hears of it.
 
     Raises FileExistsError if there is a file at `path` and `overwrite` is false; CheckpointError if
     another process is using the checkpoint; OSError if the checkpoint cannot be written: the fit

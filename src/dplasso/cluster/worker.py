@@ -112,7 +112,9 @@ class GradientSteps:
     `loss`: the loss.
     `columns`: those that the records are to have, ascending; None for all.
     `kept`: those of them that the run is on, ascending; none for all.
-    `constant`, `norm_bound`, `unit`: as in `dplasso.gradient_descent.records.Records.part`.
+    `constant`: the constant entry of every row, as a part of its unit length.
+    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
+    `unit`: fixed-point units per unit of gradient.
     `block`: columns summed together.
     """
 
@@ -129,7 +131,7 @@ class GradientSteps:
 class MarginSteps:
     """A released model whose margins are to be set right.
 
-    `loss`, `columns`: as in `GradientSteps`.
+    `columns`: those that the records are to have, ascending; None for all.
     `model`: of those columns.
     """
 

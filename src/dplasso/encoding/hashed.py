@@ -51,7 +51,7 @@ class Hashed(_HashedWords, Coded):
 
     `columns`: columns of the table; ``column=value`` is hashed.
     `bits`: 1 to 30. Two values that fall into one column are one.
-    `missing`: as in `Categories`; each of the table's columns has its own.
+    `missing`: what a missing value becomes; each of the table's columns has its own.
     `words`: public values, by which columns are named: nothing else.
     """
 
@@ -106,7 +106,7 @@ class Text(OfOneColumn, _HashedWords):
     `ngrams`: shortest and longest run of words that is a feature.
     `binary`: 1 for a run that occurs; otherwise how often it does.
     `lowercase`: whether capitals are lowered first.
-    `missing`: as in `Categories`. An empty text counts as missing, but is no error.
+    `missing`: what a missing value becomes. An empty text counts as missing, but is no error.
     `words`: public runs of words, by which columns are named: nothing else.
     """
 

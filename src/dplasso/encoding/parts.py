@@ -106,7 +106,7 @@ class Bins(OfOneColumn, Coded):
     the bin above it.
     `cumulative`: one column ``x >= edge`` for each edge instead, of which a record has all that
     hold.
-    `missing`: as in `Categories`.
+    `missing`: what a missing value becomes.
     """
 
     edges: tuple[float, ...]
@@ -168,7 +168,7 @@ class Number(OfOneColumn, Part):
     `column`: column of numbers, or of words that are numbers.
     `bound`: public; what lies further from `center` is clipped to it.
     `center`: public; a number equal to it has no entry.
-    `missing`: as in `Categories`.
+    `missing`: what a missing value becomes.
     """
 
     bound: float

@@ -72,7 +72,8 @@ def unit_margins(
     `X`, shape (N, D): the rows, scaled by their own entries as in training.
     `weights`, shape (D,): weights of unit rows, of the columns that are kept.
     `offset`, shape (K,): the intercept.
-    `constant`, `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
+    `constant`: the constant entry of every row, as a part of its unit length.
+    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
     `n_threads`: threads.
     `kept`, shape (k,): columns that rows are looked at in, ascending; by default all.
     `bound`: instead of scaling rows, clip entries to [-bound, bound]; only with `kept`.

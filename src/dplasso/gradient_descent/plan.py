@@ -23,7 +23,7 @@ class Stage:
 
     `n_steps`: gradients.
     `share`: of the part of mu^2 that the count leaves.
-    `kappa`, `momentum`: as in `dplasso.gradient_descent.schedule.schedule_for`.
+    `kappa`: how far noise may move the margin of a unit row, in standard deviations.
     `n_columns`: columns that it runs on.
     """
 
@@ -41,7 +41,7 @@ class RunPlan:
     `stages`: the runs; the first on all columns.
     `significant`: whether only significant weights are kept in the end.
     `fit_intercept`: whether every row has a constant entry.
-    `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
+    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
     `n_records`: N, if it is public.
     `calibration`: share of what the count leaves that sets the margins right in the end
     (`dplasso.gradient_descent.calibration`); 0 leaves them as they are.

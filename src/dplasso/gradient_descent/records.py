@@ -66,7 +66,8 @@ class Records:
         """Make ready the sums of gradients of rows that are unit rows of some columns.
 
         `kept`: the columns, ascending; none for all.
-        `constant`, `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
+        `constant`: the constant entry of every row, as a part of its unit length.
+        `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
         `unit`: fixed-point units per unit of gradient.
         """
         rows, columns, numbering = self._selected(kept)

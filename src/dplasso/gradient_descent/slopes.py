@@ -32,7 +32,8 @@ class LinearModel:
     `weights`, shape (k, K): of the columns.
     `intercept`, shape (K,): the constant terms.
     `kept`: the columns, ascending; none for all.
-    `constant`, `norm_bound`: as in `dplasso.matrix.unit_rows.row_factors`.
+    `constant`: the constant entry of every row, as a part of its unit length.
+    `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
     `bound`: rows are not made unit rows, but entries are clipped to [-bound, bound]; None for unit
     rows.
     """
