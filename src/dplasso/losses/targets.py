@@ -63,7 +63,8 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     """
     labels, weights, _ = targets
     bits = _WEIGHT_BITS if weights.size else _PART_BITS
-    whole, each = 2.0**bits, weights if weights.size else np.ones(labels.size)
+    # As the kernels take them: no product overflows before `shares` enforces the bound.
+    whole, each = 2.0**bits, np.clip(weights, 0.0, 1.0) if weights.size else np.ones(labels.size)
     total, *others = (
         shares(part * each * whole, whole).sum().item()
         for part in (np.ones(labels.size), *loss.class_parts(labels))
