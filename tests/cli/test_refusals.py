@@ -72,6 +72,8 @@ FIT --l1-radius nan => error: --l1-radius
 FIT --l1-radius inf => error: --l1-radius
 FIT --n-iter 0 => error: --n-iter
 FIT --n-iter -5 => error: --n-iter
+2 FIT --n-iter nan => whole number
+2 FIT --method logistic --max-weights 1.5 => whole number
 FIT --feature-bound 0 => error: --feature-bound
 FIT --feature-bound nan => error: --feature-bound
 FIT --feature-bound inf => error: --feature-bound
@@ -178,6 +180,7 @@ report model.npz --out model.npz --force => is an input
 2 tune none.svm --epsilon 5 --grid n-itre=1 => there is no such setting
 tune none.svm --epsilon 5 --grid epsilon=1,2 => cannot be tuned
 tune none.svm --epsilon 5 --grid n-iter=1,2 --metric f1 => --metric must be
+tune none.svm --epsilon 5 --grid n-iter=1.5,2 => --n-iter must be a whole number
 tune none.svm --epsilon 5 --grid n-iter=1,2 --held-out 2 => --held-out must lie
 tune none.svm --epsilon 5 --grid n-iter=1,2 --rows-per-person 2 => the person of each row
 2 tune none.svm --epsilon 1 --grid n-iter=1,2 --ledger team.ledger => --ledger needs --model

@@ -327,8 +327,10 @@ def estimator_options(but: Collection[str]) -> list[Parameter]:
 
 
 def _number_or(words: list[str], whole: bool, text: str) -> Any:
-    """Read a number, a whole one where it can be, or one of the words."""
+    """Read a number, where `whole` a whole one, or one of the words."""
     value = number_or_word(text)
+    if whole and isinstance(value, float):
+        raise typer.BadParameter(f"{text!r} is neither a whole number nor {' nor '.join(words)}")
     # Of other words than these two, the estimator says what they mean.
     if isinstance(value, str) and value not in words and set(words) <= {"auto", "none"}:
         raise typer.BadParameter(f"{text!r} is neither a number nor {' nor '.join(words)}")

@@ -139,7 +139,11 @@ def _search(
         **settings,
         **{name: known[name] for name in moved},
     )
-    search.check()
+    try:
+        search.check()
+    except TypeError as error:
+        # A grid is text: a number of the wrong kind is a wrong value.
+        raise ValueError(str(error)) from None
     return search
 
 
