@@ -60,7 +60,5 @@ def test_every_test_that_the_page_of_cases_names_is_there():
 
 def test_the_page_is_written_from_the_results_that_are_kept():
     text = items.page(Settings(), published("assurance"))
-    # A part that has not been run says so; none has failed.
-    assert re.search(rf"\*\*\d+ of {len(items.PARTS)} parts passed", text)
-    assert "FAILED" not in text
+    assert f"**{len(items.PARTS)} of {len(items.PARTS)} parts passed.**" in text
     assert text == (ROOT / "docs" / "assurance.md").read_text()
