@@ -3,8 +3,14 @@
 import numpy as np
 import pytest
 
-from dplasso.data.labels import encode_labels, encode_targets
+from dplasso.data.labels import classes_of, encode_targets, numbers_of
 from dplasso.errors import DataError
+
+
+def encode_labels(y, declared):
+    """The classes and the number of each label's class, as a fit asks for them."""
+    classes = classes_of(y, declared)
+    return classes, numbers_of(y, classes)
 
 
 @pytest.mark.parametrize(

@@ -10,35 +10,36 @@ from dplasso.data.refusals import in_our_words
 from dplasso.errors import DataError
 
 
-def encode_labels(
-    y: NDArray[Any], declared: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[np.float64]]:
-    """Return the classes, and the number of each label's class; zeros and ones where there are two.
+def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
+    """Return the classes: the label set that is declared, of two the negative first, or else `y`'s.
 
-    `declared` is the label set, of two the negative first; None takes it from `y`, sorted. Raises
-    `ValueError` if there are fewer than two labels, or `y` has one that was not declared.
+    Those of `y` are sorted. Raises `ValueError` for fewer than two labels, or numbers that are no
+    classes.
     """
     # Workers start afresh for every fit and do without scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
 
+    classes = None if declared is None else np.asarray(declared)
     with in_our_words():
-        check_classification_targets(y)
-    if declared is None:
-        present = np.unique(y)
-        if present.size == 1:
+        check_classification_targets(y if classes is None else np.ravel(classes))
+    if classes is None:
+        classes = np.unique(y)
+        if classes.size == 1:
             raise DataError("y holds only one class; name all with the parameter classes")
-        return shortest(present), _numbers(y, present)
-    classes = shortest(np.asarray(declared))
+        return shortest(classes)
+    classes = shortest(classes)
     if classes.ndim != 1 or not 2 <= len(set(classes.tolist())) == classes.size:
         raise ValueError(f"classes must be two or more different labels, got {declared!r}")
-    return classes, numbers_of(y, classes)
+    return classes
 
 
 def numbers_of(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
     """Return the place of each label among the classes; `DataError` for any other label."""
-    labels = _numbers(y, classes)
-    refuse_strange(labels < 0, "the declared classes", classes)
-    return labels
+    numbers = np.full(y.shape, -1.0)
+    for number, label in enumerate(classes):
+        numbers[y == label] = number
+    refuse_strange(numbers < 0, "the declared classes", classes)
+    return numbers
 
 
 def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]) -> None:
@@ -52,14 +53,6 @@ def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]
             f"y holds a label that is not one of {whose} {', '.join(known[:-1])} and {known[-1]}: "
             f"row {int(np.argmax(strange)) + 1:,} of those that enter"
         )
-
-
-def _numbers(y: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the place of each label among the classes; -1 for any other."""
-    numbers = np.full(y.shape, -1.0)
-    for number, label in enumerate(classes):
-        numbers[y == label] = number
-    return numbers
 
 
 def encode_targets(y: NDArray[Any], bounds: tuple[float, float]) -> NDArray[np.float64]:

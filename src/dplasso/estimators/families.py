@@ -58,10 +58,9 @@ def _lasso_margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     """Compute the margins of clipped rows, or of a refit those of unit rows."""
     release, bound = fitted.model_.release, fitted.privacy_.feature_bound
     offset = float(fitted.intercept_[0])
-    refitted = release if _is_refitted(fitted) else None
-    several = fitted.coef_.shape[0] > 1
+    refitted, several = release.refitted is not None, fitted.coef_.shape[0] > 1
     if refitted or several:
-        kept = refitted.columns if refitted else np.unique(fitted.coef_.indices)
+        kept = release.columns if refitted else np.unique(fitted.coef_.indices)
         return unit_margins(
             fitted,
             X,
@@ -76,17 +75,13 @@ def _lasso_margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     return decision_margins(fitted, X, fitted.coef_.indices, fitted.coef_.data, bound, offset)
 
 
-def _is_refitted(fitted: Any) -> bool:
-    return getattr(fitted.model_.release, "refitted", None) is not None
-
-
 def _gradient_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
     return Multinomial(margins.shape[1], fitted.privacy_.residual_bound).link(margins)
 
 
 def _lasso_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
     bound = fitted.privacy_.residual_bound
-    if _is_refitted(fitted):
+    if fitted.model_.release.refitted is not None:
         n_classes = margins.shape[1]
         return Multinomial(n_classes, norm_bound(n_classes, bound)).link(margins)
     return ClippedMultinomial(bound, np.zeros(margins.shape[1])).link(margins)

@@ -33,7 +33,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.labels import encode_labels, encode_targets, numbers_of
+from dplasso.data.labels import classes_of, encode_targets, numbers_of
 from dplasso.gradient_descent.schedule import KAPPA
 from dplasso.losses.clipped_multinomial import ClippedMultinomial
 from dplasso.losses.logistic import Logistic
@@ -195,10 +195,11 @@ class Labels:
     def task(self, records: Any) -> Binary | Multiclass:
         """Return the task of the labels that were declared, or else of those of the records.
 
-        Raises ValueError as `dplasso.data.labels.encode_labels` and `of_classes`.
+        Raises ValueError as `dplasso.data.labels.classes_of` and `of_classes`.
         """
-        y = np.ravel(np.asarray(self.declared)) if self.is_declared else records.labels
-        return self.of_classes(encode_labels(y, self.declared)[0])
+        # Only asked for where they are needed: partitions may have too many to be classes.
+        y = None if self.is_declared else records.labels
+        return self.of_classes(classes_of(y, self.declared))
 
     def of_classes(self, classes: NDArray[Any]) -> Binary | Multiclass:
         """Return the task of known classes.
