@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dplasso.losses.multinomial import norm_bound
 from dplasso.privacy.gaussian import gaussian_epsilon
-from dplasso.privacy.mechanisms import ExactStep, build_mechanism, build_staged
+from dplasso.privacy.mechanisms import build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, RATIO_RHO
 
 
@@ -114,7 +114,7 @@ def test_several_rows_of_one_person():
 def test_no_privacy_needs_no_noise():
     mechanism = build(epsilon=math.inf)
     assert mechanism.name == "none"
-    assert isinstance(mechanism.vertices(5, 0.7), ExactStep)
+    assert mechanism.vertices(5, 0.7).name == "none"
     assert math.isinf(mechanism.gradients(0.3).mu)
 
 

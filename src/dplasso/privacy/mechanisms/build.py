@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.gaussian import gaussian_epsilon
 from dplasso.privacy.mechanisms.contract import Accounted, Mechanism
-from dplasso.privacy.mechanisms.exact import ExactStep
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
-from dplasso.privacy.mechanisms.paper import PaperStep, paper_scales
 from dplasso.privacy.mechanisms.signed_exponential import calibrated
 from dplasso.privacy.mechanisms.staged import build_staged
+from dplasso.privacy.mechanisms.unbounded import ExactStep, PaperStep, paper_scales
 from dplasso.privacy.parameters import (
     check_choice,
     check_delta,
@@ -26,7 +25,7 @@ MECHANISMS = ("exponential", "paper")
 
 
 def check_mechanism(mechanism: Any) -> str:
-    """Return the name of a mechanism; TypeError, ValueError if it is none."""
+    """Return the name of a mechanism of vertices."""
     return check_choice("mechanism", mechanism, MECHANISMS)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
-from dplasso.privacy.parameters import check_feature_bound, check_neighbors
+from dplasso.privacy.parameters import check_neighbors
 
 EXACT = "epsilon is infinite: every step was chosen exactly, without noise"
 
@@ -77,8 +77,10 @@ class Accounted(Cost, Protocol):
     counts nothing.
     `eps0`: bounded-range parameter of a step, natural logarithm units; infinite if not private, 0
     where steps have no common one.
-    `eps0_accounted`: what a ledger takes a step for; None where the cost is `rho`.
-    `epsilon_spent`: what the accountant reports, at most `epsilon`; infinite if not private.
+    `eps0_accounted`: what a ledger takes a step for, with the part that rounding may use up; None
+    where the cost is `rho`.
+    `epsilon_spent`: what the accountant reports, with what rounding may use up; at most `epsilon`,
+    infinite if not private.
     `rho`: the zCDP of the whole fit; infinite if not private.
     `sampling_delta`: the part of `delta` set aside for the inexactness of the draws.
     `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
@@ -117,7 +119,10 @@ class Accounted(Cost, Protocol):
         """Return the whole fit as an event of ``dp-accounting``; raise if it has none."""
 
     def epsilon_of_rows(self, count: int) -> float:
-        """Return the epsilon for somebody with `count` times as many rows as are covered."""
+        """Return the epsilon for somebody with `count` times as many rows as are covered.
+
+        Infinite where the inexactness of the draws, which counts for more then, uses delta up.
+        """
 
 
 class Mechanism(Accounted, Protocol):
@@ -134,67 +139,48 @@ class Promise:
     epsilon: float
     delta: float
     neighbors: str
+    feature_bound: float
     residual_bound: float
     rows_per_person: int
 
     @property
+    def sensitivity(self) -> float:
+        return sensitivity(
+            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
+        )
+
+    @property
     def accountant(self) -> str:
-        """How a private fit's costs are added up."""
         return ""
 
     @property
     def leak(self) -> str:
-        """Why no fit with it is private: without noise none is."""
         return "" if math.isfinite(self.epsilon) else EXACT
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Entries of the statement that only this mechanism has."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class VertexSteps(Promise):
-    """T steps that each draw a vertex; without privacy unless a mechanism says otherwise."""
+    """T steps that each draw a vertex."""
 
     n_iter: int
-    feature_bound: float
 
     count_sensitivity = None
     ratio_error = 0.0
     release_kind = "vertices"
 
-    @property
-    def sensitivity(self) -> float:
-        """How far a coordinate of the gradient can move between neighbours."""
-        return sensitivity(
-            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnboundedSteps(VertexSteps):
-    """Vertices whose choice nothing hides."""
-
-    eps0 = math.inf
-    eps0_accounted = None
-    epsilon_spent = math.inf
-    sampling_delta = 0.0
-    rho = math.inf
-
-    def epsilon_of_rows(self, count: int) -> float:  # noqa: ARG002
-        """Return infinity."""
-        return math.inf
-
 
 def sensitivity(
     feature_bound: float, neighbors: str, residual_bound: float = 1.0, rows_per_person: int = 1
 ) -> float:
-    """Return how far one coordinate of the summed gradient can move: m B C, replaced 2 m B C.
+    """Return how far a summed gradient can move: m B C, replaced by another person's rows 2 m B C.
 
-    One record's contribution to ``alpha_j`` is ``q_i x_ij`` with ``|q_i| <= C`` and
-    ``|x_ij| <= B``: adding or removing it moves the sum by at most B C, replacing it by at most
-    2 B C.
+    One record's share of it is its residual, at most C in size, times its row: of one coordinate
+    ``q_i x_ij`` with ``|x_ij| <= B``; of the whole in L2, for rows of norm at most B. Adding or
+    removing it moves the sum by at most B C, replacing it by at most 2 B C.
     """
-    moved = check_feature_bound(feature_bound) * residual_bound * rows_per_person
+    moved = feature_bound * residual_bound * rows_per_person
     return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved

@@ -37,7 +37,7 @@ from dplasso.privacy.accounting import (
     epsilon_spent,
     library,
     rho_of_bounded_range,
-    zcdp_event,
+    steps_event,
 )
 from dplasso.privacy.mechanisms.contract import SelectionRule, VertexSteps, Words, sensitivity
 
@@ -63,8 +63,6 @@ _LARGEST_SAMPLING_PART = 0.95
 class SignedExponential(VertexSteps):
     """T draws of the exponential mechanism over the 2D signed vertices.
 
-    `eps0_accounted`: what the accountant takes a step for: `eps0` with the part that rounding may
-    use up.
     `exponent_scale`: c, the log-weight per unit of alpha.
     """
 
@@ -78,37 +76,21 @@ class SignedExponential(VertexSteps):
 
     @property
     def accountant(self) -> str:
-        """How the steps' costs are added up."""
         return f"RDP of zCDP, eps0^2/8 for each eps0-bounded-range step ({library()})"
 
     @property
-    def delta_accounted(self) -> float:
-        """The delta given to the accountant: `delta` less `sampling_delta`."""
-        return self.delta - self.sampling_delta
-
-    @property
     def rho(self) -> float:
-        """The zCDP of the whole run."""
         return self.n_iter * rho_of_bounded_range(self.eps0_accounted)
 
     def epsilon_of_rows(self, count: int) -> float:
-        """Return the epsilon for somebody with `count` times as many rows as are covered.
-
-        Infinite where the inexactness of the draws, which counts for more then, uses delta up.
-        """
         eps0 = count * self.eps0_accounted
         rest = self.delta - sampling_delta_of(eps0, self.n_iter)
         return epsilon_of_steps(eps0, self.n_iter, rest) if rest > 0.0 else math.inf
 
     def event(self) -> Any:
-        """Return the run as an event: T adaptive steps of (eps0^2/8)-zCDP."""
-        from dp_accounting import SelfComposedDpEvent
-
-        step = zcdp_event(rho_of_bounded_range(self.eps0_accounted))
-        return SelfComposedDpEvent(step, self.n_iter)
+        return steps_event(self.eps0_accounted, self.n_iter)
 
     def rule(self, unit: float) -> SelectionRule:
-        """Return what a structure draws from."""
         return SelectionRule(self.name, self.exponent_scale / unit, 0.0)
 
 
@@ -118,7 +100,7 @@ def calibrated(*, plain_sum: bool = True, **asked: Any) -> SignedExponential:
     Over few steps the plain sum ``T eps0`` allows more than zCDP does; `plain_sum` says whether it
     may be used. A ledger adds up zCDP, so it may not where there is one.
 
-    Raises ValueError if `delta` is too small to cover the inexactness of `n_iter` draws.
+    Raises ValueError if `delta` is too small to cover the inexactness of the draws.
     """
     epsilon, delta, n_iter = asked["epsilon"], asked["delta"], asked["n_iter"]
     accounted, sampling = _calibrate_with_draws(epsilon, delta, n_iter)

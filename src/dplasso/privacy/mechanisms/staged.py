@@ -12,10 +12,9 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from dplasso.privacy.accounting import calibrate, epsilon_of_rho, library, zcdp_event
+from dplasso.privacy.accounting import calibrate, epsilon_of_rho, library, root_rho, zcdp_event
 from dplasso.privacy.gaussian import calibrate_mu
-from dplasso.privacy.mechanisms.contract import Mechanism, Promise, Words, sensitivity
-from dplasso.privacy.mechanisms.exact import ExactStep
+from dplasso.privacy.mechanisms.contract import Mechanism, Promise, Words
 from dplasso.privacy.mechanisms.gaussian import (
     CALIBRATION_STEPS,
     COUNT_SHARE,
@@ -23,6 +22,7 @@ from dplasso.privacy.mechanisms.gaussian import (
     RATIO_RHO,
     GaussianSteps,
     calibrated_words,
+    check_rounding,
     inexactness,
 )
 from dplasso.privacy.mechanisms.signed_exponential import (
@@ -30,6 +30,7 @@ from dplasso.privacy.mechanisms.signed_exponential import (
     sampling_delta_of,
     with_eps0,
 )
+from dplasso.privacy.mechanisms.unbounded import ExactStep
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
 from dplasso.privacy.wording import STAGED, number_of_classes, rounded_up
 
@@ -60,14 +61,12 @@ class StagedSteps(Promise):
     sensitivity is the same for every K.
     `norm_bound`: bound on the L2 norm of a record's residuals, for the gradients.
     `counted`: whether the records of the classes are counted; each record is in one.
-    `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
     """
 
     n_vertices: int
     n_gradients: int
     n_columns: int
     n_outputs: int
-    feature_bound: float
     norm_bound: float
     counted: bool
     rho: float
@@ -81,34 +80,22 @@ class StagedSteps(Promise):
 
     @property
     def name(self) -> str:
-        """The mechanism's name: "exponential and gaussian", or "none" without privacy."""
         return STAGED if math.isfinite(self.rho) else "none"
 
     @property
     def accountant(self) -> str:
-        """How the parts' costs are added up."""
         return f"RDP of zCDP ({library()})"
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Entries of the statement that only this mechanism has."""
         return {"rho": self.rho, "counted": self.counted}
 
     @property
     def n_iter(self) -> int:
-        """The most steps of both kinds."""
         return self.n_vertices + self.n_gradients
 
     @property
-    def sensitivity(self) -> float:
-        """How far a coordinate of the gradient can move between neighbours."""
-        return sensitivity(
-            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
-        )
-
-    @property
     def count_sensitivity(self) -> float:
-        """How far the counts of the classes can move between neighbours, in L2."""
         moved = float(self.rows_per_person)
         return moved if self.neighbors == "add-remove" else math.sqrt(2.0) * moved
 
@@ -127,14 +114,9 @@ class StagedSteps(Promise):
         return self.rho - RATIO_RHO * self.ratio_error
 
     def event(self) -> Any:
-        """Return the whole fit as an event of ``dp-accounting``."""
         return zcdp_event(self.rho)
 
     def epsilon_of_rows(self, count: int) -> float:
-        """Return the epsilon for somebody with `count` times as many rows as are covered.
-
-        Infinite where the inexactness of the draws, which counts for more then, uses delta up.
-        """
         rho = count * count * self.rho
         draws = _gaussian_draws(self.n_columns, self.n_gradients, self.n_outputs)
         rest = self.delta - _sampling_delta(rho, self.n_vertices, draws)
@@ -142,7 +124,7 @@ class StagedSteps(Promise):
 
     def vertices(self, n_iter: int, share: float) -> Mechanism:
         """Return the mechanism of `n_iter` vertices for a share of what the counts leave."""
-        known = self._asked | {"n_iter": n_iter, "feature_bound": self.feature_bound}
+        known = self._asked | {"n_iter": n_iter}
         if self.name == "none":
             return ExactStep(**known)
         accounted = math.sqrt(8.0 * share * self.rho_left / n_iter)
@@ -152,7 +134,7 @@ class StagedSteps(Promise):
     def gradients(self, share: float) -> GaussianSteps:
         """Return the mechanism of the gradients for a share of what the counts leave."""
         return GaussianSteps(
-            **self._asked | {"residual_bound": self.norm_bound},
+            **self._asked | {"residual_bound": self.norm_bound, "feature_bound": 1.0},
             n_iter=self.n_gradients,
             mu=math.sqrt(2.0 * share * self.rho_left),
             epsilon_spent=self.epsilon_spent,
@@ -185,8 +167,8 @@ def build_staged(
     By default there are as many columns as vertices, and `norm_bound` is `residual_bound`, as of
     one output.
 
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
-    small for the draws.
+    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or too small to
+    cover the rounding of the draws.
     """
     steps = StagedSteps(
         epsilon=check_epsilon(epsilon),
@@ -215,11 +197,8 @@ def build_staged(
     draws = _gaussian_draws(steps.n_columns, n_gradients, n_outputs)
     sampling = _sampling_delta(largest, n_vertices, draws)
     ratio = inexactness(draws, math.sqrt(2.0 * largest), aim)[1]
-    if not (sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0):
-        raise ValueError(
-            f"epsilon={epsilon:g} or delta={delta:g} is too small to cover the rounding of "
-            f"{draws + n_vertices:.3g} random draws"
-        )
+    paid_for = sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0
+    check_rounding(paid_for, epsilon, delta, draws + n_vertices)
     rho = _calibrated(aim, delta - sampling) * (1.0 - LEDGER_MARGIN)
     spent = min(steps.epsilon, epsilon_of_rho(rho, delta - sampling))
     return replace(steps, rho=rho, epsilon_spent=spent, sampling_delta=sampling, ratio_error=ratio)
@@ -227,8 +206,7 @@ def build_staged(
 
 @lru_cache(maxsize=256)
 def _calibrated(epsilon: float, delta: float) -> float:
-    # rho + 2 sqrt(rho log(1/delta)) = epsilon, never below what the accountant reports.
-    root = epsilon / (math.sqrt(epsilon - math.log(delta)) + math.sqrt(-math.log(delta)))
+    root = root_rho(epsilon, delta)
     return calibrate(zcdp_event, epsilon, delta, start=root * root)
 
 
