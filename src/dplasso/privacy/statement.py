@@ -5,7 +5,7 @@ A statement is made of public parameters alone, so it can be released with the m
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from dplasso.privacy.mechanisms import Accounted
@@ -52,10 +52,8 @@ class PrivacyStatement:
     epsilon : float
         What the accountant reports as spent, natural logarithm units; infinite where there is no
         guarantee. For a seeded run: what the same run would have spent without the seed.
-    epsilon_requested : float
-        What was asked for; `epsilon` is never more.
-    delta : float
-        The probability that the guarantee allows for exceeding epsilon.
+    epsilon_requested, delta : float
+        What was asked for: `epsilon` is never more, and may be exceeded with probability `delta`.
     neighbors : {"add-remove", "replace-one"}
         Which data sets the guarantee compares.
     mechanism : {"exponential", "gaussian", "exponential and gaussian", "stated", "paper", "none"}
@@ -73,7 +71,7 @@ class PrivacyStatement:
     feature_bound : float
         Public bound B on the magnitude of an entry; entries were clipped to it.
     sampling_delta : float
-        The part of `delta` that covers the inexactness of the random draws.
+        The part of `delta` that covers the inexactness of the draws.
     randomness : {"operating system", "seeded", "none"}
         Where the random numbers came from.
     classes : {"declared", "taken from y, treated as public", "none"}
@@ -100,8 +98,8 @@ class PrivacyStatement:
     release : {"model", "score"}
         What the statement is about.
     tries : float
-        Expected number of tries, where the model is the best of a random number of them; 0 where
-        there was no choice.
+        Expected number of tries, where the model is the best of a random number of them; otherwise
+        0.
     tries_law : {"", "poisson", "geometric", "logarithmic"}
         The law of their number.
     weight_bound : float or None
@@ -150,43 +148,27 @@ class PrivacyStatement:
         return WORDS.get(self.mechanism)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statement as values that JSON can hold; infinity becomes "inf".
-
-        Returns
-        -------
-        dict
-            One entry per attribute, in their order.
-        """
+        """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf"."""
         return {name: to_json(value) for name, value in asdict(self).items()}
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return the statement as JSON text.
+        """Return the statement as the text of one JSON object.
 
         Parameters
         ----------
         indent : int or None, default=2
             As in `json.dumps`.
-
-        Returns
-        -------
-        str
-            One JSON object.
         """
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "PrivacyStatement":
-        """Rebuild a statement from `to_dict`.
+        """Return the statement that `to_dict` was asked for.
 
         Parameters
         ----------
         values : mapping
             Exactly the entries that `to_dict` gives.
-
-        Returns
-        -------
-        PrivacyStatement
-            Equal to the one that was written.
 
         Raises
         ------
@@ -195,31 +177,23 @@ class PrivacyStatement:
         """
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
-        required = {
-            one.name
-            for one in fields(cls)
-            if one.default is MISSING and one.default_factory is MISSING
-        }
-        if missing := sorted((required | {"reasons"}) - set(values)):
+        names = [one.name for one in fields(cls)]
+        # Older files lack what was added since, which has a default.
+        required = names[: names.index("reasons") + 1]
+        if missing := sorted(set(required) - set(values)):
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
-        if unknown := sorted(map(str, set(values) - {one.name for one in fields(cls)})):
+        if unknown := sorted(map(str, set(values) - set(names))):
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
-        entries = {name: from_json(name, value) for name, value in values.items()}
-        return cls(**entries)
+        return cls(**{name: from_json(name, value) for name, value in values.items()})
 
     @classmethod
     def from_json(cls, text: str) -> "PrivacyStatement":
-        """Rebuild a statement from `to_json`.
+        """Return the statement that `to_json` was asked for.
 
         Parameters
         ----------
         text : str
             One JSON object.
-
-        Returns
-        -------
-        PrivacyStatement
-            Equal to the one that was written.
 
         Raises
         ------
@@ -229,27 +203,16 @@ class PrivacyStatement:
         return cls.from_dict(json.loads(text))
 
     def text(self) -> str:
-        """Return in plain words what is guaranteed and what is not.
-
-        Returns
-        -------
-        str
-            A few short paragraphs.
-        """
+        """Return in a few short paragraphs what is guaranteed and what is not."""
         return "\n\n".join([*guarantee(self), *self.cautions(), assumptions(self)])
 
     def cautions(self, n_records: float | None = None) -> list[str]:
-        """Return in words what of the promise means little.
+        """Return a sentence for each part of the promise that means little.
 
         Parameters
         ----------
         n_records : float, optional
             The number of records, public or counted privately.
-
-        Returns
-        -------
-        list of str
-            A sentence each; empty for a promise that is worth its words.
         """
         return cautions(self, n_records)
 
@@ -317,10 +280,9 @@ def state_search(
     classes_declared: bool,
     target_bounds: tuple[float, float] | None = None,
 ) -> PrivacyStatement:
-    """Return what a search guarantees that released the best of its tries.
+    """Return what a search of a `dplasso.tuning.cost.SearchCost` guarantees.
 
     `fit`: the statement of the best try by itself; None for an estimator that makes none.
-    `cost`: a `dplasso.tuning.cost.SearchCost` of the whole.
     """
     classes = _source_of_classes(classes_declared, numbers=target_bounds is not None)
     if fit is None:

@@ -45,42 +45,40 @@ def _whole(least: int) -> Callable[[Any], bool]:
     return lambda value: type(value) is int and value >= least
 
 
-def _is(kind: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, kind)
-
-
 def _interval(value: Any) -> bool:
-    return value is None or (
+    return (
         isinstance(value, tuple)
         and [type(end) for end in value] == [float, float]
         and -math.inf < value[0] < value[1] < math.inf
     )
 
 
-def _weight_bound(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and 0.0 < value < math.inf)
-
-
-def _by_rows(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_number, value.values()))
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(text, str) for text in value)
-
-
 # What an entry may be, and how to say so.
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(_NUMBERS, (_number, "a number >= 0")),
-    **dict.fromkeys(("is_private", "counted"), (_is(bool), "true or false")),
+    **dict.fromkeys(
+        ("is_private", "counted"), (lambda value: isinstance(value, bool), "true or false")
+    ),
     **dict.fromkeys(("steps", "rows_per_person"), (_whole(1), "a whole number >= 1")),
     "n_classes": (_whole(0), "a whole number >= 0"),
     "delta": (lambda value: _number(value) and 0 < value < 1, "in (0, 1)"),
-    "target_bounds": (_interval, "two increasing numbers, or none"),
-    "weight_bound": (_weight_bound, "a number > 0, or none"),
-    "epsilon_by_rows": (_by_rows, "numbers >= 0 by rows"),
-    "accountant": (_is(str), "text"),
-    "reasons": (_texts, "a list of texts"),
+    "target_bounds": (
+        lambda value: value is None or _interval(value),
+        "two increasing numbers, or none",
+    ),
+    "weight_bound": (
+        lambda value: value is None or (_number(value) and 0.0 < value < math.inf),
+        "a number > 0, or none",
+    ),
+    "epsilon_by_rows": (
+        lambda value: isinstance(value, dict) and all(map(_number, value.values())),
+        "numbers >= 0 by rows",
+    ),
+    "accountant": (lambda value: isinstance(value, str), "text"),
+    "reasons": (
+        lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value),
+        "a list of texts",
+    ),
 }
 _CHOICES = {
     "neighbors": NEIGHBOR_RELATIONS,

@@ -3,8 +3,13 @@
 The one place that pairs a mechanism with an accountant: `build_mechanism`.
 """
 
-from dplasso.privacy.mechanisms.build import build_mechanism, check_mechanism
-from dplasso.privacy.mechanisms.contract import Accounted, Mechanism, SelectionRule, sensitivity
+from dplasso.privacy.mechanisms.build import (
+    Accounted,
+    Mechanism,
+    build_mechanism,
+    check_mechanism,
+)
+from dplasso.privacy.mechanisms.contract import SelectionRule, sensitivity
 from dplasso.privacy.mechanisms.signed_exponential import EXPONENT_SLACK, SAMPLING_ERROR
 from dplasso.privacy.mechanisms.staged import StagedSteps, build_staged
 

@@ -6,10 +6,9 @@ from typing import Any, NamedTuple
 
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.gaussian import gaussian_epsilon
-from dplasso.privacy.mechanisms.contract import Accounted, Mechanism
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
-from dplasso.privacy.mechanisms.signed_exponential import calibrated
-from dplasso.privacy.mechanisms.staged import build_staged
+from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
+from dplasso.privacy.mechanisms.signed_exponential import SignedExponential, calibrated
+from dplasso.privacy.mechanisms.staged import StagedSteps, build_staged
 from dplasso.privacy.mechanisms.unbounded import ExactStep, PaperStep, paper_scales
 from dplasso.privacy.parameters import (
     check_choice,
@@ -22,6 +21,8 @@ from dplasso.privacy.parameters import (
 from dplasso.privacy.wording import STAGED
 
 MECHANISMS = ("exponential", "paper")
+Mechanism = SignedExponential | PaperStep | ExactStep
+Accounted = Mechanism | GaussianSteps | StagedSteps
 
 
 def check_mechanism(mechanism: Any) -> str:

@@ -38,7 +38,7 @@ class Words(NamedTuple):
 
 
 class Cost(Protocol):
-    """What a ledger asks of a mechanism, or of a search (see `Accounted`)."""
+    """What a ledger asks of a mechanism, or of a search (see `Promise`)."""
 
     @property
     def name(self) -> str: ...
@@ -60,19 +60,28 @@ class Cost(Protocol):
     def sampling_delta(self) -> float: ...
 
 
-class Accounted(Cost, Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Promise:
     """How a fit is private, and what that costs; made of public parameters alone.
 
-    `name` ("exponential", "gaussian", "exponential and gaussian", "paper", "none"): the paper's
-    published step is not differentially private; "none" draws nothing.
+    These are asked of every mechanism, and most have in common:
+
     `epsilon`, `delta`: the guarantee asked for.
-    `n_iter`: number of steps T.
     `neighbors`, "add-remove" or "replace-one": the neighbour relation.
     `feature_bound`, `residual_bound`: bounds B on the magnitude of an entry and C on that of a
     residual.
     `rows_per_person`: rows of one person, at most, that may change between neighbours.
     `sensitivity`: how far one coordinate of the summed gradient, or with Gaussian noise the whole
     of it in L2, can move between neighbours.
+    `leak`: why no fit with it is private; empty if fits are.
+    `accountant`: how a private fit's costs are added up.
+    `stated`: entries of the statement that only this mechanism has.
+
+    Each says besides:
+
+    `name` ("exponential", "gaussian", "exponential and gaussian", "paper", "none"): the paper's
+    published step is not differentially private; "none" draws nothing.
+    `n_iter`: number of steps T.
     `count_sensitivity`: how far the counts that a fit begins with can move, in L2; None if it
     counts nothing.
     `eps0`: bounded-range parameter of a step, natural logarithm units; infinite if not private, 0
@@ -84,57 +93,13 @@ class Accounted(Cost, Protocol):
     `rho`: the zCDP of the whole fit; infinite if not private.
     `sampling_delta`: the part of `delta` set aside for the inexactness of the draws.
     `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
-    `leak`: why no fit with it is private; empty if fits are.
-    `accountant`: how a private fit's costs are added up.
-    `stated`: entries of the statement that only this mechanism has.
     `release_kind`: the kind of release that a fit begins with (`dplasso.model.release`).
+    `event()`: the whole fit as an event of ``dp-accounting``; raises if it has none.
+    `epsilon_of_rows(count)`: the epsilon for somebody with `count` times as many rows as are
+    covered; infinite where the inexactness of the draws, which counts for more then, uses delta up.
+    `rule(unit)`, of vertices: what a structure draws from, with so many fixed-point units per unit
+    of alpha.
     """
-
-    @property
-    def rho(self) -> float: ...
-    @property
-    def feature_bound(self) -> float: ...
-    @property
-    def residual_bound(self) -> float: ...
-    @property
-    def sensitivity(self) -> float: ...
-    @property
-    def count_sensitivity(self) -> float | None: ...
-    @property
-    def eps0(self) -> float: ...
-    @property
-    def epsilon_spent(self) -> float: ...
-    @property
-    def ratio_error(self) -> float: ...
-    @property
-    def leak(self) -> str: ...
-    @property
-    def accountant(self) -> str: ...
-    @property
-    def stated(self) -> dict[str, Any]: ...
-    @property
-    def release_kind(self) -> str: ...
-
-    def event(self) -> Any:
-        """Return the whole fit as an event of ``dp-accounting``; raise if it has none."""
-
-    def epsilon_of_rows(self, count: int) -> float:
-        """Return the epsilon for somebody with `count` times as many rows as are covered.
-
-        Infinite where the inexactness of the draws, which counts for more then, uses delta up.
-        """
-
-
-class Mechanism(Accounted, Protocol):
-    """How vertices are drawn, and what that costs."""
-
-    def rule(self, unit: float) -> SelectionRule:
-        """Return what a structure draws from, with `unit` fixed-point units per unit of alpha."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Promise:
-    """What is asked of every mechanism, and the answers that most have in common."""
 
     epsilon: float
     delta: float

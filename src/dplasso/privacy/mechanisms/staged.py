@@ -14,7 +14,7 @@ from typing import Any
 
 from dplasso.privacy.accounting import calibrate, epsilon_of_rho, library, root_rho, zcdp_event
 from dplasso.privacy.gaussian import calibrate_mu
-from dplasso.privacy.mechanisms.contract import Mechanism, Promise, Words
+from dplasso.privacy.mechanisms.contract import Promise, Words
 from dplasso.privacy.mechanisms.gaussian import (
     CALIBRATION_STEPS,
     COUNT_SHARE,
@@ -27,6 +27,7 @@ from dplasso.privacy.mechanisms.gaussian import (
 )
 from dplasso.privacy.mechanisms.signed_exponential import (
     LEDGER_MARGIN,
+    SignedExponential,
     sampling_delta_of,
     with_eps0,
 )
@@ -122,7 +123,7 @@ class StagedSteps(Promise):
         rest = self.delta - _sampling_delta(rho, self.n_vertices, draws)
         return epsilon_of_rho(rho, rest) if rest > self.delta / 2.0 else math.inf
 
-    def vertices(self, n_iter: int, share: float) -> Mechanism:
+    def vertices(self, n_iter: int, share: float) -> SignedExponential | ExactStep:
         """Return the mechanism of `n_iter` vertices for a share of what the counts leave."""
         known = self._asked | {"n_iter": n_iter}
         if self.name == "none":
