@@ -3,25 +3,22 @@
 The one place that pairs a mechanism with an accountant: `build_mechanism`.
 """
 
+# isort: off
 from dplasso.privacy.mechanisms.build import (
-    Accounted,
-    Mechanism,
-    build_mechanism,
-    check_mechanism,
+    Accounted as Accounted,
+    Mechanism as Mechanism,
+    build_mechanism as build_mechanism,
+    check_mechanism as check_mechanism,
 )
-from dplasso.privacy.mechanisms.contract import SelectionRule, sensitivity
-from dplasso.privacy.mechanisms.signed_exponential import EXPONENT_SLACK, SAMPLING_ERROR
-from dplasso.privacy.mechanisms.staged import StagedSteps, build_staged
-
-__all__ = [
-    "EXPONENT_SLACK",
-    "SAMPLING_ERROR",
-    "Accounted",
-    "Mechanism",
-    "SelectionRule",
-    "StagedSteps",
-    "build_mechanism",
-    "build_staged",
-    "check_mechanism",
-    "sensitivity",
-]
+from dplasso.privacy.mechanisms.contract import (
+    SelectionRule as SelectionRule,
+    sensitivity as sensitivity,
+)
+from dplasso.privacy.mechanisms.signed_exponential import (
+    EXPONENT_SLACK as EXPONENT_SLACK,
+    SAMPLING_ERROR as SAMPLING_ERROR,
+)
+from dplasso.privacy.mechanisms.staged import (
+    StagedSteps as StagedSteps,
+    build_staged as build_staged,
+)
