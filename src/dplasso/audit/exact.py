@@ -14,15 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.audit.bounds import epsilon_at_delta
-from dplasso.audit.claims import (
-    Claim,
-    Data,
-    Finding,
-    Prefix,
-    StepDistribution,
-    Target,
-    finding,
-)
+from dplasso.audit.claims import Claim, Data, Finding, Prefix, StepDistribution, Target, finding
 from dplasso.audit.problems import Neighbourhood
 
 # What the rounding of a step's numbers may add to a log-ratio: 2^-42 of the probability in all is
@@ -65,10 +57,9 @@ def all_transcripts(step: StepDistribution, data: Data, n_iter: int) -> Transcri
 def log_ratios(
     one: NDArray[np.float64], other: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the range and the largest magnitude of the log-ratios of distributions, (..., V).
+    """Return the range and the largest magnitude, shape (...), of log-ratios of shape (..., V).
 
-    Returns `widest`, `largest`, shape (...): max - min and max of the magnitudes; infinite where
-    an outcome is possible on one side only.
+    Both are infinite where an outcome is possible on one side only.
     """
     both = np.isneginf(one) & np.isneginf(other)
     with np.errstate(invalid="ignore"):
@@ -84,8 +75,7 @@ def audit_exact(
 ) -> tuple[Finding, Finding]:
     """Audit the step and the fit on all given neighbours, over all transcripts of few steps.
 
-    Returns `step`: the widest range of log-ratios of a step against eps0.
-    `fit`: the largest epsilon at delta of whole transcripts against epsilon.
+    A step by its widest range of log-ratios, a fit by its largest epsilon at delta.
 
     Raises ValueError if the target has no `step`.
     """

@@ -20,10 +20,7 @@ GUESSED = 0.8
 
 
 def canary_scores(release: Release, canaries: int) -> NDArray[np.float64]:
-    """Return for every canary its feature's weight in the model, up to a common factor.
-
-    It is high if the release looks as if the canary was in (or had label 1).
-    """
+    """Return for every canary its feature's weight up to a factor: high if it seems to be in."""
     vertex, sign = np.asarray(release.vertex), np.asarray(release.sign, dtype=np.float64)
     steps = np.arange(2, vertex.size + 2)
     inside = vertex < canaries

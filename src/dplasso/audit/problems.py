@@ -71,11 +71,10 @@ def neighbourhoods(claim: Claim, n_columns: int = 2) -> Iterator[Neighbourhood]:
 def canary_pair(claim: Claim) -> tuple[Data, Data]:
     """Return two neighbours, with and without a canary: a record that owns its features.
 
-    The others are `COMPANY` empty records of both labels. Under
-    add-remove the canary owns column 0 and is left out of the second. Under replace-one it owns
-    columns 0 and 1, and is replaced by a record of the other label that differs in the sign of
-    column 1: a step along column 1 then drives their contributions to column 0 apart, to all of
-    twice the bound.
+    The others are `COMPANY` empty records of both labels. Under add-remove the canary owns column 0
+    and is left out of the second. Under replace-one it owns columns 0 and 1, and is replaced by a
+    record of the other label that differs in the sign of column 1: a step along column 1 then
+    drives their contributions to column 0 apart, to all of twice the bound.
     """
     labels = np.arange(COMPANY) % 2
     if claim.neighbors == "add-remove":
@@ -96,13 +95,11 @@ def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
     Under add-remove the bit says who is in; under replace-one all are, and it is the label. Two
     empty records carry either label.
     """
-    m = bits.size
-    entries = claim.feature_bound * np.eye(m)
-    company = np.zeros((2, m))
+    entries, labels = claim.feature_bound * np.eye(bits.size), bits.astype(int)
     if claim.neighbors == "add-remove":
-        chosen = entries[bits]
-        return make_data(np.vstack([chosen, company]), np.append(np.ones(len(chosen), int), [0, 1]))
-    return make_data(np.vstack([entries, company]), np.append(bits.astype(int), [0, 1]))
+        entries, labels = entries[bits], labels[bits]
+    company = np.zeros((2, bits.size))
+    return make_data(np.vstack([entries, company]), np.append(labels, [0, 1]))
 
 
 def blank_data(n_columns: int) -> Data:

@@ -18,9 +18,8 @@ def audit_repeats(
     """Look for repeated releases: noise that is reused, or drawn from too small a seed.
 
     On empty records every gradient is 0, so the steps of a sound mechanism are uniform and
-    independent, and two releases are the same with probability at most 64^-T.
-
-    A seed of s bits is noticed from about 2^((s + 5) / 2) runs on.
+    independent, and two releases are the same with probability at most 64^-T. A seed of s bits is
+    noticed from about 2^((s + 5) / 2) runs on.
 
     Raises ValueError if there are too few steps (12, say, are enough) to tell releases apart.
     """

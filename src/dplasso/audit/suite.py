@@ -80,9 +80,7 @@ class Outcome:
 
 
 def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Outcome:
-    """Run all audits of a plan.
-
-    The progress is called with what is being done, how much of it is done, and how much there is.
+    """Run all audits of a plan; the progress is told what is done, how much, and of how much.
 
     Raises ValueError for a setting out of range, or a mechanism or structure that an audit cannot
     take.
