@@ -16,7 +16,6 @@ from dplasso.audit import (
     all_transcripts,
     audit_exact,
     epsilon_at_delta,
-    log_ratios,
     neighbourhoods,
 )
 from dplasso.audit.problems import make_data
@@ -154,27 +153,6 @@ class TestMutants:
         findings = audits(mutants.true_sign(settings(n_iter=2, epsilon=0.1)))
         assert all(f.violated for f in findings if "strong" not in f.name)
         assert max(f.audited for f in refuted(findings, "fit")) == math.inf
-
-
-def test_laplace_quadrature_against_sampling():
-    """Its own check: 1e5 draws, within five standard errors of every probability."""
-    scores = np.array([0.0, -0.7, 1.1, -2.0])
-    rng = np.random.default_rng(0)
-    winners = np.argmax(scores + rng.laplace(size=(100_000, 4)), axis=1)
-    share = np.bincount(winners, minlength=4) / 100_000
-    p = mutants.laplace_noisy_max(scores)
-    assert np.abs(share - p).max() < 5 * np.sqrt(p * (1 - p) / 100_000).max()
-    # Difference of two Laplace variables: P(> t) = exp(-t) (2 + t) / 4.
-    assert mutants.laplace_noisy_max(np.array([2.0, 0.0]))[1] == pytest.approx(math.exp(-2))
-
-
-def test_log_ratios_of_impossible_outcomes():
-    with np.errstate(divide="ignore"):
-        one, other = np.log([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]), np.log([[0.25, 0.75, 0.0]] * 2)
-    widest, largest = log_ratios(one, other)
-    assert widest[0] == pytest.approx(math.log(2) - math.log(2 / 3))
-    assert largest[0] == pytest.approx(math.log(2))
-    assert widest[1] == math.inf
 
 
 def test_the_worst_pair_is_what_is_reported():

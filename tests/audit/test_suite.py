@@ -97,15 +97,11 @@ def test_plans_out_of_range_are_refused(changes):
         Plan(**changes)
 
 
-def test_no_audit_is_no_clean_report():
-    claim = claim_of(build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5))
-    with pytest.raises(ValueError, match="no audit"):
-        make_report(claim, [])
-
-
-def test_without_privacy_there_is_no_claim():
+def test_what_claims_nothing_or_was_not_audited_has_no_report():
     with pytest.raises(ValueError, match="claims nothing"):
         claim_of(build_mechanism(epsilon=math.inf, delta=1e-6, n_iter=5))
+    with pytest.raises(ValueError, match="no audit"):
+        make_report(claim_of(build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5)), [])
 
 
 def test_the_papers_claim_is_its_authors():

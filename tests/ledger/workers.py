@@ -5,11 +5,9 @@ import os
 import numpy as np
 
 from dplasso import BudgetError, DPLassoClassifier
-from dplasso.ledger import Charge, charge_of, finish, reserve
-from dplasso.ledger.composition import capacity
+from dplasso.ledger import Budget, Charge, Entry, charge_of, finish, reserve
+from dplasso.ledger.composition import capacity, draws_part
 from dplasso.privacy.mechanisms import build_mechanism
-
-UNIT = 10**30
 
 
 def charge(epsilon=1.0, delta=1e-6, n_iter=100, neighbors="add-remove") -> Charge:
@@ -24,6 +22,16 @@ def charge(epsilon=1.0, delta=1e-6, n_iter=100, neighbors="add-remove") -> Charg
 def raw_charge(rho: int, draw_delta: int = 0) -> Charge:
     """Give a charge of so many units."""
     return Charge(rho, draw_delta, 1.0, 1e-6, 10, 0.1, "add-remove", "exponential")
+
+
+def budget_with(charges, epsilon=3.0, delta=1e-5, limit=None, rows=1) -> Budget:
+    """Give a budget to which these were charged."""
+    entries = [
+        Entry(number, "finished", one, "", "", "", 0, "", None)
+        for number, one in enumerate(charges, start=1)
+    ]
+    limit = draws_part(delta) if limit is None else limit
+    return Budget("x", epsilon, delta, "add-remove", limit, rows, tuple(entries))
 
 
 def small_problem():

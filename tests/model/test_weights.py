@@ -32,8 +32,3 @@ def test_uniform_draws_are_rarely_called_clear():
     assert (np.array(runs) >= clear).sum() <= 120
     # One less would be too few: the mark is not merely shy.
     assert (np.array(runs) >= clear - 1).sum() > 120
-
-
-def test_in_a_wide_model_two_steps_say_something_and_one_never_does():
-    assert steps_beyond_chance(100, 2 * 10**6) == 2
-    assert steps_beyond_chance(1, 2 * 10**6) == 2
