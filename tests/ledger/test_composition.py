@@ -19,10 +19,9 @@ from dplasso.ledger import (
     rho_limit,
 )
 from dplasso.ledger.composition import capacity
-from dplasso.ledger.refusal import refuse_overspending, rounded_down
-from dplasso.privacy.accounting import renyi_orders
+from dplasso.ledger.refusal import refuse_overspending
+from dplasso.privacy.accounting import epsilon_of
 from dplasso.privacy.mechanisms import EXPONENT_SLACK, build_mechanism
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from ledger.workers import budget_with, charge, raw_charge
 
 
@@ -34,28 +33,19 @@ def noise(**changes):
     return SimpleNamespace(**(values | changes))
 
 
-def listed_epsilon(fits, delta):
-    """Slow and obvious: every step of every fit is an event of its own."""
-    from dp_accounting import ZCDpEvent
-    from dp_accounting.rdp import RdpAccountant
-
-    accountant = RdpAccountant(renyi_orders())
-    for eps0, n_iter in fits:
-        for _ in range(n_iter):
-            accountant.compose(ZCDpEvent(rho=eps0**2 / 8))
-    return accountant.get_epsilon(delta)
-
-
 def test_different_fits_add_up_as_their_steps_do():
+    from dp_accounting import ComposedDpEvent, ZCDpEvent
+
     settings_ = [(1.0, 1e-6, 7), (0.3, 1e-4, 3), (2.0, 1e-7, 20), (0.05, 1e-3, 1)]
     mechanisms = [
         build_mechanism(epsilon=e, delta=d, n_iter=t, plain_sum=False) for e, d, t in settings_
     ]
     budget = budget_with([charge_of(mechanism) for mechanism in mechanisms])
     draws = sum(mechanism.sampling_delta for mechanism in mechanisms)
-    slow = listed_epsilon([(m.eps0_accounted, m.n_iter) for m in mechanisms], 1e-5 - draws)
+    # Slow and obvious: every step of every fit is an event of its own.
+    steps = [ZCDpEvent(m.eps0_accounted**2 / 8) for m in mechanisms for _ in range(m.n_iter)]
     total = epsilon_total(budget.rho, budget.draw_delta, 1e-5)
-    assert total == pytest.approx(slow, rel=1e-12)
+    assert total == pytest.approx(epsilon_of(ComposedDpEvent(steps), 1e-5 - draws), rel=1e-12)
     # Far below the sum of the epsilons, which is what a naive ledger would report.
     assert total < 0.7 * sum(m.epsilon_spent for m in mechanisms)
 
@@ -222,22 +212,11 @@ def test_capacity_is_the_largest_on_the_private_side(epsilon, delta):
 
 def test_draws_eat_into_delta():
     tenth = UNITS // 10**6
-    values = [capacity(1.0, 1e-5, k * tenth) for k in range(10)]
-    assert values == sorted(values, reverse=True)
-    assert len(set(values)) == 10
+    assert capacity(1.0, 1e-5, 0) > capacity(1.0, 1e-5, tenth) > capacity(1.0, 1e-5, 9 * tenth)
     assert capacity(1.0, 1e-5, 11 * tenth) == 0
     assert epsilon_total(1, 11 * tenth, 1e-5) == math.inf
-    assert not affords(budget_with([]), raw_charge(0, 11 * tenth))
     # Many short steps: the draws alone can use a small delta up.
     assert not affords(budget_with([], delta=1e-7), charge(0.01, 1e-4, 300_000))
-
-
-@settings(max_examples=200)
-@given(st.one_of(st.just(0.0), st.floats(1e-9, 1e6)))
-def test_a_number_shown_can_be_asked_for(value):
-    shown = float(rounded_down(value))
-    assert shown <= value
-    assert shown == pytest.approx(value, rel=2e-5)
 
 
 def test_the_refusal_says_what_is_left():
@@ -253,18 +232,3 @@ def test_the_refusal_says_what_is_left():
     empty = budget_with([raw_charge(capacity(3.0, 1e-5, 0))])
     with pytest.raises(BudgetError, match="nothing is left"):
         refuse_overspending(empty, charge(0.1), "team.ledger")
-
-
-@pytest.mark.parametrize("fits", [1, 3])
-@pytest.mark.parametrize("spent", [0, FIXED // 2])
-def test_the_rest_of_a_budget_for_noisy_gradients(fits, spent):
-    def charge_of_noise(epsilon: float):
-        return charge_of(build_gaussian(epsilon=epsilon, delta=1e-6, n_iter=300))
-
-    budget = budget_with([raw_charge(spent)] if spent else [], limit=LIMIT)
-    left = largest_epsilon(budget, delta=1e-6, n_iter=300, fits=fits, mechanism="gaussian")
-    assert affords(budget, charge_of_noise(left), fits)
-    assert not affords(budget, charge_of_noise(left * 1.00001), fits)
-    if fits == 1:
-        with pytest.raises(BudgetError, match=f"at most epsilon {rounded_down(left)} is left"):
-            refuse_overspending(budget, charge_of_noise(2 * left), "team.ledger")

@@ -58,29 +58,18 @@ class TestEntries:
         assert entry.charge == cost
         assert (entry.number, entry.state, entry.ended_at) == (1, "reserved", None)
         assert entry.process == os.getpid()
-        assert entry.user and entry.host and entry.program.startswith("dplasso ")  # noqa: PT018
+        assert all((entry.user, entry.host, entry.program.startswith("dplasso ")))
         assert began <= datetime.fromisoformat(entry.reserved_at) <= datetime.now(UTC)
         assert finish(reservation)
         (entry,) = only(path).entries
         assert (entry.state, entry.charge) == ("finished", cost)
         assert entry.ended_at >= entry.reserved_at
 
-    @pytest.mark.parametrize("end", [None, False, True])
-    def test_the_cost_counts_in_every_state(self, path, end):
-        reservation = reserve(path, "visits", charge(2.5))
-        if end is not None:
-            assert finish(reservation, failed=end)
-        assert only(path).rho == charge(2.5).rho
-        with pytest.raises(BudgetError):
-            reserve(path, "visits", charge(2.5))
-        assert len(only(path).entries) == 1
-
     def test_rejoining_pays_nothing_and_only_for_the_same_fit(self, path):
         made = reserve(path, None, charge())
-        for end in (None, True):
-            if end:
-                finish(made, failed=True)
-            assert rejoin(path, made.number, made.token, charge(), dataset="visits") == made
+        assert rejoin(path, made.number, made.token, charge()) == made
+        finish(made, failed=True)
+        assert rejoin(path, made.number, made.token, charge(), dataset="visits") == made
         assert len(only(path).entries) == 1
         for changed in ({"number": made.number + 1}, {"token": "0" * 32}, {"epsilon": 1 + 1e-9}):
             wanted = {"number": made.number, "token": made.token, "epsilon": 1.0} | changed
@@ -96,9 +85,9 @@ class TestEntries:
         assert finish(made, failed=True)
         assert finish(made, release="one")
         assert finish(made, release="one")
-        for end in ({}, {"release": "another"}, {"failed": True}):
+        failed = {"failed": True}
+        for end in ({}, {"release": "another"}, failed, failed | {"release": "one"}):
             assert not finish(made, **end)
-            assert not finish(made, **({"failed": True, "release": "one"} | end))
         assert only(path).entries[0].state == "finished"
         assert rejoin(path, made.number, made.token, charge(), release="one") == made
         with pytest.raises(LedgerError, match="in another one"):
@@ -178,17 +167,6 @@ class TestEntries:
 
 
 class TestDatasets:
-    def test_each_has_a_budget_of_its_own(self, path):
-        add_dataset(path, "referrals", 1.0, 1e-6, neighbors="replace-one")
-        reserve(path, "visits", charge(3.0))
-        cost = charge(1.0, neighbors="replace-one")
-        reserve(path, "referrals", cost)
-        visits, referrals = read_budgets(path)
-        assert (visits.name, visits.rho) == ("visits", charge(3.0).rho)
-        assert (referrals.name, referrals.rho, referrals.epsilon) == ("referrals", cost.rho, 1.0)
-        with pytest.raises(BudgetError, match="'referrals'"):
-            reserve(path, "referrals", charge(0.1, neighbors="replace-one"))
-
     def test_what_the_ledger_does_not_keep_is_refused_and_not_added(self, path):
         with pytest.raises(LedgerError, match=r"neighbors='add-remove'.*'replace-one'"):
             reserve(path, "visits", charge(neighbors="replace-one"))
@@ -211,8 +189,9 @@ class TestDatasets:
         with pytest.raises(BudgetError):
             reserve(path, "vistis", charge(50.0))
         assert only(path).name is None
-        reserve(path, "visits", charge(0.5))
-        assert (only(path).name, len(only(path).entries)) == ("visits", 2)
+        name = "größe ☂'\"; DROP TABLE entry"
+        reserve(path, name, charge(0.5))
+        assert (only(path).name, len(only(path).entries)) == (name, 2)
         with pytest.raises(LedgerError, match="has no data set"):
             reserve(path, "vistis", charge(0.5))
         with pytest.raises(LedgerError, match="names do not change"):
@@ -231,12 +210,6 @@ class TestDatasets:
                 use()
         with pytest.raises(TypeError, match="dataset must be a string"):
             pick(read_budgets(path), 5, path)
-
-    @pytest.mark.parametrize("name", ["größe ☂", "a'b\"; DROP TABLE entry", "x" * 200])
-    def test_any_printable_name(self, path, name):
-        add_dataset(path, name, 1.0, 1e-5)
-        reserve(path, name, charge(0.1))
-        assert pick(read_budgets(path), name, path).entries
 
 
 class TestCreation:

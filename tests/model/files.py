@@ -55,7 +55,8 @@ def same(one: Model, other: Model) -> bool:
     """Compare everything a file holds, types included."""
 
     def told(model):
-        arrays = [model.classes, model.feature_names, *(model.history or (None, None))]
+        history = [] if model.history is None else [model.history.objective, model.history.gap]
+        arrays = [model.classes, model.feature_names, *history]
         arrays += model.release.arrays().values()
         plain = repr(model.params), model.statement, model.n_features, model.origin, model.release
         return [plain, *(None if a is None else (a.dtype, a.tolist()) for a in arrays)]

@@ -284,37 +284,31 @@ def state_search(
 
     `fit`: the statement of the best try by itself; None for an estimator that makes none.
     """
-    classes = _source_of_classes(classes_declared, numbers=target_bounds is not None)
-    if fit is None:
-        fit = PrivacyStatement(
-            is_private=not seeded,
-            epsilon=cost.epsilon_spent,
-            epsilon_requested=cost.epsilon,
-            delta=cost.delta,
-            neighbors=cost.neighbors,
-            mechanism="stated",
-            accountant="",
-            steps=1,
-            eps0=0.0,
-            sensitivity=0.0,
-            feature_bound=1.0,
-            sampling_delta=0.0,
-            randomness=SEEDED if seeded else FROM_SYSTEM,
-            classes=classes,
-            n_classes=2 if target_bounds is None else 0,
-            target_bounds=target_bounds,
-            reasons=(_SEED_REASON,) if seeded else (),
-        )
-    return replace(
-        fit,
-        epsilon=cost.epsilon_spent,
-        epsilon_requested=cost.epsilon,
-        delta=cost.delta,
-        accountant="Renyi divergences of repeated selection (arXiv 2110.03620)",
-        sampling_delta=cost.sampling_delta,
-        classes=classes,
+    known = {
+        "epsilon": cost.epsilon_spent,
+        "epsilon_requested": cost.epsilon,
+        "delta": cost.delta,
+        "accountant": "Renyi divergences of repeated selection (arXiv 2110.03620)",
+        "sampling_delta": cost.sampling_delta,
+        "classes": _source_of_classes(classes_declared, numbers=target_bounds is not None),
         # Those of the fit are about one try.
-        epsilon_by_rows={},
-        tries=cost.tries.mean,
-        tries_law=cost.tries.law,
+        "epsilon_by_rows": {},
+        "tries": cost.tries.mean,
+        "tries_law": cost.tries.law,
+    }
+    if fit is not None:
+        return replace(fit, **known)
+    return PrivacyStatement(
+        **known,
+        is_private=not seeded,
+        neighbors=cost.neighbors,
+        mechanism="stated",
+        steps=1,
+        eps0=0.0,
+        sensitivity=0.0,
+        feature_bound=1.0,
+        randomness=SEEDED if seeded else FROM_SYSTEM,
+        n_classes=2 if target_bounds is None else 0,
+        target_bounds=target_bounds,
+        reasons=(_SEED_REASON,) if seeded else (),
     )

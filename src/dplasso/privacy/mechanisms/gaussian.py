@@ -17,7 +17,7 @@ the vertices.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
@@ -66,10 +66,10 @@ class GaussianSteps(Promise):
 
     feature_bound: float = 1.0
     n_iter: int
-    mu: float
-    epsilon_spent: float
-    sampling_delta: float
-    ratio_error: float
+    mu: float = math.inf
+    epsilon_spent: float = math.inf
+    sampling_delta: float = 0.0
+    ratio_error: float = 0.0
 
     eps0 = 0.0
     eps0_accounted = None
@@ -147,27 +147,23 @@ def build_gaussian(
     Raises TypeError, ValueError if a parameter is not of its kind or out of range, or too small to
     cover the rounding of the draws.
     """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    mu = spent = math.inf
-    sampling = ratio = 0.0
-    if math.isfinite(epsilon):
-        aim = min(epsilon, LARGEST_EPSILON)
-        # The count of the records besides, and slope and constants.
-        draws = float(n_iter) * float(n_coordinates) + 1.0 + CALIBRATION_STEPS * (n_outputs + 1.0)
-        # With nothing withheld yet, mu is at its largest.
-        sampling, ratio = inexactness(draws, calibrate_mu(aim, delta), aim)
-        check_rounding(sampling < delta / 2.0 and ratio < aim / 100.0, epsilon, delta, draws)
-        mu = calibrate_mu(aim - ratio, delta - sampling) * (1.0 - _MU_MARGIN)
-        spent = min(aim, gaussian_epsilon(mu, delta - sampling) + ratio)
-    return GaussianSteps(
-        epsilon=epsilon,
-        delta=delta,
+    steps = GaussianSteps(
+        epsilon=check_epsilon(epsilon),
+        delta=check_delta(delta),
         n_iter=n_iter,
         neighbors=check_neighbors(neighbors),
         residual_bound=residual_bound,
         rows_per_person=rows_per_person,
-        mu=mu,
-        epsilon_spent=spent,
-        sampling_delta=sampling,
-        ratio_error=ratio,
     )
+    if math.isinf(epsilon):
+        return steps
+    aim = min(steps.epsilon, LARGEST_EPSILON)
+    # The count of the records besides, and slope and constants.
+    draws = float(n_iter) * float(n_coordinates) + 1.0 + CALIBRATION_STEPS * (n_outputs + 1.0)
+    # With nothing withheld yet, mu is at its largest.
+    sampling, ratio = inexactness(draws, calibrate_mu(aim, steps.delta), aim)
+    paid_for = sampling < steps.delta / 2.0 and ratio < aim / 100.0
+    check_rounding(paid_for, epsilon, delta, draws)
+    mu = calibrate_mu(aim - ratio, steps.delta - sampling) * (1.0 - _MU_MARGIN)
+    spent = min(aim, gaussian_epsilon(mu, steps.delta - sampling) + ratio)
+    return replace(steps, mu=mu, epsilon_spent=spent, sampling_delta=sampling, ratio_error=ratio)

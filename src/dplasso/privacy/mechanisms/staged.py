@@ -37,11 +37,12 @@ from dplasso.privacy.wording import STAGED, number_of_classes, rounded_up
 
 
 def _words(statement: Any) -> str:
-    counts = f"noisy counts of the {number_of_classes(statement)} classes, then "
+    counted = f"of the {number_of_classes(statement)} classes"
     if not statement.n_classes:
-        counts = "noisy counts at both ends of the interval of the targets, then "
+        counted = "at both ends of the interval of the targets"
     return (
-        f"{counts if statement.counted else ''}at most {statement.steps:,} steps: columns "
+        f"{f'noisy counts {counted}, then ' if statement.counted else ''}"
+        f"at most {statement.steps:,} steps: columns "
         "drawn by the exponential mechanism, and gradients over all records on those columns, "
         f"each with Gaussian noise{calibrated_words(statement)} (together "
         f"{rounded_up(statement.rho)}-zCDP)"
@@ -70,10 +71,10 @@ class StagedSteps(Promise):
     n_outputs: int
     norm_bound: float
     counted: bool
-    rho: float
-    epsilon_spent: float
-    sampling_delta: float
-    ratio_error: float
+    rho: float = math.inf
+    epsilon_spent: float = math.inf
+    sampling_delta: float = 0.0
+    ratio_error: float = 0.0
 
     eps0 = 0.0
     eps0_accounted = None
@@ -129,8 +130,7 @@ class StagedSteps(Promise):
         if self.name == "none":
             return ExactStep(**known)
         accounted = math.sqrt(8.0 * share * self.rho_left / n_iter)
-        spent = {"epsilon_spent": self.epsilon_spent, "sampling_delta": self.sampling_delta}
-        return with_eps0(accounted, **spent, **known)
+        return with_eps0(accounted, **self._spent, **known)
 
     def gradients(self, share: float) -> GaussianSteps:
         """Return the mechanism of the gradients for a share of what the counts leave."""
@@ -138,14 +138,17 @@ class StagedSteps(Promise):
             **self._asked | {"residual_bound": self.norm_bound, "feature_bound": 1.0},
             n_iter=self.n_gradients,
             mu=math.sqrt(2.0 * share * self.rho_left),
-            epsilon_spent=self.epsilon_spent,
-            sampling_delta=self.sampling_delta,
             ratio_error=self.ratio_error,
+            **self._spent,
         )
 
     @property
     def _asked(self) -> dict[str, Any]:
         return {part.name: getattr(self, part.name) for part in fields(Promise)}
+
+    @property
+    def _spent(self) -> dict[str, Any]:
+        return {"epsilon_spent": self.epsilon_spent, "sampling_delta": self.sampling_delta}
 
 
 def build_staged(
@@ -184,10 +187,6 @@ def build_staged(
         norm_bound=residual_bound if norm_bound is None else norm_bound,
         rows_per_person=rows_per_person,
         counted=counted,
-        rho=math.inf,
-        epsilon_spent=math.inf,
-        sampling_delta=0.0,
-        ratio_error=0.0,
     )
     if math.isinf(epsilon):
         return steps
