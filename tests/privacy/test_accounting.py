@@ -70,12 +70,6 @@ def test_calibration_wastes_nothing_the_finest_orders_would_give(epsilon, delta,
     assert closed_form(1.01 * eps0, n_iter, delta) > epsilon
 
 
-def test_one_step_costs_less_than_a_thousand():
-    # An accountant that forgets the number of steps reports the same for both.
-    assert epsilon_spent(0.1, 1, 1e-6) < 0.21
-    assert epsilon_spent(0.1, 1000, 1e-6) == pytest.approx(8.847, rel=1e-3)
-
-
 @pytest.mark.parametrize("n_iter", [1, 2, 7, 50])
 def test_composed_steps_cost_what_listed_steps_cost(n_iter):
     from dp_accounting import ComposedDpEvent, ZCDpEvent
@@ -83,23 +77,6 @@ def test_composed_steps_cost_what_listed_steps_cost(n_iter):
     listed = ComposedDpEvent([ZCDpEvent(rho=rho_of_bounded_range(0.2))] * n_iter)
     reported = epsilon_spent(0.2, n_iter, 1e-6)
     assert reported == pytest.approx(epsilon_of(listed, 1e-6), rel=1e-12)
-
-
-@settings(deadline=None, max_examples=40)
-@given(
-    eps0=st.floats(1e-4, 2.0),
-    factor=st.floats(1.01, 10.0),
-    n_iter=st.integers(1, 10_000),
-    more=st.integers(1, 10_000),
-    delta=DELTAS,
-)
-def test_more_or_larger_steps_never_cost_less(eps0, factor, n_iter, more, delta):
-    spent = epsilon_spent(eps0, n_iter, delta)
-    for more_spent in (
-        epsilon_spent(eps0, n_iter + more, delta),
-        epsilon_spent(eps0 * factor, n_iter, delta),
-    ):
-        assert more_spent > spent or more_spent == spent <= 1e-9
 
 
 def test_a_step_is_one_eighth_of_its_square_zcdp():

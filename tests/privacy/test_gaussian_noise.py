@@ -157,23 +157,6 @@ def fed(words):
     return buffers(1)[0]._replace(words=words, position=np.zeros(1, dtype=np.int64))
 
 
-def test_sign_and_low_bits_come_straight_from_the_word():
-    table = noise_table(2.0**30)
-    word, low = 77, 0b1011
-    drawn = np.zeros(2, dtype=np.int64)
-    low_word = np.uint64(200 | low << 9 | word << (9 + table.low_bits))
-    add_noise(
-        table._replace(whole=np.full(LAYERS, 2**62)),
-        # The second has the sign bit.
-        fed(np.array([low_word, low_word | np.uint64(256)])),
-        drawn,
-        0.0,
-        np.zeros((0, 4), dtype=np.int64),
-    )
-    block = word * int(table.blocks[200]) >> (55 - table.low_bits)
-    assert drawn.tolist() == [block << table.low_bits | low, -(block << table.low_bits | low) - 1]
-
-
 # --- Draws ---------------------------------------------------------------------------------------
 
 DRAWS = 2**23

@@ -9,6 +9,7 @@ transcript is a tree of steps, so a transcript's probability is a product along 
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,14 +93,13 @@ def audit_exact(
 
 def _audit_steps(claim: Claim, around: Neighbourhood, found: list[Transcripts]) -> Finding:
     """Find the step with the widest range of log-ratios."""
-    worst = largest = 0.0
-    where, at = around.pairs[0], 0
+    widest, largest = [], 0.0
     for a, b in around.pairs:
         widths, sizes = log_ratios(found[a].steps, found[b].steps)
         place = int(np.argmax(widths))
-        if widths[place] > worst:
-            worst, where, at = float(widths[place]), (a, b), place
+        widest.append((float(widths[place]), (a, b), place))
         largest = max(largest, float(sizes.max()))
+    worst, where, at = max(widest, key=itemgetter(0))
     return finding(
         claim,
         f"exact step ({around.name})",
@@ -124,11 +124,11 @@ def _audit_steps(claim: Claim, around: Neighbourhood, found: list[Transcripts]) 
 
 def _audit_fits(claim: Claim, around: Neighbourhood, found: list[Transcripts]) -> Finding:
     """Find the pair whose transcripts are furthest apart."""
-    worst, where = 0.0, around.pairs[0]
-    for a, b in around.pairs:
-        epsilon = epsilon_at_delta(found[a].paths, found[b].paths, claim.delta)
-        if epsilon > worst:
-            worst, where = epsilon, (a, b)
+    epsilons = [
+        (epsilon_at_delta(found[a].paths, found[b].paths, claim.delta), (a, b))
+        for a, b in around.pairs
+    ]
+    worst, where = max(epsilons, key=itemgetter(0))
     return finding(
         claim,
         f"exact fit ({around.name})",

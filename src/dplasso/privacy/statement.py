@@ -8,23 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from dplasso.privacy import wording
 from dplasso.privacy.mechanisms import Accounted
 from dplasso.privacy.mechanisms.contract import Words
 from dplasso.privacy.statement_entries import WORDS, check_claim, check_kinds, from_json, to_json
-from dplasso.privacy.wording import (
-    CLASSES_DECLARED,
-    CLASSES_FROM_Y,
-    CLASSES_NONE,
-    COUNT_PRIVATE,
-    COUNT_PUBLIC,
-    COUNT_UNUSED,
-    FROM_SYSTEM,
-    NOT_RANDOM,
-    SEEDED,
-    assumptions,
-    cautions,
-    guarantee,
-)
 
 __all__ = ["Accounted", "PrivacyStatement", "make_statement", "state_search", "use_of_count"]
 
@@ -127,7 +114,7 @@ class PrivacyStatement:
     residual_bound: float = 1.0
     mu: float = 0.0
     rows_per_person: int = 1
-    records: str = COUNT_UNUSED
+    records: str = wording.COUNT_UNUSED
     n_classes: int = 2
     target_bounds: tuple[float, float] | None = None
     rho: float = 0.0
@@ -204,7 +191,7 @@ class PrivacyStatement:
 
     def text(self) -> str:
         """Return in a few short paragraphs what is guaranteed and what is not."""
-        return "\n\n".join([*guarantee(self), *self.cautions(), assumptions(self)])
+        return "\n\n".join([*wording.guarantee(self), *self.cautions(), wording.assumptions(self)])
 
     def cautions(self, n_records: float | None = None) -> list[str]:
         """Return a sentence for each part of the promise that means little.
@@ -214,7 +201,7 @@ class PrivacyStatement:
         n_records : float, optional
             The number of records, public or counted privately.
         """
-        return cautions(self, n_records)
+        return wording.cautions(self, n_records)
 
     def __str__(self) -> str:
         return self.text()
@@ -227,8 +214,8 @@ def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
     """
     moved = mechanism.count_sensitivity
     if mechanism.leak or moved is None:
-        return COUNT_UNUSED
-    return COUNT_PRIVATE if n_records is None and moved else COUNT_PUBLIC
+        return wording.COUNT_UNUSED
+    return wording.COUNT_PRIVATE if n_records is None and moved else wording.COUNT_PUBLIC
 
 
 def make_statement(
@@ -236,7 +223,7 @@ def make_statement(
     *,
     seeded: bool,
     classes_declared: bool,
-    records: str = COUNT_UNUSED,
+    records: str = wording.COUNT_UNUSED,
     n_classes: int = 2,
     target_bounds: tuple[float, float] | None = None,
     weight_bound: float | None = None,
@@ -255,7 +242,7 @@ def make_statement(
         mechanism=mechanism.name,
         accountant=accountant,
         steps=mechanism.n_iter,
-        randomness=(SEEDED if seeded else FROM_SYSTEM) if drawn else NOT_RANDOM,
+        randomness=_source_of_words(seeded) if drawn else wording.NOT_RANDOM,
         classes=_source_of_classes(classes_declared, numbers=n_classes == 0),
         reasons=tuple(reasons),
         records=records,
@@ -268,8 +255,14 @@ def make_statement(
     )
 
 
+def _source_of_words(seeded: bool) -> str:
+    return wording.SEEDED if seeded else wording.FROM_SYSTEM
+
+
 def _source_of_classes(declared: bool, *, numbers: bool) -> str:
-    return CLASSES_NONE if numbers else CLASSES_DECLARED if declared else CLASSES_FROM_Y
+    if numbers:
+        return wording.CLASSES_NONE
+    return wording.CLASSES_DECLARED if declared else wording.CLASSES_FROM_Y
 
 
 def state_search(
@@ -307,7 +300,7 @@ def state_search(
         eps0=0.0,
         sensitivity=0.0,
         feature_bound=1.0,
-        randomness=SEEDED if seeded else FROM_SYSTEM,
+        randomness=_source_of_words(seeded),
         n_classes=2 if target_bounds is None else 0,
         target_bounds=target_bounds,
         reasons=(_SEED_REASON,) if seeded else (),

@@ -5,21 +5,10 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from dplasso.privacy import wording
 from dplasso.privacy.mechanisms import gaussian, signed_exponential, staged
 from dplasso.privacy.mechanisms.contract import Words
 from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
-from dplasso.privacy.wording import (
-    CLASSES_DECLARED,
-    CLASSES_FROM_Y,
-    CLASSES_NONE,
-    COUNT_PRIVATE,
-    COUNT_PUBLIC,
-    COUNT_UNUSED,
-    FROM_SYSTEM,
-    NOT_RANDOM,
-    SEEDED,
-    STAGED,
-)
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
@@ -28,7 +17,7 @@ if TYPE_CHECKING:
 WORDS = {
     "exponential": signed_exponential.WORDS,
     "gaussian": gaussian.WORDS,
-    STAGED: staged.WORDS,
+    wording.STAGED: staged.WORDS,
     "stated": Words(lambda _: "at the cost that its estimator states", clips_entries=False),
 }
 _NUMBERS = (
@@ -83,9 +72,9 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 _CHOICES = {
     "neighbors": NEIGHBOR_RELATIONS,
     "mechanism": (*WORDS, "paper", "none"),
-    "records": (COUNT_UNUSED, COUNT_PUBLIC, COUNT_PRIVATE),
-    "randomness": (FROM_SYSTEM, SEEDED, NOT_RANDOM),
-    "classes": (CLASSES_DECLARED, CLASSES_FROM_Y, CLASSES_NONE),
+    "records": (wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),
+    "randomness": (wording.FROM_SYSTEM, wording.SEEDED, wording.NOT_RANDOM),
+    "classes": (wording.CLASSES_DECLARED, wording.CLASSES_FROM_Y, wording.CLASSES_NONE),
     "release": ("model", "score"),
     "tries_law": ("", "poisson", "geometric", "logarithmic"),
 }
@@ -130,7 +119,7 @@ def check_claim(statement: "PrivacyStatement") -> None:
     if bool(statement.tries) != bool(statement.tries_law):
         raise ValueError("A privacy statement gives the tries of a search and their law, or none.")
     numbers = [statement.n_classes == 0, statement.target_bounds is not None]
-    if len({*numbers, statement.classes == CLASSES_NONE}) > 1:
+    if len({*numbers, statement.classes == wording.CLASSES_NONE}) > 1:
         raise ValueError("A privacy statement has either classes or an interval of the targets.")
     if statement.is_private == bool(statement.reasons):
         raise ValueError("A privacy statement gives reasons exactly when it is not private.")
@@ -139,7 +128,7 @@ def check_claim(statement: "PrivacyStatement") -> None:
         raise ValueError("Only a mechanism that is private has a finite epsilon.")
     if has_bound and statement.epsilon > statement.epsilon_requested:
         raise ValueError("A privacy statement cannot have spent more epsilon than was asked for.")
-    if statement.is_private and not (has_bound and statement.randomness == FROM_SYSTEM):
+    if statement.is_private and not (has_bound and statement.randomness == wording.FROM_SYSTEM):
         raise ValueError(
             "A private statement needs a private mechanism and operating-system randomness."
         )

@@ -4,20 +4,13 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dplasso.privacy import parameters
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.gaussian import gaussian_epsilon
 from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
 from dplasso.privacy.mechanisms.signed_exponential import SignedExponential, calibrated
 from dplasso.privacy.mechanisms.staged import StagedSteps, build_staged
 from dplasso.privacy.mechanisms.unbounded import ExactStep, PaperStep, paper_scales
-from dplasso.privacy.parameters import (
-    check_choice,
-    check_delta,
-    check_epsilon,
-    check_feature_bound,
-    check_n_iter,
-    check_neighbors,
-)
 from dplasso.privacy.wording import STAGED
 
 MECHANISMS = ("exponential", "paper")
@@ -27,7 +20,7 @@ Accounted = Mechanism | GaussianSteps | StagedSteps
 
 def check_mechanism(mechanism: Any) -> str:
     """Return the name of a mechanism of vertices."""
-    return check_choice("mechanism", mechanism, MECHANISMS)
+    return parameters.check_choice("mechanism", mechanism, MECHANISMS)
 
 
 def build_mechanism(
@@ -55,11 +48,11 @@ def build_mechanism(
     """
     name = check_mechanism(mechanism)
     common: dict[str, Any] = {
-        "epsilon": check_epsilon(epsilon),
-        "delta": check_delta(delta),
-        "n_iter": check_n_iter(n_iter),
-        "neighbors": check_neighbors(neighbors),
-        "feature_bound": check_feature_bound(feature_bound),
+        "epsilon": parameters.check_epsilon(epsilon),
+        "delta": parameters.check_delta(delta),
+        "n_iter": parameters.check_n_iter(n_iter),
+        "neighbors": parameters.check_neighbors(neighbors),
+        "feature_bound": parameters.check_feature_bound(feature_bound),
         "residual_bound": residual_bound,
         "rows_per_person": rows_per_person,
     }
