@@ -127,12 +127,10 @@ def bound_in_words(name: str, audited: float, claimed: float) -> str:
 
 
 def claim_of(mechanism: Accounted) -> Claim:
-    """Return the claim of a mechanism.
+    """Return the claim of a mechanism; ValueError without privacy: there is nothing to audit then.
 
     That of ``mechanism="paper"``, which has no guarantee, is what its authors' accounting says:
     epsilon in all and ``epsilon / sqrt(8 T log(1/delta))`` a step (arXiv 2310.19978).
-
-    Raises ValueError without privacy: there is nothing to audit then.
     """
     if math.isinf(mechanism.epsilon):
         raise ValueError("epsilon=inf claims nothing: there is nothing to audit.")

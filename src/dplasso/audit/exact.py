@@ -77,8 +77,6 @@ def audit_exact(
     """Audit the step and the fit on all given neighbours, over all transcripts of few steps.
 
     A step by its widest range of log-ratios, a fit by its largest epsilon at delta.
-
-    Raises ValueError if the target has no `step`.
     """
     if target.step is None:
         raise ValueError("the exact audit needs the step's distribution in closed form")

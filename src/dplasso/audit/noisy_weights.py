@@ -24,10 +24,7 @@ FitWeights = Callable[[Data], Any]
 def weights_target(
     *, epsilon: float, delta: float, neighbors: str, n_iter: int, method: str = "logistic"
 ) -> tuple[Claim, FitWeights]:
-    """Return the claim of an estimator ("lasso": one that refits), and ``fit(data)``: its weights.
-
-    Raises ValueError, TypeError for settings that the estimator would refuse, or without privacy.
-    """
+    """Return the claim of an estimator ("lasso": one that refits), and its weights by fit(data)."""
     kind = DPLogisticRegression if method == "logistic" else DPLassoClassifier
     # As by default, private counts included; but the constant entry would hide the canary.
     options: dict[str, Any] = {"n_iter": n_iter, "fit_intercept": False, "classes": (0, 1)}

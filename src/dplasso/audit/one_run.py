@@ -55,7 +55,7 @@ def audit_one_run(
     """Bound a fit's epsilon from below by one release; at least 3 canaries.
 
     With about 4 steps per canary most of their features are drawn. `coins` decide which canaries
-    are in, by fresh entropy unless given.
+    are in.
     """
     claim = target.claim
     coins = np.random.default_rng() if coins is None else coins

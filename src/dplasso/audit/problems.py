@@ -28,10 +28,7 @@ def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
 
 
 def records(n_columns: int, bound: float) -> list[tuple[tuple[float, ...], int]]:
-    """Return the records that an adversary may choose from.
-
-    They are all entries in {-B, 0, B} with either label, and two records far beyond the bound.
-    """
+    """Return all entries in {-B, 0, B} with either label, and two records far beyond the bound."""
     ordinary = list(product((-bound, 0.0, bound), repeat=n_columns))
     beyond = [(1e30,) * n_columns, (-3.0 * bound,) + (1e300,) * (n_columns - 1)]
     return [(entries, label) for entries in ordinary + beyond for label in (0, 1)]

@@ -19,9 +19,8 @@ def audit_repeats(
 
     On empty records every gradient is 0, so the steps of a sound mechanism are uniform and
     independent, and two releases are the same with probability at most 64^-T. A seed of s bits is
-    noticed from about 2^((s + 5) / 2) runs on.
-
-    Raises ValueError if there are too few steps (12, say, are enough) to tell releases apart.
+    noticed from about 2^((s + 5) / 2) runs on. Raises ValueError if there are too few steps (12,
+    say, are enough) to tell releases apart.
     """
     steps = target.claim.n_iter
     chance = repeat_probability(runs, steps * math.log(_BLANK_COLUMNS))

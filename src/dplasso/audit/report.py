@@ -71,10 +71,7 @@ class Report:
 
 
 def make_report(claim: Claim, findings: Sequence[Finding]) -> Report:
-    """Return the report of findings about a claim.
-
-    Raises ValueError if there are none: a report without audits would read as a clean one.
-    """
+    """Return the report of findings about a claim; without any it would read as a clean one."""
     if not findings:
         raise ValueError("no audit was run, so there is nothing to report")
     return Report(claim, tuple(findings))

@@ -37,8 +37,7 @@ class Builder(Protocol):
     def __call__(self, n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
         """Return a target with so many steps; the total claim stays what it is.
 
-        `public`: through the interface that users call, rather than the fastest way to the
-        release.
+        `public`: through the interface that users call, rather than the fastest way to the release.
         `intercept`: whether a constant column is part of it.
         """
 
@@ -80,11 +79,7 @@ class Outcome:
 
 
 def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Outcome:
-    """Run all audits of a plan; the progress is told what is done, how much, and of how much.
-
-    Raises ValueError for a setting out of range, or a mechanism or structure that an audit cannot
-    take.
-    """
+    """Run all audits of a plan; the progress is told what is done, how much, and of how much."""
     sampling = sum(_SAMPLING[method] for method in plan.methods)
     false_alarm = plan.false_alarm / max(1, sampling)
     findings: list[Finding] = []

@@ -40,9 +40,6 @@ def create_ledger(
     `neighbors`: the neighbour relation that all fits must have.
     `rows_per_person`: whom the budget protects: 1 for each row, m for each person with up to m
     rows. A fit that covers fewer rows of a person (its own `rows_per_person`) counts for more.
-
-    Raises LedgerError if something is there already, the place cannot be written to, or the name is
-    no name; TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     name = None if dataset is None else check_name(dataset)
     budget = new_budget(name, epsilon, delta, neighbors, rows_per_person)
@@ -76,8 +73,7 @@ def add_dataset(
 ) -> None:
     """Add the budget of one more data set, about other records, as `create_ledger` makes it.
 
-    Raises LedgerError besides if the ledger cannot be used, has the name already, or has a data set
-    without a name.
+    Its name must be new, and the data sets that are there must have names.
     """
     name = check_name(dataset)
     added = new_budget(name, epsilon, delta, neighbors, rows_per_person)

@@ -91,10 +91,7 @@ class StagedRelease:
         return None if self.refitted is None else self.refitted.standard_error
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
-        """Return the linear model; of a refit, for rows of unit length in the columns drawn.
-
-        Raises ValueError if the fit is not complete.
-        """
+        """Return the linear model; of a refit, for rows of unit length in the columns drawn."""
         if self.done < self.n_steps:
             raise ValueError("a fit that is not complete has no model")
         if self.refitted is not None:

@@ -160,7 +160,7 @@ def weights_of(model: Model) -> Weights:
 
 
 def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], float | None]:
-    """Return weights, intercepts and the standard error of the weights, in the target's unit.
+    """Return weights, intercepts and the weights' standard error, all in the target's unit.
 
     A regression learns its targets as numbers in [-1, 1].
     """

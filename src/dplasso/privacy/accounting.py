@@ -102,9 +102,8 @@ def bracket(
 ) -> tuple[float, float]:
     """Return the last positive value for which something holds and the first where it does not.
 
-    The two are a relative `tolerance` apart, or neighbouring doubles; `holds` was asked about both.
-
-    Raises ValueError if it holds for no value, or for all.
+    The two are a relative `tolerance` apart, and `holds` was asked about both. Raises ValueError if
+    it holds for no value, or for all.
     """
     low = start
     while not holds(low):
@@ -129,11 +128,8 @@ def calibrate(
 ) -> float:
     """Return the largest parameter of an event that stays within (epsilon, delta).
 
-    ``make_event(x)`` is the ``dp_accounting`` event for the parameter x > 0; the larger x, the
-    larger its privacy loss. The result satisfies ``epsilon_of(make_event(x), delta) <= epsilon``
-    always, and is to a relative 1e-12 the largest that does.
-
-    Raises ValueError if no x is small enough or none too large.
+    ``make_event(x)`` is the ``dp_accounting`` event for x > 0; the larger x, the larger its privacy
+    loss. The accountant has accepted the result, which is the largest to a relative 1e-12.
     """
     accepted, _ = bracket(lambda x: epsilon_of(make_event(x), delta) <= epsilon, start)
     return accepted

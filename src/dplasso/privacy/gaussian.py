@@ -49,8 +49,6 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
     ``gaussian_delta(mu, epsilon) <= delta``, and to a relative 1e-13 it is the smallest; 0 where
     that is enough.
-
-    Raises ValueError if delta is smaller.
     """
     _check_delta(delta)
     if gaussian_delta(mu, 0.0) <= delta:

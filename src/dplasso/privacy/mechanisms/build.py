@@ -41,10 +41,8 @@ def build_mechanism(
 
     "paper" takes the scales as printed in arXiv 2310.19978 and is not private; it alone needs the
     radius and the number of rows. `plain_sum` says whether few steps may be accounted by the plain
-    sum of their eps0, which no ledger adds up.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or if `delta` is
-    too small to cover the inexactness of `n_iter` draws.
+    sum of their eps0, which no ledger adds up. Parameters are checked, and `delta` has to cover the
+    inexactness of the draws.
     """
     name = check_mechanism(mechanism)
     common: dict[str, Any] = {
@@ -69,8 +67,7 @@ class LedgerFit(NamedTuple):
     """A fit of n_iter steps (of both kinds, where it has two) as a ledger plans it.
 
     `build`: takes the steps and what else its mechanism is built from.
-    `epsilon_of_rho`: takes rho and a delta; of one such fit that costs rho, exact for Gaussian
-    noise alone.
+    `epsilon_of_rho`: takes the rho and delta of one fit; exact for Gaussian noise alone.
     """
 
     build: Callable[..., Accounted]

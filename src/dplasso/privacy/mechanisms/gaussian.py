@@ -141,11 +141,9 @@ def build_gaussian(
 ) -> GaussianSteps:
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
-    `n_coordinates` may be a guess before there are data: it says how many variates are drawn, which
-    costs next to nothing.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or too small to
-    cover the rounding of the draws.
+    `n_coordinates` says how many variates are drawn, which costs next to nothing: it may be a guess
+    before there are data. Raises ValueError if `epsilon` or `delta` is too small to cover their
+    rounding.
     """
     steps = GaussianSteps(
         epsilon=check_epsilon(epsilon),

@@ -92,8 +92,6 @@ def calibrated(*, plain_sum: bool = True, **asked: Any) -> SignedExponential:
 
     Over few steps the plain sum ``T eps0`` allows more than zCDP does; `plain_sum` says whether it
     may be used. A ledger adds up zCDP, so it may not where there is one.
-
-    Raises ValueError if `delta` is too small to cover the inexactness of the draws.
     """
     epsilon, delta, n_iter = asked["epsilon"], asked["delta"], asked["n_iter"]
     accounted, sampling = _calibrate_with_draws(epsilon, delta, n_iter)

@@ -169,10 +169,8 @@ def build_staged(
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
     By default there are as many columns as vertices, and `norm_bound` is `residual_bound`, as of
-    one output.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or too small to
-    cover the rounding of the draws.
+    one output. Raises ValueError if `epsilon` or `delta` is too small to cover the rounding of the
+    draws.
     """
     steps = StagedSteps(
         epsilon=check_epsilon(epsilon),

@@ -70,8 +70,7 @@ def paper_scales(
 ) -> tuple[float, float]:
     """Return `exponent_scale` and `laplace_scale` as printed.
 
-    Raises ValueError without the radius or the number of rows, which enter both (one more reason
-    why the step is not private).
+    Radius and number of rows enter both (one more reason why the step is not private).
     """
     if l1_radius is None or n_samples is None:
         raise ValueError("mechanism='paper' needs l1_radius and n_samples.")
