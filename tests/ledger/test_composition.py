@@ -139,12 +139,6 @@ class TestFilter:
         assert largest_epsilon(full, delta=1e-6, n_iter=10) == 0
         assert largest_epsilon(empty, delta=1e-5, n_iter=n_iter) == pytest.approx(3.0, rel=1e-9)
 
-    @pytest.mark.parametrize("epsilon", [0.1, 3.0, 20.0])
-    @pytest.mark.parametrize("delta", [1e-12, 1e-5, 1e-4])
-    def test_the_reserve_costs_little(self, epsilon, delta):
-        fixed = capacity(epsilon, delta, int(Fraction(delta) * UNITS / 10))
-        assert 0.985 * epsilon < epsilon_total(fixed, 0, delta) < epsilon
-
 
 @settings(max_examples=8)
 @given(

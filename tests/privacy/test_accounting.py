@@ -3,7 +3,6 @@
 import math
 import subprocess
 import sys
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from dplasso.privacy.accounting import (
     calibrate,
     calibrate_eps0,
     epsilon_of,
-    epsilon_of_steps,
     epsilon_spent,
     rho_of_bounded_range,
 )
@@ -158,18 +156,6 @@ def test_what_cannot_be_calibrated_is_refused():
     for event, words in ((NonPrivateDpEvent, "small enough"), (NoOpDpEvent, "too large")):
         with pytest.raises(ValueError, match=words):
             calibrate(lambda _, event=event: event(), 1.0, 1e-6)
-
-
-@pytest.mark.parametrize(
-    ("eps0", "n_iter", "plain"), [(1.0, 1, True), (2.0, 4, True), (0.01, 1000, False)]
-)
-def test_few_large_steps_cost_their_plain_sum(eps0, n_iter, plain):
-    spent, least = epsilon_spent(eps0, n_iter, 1e-6), epsilon_of_steps(eps0, n_iter, 1e-6)
-    assert (least < spent) == plain
-    assert least == pytest.approx(min(spent, n_iter * eps0), rel=1e-15)
-    assert Fraction(least) >= n_iter * Fraction(eps0) or not plain
-    # The bound is reached: a step may put everything on one side.
-    assert exact_epsilon_of_repeated_step(eps0, eps0 * (1 - 1e-9), n_iter, 1e-12) <= least
 
 
 def test_the_accounting_library_is_imported_late_and_without_warnings():

@@ -3,9 +3,11 @@
 The neighbours differ in a canary that owns a feature. One part of the runs builds scores, a second
 chooses one event, and the rest tests that event alone, so the confidence needs no correction for
 the search (Ding et al. 2018, Tramer et al. 2022). What an audit finds is a lower bound on epsilon
-that holds with the stated confidence; finding nothing proves nothing.
+that holds with the stated confidence; finding nothing proves nothing. Of the randomness alone, fits
+on empty records tell: their releases must not repeat each other.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +21,10 @@ from dplasso.audit.bounds import (
     binomial_upper,
     epsilon_lower_bound,
     range_lower_bound,
+    repeat_probability,
 )
 from dplasso.audit.claims import Claim, Data, Finding, Fit, Target, bound_in_words, finding
-from dplasso.audit.problems import canary_pair
+from dplasso.audit.problems import blank_data, canary_pair
 
 Progress = Callable[[int, int], None]
 
@@ -31,6 +34,9 @@ _THRESHOLDS = 200
 _LENIENT = 0.2
 # The column in which the canary's contribution shows.
 CANARY = 0
+# Columns of the blank data on which releases are compared with each other: with T steps there are
+# at least this many to the power T equally likely releases.
+_BLANK_COLUMNS = 64
 _SCORES = ("weight", "came with +", "came with -", "likelihood", "seen")
 
 
@@ -282,6 +288,37 @@ def audit_canary_step(
             f"{bound_in_words('eps0', audited, claim.eps0)}"
         ),
         figures={"runs": 2 * runs, "hits": list(hits), "trials": list(trials)},
+    )
+
+
+def audit_repeats(
+    target: Target, runs: int, false_alarm: float, progress: Progress | None = None
+) -> Finding:
+    """Look for repeated releases: noise that is reused, or drawn from too small a seed.
+
+    On empty records every gradient is 0, so the steps of a sound mechanism are uniform and
+    independent, and two releases are the same with probability at most 64^-T. A seed of s bits is
+    noticed from about 2^((s + 5) / 2) runs on. Raises ValueError if there are too few steps (12,
+    say, are enough) to tell releases apart.
+    """
+    steps = target.claim.n_iter
+    chance = repeat_probability(runs, steps * math.log(_BLANK_COLUMNS))
+    if chance > false_alarm:
+        raise ValueError(f"{steps} steps are too few to tell {runs} releases apart; take more.")
+    releases = collect(target.fit, blank_data(_BLANK_COLUMNS), runs, counter(progress, runs))
+    distinct = len(set(releases.names()))
+    return finding(
+        target.claim,
+        "repeated releases",
+        "randomness",
+        math.nan,
+        false_alarm=chance,
+        violated=distinct < runs,
+        detail=(
+            f"{runs:,} fits on empty records gave {distinct:,} different releases; independent "
+            f"ones would repeat with probability below {chance:.1g}"
+        ),
+        figures={"runs": runs, "distinct": distinct, "p_value_of_one_repeat": chance},
     )
 
 

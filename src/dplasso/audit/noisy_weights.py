@@ -12,7 +12,7 @@ import numpy as np
 from dplasso.audit.black_box import CANARY, Progress, compare
 from dplasso.audit.claims import Claim, Data, claim_of
 from dplasso.audit.problems import canary_pair
-from dplasso.audit.report import make_report
+from dplasso.audit.report import Report
 from dplasso.audit.suite import Outcome
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.lasso import DPLassoClassifier
@@ -58,4 +58,4 @@ def audit_weights(
     attack, roc = compare(
         claim, [(weights[0], weights[1])], ("weight",), false_alarm, (runs, runs // 2), name
     )
-    return Outcome(make_report(claim, [attack]), roc, attack)
+    return Outcome(Report(claim, (attack,)), roc, attack)

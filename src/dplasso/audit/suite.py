@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dplasso.audit.black_box import Roc, audit_canary, audit_canary_step
+from dplasso.audit.black_box import Roc, audit_canary, audit_canary_step, audit_repeats
 from dplasso.audit.claims import Finding, Target
 from dplasso.audit.exact import audit_exact
 from dplasso.audit.one_run import audit_one_run
 from dplasso.audit.problems import neighbourhoods
-from dplasso.audit.repeats import audit_repeats
-from dplasso.audit.report import Report, make_report
+from dplasso.audit.report import Report
 
 METHODS = ("exact", "canary", "one-run")
 
@@ -99,7 +98,7 @@ def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> 
         findings += [attack, *_other_sampling(build, plan, false_alarm, progress)]
     if one_run is not None:
         findings.append(audit_one_run(one_run, plan.canaries, false_alarm))
-    return Outcome(make_report(build(plan.n_iter).claim, findings), roc, attack)
+    return Outcome(Report(build(plan.n_iter).claim, tuple(findings)), roc, attack)
 
 
 def _other_sampling(
