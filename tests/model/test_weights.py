@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from dplasso.model.weights import steps_beyond_chance
+from dplasso.model.weights import Weights, steps_beyond_chance
 
 
 def reference(n_steps, n_vertices):
@@ -32,3 +32,9 @@ def test_uniform_draws_are_rarely_called_clear():
     assert (np.array(runs) >= clear).sum() <= 120
     # One less would be too few: the mark is not merely shy.
     assert (np.array(runs) >= clear - 1).sum() > 120
+
+
+def test_a_model_without_weights_is_an_empty_table():
+    nothing = Weights(np.zeros(0, dtype=np.int64), np.zeros(0))
+    assert nothing.to_pandas().empty
+    assert (len(nothing), nothing.rows(), repr(nothing)) == (0, [], "(no column has a weight)")
