@@ -65,7 +65,7 @@ class TableColumns:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        values = self._arrow(column)
+        values = as_arrow(self.table[column], self.where(column, None))
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         kind, types = values.type, pa.types
@@ -114,7 +114,7 @@ class TableColumns:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        values = self._arrow(column)
+        values = as_arrow(self.table[column], self.where(column, None))
         if pa.types.is_floating(values.type):
             values = pc.if_else(pc.is_nan(values), None, values)
         if not pa.types.is_dictionary(values.type):
@@ -134,19 +134,6 @@ class TableColumns:
         self._refuse_missing(column, codes < 0, missing)
         return words, codes
 
-    def _arrow(self, column: str) -> Any:
-        """Return a column as one pyarrow array."""
-        import pyarrow as pa
-
-        values = self.table[column]
-        if not isinstance(values, list):
-            return values
-        try:
-            return pa.array(values)
-        except (pa.ArrowException, OverflowError):
-            place = self.where(column, None)
-            raise DataError(f"{place}: its values are not of one kind") from None
-
     def _no_category(self, column: str, kind: Any) -> DataError:
         return DataError(
             f"{self.where(column, None)}: {kind} is not a category; give a column of strings, "
@@ -157,6 +144,19 @@ class TableColumns:
         if missing == "error" and absent.any():
             row = int(np.argmax(absent))
             raise DataError(f"{self.where(column, row)}: the value is missing")
+
+
+def as_arrow(values: Any, place: str) -> Any:
+    """Return a column, a list or series unless it is one already, as an array of pyarrow."""
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, OverflowError):
+        # Arrow's message quotes the value that it could not take.
+        raise DataError(f"{place}: its values are not of one kind") from None
 
 
 def _assembled(blocks: list[Slot | Rows], n_rows: int, n_features: int) -> Rows:

@@ -5,10 +5,12 @@ from inspect import signature
 
 from dplasso.errors import ModelFileError
 from dplasso.estimators.fitting import method_of, set_fitted
-from dplasso.estimators.lasso import DPLassoClassifier
-from dplasso.estimators.lasso_regression import DPLasso
-from dplasso.estimators.linear import DPLinearRegression
-from dplasso.estimators.logistic import DPLogisticRegression
+from dplasso.estimators.linear_models import (
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 from dplasso.model import read_model
 
 Estimator = DPLassoClassifier | DPLasso | DPLogisticRegression | DPLinearRegression

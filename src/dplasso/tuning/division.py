@@ -30,8 +30,6 @@ def entering_rows(
     """Return the rows that enter, ascending, and for each the number of what is protected as one.
 
     `groups` says which person each row belongs to; None where every row is protected by itself.
-
-    Raises ValueError if groups are needed and not there, DataError if they are not right.
     """
     if groups is None:
         if rows_per_person > 1:
@@ -50,8 +48,6 @@ def draw_held_out(unit: NDArray[np.intp], share: float, stream: RandomStream) ->
     """Draw which rows tries are scored on: each unit by itself, whatever the data.
 
     Any assignment that does not look at the data is private, so the generator need not be.
-
-    Raises DataError if there are so few rows that a part is empty.
     """
     drawn = np.random.default_rng(int(random_word(stream))).random(int(unit.max()) + 1) < share
     held: NDArray[np.bool_] = drawn[unit]
@@ -68,11 +64,13 @@ def divided(
 
     The parts of a store are on the disk, in a folder beside it that only this user can read, and
     which is removed after the block.
-
-    Raises StoreError if the store is damaged; OSError if the parts cannot be written.
     """
     if not isinstance(inputs.X, Store):
-        yield _part(inputs, rows[~held]), _part(inputs, rows[held])
+        fitted, scored = rows[~held], rows[held]
+        yield (
+            replace(inputs, X=inputs.X[fitted], y=inputs.y[fitted]),
+            replace(inputs, X=inputs.X[scored], y=inputs.y[scored]),
+        )
         return
     store = inputs.X
     check_entries(store, "rows")
@@ -82,10 +80,6 @@ def divided(
             for name, part in (("fitted", rows[~held]), ("scored", rows[held]))
         )
         yield fitted_on, scored_on
-
-
-def _part(inputs: LocalRecords, rows: NDArray[np.intp]) -> LocalRecords:
-    return replace(inputs, X=inputs.X[rows], y=inputs.y[rows])
 
 
 def _write_part(store: Store, rows: NDArray[np.intp], place: Path) -> Store:
