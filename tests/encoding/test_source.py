@@ -57,27 +57,6 @@ class TestCategories:
         }
         return pa.table(columns | changes)
 
-    def test_columns_follow_the_declared_lists(self, tmp_path, suffix):
-        path = write(tmp_path / f"t{suffix}", self.table())
-        X, y, _ = matrix(path, declared(**CITIES))
-        expected = np.zeros((4, 7))
-        for row, columns in enumerate([[2, 4, 6], [1, 3, 6], [1, 5], [2, 4, 6]]):
-            expected[row, columns] = 1
-        np.testing.assert_array_equal(X.toarray(), expected)
-        assert y.tolist() == [0, 1, 0, 1]
-
-    def test_nothing_is_taken_from_the_data(self, tmp_path, suffix):
-        """Columns stay the same when other values occur, dictionaries in the file or not."""
-        plain = self.table()
-        coded = plain.set_column(0, "city", plain.column("city").dictionary_encode())
-        found = []
-        for i, table in enumerate((plain, coded, coded.slice(1), plain.slice(3))):
-            path = write(tmp_path / f"{i}{suffix}", table)
-            found.append(matrix(path, declared(**CITIES))[0].toarray())
-        np.testing.assert_array_equal(found[0], found[1])
-        np.testing.assert_array_equal(found[0][1:], found[2])
-        np.testing.assert_array_equal(found[0][3:], found[3])
-
     def test_a_value_that_is_not_declared(self, tmp_path, suffix):
         path = write(tmp_path / f"t{suffix}", self.table(city=["Oslo", "Lima", "Oslo", "Bonn"]))
         place = "line 5" if suffix == ".csv" else "row 4"

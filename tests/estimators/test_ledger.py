@@ -14,8 +14,6 @@ from rich.progress import Progress
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 
 from dplasso import BudgetError, LedgerError, LedgerWarning, load
 from dplasso.ledger import create_ledger, largest_epsilon, read_budgets
@@ -210,10 +208,6 @@ class TestCopies:
         assert np.isnan(search.cv_results_["mean_test_score"]).any()
         with pytest.raises(BudgetError):
             cross_val_score(model, X, Y, cv=2, error_score="raise")
-
-    def test_cross_validation_of_a_pipeline(self, path, model):
-        cross_val_score(make_pipeline(FunctionTransformer(), model), X, Y, cv=3)
-        assert states(path) == ["finished"] * 3
 
 
 def parameters_in_file(model, path):

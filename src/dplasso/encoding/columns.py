@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dplasso.encoding.schema import Schema
 
 Where = Callable[[str, int | None], str]
-"""Words where a value stands: of its column's name and its row, from 0; None for the column."""
+"""Says in words where a value stands: in which column, and in which row, counted from 0."""
 
 
 class Slot(NamedTuple):
@@ -55,7 +55,7 @@ class TableColumns:
         self._codes: dict[tuple[Coded, str], NDArray[np.int64]] = {}
 
     def codes(self, part: "Coded", column: str) -> NDArray[np.int64]:
-        """Return which of its `part.codes` values each record has, found once; -1 for none."""
+        """Return each record's code, -1 for none; a part's codes of a column are found once."""
         if (part, column) not in self._codes:
             self._codes[part, column] = part.codes_of(self, column)
         return self._codes[part, column]
@@ -107,9 +107,9 @@ class TableColumns:
         return [text or "" for text in texts], np.array([not text for text in texts], np.bool_)
 
     def words(self, column: str, missing: str) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the distinct values of these records as words, and whose each record's is.
+        """Return the distinct values as words, and the number of each record's word.
 
-        The words serve to look up each value once; none is kept.
+        A missing value has the number -1.
         """
         import pyarrow as pa
         import pyarrow.compute as pc

@@ -20,9 +20,9 @@ Codes = NDArray[np.int64]
 class Part:
     """The contract of a part.
 
-    Its `columns` are those of the table that it takes. It makes `width` columns, of which `names`
-    returns some names and `entries` yields a table's entries, in their order. `described` says in
-    words what it declares of the table.
+    It takes `columns` of the table and makes `width` columns: `names` returns the names of some of
+    them, `entries` yields the entries of a table in their order. `described` says in words what it
+    declares of the table.
     """
 
     missing: str = "ignore"
@@ -63,8 +63,7 @@ class Part:
 class Coded(Part):
     """A part that encodes a column to one of `codes` values, which a cross may take.
 
-    `codes_of` returns which of them each record has, -1 for none; `code_names` what they are
-    called.
+    `codes_of` returns each record's code, -1 for none; `code_names` the names of codes.
     """
 
     @property
@@ -83,8 +82,8 @@ class Coded(Part):
         return self.codes - 1 if self.own_missing else -1
 
     def _looked_up(self, places: Codes, words: Codes) -> Codes:
-        """Return each record's place, by the number of its word; -1 stands for a missing value."""
-        # Index -1 finds the last place.
+        """Return each record's place by the number of its word."""
+        # The number -1, of a missing value, finds the last place.
         return np.append(places, self.missing_code)[words]
 
 

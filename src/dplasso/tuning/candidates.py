@@ -35,7 +35,7 @@ class Candidate:
     estimator: Any
 
 
-# A score, the settings that it is of, and the estimator fitted with them.
+# A score, the settings that reached it, and the estimator fitted with them.
 Try = tuple[Estimate, Candidate, Any]
 
 
@@ -162,5 +162,5 @@ def best_of(
 
 
 def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candidate:
-    """Draw one candidate: all alike, whatever was drawn before."""
+    """Draw one candidate uniformly, whatever was drawn before."""
     return candidates[int(below(stream, len(candidates)))]

@@ -218,13 +218,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         candidates = list_candidates(self.estimator, self.grid, self.delta)
         known = self.estimator.get_params(deep=False)
         relation = known.get("neighbors", "add-remove"), int(known.get("rows_per_person", 1))
-        rows, unit = entering_rows(inputs, groups, relation[1])
+        rows, person = entering_rows(inputs, groups, relation[1])
         classes = _declare_classes(candidates, inputs.y[rows], METRICS[self.metric])
         cost = self._divide_budget(candidates, inputs.n_features, *relation)
         scorer = self._scorer(cost)
         cost = _whole_budget(cost, self.ledger, self.dataset)
         check_affordable(self.ledger, self.dataset, cost)
-        held = draw_held_out(unit, self.held_out, stream)
+        held = draw_held_out(person, self.held_out, stream)
         notes = {"purpose": self.purpose}
         if self.ledger is not None and classes is not None:
             notes["fingerprint"] = data_fingerprint(inputs.y[rows] != classes[0])
