@@ -1,11 +1,9 @@
 """Tables of every kind by a schema: the columns no record decides, and errors that name rows."""
 
-import csv
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from sklearn.feature_extraction import FeatureHasher
 
@@ -14,6 +12,7 @@ from dplasso.encoding.parts import Bins, Categories, Hashed, Number
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.source import first_rows, table_source
 from dplasso.errors import DataError
+from encoding.generated import write
 
 MEMORY = 1 << 20
 CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
@@ -22,20 +21,6 @@ CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
 def declared(unknown="error", **lists):
     parts = [Categories(name, found, unknown, "ignore") for name, found in lists.items()]
     return Schema(parts, "y")
-
-
-def write(path, table):
-    if path.suffix == ".parquet":
-        pq.write_table(table, path)
-    elif path.suffix == ".arrow":
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
-    else:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, table.column_names)
-            writer.writeheader()
-            writer.writerows(table.to_pylist())
-    return path
 
 
 @pytest.fixture(params=[".parquet", ".arrow", ".csv"])

@@ -1,9 +1,5 @@
 """Texts: the rows of scikit-learn's hashing, streamed; bad files named with their line."""
 
-import csv
-import gzip
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +14,7 @@ from dplasso.encoding.parts import Text
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.source import table_source
 from dplasso.errors import DataError
+from encoding.generated import write as write_table
 
 MEMORY = 1 << 22
 TEXTS = [
@@ -32,17 +29,7 @@ LABELS = ["1", "0", "1", "0", "1"]
 
 def write(path, texts, labels):
     """Write texts in the kind of file that the name says, compressed or not."""
-    if ".jsonl" in path.name:
-        rows = zip(texts, labels, strict=True)
-        path.write_text("".join(json.dumps({"y": y, "body": text}) + "\n" for text, y in rows))
-    else:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, delimiter="\t" if ".tsv" in path.name else ",")
-            writer.writerow(["id", "body", "y"])
-            writer.writerows((i, *row) for i, row in enumerate(zip(texts, labels, strict=True)))
-    if path.suffix == ".gz":
-        path.write_bytes(gzip.compress(path.read_bytes()))
-    return path
+    return write_table(path, {"id": range(len(texts)), "body": texts, "y": labels})
 
 
 def words(bits=20, ngrams=(1, 1), binary=False, **more):

@@ -58,9 +58,11 @@ def test_history_and_work_belong_to_fits_that_are_not_private():
 
 @each_kind
 class TestStatement:
-    def test_a_default_fit_is_private(self, kind):
+    def test_a_default_fit_is_private_and_one_without_noise_is_not(self, kind):
         declared = {"classes": ("no", "yes")} if kind in CLASSIFIERS else {}
         statement = make(kind, **declared).fit(*few(kind)).privacy_
+        without = make(kind, INF).fit(*few(kind)).privacy_
+        assert (without.is_private, without.epsilon, without.randomness) == (False, INF, "none")
         assert statement.is_private
         assert 0.99 < statement.epsilon <= 1.0
         assert statement.delta == 1e-6
@@ -77,12 +79,6 @@ class TestStatement:
         assert statement.randomness == "seeded"
         assert "random_state was given" in " ".join(statement.reasons)
         assert "NOT differentially private" in statement.text()
-
-    def test_neither_is_one_without_noise(self, kind):
-        statement = make(kind, INF).fit(*few(kind)).privacy_
-        assert not statement.is_private
-        assert statement.epsilon == INF
-        assert statement.randomness == "none"
 
     def test_classes_taken_from_the_labels_are_declared_public(self, kind):
         told = make(kind).fit(*few(kind)).privacy_.classes

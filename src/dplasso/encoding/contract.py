@@ -27,22 +27,16 @@ class Part:
 
     missing: str = "ignore"
 
-    if TYPE_CHECKING:  # a field of some parts
+    if TYPE_CHECKING:
 
         @property
         def columns(self) -> tuple[str, ...]: ...
-
-    def width(self, schema: "Schema") -> int:
-        raise NotImplementedError
-
-    def names(self, schema: "Schema", columns: Codes) -> list[str]:
-        raise NotImplementedError
-
-    def described(self) -> str:
-        raise NotImplementedError
-
-    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot | Rows]:
-        raise NotImplementedError
+        def width(self, schema: "Schema") -> int: ...
+        def names(self, schema: "Schema", columns: Codes) -> list[str]: ...
+        def described(self) -> str: ...
+        def entries(
+            self, schema: "Schema", table: TableColumns, offset: int
+        ) -> Iterator[Slot | Rows]: ...
 
     @property
     def own_missing(self) -> int:
@@ -66,15 +60,12 @@ class Coded(Part):
     `codes_of` returns each record's code, -1 for none; `code_names` the names of codes.
     """
 
-    @property
-    def codes(self) -> int:
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    def codes_of(self, table: TableColumns, column: str) -> Codes:
-        raise NotImplementedError
-
-    def code_names(self, codes: Codes, column: str) -> list[str]:
-        raise NotImplementedError
+        @property
+        def codes(self) -> int: ...
+        def codes_of(self, table: TableColumns, column: str) -> Codes: ...
+        def code_names(self, codes: Codes, column: str) -> list[str]: ...
 
     @property
     def missing_code(self) -> int:

@@ -62,9 +62,10 @@ class _HashedWords(Part):
 
     def _check_hashed(self) -> None:
         check_hash_bits(self.bits)
-        if isinstance(self.words, str) or not all(isinstance(word, str) for word in self.words):
+        given: Any = self.words
+        if isinstance(given, str) or not all(isinstance(word, str) for word in given):
             raise ValueError("words must be a list of strings")
-        object.__setattr__(self, "words", tuple(self.words))
+        object.__setattr__(self, "words", tuple(given))
         self._check_words("missing")
 
     def width(self, schema: "Schema") -> int:

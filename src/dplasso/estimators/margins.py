@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from dplasso.data.store import Store, check_entries
@@ -35,9 +36,10 @@ def margins(fitted: Any, X: Any) -> NDArray[np.float64]:
     store = store_of(X)
     if store is None:
         X = validated(fitted, X, reset=False)
-        matrix, by_rows = compress(X)
-        if kept is not None:
-            matrix, by_rows = compress(X[:, kept])
+        if kept is not None and issparse(X):
+            # scipy would select from a matrix whose indices lie outside it.
+            compress(X)
+        matrix, by_rows = compress(X if kept is None else X[:, kept])
         rows = matrix if by_rows else transpose(matrix, X.shape[0], n_threads)
     else:
         _check_columns(fitted, store)
