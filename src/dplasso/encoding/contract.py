@@ -57,7 +57,8 @@ class Part:
 class Coded(Part):
     """A part that encodes a column to one of `codes` values, which a cross may take.
 
-    `codes_of` returns each record's code, -1 for none; `code_names` the names of codes.
+    `codes_of` returns each record's code, -1 for none; `code_names` the names of codes. Unless a
+    part says otherwise, each code is a column.
     """
 
     if TYPE_CHECKING:
@@ -66,6 +67,15 @@ class Coded(Part):
         def codes(self) -> int: ...
         def codes_of(self, table: TableColumns, column: str) -> Codes: ...
         def code_names(self, codes: Codes, column: str) -> list[str]: ...
+
+    def width(self, schema: "Schema") -> int:
+        return self.codes
+
+    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+        return self.code_names(columns, self.columns[0])
+
+    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+        yield Slot.of(table.codes(self, self.columns[0]), offset)
 
     @property
     def missing_code(self) -> int:

@@ -61,12 +61,6 @@ class Categories(OfOneColumn, Coded):
     def codes(self) -> int:
         return len(self.categories) + (self.unknown == "column") + self.own_missing
 
-    def width(self, schema: "Schema") -> int:
-        return self.codes
-
-    def names(self, schema: "Schema", columns: Codes) -> list[str]:
-        return self.code_names(columns, self.column)
-
     def code_names(self, codes: Codes, column: str) -> list[str]:
         shown = [
             f"{column}={_lowered(category) if isinstance(category, bool) else category}"
@@ -90,9 +84,6 @@ class Categories(OfOneColumn, Coded):
                 place = table.where(column, int(np.argmax(strange)))
                 raise DataError(f"{place}: the value is not among the declared categories")
         return self._looked_up(found, codes)
-
-    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
-        yield Slot.of(table.codes(self, self.column), offset)
 
 
 @dataclass(frozen=True)
@@ -150,10 +141,10 @@ class Bins(OfOneColumn, Coded):
         return found
 
     def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
-        codes, last = table.codes(self, self.column), len(self.edges)
         if not self.cumulative:
-            yield Slot.of(codes, offset)
+            yield from super().entries(schema, table, offset)
             return
+        codes, last = table.codes(self, self.column), len(self.edges)
         for k in range(1, last + 1):
             yield Slot(np.where((codes >= k) & (codes <= last), offset + k - 1, -1))
         yield Slot(np.where(codes > last, offset + last, -1))
