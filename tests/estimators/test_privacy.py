@@ -12,13 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from dplasso import DPLassoClassifier, PrivacyLeakWarning
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
-from estimators.workers import fingerprint, noise_data, transcript_of, transcript_of_default
+from estimators.workers import fingerprint, noise_data, transcript_of
 
 INF = float("inf")
 COMMON = {"coef_", "intercept_", "n_iter_", "model_", "n_features_in_", "privacy_"}
@@ -126,11 +125,6 @@ class TestNoiseNeverRepeats:
     def test_threads(self):
         with ThreadPoolExecutor(4) as pool:
             self.distinct(list(pool.map(transcript_of, [DPLassoClassifier(n_iter=20)] * 8)))
-
-    def test_processes(self):
-        tasks = [delayed(transcript_of)(DPLassoClassifier(n_iter=20)) for _ in range(4)]
-        tasks += [delayed(transcript_of_default)() for _ in range(2)]
-        self.distinct(Parallel(n_jobs=2, backend="loky")(tasks))
 
     def test_grid_search(self):
         search = GridSearchCV(
