@@ -1,13 +1,12 @@
 """The Typer application: its commands, their order and the help in front of them."""
 
-from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated
 
 import typer
 
-from dplasso.cli import audit, budget, convert, data, demo, fit, ledger, models, output, paper, tune
-from dplasso.cli.commands import SETTINGS, GuardedGroup, add_command
+from dplasso.cli import output
+from dplasso.cli.commands import SETTINGS, GuardedGroup, add_command, add_group
 
 app = typer.Typer(
     name="dplasso",
@@ -52,11 +51,34 @@ def _options(_version: _Version = False) -> None:
     """Hold the options that stand before the command's name."""
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (
-    *(fit.fit, tune.tune, models.predict, models.evaluate, models.show, models.report),
-    *(budget.plan, budget.budget, audit.audit, demo.demo, paper.paper, convert.convert),
+for home in (
+    *("fit.fit", "tune.tune", "models.predict", "models.evaluate", "models.show", "models.report"),
+    *("budget.plan", "budget.budget", "audit.audit", "demo.demo", "paper.paper", "convert.convert"),
+):
+    add_command(app, home)
+add_group(
+    app,
+    "data",
+    "Data sets and stores: list and fetch them, and see what is in them.",
+    ("data.info", "data.list_sets", "data.fetch"),
 )
-for command in COMMANDS:
-    add_command(app, command.__name__, command)
-for group in (data.app, data.schemas, ledger.app):
-    app.add_typer(group)
+add_group(
+    app,
+    "schema",
+    "What the columns of a table are: draft a schema to edit.",
+    ("data.draft",),
+)
+add_group(
+    app,
+    "ledger",
+    """Keep one privacy budget for all fits on a data set: who spent what, and what is left.
+
+    Examples
+    --------
+    dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits
+    dplasso ledger plan team.ledger --fits 5
+    dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
+    dplasso ledger show team.ledger
+    """,
+    ("ledger.init", "ledger.add", "ledger.name", "ledger.spend", "ledger.show", "ledger.plan"),
+)

@@ -1,9 +1,12 @@
 """How commands are put together, and how an error ends one."""
 
+import ast
 import shlex
 import warnings
-from collections.abc import Callable
 from contextvars import ContextVar
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import typer
@@ -15,6 +18,8 @@ from dplasso.errors import ClusterError, MissingExtraError
 
 INTERRUPTED = 130
 SETTINGS = {"help_option_names": ["-h", "--help"]}
+# Functions that are not called like their command.
+_CALLED = {"list_sets": "list"}
 _ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
 
 
@@ -30,28 +35,19 @@ class _Help:
 
 
 class Command(_Help, TyperCommand):
-    """A command whose options are put together when they are first asked for.
+    """A command whose module is imported when its options are first asked for."""
 
-    The texts of some stand in the estimators' docstrings, whose modules take seconds to import.
-    """
+    home: tuple[str, str]
 
-    function: Callable[..., None]
-    _whole: Any = None
+    @cached_property
+    def _whole(self) -> Any:
+        module, function = self.home
+        alone = typer.Typer(add_completion=False, context_settings=SETTINGS)
+        alone.command()(with_options(getattr(import_module(module), function)))
+        return typer.main.get_command(alone)
 
-    @property
-    def params(self) -> list[Any]:
-        """The arguments and options."""
-        if self._whole is None:
-            alone = typer.Typer(add_completion=False, context_settings=SETTINGS)
-            alone.command()(with_options(self.function))
-            self._whole = typer.main.get_command(alone)
-            self.callback = self._whole.callback
-        params: list[Any] = self._whole.params
-        return params
-
-    @params.setter
-    def params(self, _: Any) -> None:
-        pass
+    params = property(lambda self: self._whole.params, lambda *_: None)  # type: ignore[assignment]
+    callback = property(lambda self: self._whole.callback, lambda *_: None)  # type: ignore[assignment]
 
 
 class Group(_Help, TyperGroup):
@@ -77,7 +73,7 @@ class GuardedGroup(Group):
                 return super().invoke(ctx)
             except KeyboardInterrupt as error:
                 _print_notes(error)
-                output.note("interrupted, no result was written", style="yellow")
+                output.warn("interrupted, no result was written")
                 raise typer.Exit(INTERRUPTED) from None
             except BrokenPipeError:
                 raise  # the reader of our output left: not an error worth a sentence
@@ -90,12 +86,12 @@ class GuardedGroup(Group):
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    output.note(f"warning: {in_options(' '.join(str(message).split()))}", style="yellow")
+    output.warn(f"warning: {in_options(' '.join(str(message).split()))}")
 
 
 def _print_notes(error: BaseException) -> None:
     for note in getattr(error, "__notes__", ()):
-        output.note(note, style="yellow")
+        output.warn(note)
 
 
 def command_line(*more: str) -> str:
@@ -104,10 +100,10 @@ def command_line(*more: str) -> str:
     return shlex.join(["dplasso", *given, *(one for one in more if one not in given)])
 
 
-def command_group(name: str, docstring: str) -> typer.Typer:
-    """Return an empty group of commands."""
+def add_group(app: typer.Typer, name: str, docstring: str, homes: tuple[str, ...]) -> None:
+    """Add a group of commands."""
     told = documented(docstring)
-    return typer.Typer(
+    group = typer.Typer(
         name=name,
         cls=Group,
         help=told.summary,
@@ -116,17 +112,27 @@ def command_group(name: str, docstring: str) -> typer.Typer:
         rich_markup_mode="rich",
         context_settings=SETTINGS,
     )
+    app.add_typer(group)
+    for home in homes:
+        add_command(group, home)
 
 
-def add_command(app: typer.Typer, name: str, command: Callable[..., None]) -> None:
-    """Add a command; `with_options` says how its signature and docstring become options."""
+def add_command(app: typer.Typer, home: str) -> None:
+    """Add a command, ``module.function`` of this package, without importing the module.
 
-    def without_options() -> None:
-        pass
+    `with_options` says how signature and docstring become options.
+    """
+    place, _, function = f"dplasso.cli.{home}".rpartition(".")
+    told = documented(_docstring(place, function))
+    texts = {"help": told.summary, "epilog": told.epilog}
+    kind = type("Command", (Command,), {"home": (place, function)})
+    name = _CALLED.get(function, function)
+    app.command(name, cls=kind, context_settings=SETTINGS, **texts)(lambda: None)
 
-    kind = type("Command", (Command,), {"function": staticmethod(command)})
-    told = documented(command.__doc__)
-    add = app.command(
-        name, cls=kind, help=told.summary, epilog=told.epilog, context_settings=SETTINGS
-    )
-    add(without_options)
+
+def _docstring(module: str, function: str) -> str | None:
+    """Read a function's docstring off the source: to import the module may take seconds."""
+    spec: Any = find_spec(module)
+    parsed = ast.parse(spec.loader.get_source(module)).body
+    of_name = (one for one in parsed if isinstance(one, ast.FunctionDef) and one.name == function)
+    return ast.get_docstring(next(of_name))

@@ -2,18 +2,20 @@
 
 import json
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dplasso.cli import output
-from dplasso.cli.commands import add_command, command_group
-from dplasso.cli.convert import StoreOptions, new_store
+from dplasso.cli.convert import StoreOptions, new_store, print_made
+from dplasso.data.files import block_source
+from dplasso.data.store import describe, open_store
+from dplasso.datasets import catalog
+from dplasso.encoding.source import first_rows
+from dplasso.encoding.suggest import NOTE, suggest_schema
 
-app = command_group("data", "Data sets and stores: list and fetch them, and see what is in them.")
-schemas = command_group("schema", "What the columns of a table are: draft a schema to edit.")
 
-
-def info(store: Path, verify: bool = False, as_json: bool = False) -> None:
+def info(store: Path, verify: bool = False) -> output.Told:
     """Say what a store holds: for the curator, since some of it depends on the data.
 
     Arguments
@@ -32,18 +34,13 @@ def info(store: Path, verify: bool = False, as_json: bool = False) -> None:
     dplasso data info train.store --verify
     dplasso data info train.store --json
     """
-    from dplasso.data.store import describe, open_store
-
     with output.progress_bars() as bars:
         if verify:
             with bars.task(f"verifying {store.name}") as progress:
                 opened = open_store(store, verify=True, progress=progress)
         else:
             opened = open_store(store)
-    report = describe(opened) | {"verified": verify}
-    if as_json:
-        output.document(report)
-        return
+    report = describe(opened)
     values = f"{report['dtype']}, largest |value| {report['largest_value']:g}"
     if report["constant"] is not None:
         values = f"all {report['constant']:g}, so not stored"
@@ -60,10 +57,10 @@ def info(store: Path, verify: bool = False, as_json: bool = False) -> None:
         **({"origin": origin} if origin else {}),
         "checksums": "every checksum fits" if verify else "not compared (give --verify)",
     }
-    output.facts(facts)
+    return output.Told(report | {"verified": verify}, partial(output.facts, facts))
 
 
-def list_sets(base_url: str | None = None, as_json: bool = False) -> None:
+def list_sets(base_url: str | None = None) -> output.Told:
     """Show the data sets that can be fetched, with their sizes and source.
 
     Examples
@@ -73,8 +70,6 @@ def list_sets(base_url: str | None = None, as_json: bool = False) -> None:
 
     fetch downloads one and converts it to a store.
     """
-    from dplasso.datasets import catalog
-
     base, folder = catalog.base_url(base_url), catalog.download_folder()
     rows: list[dict[str, Any]] = []
     for entry in catalog.CATALOG.values():
@@ -92,25 +87,29 @@ def list_sets(base_url: str | None = None, as_json: bool = False) -> None:
                 "download_bytes": there.stat().st_size if there else None,
             }
         )
-    if as_json:
-        output.document({"data_sets": rows, "base_url": base, "folder": folder})
-        return
-    plain: dict[str, Any] = {"box": None, "pad_edge": False}
-    sizes = [
-        (
-            row["name"],
-            *(f"{row[count]:,}" for count in ("n_samples", "n_features", "nnz")),
-            _size(row["store_bytes"]),
-            _size(row["download_bytes"]) if row["downloaded"] else "no",
-        )
-        for row in rows
-    ]
-    headings = ["name", ">rows", ">columns", ">entries", ">store, about", ">downloaded"]
-    output.table(headings, sizes, **plain)
+    document = {"data_sets": rows, "base_url": base, "folder": folder}
+    return output.Told(document, partial(_print_sets, document))
+
+
+def _print_sets(document: dict[str, Any]) -> None:
+    rows, look = document["data_sets"], {"box": None, "pad_edge": False}
+    sizes = {
+        "name": lambda row: row["name"],
+        ">rows": lambda row: f"{row['n_samples']:,}",
+        ">columns": lambda row: f"{row['n_features']:,}",
+        ">entries": lambda row: f"{row['nnz']:,}",
+        ">store, about": lambda row: _size(row["store_bytes"]),
+        ">downloaded": lambda row: _size(row["download_bytes"]) if row["downloaded"] else "no",
+    }
+    output.listing(sizes, rows, **look)
     output.text()
-    sources = [(row["name"], row["title"], row["source"].rpartition("/")[2]) for row in rows]
-    output.table(["name", "what", "file at the source"], sources, **plain)
-    output.text(f"\nsource: {base}\ndownloads: {folder}")
+    sources = {
+        "name": lambda row: row["name"],
+        "what": lambda row: row["title"],
+        "file at the source": lambda row: row["source"].rpartition("/")[2],
+    }
+    output.listing(sources, rows, **look)
+    output.text(f"\nsource: {document['base_url']}\ndownloads: {document['folder']}")
 
 
 def _size(n_bytes: int) -> str:
@@ -125,7 +124,7 @@ def fetch(
     downloads: Path | None = None,
     base_url: str | None = None,
     making: StoreOptions,
-) -> None:
+) -> output.Told:
     """Download one of the public data sets and convert it to a store.
 
     Arguments
@@ -149,19 +148,16 @@ def fetch(
     A broken download resumes where it stopped, in a later run too. The checksum is pinned beside
     the file at the first download and compared from then on.
     """
-    from dplasso.data.files import block_source
-    from dplasso.datasets import catalog
-
-    entry = catalog.find_entry(name)
-    new = new_store(out or Path(f"{name}.store"), making)
+    entry, place = catalog.find_entry(name), out or Path(f"{name}.store")
+    new = new_store(place, making)
     with output.progress_bars() as bars:
         with bars.task(f"fetching {name}") as progress:
             file = catalog.fetch(name, folder=downloads, url=base_url, progress=progress)
         seconds = time.perf_counter() - new.began
         source = block_source([file], n_features=entry.n_columns)
-        origin = {"route": "fetch", "name": name, "file": file.name}
-        report = new.write(source, bars, origin)
-    new.report(report | {"downloaded": file, "download_seconds": seconds})
+        report = new.write(source, bars, {"route": "fetch", "name": name, "file": file.name})
+    report |= {"downloaded": file, "download_seconds": seconds}
+    return output.Told(report, partial(print_made, {"store": str(place)}, report))
 
 
 def draft(table: str, label_column: str | None = None, rows: int = 1 << 16) -> None:
@@ -187,15 +183,6 @@ def draft(table: str, label_column: str | None = None, rows: int = 1 << 16) -> N
     The first rows are looked at. What is drafted from records is not private: replace it by what
     was known without them.
     """
-    from dplasso.encoding.source import first_rows
-    from dplasso.encoding.suggest import NOTE, suggest_schema
-
     schema = suggest_schema(first_rows(table, rows), label_column)
     output.write_out(json.dumps(schema.to_json(), indent=1, ensure_ascii=False) + "\n")
-    output.note(NOTE[0].upper() + NOTE[1:], style="yellow")
-
-
-add_command(app, "info", info)
-add_command(app, "list", list_sets)
-add_command(app, "fetch", fetch)
-add_command(schemas, "draft", draft)
+    output.warn(NOTE[0].upper() + NOTE[1:])

@@ -3,18 +3,20 @@
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
 from dplasso.cli import output
 from dplasso.cli.files import check_directory, naming, write_file
+from dplasso.cli.metrics import Scores, score
 from dplasso.cli.training import train_with_bar
+from dplasso.data.files import Dataset
+from dplasso.datasets.adult import cross_name, crosses, load_adult
+from dplasso.estimators.load import Estimator
+from dplasso.model.weights import beyond_by_chance, weights_of
 from dplasso.runtime.extras import missing
-
-if TYPE_CHECKING:
-    from dplasso.cli.metrics import Scores
-    from dplasso.data.files import Dataset
-    from dplasso.estimators.load import Estimator
 
 DELTA = 1e-6
 HEAVIEST_PRINTED, HEAVIEST_DRAWN = 5, 15
@@ -37,8 +39,8 @@ class Trained:
     """
 
     name: str
-    model: "Estimator"
-    scores: "Scores"
+    model: Estimator
+    scores: Scores
     seconds: float
     heaviest: list[dict[str, Any]] = field(default_factory=list)
 
@@ -49,8 +51,7 @@ def demo(
     random_state: int | None = None,
     explain: bool = False,
     n_iter: int | None = None,
-    as_json: bool = False,
-) -> None:
+) -> output.Told:
     """Train on real data by both methods, privately and plainly, and look at the difference.
 
     Output
@@ -70,8 +71,6 @@ def demo(
     The data is UCI Adult (Becker and Kohavi, 1996; CC BY 4.0), 32,560 people to train on and 16,281
     to test on; it is packaged, nothing is downloaded.
     """
-    from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
-
     for method in METHODS:
         privacy_cost(epsilon, DELTA, n_iter, method=method)
     undrawn = missing("matplotlib", "The picture")
@@ -86,7 +85,8 @@ def demo(
         "plain": DPLogisticRegression(float("inf"), DELTA, **public),
     }
     with output.progress_bars() as bars:
-        train, test = _load(bars)
+        with bars.task("crossing columns"):
+            train, test = (_crossed(part) for part in ("train", "test"))
         results = {key: _train(key, model, train, test, bars) for key, model in models.items()}
         # Everything is held in memory until all of it is known, then put in place at once.
         picture = None
@@ -101,38 +101,17 @@ def demo(
     with output.uninterrupted():
         files = _write(out, results, picture)
     seconds = {"seconds": time.perf_counter() - started, "compile_seconds": bars.compiled.seconds}
-    report = _report(results, train, test) | seconds
-    if as_json:
-        output.document(report | {"files": files})
-        return
-    _print(report, results)
-    output.promise(results["logistic"].model.privacy_, explain=explain)
-    compiling = f" ({report['compile_seconds']:.0f} of it compiling, once on this machine)"
-    output.text(
-        f"\nDone in {report['seconds']:.0f} s{compiling if report['compile_seconds'] > 1 else ''}. "
-        f"Written: {', '.join(map(str, files.values()))}"
-    )
+    report = _report(results, train, test) | seconds | {"files": files}
+    return output.Told(report, partial(_print, report, results, explain=explain))
 
 
-def _load(bars: output.Bars) -> tuple["Dataset", "Dataset"]:
-    """Load both parts and cross their columns over the whole public domain."""
-    from dplasso.data.files import Dataset
-    from dplasso.datasets.adult import crosses, load_adult
-
-    parts = []
-    with bars.task("crossing columns") as progress:
-        for data in (load_adult("train"), load_adult("test")):
-            parts.append(Dataset(crosses(data.X), data.y, data.source))
-            progress(len(parts), 2)
-    return parts[0], parts[1]
+def _crossed(part: str) -> Dataset:
+    """Load a part and cross its columns over the whole public domain."""
+    data = load_adult(part)
+    return Dataset(crosses(data.X), data.y, data.source)
 
 
-def _train(
-    key: str, model: "Estimator", train: "Dataset", test: "Dataset", bars: output.Bars
-) -> Trained:
-    from dplasso.cli.metrics import Scores, score
-    from dplasso.datasets.adult import cross_name
-
+def _train(key: str, model: Estimator, train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
     private = key in METHODS
     name = f"{METHODS[key]}, epsilon {model.epsilon:g}" if private else "logistic, no privacy"
     seconds = train_with_bar(model, train.X, train.y, bars, f"training: {name}")
@@ -163,9 +142,7 @@ def _write(
     return files
 
 
-def _report(results: Mapping[str, Trained], train: "Dataset", test: "Dataset") -> dict[str, Any]:
-    from dplasso.model.weights import weights_of
-
+def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> dict[str, Any]:
     models = {
         key: {
             "auc": one.scores.auc,
@@ -187,9 +164,7 @@ def _report(results: Mapping[str, Trained], train: "Dataset", test: "Dataset") -
     }
 
 
-def _print(report: Mapping[str, Any], results: Mapping[str, Trained]) -> None:
-    from dplasso.model.weights import beyond_by_chance
-
+def _print(report: Mapping[str, Any], results: Mapping[str, Trained], *, explain: bool) -> None:
     columns = report["n_features"]
     output.text(
         f"UCI Adult: is a person's income above 50,000 dollars? {report['n_samples']:,} people to "
@@ -215,3 +190,8 @@ def _print(report: Mapping[str, Any], results: Mapping[str, Trained]) -> None:
     output.text(told, "dim")
     output.text("logistic: the most accurate model, and every weight with its standard error.")
     output.text("LASSO: few, named weights and nothing else to show or store.\n")
+    output.promise(results["logistic"].model.privacy_, explain=explain)
+    seconds, compiling = report["seconds"], report["compile_seconds"]
+    told = f" ({compiling:.0f} of it compiling, once on this machine)" if compiling > 1 else ""
+    files = ", ".join(map(str, report["files"].values()))
+    output.text(f"\nDone in {seconds:.0f} s{told}. Written: {files}")

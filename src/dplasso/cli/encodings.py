@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from dplasso.cli.options import option_name
 from dplasso.cli.reading import ReadingOptions
-
-if TYPE_CHECKING:
-    from dplasso.data.tables.lists import ListColumns
-    from dplasso.encoding.schema import Schema
+from dplasso.data.formats import is_table
+from dplasso.data.tables.lists import ListColumns
+from dplasso.encoding.files import read_categories
+from dplasso.encoding.parts import Categories, Hashed, Text
+from dplasso.encoding.schema import Schema
+from dplasso.encoding.source import need_pyarrow
 
 _HASH_BITS = 20
 # Options that mean something beside any of others only.
@@ -71,13 +73,11 @@ class EncodingOptions:
 
     def encoding(
         self, data: Sequence[str], n_features: int | None, reading: ReadingOptions
-    ) -> "Schema | ListColumns | None":
+    ) -> Schema | ListColumns | None:
         """Return what `dplasso.encoding.files.encode_files` takes; refuse options that clash.
 
         `n_features` is ``--features``, which lists of column numbers take.
         """
-        from dplasso.data.formats import is_table
-
         ways = {
             "--schema": reading.schema,
             "--indices": self.indices,
@@ -101,26 +101,17 @@ class EncodingOptions:
                 f"{data[0]} is a table: say with one of {', '.join(ways)} what its columns mean"
             )
         if self.indices is not None:
-            from dplasso.encoding.source import need_pyarrow
-
             need_pyarrow()
-            from dplasso.data.tables.lists import ListColumns
-
             return ListColumns(self.indices, self.values, n_features)
         return reading.declared() or reading.labelled(self._schema())
 
-    def _schema(self) -> "Schema":
+    def _schema(self) -> Schema:
         """Write the options as a schema."""
-        from dplasso.encoding.parts import Categories, Hashed, Text
-        from dplasso.encoding.schema import Schema
-
         bits = _HASH_BITS if self.hash_bits is None else self.hash_bits
         if self.hash_columns is not None:
             names = tuple(name.strip() for name in self.hash_columns.split(","))
             return Schema((Hashed(names, bits, missing="ignore"),))
         if self.categories is not None:
-            from dplasso.encoding.files import read_categories
-
             unknown = "ignore" if self.ignore_unknown else "error"
             lists = read_categories(self.categories).items()
             return Schema(tuple(Categories(*pair, unknown, missing="ignore") for pair in lists))
@@ -129,15 +120,8 @@ class EncodingOptions:
             shortest, longest = (int(part) for part in given.split(","))
         except ValueError:
             raise typer.BadParameter(f"--ngrams {given}: write FROM,TO, for example 1,2") from None
-        text = Text(
-            self.text_column or "text",
-            bits,
-            (shortest, longest),
-            self.binary,
-            not self.keep_case,
-            missing="error",
-        )
-        return Schema((text,))
+        words = (shortest, longest), self.binary, not self.keep_case
+        return Schema((Text(self.text_column or "text", bits, *words, missing="error"),))
 
 
 def _refuse(given: dict[str, Any], why: str) -> None:

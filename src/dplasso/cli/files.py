@@ -8,13 +8,13 @@ from dplasso.files.atomic import atomic_write, check_writable
 
 
 def check_outputs(
-    outputs: Iterable[Path], inputs: Iterable[Path] = (), *, force: bool, again: str = ""
+    outputs: Iterable[Path], inputs: Iterable[Path | None] = (), *, force: bool, again: str = ""
 ) -> None:
     """Refuse outputs that exist (unless `force`), are inputs, are named twice or are unwritable.
 
     `again`: what overwriting costs, as the end of a sentence.
     """
-    read = {path.resolve() for path in inputs}
+    read = {path.resolve() for path in inputs if path is not None}
     seen: set[Path] = set()
     for path in outputs:
         place = path.resolve()
@@ -32,14 +32,12 @@ def check_directory(directory: Path, names: Iterable[str]) -> None:
     """Refuse a directory, which need not exist yet, in which the files could not be written."""
     if directory.exists() and not directory.is_dir():
         raise NotADirectoryError(f"{directory} exists and is not a folder;  choose another --out")
-    if directory.is_dir():
-        for name in names:
-            check_writable(directory / name)
-        return
     existing = directory.resolve()
     while not existing.exists():
         existing = existing.parent
-    check_writable(existing / directory.name)
+    names_here = [directory / name for name in names] if directory.is_dir() else []
+    for path in names_here or [existing / directory.name]:
+        check_writable(path)
 
 
 @contextmanager

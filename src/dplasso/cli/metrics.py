@@ -5,9 +5,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import confusion_matrix, roc_auc_score
 
 from dplasso.cli import output
 from dplasso.errors import DataError
+from dplasso.losses.logistic import Logistic
+from dplasso.losses.multinomial import Multinomial, softmax
 
 # Classes of a table that a screen holds; JSON has them all.
 _MOST_SHOWN = 12
@@ -41,39 +44,31 @@ class RegressionScores:
     mae: float
 
 
-def _auc_text(scores: Scores) -> tuple[str, str]:
+def _measured(scores: Scores | RegressionScores) -> dict[str, str]:
+    """Word what is measured by its name, what matters most first."""
+    if isinstance(scores, RegressionScores):
+        r2 = "undefined (equal targets)" if scores.r2 is None else f"{scores.r2:.4f}"
+        return {"R^2": r2, "mean absolute error": f"{scores.mae:.4g}"}
     name = "AUC" if len(scores.classes) == 2 else "macro AUC"
-    return name, "undefined (one class)" if scores.auc is None else f"{scores.auc:.4f}"
-
-
-def _r2_text(r2: float | None) -> str:
-    return "undefined (equal targets)" if r2 is None else f"{r2:.4f}"
+    auc = "undefined (one class)" if scores.auc is None else f"{scores.auc:.4f}"
+    return {name: auc, "accuracy": f"{scores.accuracy:.4f}"}
 
 
 def scores_text(scores: Scores | RegressionScores) -> str:
     """Word the scores of test rows in one line."""
-    rows = f"on {scores.n_samples:,} rows"
-    if isinstance(scores, RegressionScores):
-        return f"R^2 {_r2_text(scores.r2)}, mean absolute error {scores.mae:.4g} {rows}"
-    name, auc = _auc_text(scores)
-    return f"{name} {auc}, accuracy {scores.accuracy:.4f} {rows}"
+    told = ", ".join(f"{name} {value}" for name, value in _measured(scores).items())
+    return f"{told} on {scores.n_samples:,} rows"
 
 
 def print_scores(scores: Scores | RegressionScores) -> None:
     """Print all scores, and of a few classes the rows of each by the class predicted."""
-    facts = {"rows": f"{scores.n_samples:,}"}
+    facts, measured = {"rows": f"{scores.n_samples:,}"}, _measured(scores)
     if isinstance(scores, RegressionScores):
-        facts |= {"R^2": _r2_text(scores.r2), "mean absolute error": f"{scores.mae:.4g}"}
-        output.facts(facts, right=True)
+        output.facts(facts | measured, right=True)
         return
-    name, auc = _auc_text(scores)
-    facts |= {
-        "accuracy": f"{scores.accuracy:.4f}",
-        "  of the majority class": f"{scores.majority_accuracy:.4f}",
-        name: auc,
-        "log-loss": f"{scores.log_loss:.4f}",
-    }
-    output.facts(facts, right=True)
+    facts["accuracy"] = measured.pop("accuracy")
+    facts["  of the majority class"] = f"{scores.majority_accuracy:.4f}"
+    output.facts(facts | measured | {"log-loss": f"{scores.log_loss:.4f}"}, right=True)
     if 2 < len(scores.classes) <= _MOST_SHOWN:
         labels = [f"{c:g}" if isinstance(c, float) else str(c) for c in scores.classes]
         table = [
@@ -99,15 +94,16 @@ def check_known(y: NDArray[Any], classes: ArrayLike, source: str) -> None:
 def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores | RegressionScores:
     """Score a fitted model on labelled rows; `source` says in an error where they are from."""
     if not hasattr(model, "classes_"):
-        return _score_regression(model, X, np.asarray(y, dtype=np.float64))
+        y = np.asarray(y, dtype=np.float64)
+        error, spread = model.predict(X) - y, float(np.var(y))
+        r2 = None if spread == 0.0 else 1.0 - float(np.mean(error * error)) / spread
+        return RegressionScores(y.size, r2, float(np.mean(np.abs(error))))
     check_known(y, model.classes_, source)
     order = np.argsort(model.classes_)
     number = order[np.searchsorted(model.classes_, y, sorter=order)]
     margin = np.asarray(model.decision_function(X), dtype=np.float64)
-    n_classes = model.classes_.size
     predicted = (margin > 0).astype(np.intp) if margin.ndim == 1 else margin.argmax(axis=1)
-    confusion = np.zeros((n_classes, n_classes), dtype=np.int64)
-    np.add.at(confusion, (number, predicted), 1)
+    confusion = confusion_matrix(number, predicted, labels=range(model.classes_.size))
     return Scores(
         n_samples=number.size,
         accuracy=float(np.mean(predicted == number)),
@@ -119,20 +115,7 @@ def score(model: Any, X: Any, y: NDArray[Any], source: str) -> Scores | Regressi
     )
 
 
-def _score_regression(model: Any, X: Any, y: NDArray[np.float64]) -> RegressionScores:
-    error, spread = model.predict(X) - y, float(np.var(y))
-    return RegressionScores(
-        n_samples=y.size,
-        r2=None if spread == 0.0 else 1.0 - float(np.mean(error * error)) / spread,
-        mae=float(np.mean(np.abs(error))),
-    )
-
-
 def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
-    from sklearn.metrics import roc_auc_score
-
-    from dplasso.losses.multinomial import softmax
-
     present = np.unique(number)
     if present.size < 2:
         return None
@@ -145,9 +128,6 @@ def _auc(number: NDArray[Any], margin: NDArray[np.float64]) -> float | None:
 
 
 def _log_loss(number: NDArray[Any], margin: NDArray[np.float64], bound: float) -> float:
-    from dplasso.losses.logistic import Logistic
-    from dplasso.losses.multinomial import Multinomial
-
     if margin.ndim == 1:
         probabilities, lost = Logistic(bound).link(margin), np.abs(margin) + np.log(bound)
     else:
