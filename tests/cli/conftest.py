@@ -101,4 +101,4 @@ def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("training started")
 
-    monkeypatch.setattr("dplasso.estimators.fitting.fit_estimator", refuse)
+    monkeypatch.setattr("dplasso.cli.training.fit_estimator", refuse)

@@ -14,9 +14,8 @@ from evidence.items import Item, Table
 from rich.console import Console
 
 from cli.conftest import refused
-from dplasso.cli.files import naming
+from dplasso.cli.output import json_safe, naming, one_line
 from dplasso.cli.options import in_options
-from dplasso.cli.output import json_safe, one_line
 from dplasso.cli.paper import _print
 from dplasso.encoding.files import read_categories
 
@@ -51,7 +50,7 @@ def test_ctrl_c_in_the_middle_of_a_fit_leaves_no_file(train, tmp_path):
     script = textwrap.dedent("""
         import signal
         from dataclasses import replace
-        import dplasso.cli, dplasso.estimators.fitting as fitting
+        import dplasso.cli, dplasso.cli.training as fitting
         # As under nohup, a child ignores it where its parent does.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         original = fitting.fit_estimator

@@ -269,7 +269,7 @@ def test_a_failing_model_takes_the_statement_with_it(run, train, tmp_path, monke
     def fail(*_: object, **__: object) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(dplasso.model, "write_model", fail)
+    monkeypatch.setattr("dplasso.cli.training.write_model", fail)
     outputs = ("--model", tmp_path / "m.npz", "--statement", tmp_path / "s.json")
     refused(run("fit", train, "--epsilon", "1", *FAST, *outputs), "disk full")
     assert list(tmp_path.iterdir()) == []

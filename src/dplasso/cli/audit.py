@@ -13,7 +13,6 @@ from dplasso.audit.noisy_weights import audit_weights, weights_target
 from dplasso.audit.suite import FEWEST_PUBLIC, PUBLIC_PART
 from dplasso.audit.targets import AuditSettings, builder
 from dplasso.cli import output
-from dplasso.cli.files import check_directory, write_file
 from dplasso.privacy.wording import rounded_up
 from dplasso.runtime.extras import missing
 
@@ -85,7 +84,7 @@ def audit(
     build(n_iter, public=True)
     attack = _weights_attack(settings, plan, method) if whole else partial(run_audits, build, plan)
     if out is not None:
-        check_directory(out, FILES.values())
+        output.check_directory(out, FILES.values())
     started = time.perf_counter()
     with output.progress_bars() as bars, bars.stages() as progress:
         outcome = attack(progress)
@@ -126,7 +125,7 @@ def _write(directory: Path, outcome: Outcome, document: dict[str, Any]) -> dict[
     with output.uninterrupted():
         directory.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
-            write_file(files[name], content)
+            output.write_file(files[name], content)
     return files
 
 

@@ -20,8 +20,7 @@ from dplasso.checkpoint.session import (
     read_checkpoint,
 )
 from dplasso.cli import output
-from dplasso.cli.commands import command_line
-from dplasso.cli.files import check_outputs
+from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
 from dplasso.errors import CheckpointError
 from dplasso.estimators.load import Estimator
@@ -118,7 +117,7 @@ def kept_checkpoint(
         return
     if path.resolve() in {one.resolve() for one in (*inputs, *outputs.paths()) if one is not None}:
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
-    check_outputs([path], force=outputs.force or resume)
+    output.check_outputs([path], force=outputs.force or resume)
     begun = False
     with claim(path), ExitStack() as held:
         stored = check_resumable(estimator, path) if resume else None

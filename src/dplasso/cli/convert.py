@@ -13,8 +13,7 @@ import typer
 
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions
-from dplasso.cli.encodings import EncodingOptions
-from dplasso.cli.reading import ReadingOptions
+from dplasso.cli.reading import EncodingOptions, ReadingOptions
 from dplasso.data.blocks import BlockSource
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, write_store

@@ -15,7 +15,6 @@ import typer
 import dplasso
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions, over_stores, refuse_beside
-from dplasso.cli.files import check_outputs, write_file
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import RegressionScores, Scores, print_scores, score
 from dplasso.cli.reading import ReadingOptions
@@ -88,7 +87,7 @@ def predict(
     """
     if out is not None:
         files = expand(data) if cluster.cluster is None else []
-        check_outputs([out], [*files, model, reading.labels], force=force)
+        output.check_outputs([out], [*files, model, reading.labels], force=force)
     with output.progress_bars() as bars:
         fitted, rows = _applied(model, data, reading, cluster, bars, labelled=False)
         if not proba:
@@ -104,7 +103,7 @@ def predict(
         output.write_out(told)
         return
     with output.uninterrupted():
-        write_file(out, told)
+        output.write_file(out, told)
 
 
 def _written(label: Any) -> str:
@@ -274,7 +273,7 @@ def report(model: Path, out: Path, ledger: Path | None = None, force: bool = Fal
     With --ledger the page names the entry that paid for the model, its purpose and what is spent:
     the curator decides whether that part is handed on.
     """
-    check_outputs([out], [model, ledger], force=force)
+    output.check_outputs([out], [model, ledger], force=force)
     held = read_model(model)
     page = report_page(
         held,
@@ -288,7 +287,7 @@ def report(model: Path, out: Path, ledger: Path | None = None, force: bool = Fal
         ledger="No ledger was given to this report." if ledger is None else _paid(held, ledger),
     )
     with output.uninterrupted():
-        write_file(out, page)
+        output.write_file(out, page)
     output.facts({"written": str(out)})
 
 

@@ -212,7 +212,7 @@ def _given(names: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Parameter:
     """Return one option, or one argument, as Typer takes it."""
-    text = texts[name] if name in texts else estimator_parameters()[name].text
+    text = texts[name] if name in texts else estimator_parameters()[name][0]
     info: Any
     if text.panel == "Arguments":
         info = typer.Argument(metavar=text.metavar, help=text.help, show_default=False)
@@ -235,61 +235,37 @@ def _keyword(name: str, annotation: Any, default: Any) -> Parameter:
 # --- the estimators' parameters ------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class EstimatorParameter:
-    """A parameter of estimators: its text, its type, and the words that it takes for values."""
-
-    text: Text
-    types: frozenset[Any]
-    words: list[str]
-    default: Any
-
-    def option(self, name: str) -> Parameter:
-        """Return the option, which is None unless it is given."""
-        numeric, kind, more = self.types & {int, float}, str, {}
-        if numeric and str in self.types:
-            more["parser"] = partial(_number_or, self.words, int in self.types)
-        elif numeric:
-            (kind,) = numeric
-        option = typer.Option(
-            option_name(name),
-            help=self.text.help,
-            metavar=self.text.metavar,
-            rich_help_panel=self.text.panel,
-            show_default=False if self.default is None else str(self.default),
-            **more,  # type: ignore[arg-type]
-        )
-        return _keyword(name, Annotated[kind | None, option], None)
-
-
 @cache
-def estimator_parameters() -> dict[str, EstimatorParameter]:
-    """Return the parameters of all estimators by name.
+def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
+    """Return the parameters of all estimators by name: the text, and the option.
 
     The text is the beginning of the docstring of the first estimator that has the parameter, after
     the methods that take it unless all do.
     """
-    found: dict[str, EstimatorParameter] = {}
-    methods: dict[str, dict[str, None]] = {}
+    takers: dict[str, dict[str, Any]] = {}
     for (method, _), kind in ESTIMATORS.items():
         estimator = getattr(dplasso, kind)
         texts, parameters = documented(estimator.__doc__).texts, signature(estimator).parameters
         for name, parameter in parameters.items():
-            methods.setdefault(name, {})[method] = None
-            if name not in found:
-                found[name] = _described(parameter, texts[name], parameters)
-    ours, everyone = documented(SHARED).texts, {method for method, _ in ESTIMATORS}
-    for name, one in found.items():
-        text = ours.get(name, one.text)
-        if name not in ours and methods[name].keys() != everyone:
-            text = replace(text, help=f"{', '.join(methods[name])}: {text.help}")
-        found[name] = replace(one, text=text)
-    return found
+            takers.setdefault(name, {}).setdefault(method, (parameter, texts[name], parameters))
+    everyone = {method for method, _ in ESTIMATORS}
+    return {
+        name: _described(*next(iter(of.values())), [] if of.keys() == everyone else [*of])
+        for name, of in takers.items()
+    }
 
 
-def _described(parameter: Parameter, text: Text, others: Collection[str]) -> EstimatorParameter:
-    """Return a parameter as its docstring describes it; the others are called as options."""
-    types = frozenset(get_args(parameter.annotation) or [parameter.annotation])
+def _described(
+    parameter: Parameter, text: Text, others: Collection[str], methods: list[str]
+) -> tuple[Text, Parameter]:
+    """Return text and option, None unless it is given; the other parameters are called as options.
+
+    `methods`: those that take the parameter, unless all do.
+    """
+    name, types = (
+        parameter.name,
+        frozenset(get_args(parameter.annotation) or [parameter.annotation]),
+    )
     kind = text.metavar.partition(", default=")[0]
     words = kind.split('"')[1::2] + ["none"] * ("None" in kind)
     metavar = "|".join(["X"] * (float in types) + ["N"] * (int in types) + words) or "TEXT"
@@ -297,26 +273,40 @@ def _described(parameter: Parameter, text: Text, others: Collection[str]) -> Est
     beginning = ". ".join(text.help.split(". ")[:_SENTENCES]).replace("**", "").replace("``", "")
     parts = beginning.split("`")
     parts[1::2] = [option_name(name) if name in others else name for name in parts[1::2]]
-    panel = "Model" if parameter.name in _OF_THE_MODEL else "Privacy"
-    shown = Text(panel, metavar, help="".join(parts).rstrip(".") + ".")
-    return EstimatorParameter(shown, types, words, parameter.default)
+    told = (f"{', '.join(methods)}: " if methods else "") + "".join(parts).rstrip(".") + "."
+    panel = "Model" if name in _OF_THE_MODEL else "Privacy"
+    shown = documented(SHARED).texts.get(name, Text(panel, metavar, help=told))
+    numeric, takes, more = types & {int, float}, str, {}
+    if numeric and str in types:
+        more["parser"] = partial(_number_or, words, int in types)
+    elif numeric:
+        (takes,) = numeric
+    option = typer.Option(
+        option_name(name),
+        help=shown.help,
+        metavar=shown.metavar,
+        rich_help_panel=shown.panel,
+        show_default=False if parameter.default is None else str(parameter.default),
+        **more,  # type: ignore[arg-type]
+    )
+    return shown, _keyword(name, Annotated[takes | None, option], None)
 
 
 def estimator_options(but: Collection[str]) -> list[Parameter]:
     """Return an option for each parameter of the estimators, but for those with one already."""
     left_out = (*but, *_NOT_GENERATED)
     every = estimator_parameters().items()
-    return [one.option(name) for name, one in every if name not in left_out]
+    return [option for name, (_, option) in every if name not in left_out]
 
 
 def _number_or(words: list[str], whole: bool, text: str) -> Any:
     """Read a number, where `whole` a whole one, or one of the words."""
     value = number_or_word(text)
-    if whole and isinstance(value, float):
-        raise typer.BadParameter(f"{text!r} is neither a whole number nor {' nor '.join(words)}")
+    told = "a whole number" if isinstance(value, float) else "a number"
     # Of other words than these two, the estimator says what they mean.
-    if isinstance(value, str) and value not in words and set(words) <= {"auto", "none"}:
-        raise typer.BadParameter(f"{text!r} is neither a number nor {' nor '.join(words)}")
+    word = isinstance(value, str) and value not in words and set(words) <= {"auto", "none"}
+    if word or (whole and isinstance(value, float)):
+        raise typer.BadParameter(f"{text!r} is neither {told} nor {' nor '.join(words)}")
     return value if whole or isinstance(value, str) else float(value)
 
 

@@ -14,7 +14,6 @@ from rich.markup import escape
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.files import check_directory
 from dplasso.runtime.extras import need
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def paper(
     found = find_sources(data or [], **shape, n_jobs=threads) if needed else []
     settings = Settings(tuple(found), iterations, seed, threads, repeats, limit)
     kinds = ("csv", "png", "md")
-    check_directory(out, [f"{name}.{kind}" for name in names for kind in kinds])
+    output.check_directory(out, [f"{name}.{kind}" for name in names for kind in kinds])
     started = time.perf_counter()
     with _progress() as report:
         items, _ = runner.run_items(module, names, settings, out, report)

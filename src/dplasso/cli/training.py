@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.files import check_outputs, naming, write_file
 from dplasso.cli.options import ESTIMATORS, estimator_options
 from dplasso.errors import DataError, PrivacyLeakWarning
 from dplasso.estimators.fitting import fit_estimator
@@ -169,7 +168,7 @@ class OutputOptions:
     def check(self, inputs: Iterable[Path | None], *, charged: bool) -> None:
         """Refuse outputs that cannot be written, or that nobody said to overwrite."""
         again = ", which is charged again" if charged else ""
-        check_outputs(self.paths(), inputs, force=self.force, again=again)
+        output.check_outputs(self.paths(), inputs, force=self.force, again=again)
 
     def write(self, estimator: Estimator, temporary: str | None = None) -> None:
         """Put the outputs in place: all of them or, where one fails, none.
@@ -177,10 +176,10 @@ class OutputOptions:
         `temporary` is where room for the model is held (`dplasso.files.room`).
         """
         if self.statement is not None:
-            write_file(self.statement, estimator.privacy_.to_json() + "\n")
+            output.write_file(self.statement, estimator.privacy_.to_json() + "\n")
         if self.model is not None:
             try:
-                with naming(self.model):
+                with output.naming(self.model):
                     write_model(estimator.model_, self.model, temporary=temporary)
             except BaseException:
                 if self.statement is not None:
@@ -241,21 +240,18 @@ def parse_classes(text: str) -> tuple[str, ...]:
 
 def classes_like(labels: tuple[str, ...], y: NDArray[Any]) -> list[Any]:
     """Return declared labels as numbers, bools or strings: the type of `y` decides, no value."""
-    if y.dtype.kind == "b":
-        words = {"false": False, "0": False, "true": True, "1": True}
-        if all(label.lower() in words for label in labels):
+    words = {"false": False, "0": False, "true": True, "1": True}
+    try:
+        if y.dtype.kind == "b":
             return [words[label.lower()] for label in labels]
-    elif y.dtype.kind in "iuf":
-        try:
+        if y.dtype.kind in "iuf":
             return [_plain_number(float(label)) for label in labels]
-        except ValueError:
-            pass
-    else:
-        return list(labels)
-    raise DataError(
-        f"--classes {','.join(labels)}: the labels in the data are "
-        f"{'booleans' if y.dtype.kind == 'b' else 'numbers'}, so the declared ones must be too"
-    )
+    except (KeyError, ValueError):
+        raise DataError(
+            f"--classes {','.join(labels)}: the labels in the data are "
+            f"{'booleans' if y.dtype.kind == 'b' else 'numbers'}, so the declared ones must be too"
+        ) from None
+    return list(labels)
 
 
 def _plain_number(number: float) -> int | float:
