@@ -14,8 +14,8 @@ from evidence.items import Item, Table
 from rich.console import Console
 
 from cli.conftest import refused
-from dplasso.cli.output import json_safe, naming, one_line
 from dplasso.cli.options import in_options
+from dplasso.cli.output import json_safe, naming, one_line
 from dplasso.cli.paper import _print
 from dplasso.encoding.files import read_categories
 

@@ -101,8 +101,8 @@ def command_line(*more: str) -> str:
     return shlex.join(["dplasso", *given, *(one for one in more if one not in given)])
 
 
-def add_group(app: typer.Typer, name: str, docstring: str, homes: tuple[str, ...]) -> None:
-    """Add a group of commands."""
+def add_group(app: typer.Typer, name: str, docstring: str, functions: tuple[str, ...]) -> None:
+    """Add a group of commands, which stand in the module of its name."""
     told = documented(docstring)
     group = typer.Typer(
         name=name,
@@ -114,8 +114,8 @@ def add_group(app: typer.Typer, name: str, docstring: str, homes: tuple[str, ...
         context_settings=SETTINGS,
     )
     app.add_typer(group)
-    for home in homes:
-        add_command(group, home)
+    for function in functions:
+        add_command(group, f"{name}.{function}")
 
 
 def add_command(app: typer.Typer, home: str) -> None:
@@ -167,20 +167,17 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-_Version = Annotated[
-    bool,
-    typer.Option(
-        "--version",
-        help="Print the version and exit.",
-        metavar="",
-        callback=_print_version,
-        is_eager=True,
-    ),
-]
+_VERSION = typer.Option(
+    "--version",
+    help="Print the version and exit.",
+    metavar="",
+    callback=_print_version,
+    is_eager=True,
+)
 
 
 @app.callback()
-def _options(_version: _Version = False) -> None:
+def _options(_version: Annotated[bool, _VERSION] = False) -> None:
     """Hold the options that stand before the command's name."""
 
 
@@ -189,29 +186,17 @@ for home in (
     *("budget.plan", "budget.budget", "audit.audit", "demo.demo", "paper.paper", "convert.convert"),
 ):
     add_command(app, home)
-add_group(
-    app,
-    "data",
-    "Data sets and stores: list and fetch them, and see what is in them.",
-    ("data.info", "data.list_sets", "data.fetch"),
-)
-add_group(
-    app,
-    "schema",
-    "What the columns of a table are: draft a schema to edit.",
-    ("data.draft",),
-)
-add_group(
-    app,
-    "ledger",
-    """Keep one privacy budget for all fits on a data set: who spent what, and what is left.
+DATA = "Data sets and stores: list and fetch them, and see what is in them."
+add_group(app, "data", DATA, ("info", "list_sets", "fetch"))
+SCHEMA = "What the columns of a table are: draft a schema to edit."
+add_group(app, "schema", SCHEMA, ("draft",))
+LEDGER = """Keep one privacy budget for all fits on a data set: who spent what, and what is left.
 
-    Examples
-    --------
-    dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits
-    dplasso ledger plan team.ledger --fits 5
-    dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
-    dplasso ledger show team.ledger
-    """,
-    ("ledger.init", "ledger.add", "ledger.name", "ledger.spend", "ledger.show", "ledger.plan"),
-)
+Examples
+--------
+dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits
+dplasso ledger plan team.ledger --fits 5
+dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
+dplasso ledger show team.ledger
+"""
+add_group(app, "ledger", LEDGER, ("init", "add", "name", "spend", "show", "plan"))

@@ -64,31 +64,27 @@ class StoreOptions:
     jobs: int | None = None
     force: bool = False
 
-
-@dataclass(frozen=True)
-class NewStore:
-    """A store that is going to be made; `memory` in bytes, `began` by the process's clock."""
-
-    place: Path
-    options: StoreOptions
-    memory: int
-    began: float
+    def check(self, place: Path) -> None:
+        """Find out now whether a store can be made there, and as the options say."""
+        parse_memory(self.memory)
+        check_place(place.absolute(), force=self.force)
 
     def write(
-        self, source: BlockSource, bars: output.Bars, origin: Mapping[str, Any] | None
+        self, source: BlockSource, place: Path, bars: output.Bars, origin: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Write the store; return its description and the seconds since the beginning."""
+        """Write a store, and describe it."""
+        threads = self.jobs or len(os.sched_getaffinity(0))
         with bars.stages() as progress:
             written = write_store(
                 source,
-                self.place,
-                memory=self.memory,
-                force=self.options.force,
+                place,
+                memory=parse_memory(self.memory),
+                force=self.force,
                 origin=origin,
                 progress=progress,
-                n_threads=self.options.jobs or len(os.sched_getaffinity(0)),
+                n_threads=threads,
             )
-        return describe(written) | {"seconds": time.perf_counter() - self.began}
+        return describe(written)
 
 
 def print_made(what: Mapping[str, str], report: Mapping[str, Any], *more: str | None) -> None:
@@ -100,13 +96,6 @@ def print_made(what: Mapping[str, str], report: Mapping[str, Any], *more: str | 
     for sentence in more:
         if sentence is not None:
             output.text(sentence)
-
-
-def new_store(place: Path, options: StoreOptions) -> NewStore:
-    """Find out now whether a store can be made there, and as the options say."""
-    memory = parse_memory(options.memory)
-    check_place(place.absolute(), force=options.force)
-    return NewStore(place, options, memory, time.perf_counter())
 
 
 def convert(
@@ -163,12 +152,14 @@ def convert(
                 "--cluster needs --features D: the number of columns, which all stores must share"
             )
         return _convert_each(data, place, chosen, read, making, cluster)
-    new = new_store(place, making)
+    making.check(place)
+    started = time.perf_counter()
     if encoding.hash_columns is not None:
         _warn_of_numbers(data, encoding.hash_columns)
     with output.progress_bars() as bars:
         records = encode_files(data, chosen, person_column=person_column, **read)
-        report = new.write(records.source, bars, records.origin)
+        report = making.write(records.source, place, bars, records.origin)
+    report["seconds"] = time.perf_counter() - started
     public = records.public
     if public is None and features is None:
         public = (

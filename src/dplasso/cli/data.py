@@ -1,18 +1,15 @@
-"""``dplasso data`` and ``dplasso schema``: data sets, stores, and the columns of tables."""
+"""``dplasso data``: data sets and stores."""
 
-import json
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dplasso.cli import output
-from dplasso.cli.convert import StoreOptions, new_store, print_made
+from dplasso.cli.convert import StoreOptions, print_made
 from dplasso.data.files import block_source
 from dplasso.data.store import describe, open_store
 from dplasso.datasets import catalog
-from dplasso.encoding.source import first_rows
-from dplasso.encoding.suggest import NOTE, suggest_schema
 
 
 def info(store: Path, verify: bool = False) -> output.Told:
@@ -149,40 +146,15 @@ def fetch(
     the file at the first download and compared from then on.
     """
     entry, place = catalog.find_entry(name), out or Path(f"{name}.store")
-    new = new_store(place, making)
+    making.check(place)
+    started = time.perf_counter()
     with output.progress_bars() as bars:
         with bars.task(f"fetching {name}") as progress:
             file = catalog.fetch(name, folder=downloads, url=base_url, progress=progress)
-        seconds = time.perf_counter() - new.began
+        fetched = time.perf_counter() - started
         source = block_source([file], n_features=entry.n_columns)
-        report = new.write(source, bars, {"route": "fetch", "name": name, "file": file.name})
-    report |= {"downloaded": file, "download_seconds": seconds}
+        origin = {"route": "fetch", "name": name, "file": file.name}
+        report = making.write(source, place, bars, origin)
+    report |= {"seconds": time.perf_counter() - started, "downloaded": file}
+    report["download_seconds"] = fetched
     return output.Told(report, partial(print_made, {"store": str(place)}, report))
-
-
-def draft(table: str, label_column: str | None = None, rows: int = 1 << 16) -> None:
-    """Print a draft of a schema, as JSON.
-
-    Arguments
-    ---------
-    table : TABLE
-        CSV, JSON lines, Parquet or Arrow.
-
-    Options
-    -------
-    label_column : NAME
-        Where the label is. Default: label.
-    rows : N >= 1
-        Rows to look at.
-
-    Examples
-    --------
-    dplasso schema draft visits.csv --label-column readmitted > schema.json
-    dplasso fit visits.csv --schema schema.json --epsilon 1 --model model.npz    (after editing)
-
-    The first rows are looked at. What is drafted from records is not private: replace it by what
-    was known without them.
-    """
-    schema = suggest_schema(first_rows(table, rows), label_column)
-    output.write_out(json.dumps(schema.to_json(), indent=1, ensure_ascii=False) + "\n")
-    output.warn(NOTE[0].upper() + NOTE[1:])

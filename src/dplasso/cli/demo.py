@@ -12,7 +12,7 @@ import numpy as np
 
 from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
 from dplasso.cli import output
-from dplasso.cli.metrics import Scores, score
+from dplasso.cli.metrics import score
 from dplasso.cli.training import train_with_bar
 from dplasso.data.files import Dataset
 from dplasso.datasets.adult import cross_name, crosses, load_adult
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 # Blue, orange and grey of the Okabe-Ito palette: told apart by colour-blind readers and in print.
 COLORS = ("#E69F00", "#0072B2", "#999999")
-QUIET = "#666666"
 GRID: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6}
 LONGEST_NAME = 68
 # Where bars of AUC begin: guessing.
@@ -34,25 +33,22 @@ DELTA = 1e-6
 HEAVIEST_PRINTED, HEAVIEST_DRAWN = 5, 15
 METHODS = {"lasso": "LASSO", "logistic": "logistic"}
 FILES = {
-    "lasso": "lasso.npz",
-    "logistic": "logistic.npz",
-    "lasso_statement": "lasso.json",
-    "logistic_statement": "logistic.json",
+    **{method: f"{method}.npz" for method in METHODS},
+    **{f"{method}_statement": f"{method}.json" for method in METHODS},
     "picture": "demo.png",
 }
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One of the models, what it reached on the test rows, and how long it took.
+    """One of the models, what it reached on the test rows, and the weights of it that are shown.
 
     The seconds are those of any later run: without the compiler's, which come once on a machine.
-    `heaviest` lists the weights of a private model that are shown.
     """
 
     name: str
     model: Estimator
-    scores: Scores
+    scores: dict[str, Any]
     seconds: float
     heaviest: list[dict[str, Any]] = field(default_factory=list)
 
@@ -126,7 +122,6 @@ def _train(key: str, model: Estimator, train: Dataset, test: Dataset, bars: outp
     name = f"{METHODS[key]}, epsilon {model.epsilon:g}" if private else "logistic, no privacy"
     seconds = train_with_bar(model, train.X, train.y, bars, f"training: {name}")
     scores = score(model, test.X, test.y, test.source)
-    assert isinstance(scores, Scores)
     heaviest = [
         one | {"name": cross_name(one["column"])}
         for one in model.top_features(HEAVIEST_DRAWN if private else 0).rows()
@@ -145,18 +140,16 @@ def _write(
         with output.naming(files[key]):
             model.save(files[key])
         output.write_file(files[f"{key}_statement"], model.privacy_.to_json(indent=2) + "\n")
-    if picture is None:
-        del files["picture"]
-    else:
+    if picture is not None:
         output.write_file(files["picture"], picture)
-    return files
+    return {kind: path for kind, path in files.items() if picture or kind != "picture"}
 
 
 def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> dict[str, Any]:
     models = {
         key: {
-            "auc": one.scores.auc,
-            "accuracy": one.scores.accuracy,
+            "auc": one.scores["auc"],
+            "accuracy": one.scores["accuracy"],
             "n_nonzero": len(weights_of(one.model.model_)),
             "seconds": one.seconds,
         }
@@ -168,7 +161,7 @@ def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> di
         "n_features": train.X.shape[1],
         "nnz": train.X.nnz,
         **models,
-        "majority_accuracy": results["plain"].scores.majority_accuracy,
+        "majority_accuracy": results["plain"].scores["majority_accuracy"],
         "heaviest": {key: results[key].heaviest[:HEAVIEST_PRINTED] for key in METHODS},
         "privacy": {key: results[key].model.privacy_.to_dict() for key in METHODS},
     }
@@ -195,9 +188,8 @@ def _print(report: Mapping[str, Any], results: Mapping[str, Trained], *, explain
     output.table(["", *names, ">majority\nclass"], rows, title="On the test rows")
     for key, ones in report["heaviest"].items():
         output.weights(ones, f"{METHODS[key]}: the largest weights")
-    chance = beyond_by_chance(columns)
-    told = f"Of {columns:,} columns, noise alone takes about {chance:,} beyond a z of 3.\n"
-    output.text(told, "dim")
+    chance = f"noise alone takes about {beyond_by_chance(columns):,} beyond a z of 3."
+    output.text(f"Of {columns:,} columns, {chance}\n", "dim")
     output.text("logistic: the most accurate model, and every weight with its standard error.")
     output.text("LASSO: few, named weights and nothing else to show or store.\n")
     output.promise(results["logistic"].model.privacy_, explain=explain)
@@ -232,12 +224,12 @@ def _picture(trained: Sequence[Trained], title: str) -> bytes:
 
 
 def _draw_areas(axes: "Axes", trained: Sequence[Trained]) -> None:
-    places = np.arange(len(trained))
-    values = np.array([one.scores.auc or 0.0 for one in trained])
-    axes.bar(places, values - GUESSING, bottom=GUESSING, width=0.6, color=COLORS[: len(trained)])
-    for place, value in zip(places.tolist(), values.tolist(), strict=True):
-        axes.text(place, value + 0.004, f"{value:.3f}", ha="center", va="bottom", fontsize=12)
-    axes.set_xticks(places, [one.name.replace(", ", ",\n") for one in trained], fontsize=10)
+    names = [one.name.replace(", ", ",\n") for one in trained]
+    values = np.array([one.scores["auc"] or 0.0 for one in trained])
+    look = {"bottom": GUESSING, "width": 0.6, "color": COLORS[: len(trained)]}
+    bars = axes.bar(range(len(names)), values - GUESSING, **look)
+    axes.bar_label(bars, fmt="{:.3f}", padding=3, fontsize=12)
+    axes.set_xticks(range(len(names)), names, fontsize=10)
     axes.set_ylim(min(GUESSING, float(values.min())), 1.0)
     axes.set_title("AUC on the test rows (0.5: guessing)", fontsize=12, loc="left")
     axes.grid(axis="y", **GRID)
@@ -246,26 +238,23 @@ def _draw_areas(axes: "Axes", trained: Sequence[Trained]) -> None:
 def _draw_weights(axes: "Axes", trained: Trained, color: str) -> None:
     # Each feature owns one unit of height: its name on top, the bar below it. Names have the
     # whole width of the panel that way, however long they are.
-    rows = np.arange(len(trained.heaviest), dtype=np.float64)
+    rows = np.arange(len(trained.heaviest))
     weights = np.array([one["weight"] for one in trained.heaviest])
     # A LASSO of too little budget for a refit has none.
     error = 2.0 * (trained.heaviest[0]["standard_error"] or 0.0)
     whiskers = {"ecolor": "black", "elinewidth": 1.2, "capsize": 3}
-    bars: dict[str, Any] = {
-        "xerr": np.full(rows.size, error) if error else None,
-        "error_kw": whiskers,
-    }
-    axes.barh(rows + 0.2, weights, height=0.36, color=color, **bars)
-    axes.axvline(0, color=QUIET, linewidth=0.8)
+    shown: Any = {"xerr": np.full(rows.size, error), "error_kw": whiskers} if error else {}
+    axes.barh(rows + 0.2, weights, height=0.36, color=color, **shown)
+    axes.axvline(0, color="#666666", linewidth=0.8)
     low = min(0.0, float(weights.min(initial=0.0)) - error)
     high = max(0.0, float(weights.max(initial=0.0)) + error)
     margin = 0.04 * (high - low or 1.0)
     axes.set_xlim(low - margin, high + margin)
+    behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
     for row, one in zip(rows.tolist(), trained.heaviest, strict=True):
-        label = axes.text(
-            low - margin, row - 0.2, _shortened(one["name"]), fontsize=8.5, va="center"
-        )
-        label.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
+        name = one["name"]
+        name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        axes.text(low - margin, row - 0.2, name, fontsize=8.5, va="center", bbox=behind)
     axes.set_ylim(len(rows) - 0.4, -0.5)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
@@ -273,7 +262,3 @@ def _draw_weights(axes: "Axes", trained: Trained, color: str) -> None:
     remark = "the largest, \u00b1 2 standard errors" if error else "the largest weights"
     axes.set_title(f"{trained.name}: {remark}", fontsize=12, loc="left")
     axes.grid(axis="x", **GRID)
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"

@@ -1,7 +1,7 @@
 """``dplasso fit``: train on a file, report, write the model and its statement."""
 
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from dplasso.cli import output
 from dplasso.cli.checkpoints import CheckpointOptions, KeptFit, kept_checkpoint, refuse_unfinished
 from dplasso.cli.clusters import ClusterOptions, read_partitions, refuse_beside
 from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.metrics import RegressionScores, Scores, check_known, score, scores_text
+from dplasso.cli.metrics import check_known, score, scores_text
 from dplasso.cli.reading import ReadingOptions
 from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
 from dplasso.data.files import Dataset
@@ -82,7 +82,7 @@ class _Fitted:
 
     estimator: Estimator
     train: Dataset
-    scores: Scores | RegressionScores | None
+    scores: dict[str, Any] | None
     seconds: dict[str, float]
     resumed_after: int | None
 
@@ -213,7 +213,7 @@ def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
     if (path := asked.interruptions.checkpoint) is not None:
         report["checkpoint"] = {"path": path, "resumed_after": fitted.resumed_after}
     if fitted.scores is not None:
-        scores = asdict(fitted.scores).items()
+        scores = fitted.scores.items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}
     if wanted.ledger is not None:
         release = digest_of(estimator.model_.release)

@@ -1,7 +1,7 @@
 """What is done with a model file: ``predict``, ``evaluate``, ``show`` and ``report``."""
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -16,7 +16,7 @@ import dplasso
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions, over_stores, refuse_beside
 from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.metrics import RegressionScores, Scores, print_scores, score
+from dplasso.cli.metrics import print_scores, score
 from dplasso.cli.reading import ReadingOptions
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
@@ -36,31 +36,30 @@ _NOT_PRIVATE = (
 )
 
 
-def _applied(
-    model: Path,
-    data: list[str],
-    reading: ReadingOptions,
-    cluster: ClusterOptions,
-    bars: output.Bars,
-    *,
-    labelled: bool,
-) -> tuple[Any, Dataset]:
-    """Return the model of a file and the rows that it is applied to, here or by a cluster."""
-    files = expand(data) if cluster.cluster is None else []
-    fitted: Any = dplasso.load(model)
-    if cluster.cluster is None:
-        return fitted, reading.read_for(fitted, files, bars, labelled=labelled)
-    return over_stores(fitted, model, data, cluster, bars)
+@dataclass(frozen=True)
+class Applied:
+    """A model, and the rows that it is applied to, here or by a cluster."""
+
+    model: Path
+    data: list[str]
+    reading: ReadingOptions
+    cluster: ClusterOptions
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the rows; none where a cluster reads them."""
+        return expand(self.data) if self.cluster.cluster is None else []
+
+    def read(self, bars: output.Bars, *, labelled: bool) -> tuple[Any, Dataset]:
+        """Return the model and the rows."""
+        files, fitted = self.files, dplasso.load(self.model)
+        if files:
+            return fitted, self.reading.read_for(fitted, files, bars, labelled=labelled)
+        return over_stores(fitted, self.model, self.data, self.cluster, bars)
 
 
 def predict(
-    model: Path,
-    data: list[str],
-    reading: ReadingOptions,
-    cluster: ClusterOptions,
-    proba: bool = False,
-    out: Path | None = None,
-    force: bool = False,
+    applied: Applied, proba: bool = False, out: Path | None = None, force: bool = False
 ) -> None:
     """Predict the label or number of every row: one line each, in the order of the rows.
 
@@ -86,10 +85,10 @@ def predict(
     labels; those of other files are read but not used, and need --label-map if they are text.
     """
     if out is not None:
-        files = expand(data) if cluster.cluster is None else []
-        output.check_outputs([out], [*files, model, reading.labels], force=force)
+        inputs = [*applied.files, applied.model, applied.reading.labels]
+        output.check_outputs([out], inputs, force=force)
     with output.progress_bars() as bars:
-        fitted, rows = _applied(model, data, reading, cluster, bars, labelled=False)
+        fitted, rows = applied.read(bars, labelled=False)
         if not proba:
             lines = [_written(label) for label in fitted.predict(rows.X).tolist()]
         elif not hasattr(fitted, "classes_"):
@@ -113,22 +112,9 @@ def _written(label: Any) -> str:
     return str(label)
 
 
-def evaluate(
-    model: Path,
-    data: list[str],
-    reading: ReadingOptions,
-    cluster: ClusterOptions,
-    epsilon: float | None = None,
-    delta: float = 1e-6,
-    metric: str | None = None,
-    neighbors: str = "add-remove",
-    ledger: Path | None = None,
-    dataset: str | None = None,
-    purpose: str | None = None,
-    random_state: int | None = None,
-    explain: bool = False,
-) -> output.Told:
-    """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon.
+@dataclass(frozen=True)
+class ScoreOptions:
+    """Of a private score.
 
     Privacy
     -------
@@ -137,6 +123,20 @@ def evaluate(
     metric : METRIC
         The private score: accuracy (default), auc, log_loss or calibration; for a regression mae
         (default) or r2.
+    """
+
+    epsilon: float | None = None
+    delta: float = 1e-6
+    metric: str | None = None
+    neighbors: str = "add-remove"
+    ledger: Path | None = None
+    dataset: str | None = None
+    purpose: str | None = None
+    random_state: int | None = None
+
+
+def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> output.Told:
+    """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon.
 
     Examples
     --------
@@ -147,39 +147,29 @@ def evaluate(
     Without --epsilon, scores are computed without noise: they are for the curator, not for release.
     A model knows how its rows were encoded and made binary, so DATA is given raw.
     """
-    charge = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
-    if epsilon is None:
-        for name, given in {"metric": metric, **charge}.items():
-            if given is not None:
-                raise ValueError(f"--{name} is for a private score, which needs --epsilon")
-    elif cluster.cluster is not None:
+    private = scoring.epsilon is not None
+    if private and applied.cluster.cluster is not None:
         refuse_beside({"--epsilon": True})
+    for name in () if private else ("metric", "ledger", "dataset", "purpose"):
+        if getattr(scoring, name) is not None:
+            raise ValueError(f"--{name} is for a private score, which needs --epsilon")
     with output.progress_bars() as bars:
-        fitted, rows = _applied(model, data, reading, cluster, bars, labelled=True)
-        if epsilon is None:
+        fitted, rows = applied.read(bars, labelled=True)
+        if not private:
             scores = score(fitted, rows.X, rows.y, rows.source)
-        else:
-            private = dplasso.private_score(
-                fitted,
-                rows.X,
-                rows.y,
-                epsilon,
-                delta,
-                metric=metric or ("accuracy" if hasattr(fitted, "classes_") else "mae"),
-                neighbors=neighbors,
-                random_state=random_state,
-                **charge,  # type: ignore[arg-type]
-            )
-    if epsilon is None:
-        return output.Told({**asdict(scores), "private": False}, partial(_print_exact, scores))
+            return output.Told(scores | {"private": False}, partial(_print_exact, scores))
+        metric = scoring.metric or ("accuracy" if hasattr(fitted, "classes_") else "mae")
+        found = dplasso.private_score(
+            fitted, rows.X, rows.y, **asdict(scoring) | {"metric": metric}
+        )
     # All that may be said of the rows: not their number.
-    told = {**private.to_dict(), "private": private.privacy.is_private}
-    if ledger is not None:
-        told["ledger"] = left_after(ledger, dataset, private.privacy)
-    return output.Told(told, partial(_print_private, private, told.get("ledger"), explain=explain))
+    told = {**found.to_dict(), "private": found.privacy.is_private}
+    if scoring.ledger is not None:
+        told["ledger"] = left_after(scoring.ledger, scoring.dataset, found.privacy)
+    return output.Told(told, partial(_print_private, found, told.get("ledger"), explain=explain))
 
 
-def _print_exact(scores: Scores | RegressionScores) -> None:
+def _print_exact(scores: dict[str, Any]) -> None:
     print_scores(scores)
     output.text(_NOT_PRIVATE)
 
