@@ -47,8 +47,8 @@ class Command(_Help, TyperCommand):
         alone.command()(with_options(getattr(import_module(module), function)))
         return typer.main.get_command(alone)
 
-    params = property(lambda self: self._whole.params, lambda *_: None)  # type: ignore[assignment]
-    callback = property(lambda self: self._whole.callback, lambda *_: None)  # type: ignore[assignment]
+    params = property(lambda self: self._whole.params, lambda *_: None)
+    callback = property(lambda self: self._whole.callback, lambda *_: None)
 
 
 class Group(_Help, TyperGroup):
@@ -125,10 +125,14 @@ def add_command(app: typer.Typer, home: str) -> None:
     """
     place, _, function = f"dplasso.cli.{home}".rpartition(".")
     told = documented(_docstring(place, function))
-    texts = {"help": told.summary, "epilog": told.epilog}
     kind = type("Command", (Command,), {"home": (place, function)})
-    name = _CALLED.get(function, function)
-    app.command(name, cls=kind, context_settings=SETTINGS, **texts)(lambda: None)
+    app.command(
+        _CALLED.get(function, function),
+        cls=kind,
+        help=told.summary,
+        epilog=told.epilog,
+        context_settings=SETTINGS,
+    )(lambda: None)
 
 
 def _docstring(module: str, function: str) -> str | None:

@@ -239,7 +239,7 @@ def plan(
     """
     shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
     fit: dict[str, Any] = {"method": method, "n_iter": n_iter}
-    whole = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+    whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
     found = {
         part: _finds(part, rows, columns, fit) for part in plan_budget(**whole, **fit, **shares)
     }

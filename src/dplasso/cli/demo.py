@@ -94,7 +94,7 @@ def demo(
     }
     with output.progress_bars() as bars:
         with bars.task("crossing columns"):
-            train, test = (_crossed(part) for part in ("train", "test"))
+            train, test = _crossed(load_adult("train")), _crossed(load_adult("test"))
         results = {key: _train(key, model, train, test, bars) for key, model in models.items()}
         # Everything is held in memory until all of it is known, then put in place at once.
         picture = None
@@ -111,9 +111,8 @@ def demo(
     return output.Told(report, partial(_print, report, results, explain=explain))
 
 
-def _crossed(part: str) -> Dataset:
-    """Load a part and cross its columns over the whole public domain."""
-    data = load_adult(part)
+def _crossed(data: Dataset) -> Dataset:
+    """Cross the columns over the whole public domain."""
     return Dataset(crosses(data.X), data.y, data.source)
 
 
@@ -226,7 +225,7 @@ def _picture(trained: Sequence[Trained], title: str) -> bytes:
 def _draw_areas(axes: "Axes", trained: Sequence[Trained]) -> None:
     names = [one.name.replace(", ", ",\n") for one in trained]
     values = np.array([one.scores["auc"] or 0.0 for one in trained])
-    look = {"bottom": GUESSING, "width": 0.6, "color": COLORS[: len(trained)]}
+    look: dict[str, Any] = {"bottom": GUESSING, "width": 0.6, "color": COLORS[: len(trained)]}
     bars = axes.bar(range(len(names)), values - GUESSING, **look)
     axes.bar_label(bars, fmt="{:.3f}", padding=3, fontsize=12)
     axes.set_xticks(range(len(names)), names, fontsize=10)

@@ -8,7 +8,6 @@ from dplasso.cli import output
 from dplasso.cli.ledger_report import (
     Planned,
     called,
-    down,
     fit_words,
     left_of,
     left_sentence,
@@ -26,6 +25,7 @@ from dplasso.ledger import (
     reserve,
 )
 from dplasso.ledger.creation import check_name
+from dplasso.ledger.refusal import rounded_down as down
 
 
 @dataclass(frozen=True)

@@ -242,7 +242,7 @@ def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
     The text is the beginning of the docstring of the first estimator that has the parameter, after
     the methods that take it unless all do.
     """
-    takers: dict[str, dict[str, Any]] = {}
+    takers: dict[str, dict[str, tuple[Parameter, Text, Collection[str]]]] = {}
     for (method, _), kind in ESTIMATORS.items():
         estimator = getattr(dplasso, kind)
         texts, parameters = documented(estimator.__doc__).texts, signature(estimator).parameters
