@@ -66,11 +66,13 @@ def test_killed_and_resumed_with_a_seed_it_is_the_same_model(train, tmp_path, ke
 
 
 def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, kept, run):
-    model = tmp_path / "model.npz"
+    model, statement = tmp_path / "model.npz", tmp_path / "s.json"
     options = ["--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
-    process = start(train, *SETTINGS, *options)
+    process = start(train, *SETTINGS, *options, "--statement", statement)
     taken, stderr = stop(process, kept, 0, signal.SIGINT)
     assert process.returncode == 130
+    assert stderr.splitlines()[-1] == "interrupted, no result was written"
+    assert not model.exists() | statement.exists()
     assert f"{kept} keeps what was done: go on, spending nothing twice, with dplasso fit" in stderr
     done("fit", train, *SETTINGS, *options, "--resume")
     final = load(model).transcript_

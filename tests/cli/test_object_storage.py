@@ -49,52 +49,32 @@ def left_behind(tmp_path):
     return list((tmp_path / "temporary").iterdir())
 
 
-def test_a_fit_on_stores_is_the_fit_on_the_file(train, stores, tmp_path):
-    for method in ("lasso", "logistic"):
-        one, other = tmp_path / f"{method}-one.npz", tmp_path / f"{method}-other.npz"
-        options = ("--epsilon", "20", "--seed", "1", "--method", method, "--model")
-        done("fit", train, *options, one)
-        kept = tmp_path / f"{method}.checkpoint"
-        report = found("fit", stores, *options, other, *CLUSTER, "--checkpoint", kept)
-        assert (report["n_samples"], report["n_features"]) == (800, 30)
-        expected, made = (dplasso.load(path).model_.release.arrays() for path in (one, other))
-        for name, array in expected.items():
-            np.testing.assert_array_equal(made[name], array)
-        assert read_checkpoint(kept).finished
-
-
-def test_predictions_and_scores_are_those_of_the_rows(train, stores, tmp_path):
-    plain = tmp_path / "plain.npz"
-    done("fit", train, "--epsilon", "50", "--seed", "1", "--model", plain)
-    predicted = [
-        done("predict", plain, *what, "--proba").stdout for what in ((train,), (stores, *CLUSTER))
-    ]
-    assert predicted[0] == predicted[1]
-    assert found("evaluate", plain, train) == found("evaluate", plain, stores, *CLUSTER)
-
-
-@pytest.mark.parametrize("method", [FIT, ("--epsilon", "20", "--seed", "1", "--method=logistic")])
-def test_a_fit_is_that_on_the_folder(stores, bucket, tmp_path, method):
+@pytest.mark.parametrize("method", [PAID[2:], (), ("--method=logistic",)])
+def test_a_fit_is_that_on_the_file(train, stores, bucket, tmp_path, method):
     parts = [f"{bucket}/part-9.store/", f"file://{stores}/part-10.store", f"{bucket}/part-11.store"]
-    models = []
+    seeded = ("--epsilon", "20", "--seed", "1", *method)
+    whole, kept, models = tmp_path / "whole.npz", tmp_path / "kept", []
+    done("fit", train, *seeded, "--model", whole)
     for number, data in enumerate(([stores], [f"{bucket}/"], [f"file://{stores}"], parts)):
-        model = tmp_path / f"{number}.npz"
-        report = found("fit", *data, *method, *CLUSTER, "--model", model)
+        models.append(tmp_path / f"{number}.npz")
+        more = () if number else ("--checkpoint", kept)
+        report = found("fit", *data, *seeded, *CLUSTER, "--model", models[-1], *more)
         assert (report["n_samples"], report["n_features"]) == (800, 30)
-        models.append(model.read_bytes())
-    assert models[1:] == models[:1] * 3
+    assert read_checkpoint(kept).finished
+    assert len({model.read_bytes() for model in models}) == 1
+    expected, made = (dplasso.load(path).model_.release.arrays() for path in (whole, models[0]))
+    for name, array in expected.items():
+        np.testing.assert_array_equal(made[name], array)
     assert not left_behind(tmp_path)
 
 
-def test_predictions_and_scores_are_those_of_the_folder(stores, bucket, tmp_path):
+def test_predictions_and_scores_are_those_of_the_rows(train, stores, bucket, tmp_path):
     model = tmp_path / "model.npz"
-    done("fit", stores, *FIT, *CLUSTER, "--model", model)
-    for command in (("predict", "--proba"), ("predict",), ("evaluate", "--json")):
-        here, there = (
-            done(command[0], model, data, *command[1:], *CLUSTER).stdout
-            for data in (stores, f"{bucket}/")
-        )
-        assert here == there
+    done("fit", train, "--epsilon", "50", "--seed", "1", "--model", model)
+    places = (train,), (stores, *CLUSTER), (f"{bucket}/", *CLUSTER)
+    for command, *more in (("predict", "--proba"), ("predict",), ("evaluate", "--json")):
+        one, *others = (done(command, model, *place, *more).stdout for place in places)
+        assert others == [one, one]
     assert not left_behind(tmp_path)
 
 

@@ -13,12 +13,7 @@ from typing import Any
 
 import typer
 
-from dplasso.checkpoint.session import (
-    check_resumable,
-    keep_checkpoints,
-    note_finished,
-    read_checkpoint,
-)
+from dplasso.checkpoint import session
 from dplasso.cli import output
 from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
@@ -78,7 +73,7 @@ class KeptFit:
         if self.path is not None and self.passing:
             self.path.unlink()
         elif self.path is not None:
-            note_finished(self.path)
+            session.note_finished(self.path)
 
 
 def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
@@ -97,7 +92,7 @@ def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
 
 def _is_unfinished(path: Path) -> bool:
     try:
-        return path.is_file() and not read_checkpoint(path).finished
+        return path.is_file() and not session.read_checkpoint(path).finished
     except CheckpointError:
         return False
 
@@ -120,10 +115,10 @@ def kept_checkpoint(
     output.check_outputs([path], force=outputs.force or resume)
     begun = False
     with claim(path), ExitStack() as held:
-        stored = check_resumable(estimator, path) if resume else None
+        stored = session.check_resumable(estimator, path) if resume else None
         if not resume and _is_unfinished(path):
             output.warn(f"{path} kept a fit that had not ended; --force gives it up")
-        keep = keep_checkpoints(path, stored, options.checkpoint_seconds)
+        keep = session.keep_checkpoints(path, stored, options.checkpoint_seconds)
 
         def begin(fit: Begun) -> Session:
             nonlocal begun
@@ -132,8 +127,8 @@ def kept_checkpoint(
                 columns = rows.feature_names, rows.origin
                 size = model_bytes(fit.method, fit.mechanism, rows.shape[1], classes, *columns)
                 kept.temporary = held.enter_context(held_room(model, size))
-            session, begun = keep(fit), True
-            return session
+            kept_fit, begun = keep(fit), True
+            return kept_fit
 
         kept.begin, kept.passing = begin, options.checkpoint is None
         kept.steps = None if stored is None else len(stored.release)

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from dplasso import ledger as ledgers
 from dplasso.cli import output
 from dplasso.cli.ledger_report import (
     Planned,
@@ -13,16 +14,6 @@ from dplasso.cli.ledger_report import (
     left_sentence,
     print_reports,
     report_of,
-)
-from dplasso.ledger import (
-    add_dataset,
-    create_ledger,
-    finish,
-    largest_epsilon,
-    name_dataset,
-    pick,
-    read_budgets,
-    reserve,
 )
 from dplasso.ledger.creation import check_name
 from dplasso.ledger.refusal import rounded_down as down
@@ -57,7 +48,7 @@ def init(ledger_file: Path, limits: Limits, dataset: str | None = None) -> None:
 
     Without --dataset the first fit that names a data set names it.
     """
-    create_ledger(ledger_file, dataset=dataset, **asdict(limits))
+    ledgers.create_ledger(ledger_file, dataset=dataset, **asdict(limits))
 
 
 def add(ledger_file: Path, name: str, limits: Limits) -> None:
@@ -69,7 +60,7 @@ def add(ledger_file: Path, name: str, limits: Limits) -> None:
 
     Each data set has a budget of its own: use this for records of other people only.
     """
-    add_dataset(ledger_file, name, **asdict(limits))
+    ledgers.add_dataset(ledger_file, name, **asdict(limits))
 
 
 def name(ledger_file: Path, name: str) -> None:
@@ -79,7 +70,7 @@ def name(ledger_file: Path, name: str) -> None:
     --------
     dplasso ledger name team.ledger visits
     """
-    name_dataset(ledger_file, name)
+    ledgers.name_dataset(ledger_file, name)
 
 
 def spend(
@@ -100,11 +91,11 @@ def spend(
     """
     if purpose is not None:
         check_name(purpose, "purpose")
-    budget = pick(read_budgets(ledger_file), dataset, ledger_file)
+    budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
     # Unless told otherwise it covered a row.
     fit = fit.covering(1)
     charge = replace(fit.charge(budget, epsilon), purpose=purpose)
-    finish(reserve(ledger_file, dataset, charge))
+    ledgers.finish(ledgers.reserve(ledger_file, dataset, charge))
     output.text(left_sentence(left_of(ledger_file, dataset, fit)), wrap=False)
 
 
@@ -129,9 +120,9 @@ def show(
 
     For the curator: it names people and machines.
     """
-    budgets = read_budgets(ledger_file)
+    budgets = ledgers.read_budgets(ledger_file)
     if dataset is not None:
-        budgets = (pick(budgets, dataset, ledger_file),)
+        budgets = (ledgers.pick(budgets, dataset, ledger_file),)
     reports = [report_of(budget, epsilon, fit) for budget in budgets]
     return output.Told({"ledger": ledger_file, "datasets": reports}, lambda: print_reports(reports))
 
@@ -156,10 +147,10 @@ def plan(
 
     A grid search of C candidates on F folds is C x F + 1 fits.
     """
-    budget = pick(read_budgets(ledger_file), dataset, ledger_file)
+    budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
     fit = fit.covering(budget.rows_per_person)
     rows, delta = fit.rows_per_person or 1, fit.delta
-    steps, left = fit.settings["n_iter"], largest_epsilon(budget, **fit.settings, fits=fits)
+    steps, left = fit.settings["n_iter"], ledgers.largest_epsilon(budget, **fit.settings, fits=fits)
     told = f"Nothing is left of the budget{called(budget.name)}."
     if left:
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"

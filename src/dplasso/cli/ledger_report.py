@@ -9,24 +9,9 @@ from typing import Any
 
 from rich.markup import escape
 
+from dplasso import ledger as ledgers
 from dplasso.cli import output
 from dplasso.fit.cost import mechanism_for
-from dplasso.ledger import (
-    UNITS,
-    Budget,
-    Charge,
-    Entry,
-    affords,
-    charge_of,
-    counted,
-    epsilon_total,
-    fits_left,
-    largest_epsilon,
-    pick,
-    read_budgets,
-    rho_limit,
-    totals,
-)
 from dplasso.ledger.refusal import protected
 from dplasso.ledger.refusal import rounded_down as down
 from dplasso.privacy.parameters import check_rows_per_person
@@ -78,10 +63,10 @@ class Planned:
         told = {"delta": self.delta, "rows_per_person": self.rows_per_person}
         return told | {"n_iter": planned.n_iter, "mechanism": planned.name}
 
-    def charge(self, budget: Budget, epsilon: float) -> Charge:
+    def charge(self, budget: ledgers.Budget, epsilon: float) -> ledgers.Charge:
         """Return what it costs in a budget."""
         rows = self.rows_per_person or budget.rows_per_person
-        return charge_of(self._mechanism(epsilon, budget.neighbors, rows))
+        return ledgers.charge_of(self._mechanism(epsilon, budget.neighbors, rows))
 
     def _mechanism(self, epsilon: float, neighbors: str, rows_per_person: int) -> Any:
         return mechanism_for(
@@ -110,13 +95,12 @@ def left_after(
 
 def left_of(ledger: Path, dataset: str | None, fit: Planned, release: str = "") -> dict[str, Any]:
     """Return the same after the charge of the fit that released `release`, or after the last."""
-    budget = pick(read_budgets(ledger), dataset, ledger)
+    budget = ledgers.pick(ledgers.read_budgets(ledger), dataset, ledger)
     report = report_of(budget, None, fit)
     # A fit of few steps may release what an earlier one did.
-    made = next(
-        (one for one in reversed(budget.entries) if one.release == release), budget.entries[-1]
-    )
-    return {key: report[key] for key in _LEFT} | {"fits_left": fits_left(budget, made.charge)}
+    same = [one for one in budget.entries if one.release == release]
+    more = ledgers.fits_left(budget, (same or budget.entries)[-1].charge)
+    return {key: report[key] for key in _LEFT} | {"fits_left": more}
 
 
 def left_sentence(report: dict[str, Any]) -> str:
@@ -142,7 +126,7 @@ def _shares(spent: float) -> tuple[str, str]:
     return f"{tenths / 10:.1f} %", f"{(1000 - tenths) / 10:.1f} %"
 
 
-def report_of(budget: Budget, epsilon: float | None, fit: Planned) -> dict[str, Any]:
+def report_of(budget: ledgers.Budget, epsilon: float | None, fit: Planned) -> dict[str, Any]:
     """Put together all that is said about one data set, as JSON says it."""
     same, whole = _rows_as_in(budget.entries), _whole(budget)
     settings, rows = fit.settings, budget.rows_per_person
@@ -150,10 +134,10 @@ def report_of(budget: Budget, epsilon: float | None, fit: Planned) -> dict[str, 
         {
             **{name: getattr(entry, name) for name in _ENTRY},
             **{name: getattr(entry.charge, name) for name in _CHARGE},
-            "rho": entry.charge.rho / UNITS,
-            "draw_delta": entry.charge.draw_delta / UNITS,
+            "rho": entry.charge.rho / ledgers.UNITS,
+            "draw_delta": entry.charge.draw_delta / ledgers.UNITS,
             # Of the budget as it is now; epsilons do not add up, these do.
-            "share": counted(entry.charge, rows)[0] / whole if whole else None,
+            "share": ledgers.counted(entry.charge, rows)[0] / whole if whole else None,
             "rows_as_in": same[entry.number],
         }
         for entry in budget.entries
@@ -161,43 +145,43 @@ def report_of(budget: Budget, epsilon: float | None, fit: Planned) -> dict[str, 
     another = {"method": fit.method, "delta": fit.delta, "n_iter": settings["n_iter"]}
     if epsilon is not None:
         charge = fit.charge(budget, epsilon)
-        another |= {"epsilon": epsilon, "allowed": affords(budget, charge)}
+        another |= {"epsilon": epsilon, "allowed": ledgers.affords(budget, charge)}
         if another["allowed"]:
-            entry = Entry(0, "planned", charge, "", "", "", 0, "", None)
+            entry = ledgers.Entry(0, "planned", charge, "", "", "", 0, "", None)
             after = _state_of(replace(budget, entries=(*budget.entries, entry)), settings)
             another |= {f"{name}_after": value for name, value in after.items()}
     return {
         "dataset": budget.name,
         **{name: getattr(budget, name) for name in _BUDGET},
         "totals": [
-            {"rows_per_person": rows, "epsilon": epsilon_total(*spent, budget.delta)}
-            for rows, spent in totals(budget).items()
+            {"rows_per_person": rows, "epsilon": ledgers.epsilon_total(*spent, budget.delta)}
+            for rows, spent in ledgers.totals(budget).items()
         ],
         **_state_of(budget, settings),
-        "rho_spent": budget.rho / UNITS,
-        "rho_left": max(0, whole - budget.rho) / UNITS,
-        "draw_delta_spent": budget.draw_delta / UNITS,
+        "rho_spent": budget.rho / ledgers.UNITS,
+        "rho_left": max(0, whole - budget.rho) / ledgers.UNITS,
+        "draw_delta_spent": budget.draw_delta / ledgers.UNITS,
         "another_fit": another,
         "entries": entries,
     }
 
 
-def _whole(budget: Budget) -> int:
+def _whole(budget: ledgers.Budget) -> int:
     """Return all the zCDP that the budget has room for, and at least what is spent."""
-    return max(rho_limit(budget), budget.rho)
+    return max(ledgers.rho_limit(budget), budget.rho)
 
 
-def _state_of(budget: Budget, settings: dict[str, Any]) -> dict[str, float]:
+def _state_of(budget: ledgers.Budget, settings: dict[str, Any]) -> dict[str, float]:
     """Say what is spent of a budget, and which epsilon one more fit can have."""
     whole = _whole(budget)
     return {
-        "epsilon_spent": epsilon_total(budget.rho, budget.draw_delta, budget.delta),
+        "epsilon_spent": ledgers.epsilon_total(budget.rho, budget.draw_delta, budget.delta),
         "share_spent": budget.rho / whole if whole else 1.0,
-        "epsilon_left": largest_epsilon(budget, **settings),
+        "epsilon_left": ledgers.largest_epsilon(budget, **settings),
     }
 
 
-def _rows_as_in(entries: Sequence[Entry]) -> dict[int, int | None]:
+def _rows_as_in(entries: Sequence[ledgers.Entry]) -> dict[int, int | None]:
     """Say of each entry which is the first on the same rows; None where that is not known."""
     data = {entry.number: entry.charge.fingerprint or "" for entry in entries}
     # Fingerprints under one key compare; those of dplasso 0.2.0 had none.

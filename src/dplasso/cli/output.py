@@ -17,16 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+from rich import progress as rich_progress
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
@@ -212,7 +205,7 @@ class Bars:
     `compiled` is the time that the compiler has taken since the bars were opened.
     """
 
-    progress: Progress
+    progress: rich_progress.Progress
     compiled: CompileTime
 
     @contextmanager
@@ -251,12 +244,12 @@ def progress_bars() -> Iterator[Bars]:
 
     A wait for the compiler is announced wherever standard error goes.
     """
-    progress = Progress(
-        SpinnerColumn(finished_text="[green]✓[/green]"),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
+    progress = rich_progress.Progress(
+        rich_progress.SpinnerColumn(finished_text="[green]✓[/green]"),
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(bar_width=30),
+        rich_progress.TaskProgressColumn(),
+        rich_progress.TimeElapsedColumn(),
         console=err,
         disable=not err.is_terminal,
     )
