@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 import dplasso
 from cli.conftest import done, found, refused, said
@@ -154,26 +155,19 @@ def test_model_and_statement_are_written(fitted, tmp_path):
 
 COMMON = {"epsilon": 2.0, "delta": 1e-5, "neighbors": "replace-one", "fit_intercept": False}
 REACHED = {
-    "lasso": (
-        "--n-iter 7 --l1-radius 3 --feature-bound 2 --solver standard --selector noisy-max "
-        "--drift-tol none",
-        {"n_iter": 7, "l1_radius": 3.0, "feature_bound": 2.0, "drift_tol": None}
-        | {"solver": "standard", "selector": "noisy-max"},
-    ),
-    "logistic": (
-        "--n-iter 20 --max-weights 4 --row-norm 2.5 --residual-bound 0.75 --n-records 800 "
-        "--rows-per-person 2",
-        {"n_iter": 20, "max_weights": 4, "row_norm": 2.5, "residual_bound": 0.75}
-        | {"n_records": 800, "rows_per_person": 2},
-    ),
+    "lasso": {"n_iter": 7, "l1_radius": 3.0, "feature_bound": 2.0, "drift_tol": None}
+    | {"solver": "standard", "selector": "noisy-max"},
+    "logistic": {"n_iter": 20, "max_weights": 4, "row_norm": 2.5, "residual_bound": 0.75}
+    | {"n_records": 800, "rows_per_person": 2},
 }
 
 
 @pytest.mark.parametrize("method", REACHED)
 def test_options_reach_the_estimator(fitted, tmp_path, method):
-    out, (options, expected) = tmp_path / "model.npz", REACHED[method]
+    out, expected = tmp_path / "model.npz", REACHED[method]
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in expected.items()]
     common = ("--delta", "1e-5", "--neighbors", "replace-one", "--no-intercept", "--jobs", "1")
-    given = ("--method", method, *options.split(), *common, "--classes", "1,-1")
+    given = ("--method", method, *map(str.lower, options), *common, "--classes", "1,-1")
     fitted(*given, "--model", out)
     params, wanted = dplasso.load(out).get_params(), expected | COMMON | {"n_jobs": 1}
     assert {name: params[name] for name in wanted} == wanted
@@ -213,19 +207,12 @@ def test_papers_mechanism_warns_in_one_line(train):
 
 def test_every_way_to_write_the_rows_gives_the_same_model(fitted, train, tmp_path):
     """As text, compressed, in an archive, made of ones, and in a store."""
-    rows = [line.split() for line in train.read_text().splitlines()]
-    ones = "".join(
-        " ".join([label, *(entry.split(":")[0] + ":1" for entry in entries)]) + "\n"
-        for label, *entries in rows
-    )
-    (tmp_path / "ones.svm").write_text(ones)
+    X, y = load_svmlight_file(str(train))
     (tmp_path / "train.svm.gz").write_bytes(gzip.compress(train.read_bytes()))
-    matrix = np.zeros((len(rows), 30))
-    for row, (_, *entries) in enumerate(rows):
-        for column, value in (entry.split(":") for entry in entries):
-            matrix[row, int(column) - 1] = np.float32(value)
-    save_npz(tmp_path / "train.npz", csr_array(matrix))
-    np.save(tmp_path / "labels.npy", np.array([int(row[0]) for row in rows]))
+    save_npz(tmp_path / "train.npz", csr_array(X.astype(np.float32)))
+    np.save(tmp_path / "labels.npy", y.astype(int))
+    X.data[:] = 1
+    dump_svmlight_file(X, y.astype(int), str(tmp_path / "ones.svm"), zero_based=False)
     done("convert", train, tmp_path / "train.store")
 
     def made(*data, method=FAST):

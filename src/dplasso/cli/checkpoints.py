@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from dplasso.checkpoint import session
 from dplasso.cli import output
 from dplasso.cli.app import command_line
@@ -43,14 +41,6 @@ class CheckpointOptions:
     checkpoint: Path | None = None
     checkpoint_seconds: float = 5.0
     resume: bool = False
-
-    def place(self, model: Path | None, *, charged: bool) -> Path | None:
-        """Return where the checkpoint is kept: as asked, or beside the model that is paid for."""
-        if self.checkpoint is None and charged and model is not None:
-            return model.with_name(f"{model.name}.checkpoint")
-        if self.checkpoint is None and self.resume:
-            raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
-        return self.checkpoint
 
 
 @dataclass

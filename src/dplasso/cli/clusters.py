@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.reading import ReadingOptions
+from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cluster import Engine, RayEngine, ThreadEngine
 from dplasso.cluster.storage import header_and_labels, opened_store, stores_at
 from dplasso.cluster.tasks import THREADS, run_tasks
@@ -108,13 +107,8 @@ def read_partitions(
     data: Sequence[str], reading: ReadingOptions, n_features: int | None
 ) -> tuple[Dataset, list[str]]:
     """Return stores as one data set, for what a command says of it, and where they lie."""
-    refuse_beside(
-        {
-            "--binarize": reading.binarize,
-            "--label-map": reading.label_map is not None,
-            "--schema": reading.schema is not None,
-        }
-    )
+    given = {"--binarize": reading.binarize, "--label-map": reading.label_map}
+    refuse(given | {"--schema": reading.schema}, BESIDE_CLUSTER)
     rows = _as_dataset(data)
     columns = rows.X.shape[1]
     if n_features is not None and columns != n_features:
@@ -158,10 +152,3 @@ def over_stores(
     for place, store in zip(rows.X.places, rows.X.stores, strict=True):
         check_same_origin(fitted.model_.origin, origin_of(store), place)
     return OverStores(fitted, path, options, bars), rows
-
-
-def refuse_beside(options: dict[str, bool]) -> None:
-    """Refuse options that do not go with ``--cluster``; those that are true were given."""
-    for name, given in options.items():
-        if given:
-            raise typer.BadParameter(f"{name} does not go with --cluster; leave one of them out")

@@ -11,10 +11,10 @@ import typer
 
 from dplasso.cli import output
 from dplasso.cli.checkpoints import CheckpointOptions, KeptFit, kept_checkpoint, refuse_unfinished
-from dplasso.cli.clusters import ClusterOptions, read_partitions, refuse_beside
+from dplasso.cli.clusters import ClusterOptions, read_partitions
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import check_known, score, scores_text
-from dplasso.cli.reading import ReadingOptions
+from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
@@ -34,9 +34,9 @@ _CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "ledger")
 _SCORES = ("auc", "accuracy", "r2", "mae", "n_samples")
 
 
-@dataclass(frozen=True)
-class TestOptions:
-    """Rows to score the model on.
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """All options of the command but those of the report.
 
     Data
     ----
@@ -47,18 +47,11 @@ class TestOptions:
         Labels of a --test .npz that holds none.
     """
 
-    test: list[str] | None = None
-    test_labels: Path | None = None
-
-
-@dataclass(frozen=True)
-class FitOptions:
-    """All options of the command but those of the report."""
-
     data: list[str]
     wanted: EstimatorOptions
     reading: ReadingOptions
-    testing: TestOptions
+    test: list[str] | None = None
+    test_labels: Path | None = None
     outputs: OutputOptions
     interruptions: CheckpointOptions
     cluster: ClusterOptions
@@ -66,14 +59,18 @@ class FitOptions:
 
     @property
     def place(self) -> Path | None:
-        """Where the checkpoint is kept."""
-        return self.interruptions.place(self.outputs.model, charged=self.wanted.ledger is not None)
+        """Where the checkpoint is kept: as asked, or beside the model that is paid for."""
+        kept, model = self.interruptions, self.outputs.model
+        if kept.checkpoint is None and self.wanted.ledger is not None and model is not None:
+            return model.with_name(f"{model.name}.checkpoint")
+        if kept.checkpoint is None and kept.resume:
+            raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
+        return kept.checkpoint
 
     @property
     def beside(self) -> tuple[Path | None, ...]:
         """Files that are read besides the data."""
-        read, testing = self.reading, self.testing
-        return read.labels, read.schema, testing.test_labels, self.wanted.ledger
+        return self.reading.labels, self.reading.schema, self.test_labels, self.wanted.ledger
 
 
 @dataclass(frozen=True)
@@ -144,9 +141,9 @@ def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], l
         method = method_of(estimator)
         # Finds a delta too small for n_iter; the size of the data does not matter for that.
         check_affordable(method.ledger, method.dataset, method.cost())
-    tests = asked.testing.test or []
+    tests = asked.test or []
     if asked.cluster.cluster is not None:
-        refuse_beside({"--test": bool(tests), "--labels": reading.labels is not None})
+        refuse({"--test": bool(tests), "--labels": reading.labels}, BESIDE_CLUSTER)
     files = expand(asked.data) if asked.cluster.cluster is None else []
     found = expand(tests) if tests else []
     charged = wanted.ledger is not None and not resume
@@ -175,7 +172,7 @@ def _trained(
     seconds = {"read": time.perf_counter() - started}
     wanted.declare(estimator, train.y)
     if tests:
-        same = replace(reading, labels=asked.testing.test_labels)
+        same = replace(reading, labels=asked.test_labels)
         test = same.read(tests, bars, train.X.shape[1], schema)
         check_same_origin(origin_of(train.X), origin_of(test.X), test.source)
         if "classes" in (params := estimator.get_params()):

@@ -14,10 +14,10 @@ import typer
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.clusters import ClusterOptions, over_stores, refuse_beside
+from dplasso.cli.clusters import ClusterOptions, over_stores
 from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.metrics import print_scores, score
-from dplasso.cli.reading import ReadingOptions
+from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
 from dplasso.data.files import Dataset
 from dplasso.data.source_files import expand
 from dplasso.ledger import Budget, Charge, read_budgets
@@ -148,8 +148,8 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     A model knows how its rows were encoded and made binary, so DATA is given raw.
     """
     private = scoring.epsilon is not None
-    if private and applied.cluster.cluster is not None:
-        refuse_beside({"--epsilon": True})
+    if applied.cluster.cluster is not None:
+        refuse({"--epsilon": private}, BESIDE_CLUSTER)
     for name in () if private else ("metric", "ledger", "dataset", "purpose"):
         if getattr(scoring, name) is not None:
             raise ValueError(f"--{name} is for a private score, which needs --epsilon")

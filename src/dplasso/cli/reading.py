@@ -22,6 +22,7 @@ from dplasso.encoding.schema import Schema, read_schema
 from dplasso.encoding.source import need_pyarrow
 from dplasso.errors import DataError, PrivacyLeakWarning
 
+BESIDE_CLUSTER = "does not go with --cluster; leave one of them out"
 _HASH_BITS = 20
 # Options that mean something beside any of others only.
 _NEEDS = {
@@ -202,15 +203,15 @@ class EncodingOptions:
         }
         ours = {option_name(field.name): getattr(self, field.name) for field in fields(self)}
         if not (self.text or is_table(data[0])):
-            _refuse(ours | {"--label-column": reading.label_column}, "goes with tables or --text")
-            _refuse({"--schema": reading.schema}, "goes with tables")
+            refuse(ours | {"--label-column": reading.label_column}, "goes with tables or --text")
+            refuse({"--schema": reading.schema}, "goes with tables")
             return None
         declared = n_features if self.indices is None else None
         others = {"--zero-based": reading.zero_based, "--labels": reading.labels}
-        _refuse(others | {"--features": declared}, "does not go with this kind of data")
+        refuse(others | {"--features": declared}, "does not go with this kind of data")
         for names, needed in _NEEDS.items():
             if not any(ours[one] for one in needed):
-                _refuse({name: ours[name] for name in names}, f"goes with {' or '.join(needed)}")
+                refuse({name: ours[name] for name in names}, f"goes with {' or '.join(needed)}")
         if sum(bool(way) for way in ways.values()) != 1:
             raise typer.BadParameter(
                 f"{data[0]} is a table: say with one of {', '.join(ways)} what its columns mean"
@@ -239,8 +240,8 @@ class EncodingOptions:
         return Schema((Text(self.text_column or "text", bits, *words, missing="error"),))
 
 
-def _refuse(given: dict[str, Any], why: str) -> None:
-    """Refuse options that would be ignored."""
+def refuse(given: dict[str, Any], why: str) -> None:
+    """Refuse options that do not go together, or would be ignored, if they were given."""
     for name, value in given.items():
         if value not in (None, False):
             raise typer.BadParameter(f"{name} {why}")

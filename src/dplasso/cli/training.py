@@ -1,6 +1,5 @@
 """What ``fit`` and ``tune`` train: the options of all estimators, and the estimator they make."""
 
-import math
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -129,7 +128,7 @@ class EstimatorOptions:
         asked = estimator.n_iter_ == 0 or {"n_iter", "l1_radius"} & self.given.keys()
         if self.method != "lasso" or asked or not estimator.privacy_.is_private:
             return None
-        if math.isinf(estimator.epsilon) or estimator.n_features_in_ > _MOST_COLUMNS:
+        if estimator.n_features_in_ > _MOST_COLUMNS:
             return None
         other = "linear" if self.is_regression else "logistic"
         return (
