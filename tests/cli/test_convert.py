@@ -9,7 +9,7 @@ import pytest
 from pyarrow import csv
 
 from cli.conftest import done, found, refused, said
-from dplasso.cli.convert import parse_memory
+from dplasso.cli.data import parse_memory
 from dplasso.data.files import read_data
 from dplasso.data.store import open_store
 

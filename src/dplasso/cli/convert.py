@@ -1,10 +1,7 @@
 """``dplasso convert``: data files to a store, for data larger than memory and for fast starts."""
 
-import os
-import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,8 +10,8 @@ import typer
 
 from dplasso.cli import output
 from dplasso.cli.clusters import ClusterOptions
+from dplasso.cli.data import StoreOptions, parse_memory, print_made
 from dplasso.cli.reading import EncodingOptions, ReadingOptions
-from dplasso.data.blocks import BlockSource
 from dplasso.data.source_files import expand, is_address
 from dplasso.data.store import describe, write_store
 from dplasso.data.store.place import check_place
@@ -26,76 +23,6 @@ from dplasso.encoding.suggest import draft_part
 from dplasso.errors import DataError
 
 _ROWS_LOOKED_AT = 2_000
-_AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
-SMALLEST = 64 * 2**20
-
-
-def parse_memory(text: str) -> int:
-    """Read a number of bytes, or one with a unit: ``2GB`` (10^9 each), ``2GiB`` (2^30 each)."""
-    found = _AMOUNT.fullmatch(text.strip())
-    # An I stands for powers of 2 only behind another letter.
-    if found is None or (found[3] and not found[2]):
-        raise typer.BadParameter(
-            f"{text!r} is not an amount of memory; write 2GB or 500MB, for example"
-        )
-    power = " KMGT".index(found[2].upper() or " ")
-    amount = int(float(found[1]) * (1024 if found[3] else 1000) ** power)
-    if amount < SMALLEST:
-        raise typer.BadParameter(f"{text} is too little; give at least {SMALLEST // 2**20}MiB")
-    return amount
-
-
-@dataclass(frozen=True)
-class StoreOptions:
-    """How a store is made, and how that is reported.
-
-    Options
-    -------
-    memory : SIZE
-        Memory to use in all, for example 2GB or 500MB; the disk does the rest.
-
-    Output
-    ------
-    force
-        Replace an existing store, once the new one is complete.
-    """
-
-    memory: str = "2GB"
-    jobs: int | None = None
-    force: bool = False
-
-    def check(self, place: Path) -> None:
-        """Find out now whether a store can be made there, and as the options say."""
-        parse_memory(self.memory)
-        check_place(place.absolute(), force=self.force)
-
-    def write(
-        self, source: BlockSource, place: Path, bars: output.Bars, origin: Mapping[str, Any] | None
-    ) -> dict[str, Any]:
-        """Write a store, and describe it."""
-        threads = self.jobs or len(os.sched_getaffinity(0))
-        with bars.stages() as progress:
-            written = write_store(
-                source,
-                place,
-                memory=parse_memory(self.memory),
-                force=self.force,
-                origin=origin,
-                progress=progress,
-                n_threads=threads,
-            )
-        return describe(written)
-
-
-def print_made(what: Mapping[str, str], report: Mapping[str, Any], *more: str | None) -> None:
-    """Print what was made, its size, and more sentences."""
-    facts = {**what, "data": output.data_text(report), "size": f"{report['bytes']:,} bytes"}
-    if "seconds" in report:
-        facts["seconds"] = f"{report['seconds']:.2f}"
-    output.facts(facts)
-    for sentence in more:
-        if sentence is not None:
-            output.text(sentence)
 
 
 def convert(
