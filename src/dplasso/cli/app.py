@@ -4,7 +4,7 @@ import ast
 import shlex
 import warnings
 from contextvars import ContextVar
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -124,7 +124,7 @@ def add_command(app: typer.Typer, home: str) -> None:
     `with_options` says how signature and docstring become options.
     """
     place, _, function = f"dplasso.cli.{home}".rpartition(".")
-    told = documented(_docstring(place, function))
+    told = documented(_docstrings(place)[function])
     kind = type("Command", (Command,), {"home": (place, function)})
     app.command(
         _CALLED.get(function, function),
@@ -135,12 +135,12 @@ def add_command(app: typer.Typer, home: str) -> None:
     )(lambda: None)
 
 
-def _docstring(module: str, function: str) -> str | None:
-    """Read a function's docstring off the source: to import the module may take seconds."""
+@cache
+def _docstrings(module: str) -> dict[str, str | None]:
+    """Read the docstrings of functions off their source: to import their module may take seconds."""
     spec: Any = find_spec(module)
     parsed = ast.parse(spec.loader.get_source(module)).body
-    of_name = (one for one in parsed if isinstance(one, ast.FunctionDef) and one.name == function)
-    return ast.get_docstring(next(of_name))
+    return {one.name: ast.get_docstring(one) for one in parsed if isinstance(one, ast.FunctionDef)}
 
 
 # --- the commands --------------------------------------------------------------------------------
