@@ -137,7 +137,7 @@ def add_command(app: typer.Typer, home: str) -> None:
 
 @cache
 def _docstrings(module: str) -> dict[str, str | None]:
-    """Read the docstrings of functions off their source: to import their module may take seconds."""
+    """Read functions' docstrings off their source: importing the module may take seconds."""
     spec: Any = find_spec(module)
     parsed = ast.parse(spec.loader.get_source(module)).body
     return {one.name: ast.get_docstring(one) for one in parsed if isinstance(one, ast.FunctionDef)}
