@@ -35,7 +35,7 @@ def audit(
     canaries: int = 1000,
     false_alarm: float = 5e-4,
     out: Path | None = None,
-) -> output.Told:
+) -> output.Result:
     """Try to refute the privacy claim by attacking the implementation.
 
     Exit code 3 if the claim is refuted, 0 if not.
@@ -93,7 +93,7 @@ def audit(
     files = {} if out is None else _write(out, outcome, document)
     show = partial(_print, outcome.report, files, seconds)
     exit_code = VIOLATION_FOUND if outcome.report.violated else 0
-    return output.Told({**document, "files": files}, show, exit_code)
+    return output.Result({**document, "files": files}, show, exit_code)
 
 
 def _weights_attack(

@@ -35,7 +35,7 @@ def budget(
     method: str = "lasso",
     n_iter: int | None = None,
     explain: bool = False,
-) -> output.Told:
+) -> output.Result:
     """Say what a fit would cost and what it could find, without any data.
 
     Model
@@ -104,7 +104,7 @@ def budget(
         if draws and "findable" not in report:
             output.text("With --rows N and --columns D: what such a fit can find.")
 
-    return output.Told(report, show)
+    return output.Result(report, show)
 
 
 def _draws_row(statement: PrivacyStatement, features: int | None) -> dict[str, Any]:
@@ -207,7 +207,7 @@ def plan(
     encoding: float = 0.0,
     refit: float = 0.0,
     tries: float = 0.0,
-) -> output.Told:
+) -> output.Result:
     """Divide a budget among encoding, fit or search, second fit and score.
 
     Privacy
@@ -251,7 +251,7 @@ def plan(
     search = f"tune DATA --method {method} --grid NAME=V,V --tries {tries:g} --law poisson"
     commands = dict.fromkeys(("fit", "refit"), f"fit DATA --method {method}")
     commands |= {"search": search, "score": "evaluate model.npz DATA"}
-    return output.Told({**whole, "parts": told}, partial(_print_plan, whole, found, commands))
+    return output.Result({**whole, "parts": told}, partial(_print_plan, whole, found, commands))
 
 
 def _print_plan(whole: dict[str, Any], found: dict[Part, str], commands: dict[str, str]) -> None:

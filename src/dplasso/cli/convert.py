@@ -35,7 +35,7 @@ def convert(
     encoding: EncodingOptions,
     making: StoreOptions,
     cluster: ClusterOptions,
-) -> output.Told:
+) -> output.Result:
     """Convert data files to a store on disk, in bounded memory; with --cluster each to its own.
 
     Arguments
@@ -95,7 +95,7 @@ def convert(
         )
     train = f"train on it: dplasso fit {store} --epsilon 1"
     show = partial(print_made, {"store": str(place)}, report, train, public)
-    return output.Told(report | {"public": public}, show)
+    return output.Result(report | {"public": public}, show)
 
 
 def _warn_of_numbers(data: list[str], columns: str) -> None:
@@ -118,7 +118,7 @@ def _convert_each(
     read: Mapping[str, Any],
     making: StoreOptions,
     cluster: ClusterOptions,
-) -> output.Told:
+) -> output.Result:
     """Convert every file to a store of its own in a folder, each by a task."""
     if is_store(folder):
         raise DataError(f"{folder} is a store; with --cluster give a folder for many")
@@ -145,7 +145,7 @@ def _convert_each(
     }
     made = {"stores": f"{len(places)} in {folder}"}
     train = f"train on them: dplasso fit {folder} --cluster {cluster.cluster} --epsilon 1"
-    return output.Told(report, partial(print_made, made, report, train))
+    return output.Result(report, partial(print_made, made, report, train))
 
 
 def convert_file(

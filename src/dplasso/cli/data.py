@@ -90,7 +90,7 @@ def print_made(what: Mapping[str, str], report: Mapping[str, Any], *more: str | 
             output.text(sentence)
 
 
-def info(store: Path, verify: bool = False) -> output.Told:
+def info(store: Path, verify: bool = False) -> output.Result:
     """Say what a store holds: for the curator, since some of it depends on the data.
 
     Arguments
@@ -132,10 +132,10 @@ def info(store: Path, verify: bool = False) -> output.Told:
         **({"origin": origin} if origin else {}),
         "checksums": "every checksum fits" if verify else "not compared (give --verify)",
     }
-    return output.Told(report | {"verified": verify}, partial(output.facts, facts))
+    return output.Result(report | {"verified": verify}, partial(output.facts, facts))
 
 
-def list_sets(base_url: str | None = None) -> output.Told:
+def list_sets(base_url: str | None = None) -> output.Result:
     """Show the data sets that can be fetched, with their sizes and source.
 
     Examples
@@ -163,7 +163,7 @@ def list_sets(base_url: str | None = None) -> output.Told:
             }
         )
     document = {"data_sets": rows, "base_url": base, "folder": folder}
-    return output.Told(document, partial(_print_sets, document))
+    return output.Result(document, partial(_print_sets, document))
 
 
 def _print_sets(document: dict[str, Any]) -> None:
@@ -199,7 +199,7 @@ def fetch(
     downloads: Path | None = None,
     base_url: str | None = None,
     making: StoreOptions,
-) -> output.Told:
+) -> output.Result:
     """Download one of the public data sets and convert it to a store.
 
     Arguments
@@ -235,4 +235,4 @@ def fetch(
         report = making.write(source, place, bars, origin)
     report |= {"seconds": time.perf_counter() - started, "downloaded": file}
     report["download_seconds"] = fetched
-    return output.Told(report, partial(print_made, {"store": str(place)}, report))
+    return output.Result(report, partial(print_made, {"store": str(place)}, report))

@@ -59,7 +59,7 @@ def demo(
     random_state: int | None = None,
     explain: bool = False,
     n_iter: int | None = None,
-) -> output.Told:
+) -> output.Result:
     """Train on real data by both methods, privately and plainly, and look at the difference.
 
     Output
@@ -108,7 +108,7 @@ def demo(
         files = _write(out, results, picture)
     seconds = {"seconds": time.perf_counter() - started, "compile_seconds": bars.compiled.seconds}
     report = _report(results, train, test) | seconds | {"files": files}
-    return output.Told(report, partial(_print, report, results, explain=explain))
+    return output.Result(report, partial(_print, report, results, explain=explain))
 
 
 def _crossed(data: Dataset) -> Dataset:

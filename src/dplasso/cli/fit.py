@@ -84,7 +84,7 @@ class _Fitted:
     resumed_after: int | None
 
 
-def fit(asked: FitOptions, explain: bool = False) -> output.Told:
+def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     """Train a private model on labelled sparse rows.
 
     Examples
@@ -120,7 +120,7 @@ def fit(asked: FitOptions, explain: bool = False) -> output.Told:
     report = _report(fitted, asked)
     curators = [name for name in _CURATORS if name in report]
     show = partial(_print, fitted, report, asked, explain=explain)
-    return output.Told(report | {"not_for_release": curators}, show)
+    return output.Result(report | {"not_for_release": curators}, show)
 
 
 def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], list[Path]]:

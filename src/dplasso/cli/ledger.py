@@ -104,7 +104,7 @@ def show(
     fit: Planned,
     dataset: str | None = None,
     epsilon: float | None = None,
-) -> output.Told:
+) -> output.Result:
     """Say who spent what, what is left, and what one more fit would leave.
 
     Options
@@ -124,7 +124,9 @@ def show(
     if dataset is not None:
         budgets = (ledgers.pick(budgets, dataset, ledger_file),)
     reports = [report_of(budget, epsilon, fit) for budget in budgets]
-    return output.Told({"ledger": ledger_file, "datasets": reports}, lambda: print_reports(reports))
+    return output.Result(
+        {"ledger": ledger_file, "datasets": reports}, lambda: print_reports(reports)
+    )
 
 
 def plan(
@@ -132,7 +134,7 @@ def plan(
     fit: Planned,
     dataset: str | None = None,
     fits: int = 1,
-) -> output.Told:
+) -> output.Result:
     """Say which epsilon to give each of K fits so that they use up what is left.
 
     Options
@@ -161,4 +163,4 @@ def plan(
         )
     settings = {"epsilon": left, "delta": delta, "n_iter": steps, "method": fit.method}
     planned = {"dataset": budget.name, "fits": fits, **settings, "rows_per_person": rows}
-    return output.Told(planned, partial(output.text, told, wrap=False))
+    return output.Result(planned, partial(output.text, told, wrap=False))

@@ -135,7 +135,7 @@ class ScoreOptions:
     random_state: int | None = None
 
 
-def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> output.Told:
+def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> output.Result:
     """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon.
 
     Examples
@@ -157,7 +157,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
         fitted, rows = applied.read(bars, labelled=True)
         if not private:
             scores = score(fitted, rows.X, rows.y, rows.source)
-            return output.Told(scores | {"private": False}, partial(_print_exact, scores))
+            return output.Result(scores | {"private": False}, partial(_print_exact, scores))
         metric = scoring.metric or ("accuracy" if hasattr(fitted, "classes_") else "mae")
         found = dplasso.private_score(
             fitted, rows.X, rows.y, **asdict(scoring) | {"metric": metric}
@@ -166,7 +166,7 @@ def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> 
     told = {**found.to_dict(), "private": found.privacy.is_private}
     if scoring.ledger is not None:
         told["ledger"] = left_after(scoring.ledger, scoring.dataset, found.privacy)
-    return output.Told(told, partial(_print_private, found, told.get("ledger"), explain=explain))
+    return output.Result(told, partial(_print_private, found, told.get("ledger"), explain=explain))
 
 
 def _print_exact(scores: dict[str, Any]) -> None:
@@ -195,7 +195,7 @@ def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain:
     output.promise(score.privacy, explain=explain)
 
 
-def show(model: Path, top: int = 20, explain: bool = False) -> output.Told:
+def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
     """Name a model's largest weights, its settings and what it promises.
 
     Options
@@ -239,7 +239,7 @@ def show(model: Path, top: int = 20, explain: bool = False) -> output.Told:
         output.text()
         output.promise(held.statement, explain=explain)
 
-    return output.Told(document, print_model)
+    return output.Result(document, print_model)
 
 
 def report(model: Path, out: Path, ledger: Path | None = None, force: bool = False) -> None:

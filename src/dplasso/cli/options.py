@@ -167,7 +167,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., None]:
     A parameter that is a dataclass stands for the options that are its fields. A field whose
     metadata hold `options` stands for all that this function lists, given the other fields; it
     becomes a mapping of those that were given. A command that returns something has ``--json``, and
-    what it returns is told one way or the other (`dplasso.cli.output.Told`).
+    what it returns is printed in either way (`dplasso.cli.output.Result`).
     """
     texts = documented(SHARED).texts
     options, arguments = _expanded(command, texts)
@@ -176,9 +176,9 @@ def with_options(command: Callable[..., Any]) -> Callable[..., None]:
 
     def run(**given: Any) -> None:
         running.set(frozenset(given))
-        told = command(**arguments(given))
-        if told is not None:
-            told.tell(as_json=given["as_json"])
+        result = command(**arguments(given))
+        if result is not None:
+            result.print(as_json=given["as_json"])
 
     run.__signature__ = Signature(options)  # type: ignore[attr-defined]
     return run

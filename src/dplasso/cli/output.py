@@ -64,14 +64,14 @@ def note(sentence: str, style: str = "dim") -> None:
 
 
 @dataclass(frozen=True)
-class Told:
+class Result:
     """What a command found: one JSON object, or what `show` prints for a person."""
 
     document: Mapping[str, Any]
     show: Callable[[], None]
     exit_code: int = 0
 
-    def tell(self, *, as_json: bool) -> None:
+    def print(self, *, as_json: bool) -> None:
         """Print it; end the command with its exit code, if it has one."""
         if as_json:
             write_out(json.dumps(json_safe(self.document), allow_nan=False) + "\n")

@@ -36,7 +36,7 @@ def paper(
     repeats: int = 3,
     limit: float = 4.0,
     jobs: int | None = None,
-) -> output.Told:
+) -> output.Result:
     """Reproduce the paper's tables and figures, with what is wrong in them.
 
     Arguments
@@ -108,7 +108,7 @@ def paper(
             _print(one)
         output.text(f"Done in {seconds:.0f} s. Written to {out}")
 
-    return output.Told({"items": document, "files": files, "seconds": seconds}, show)
+    return output.Result({"items": document, "files": files, "seconds": seconds}, show)
 
 
 def import_evidence() -> None:

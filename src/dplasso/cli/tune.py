@@ -42,7 +42,7 @@ def tune(
     metric: str | None = None,
     held_out: float = 0.2,
     explain: bool = False,
-) -> output.Told:
+) -> output.Result:
     """Choose settings and train, all under one private guarantee.
 
     Model
@@ -86,8 +86,6 @@ def tune(
         if search.best_params_ is not None or outputs.model is None:
             with output.uninterrupted():
                 outputs.write(search.best_estimator_, temporary)
-    if search.best_params_ is None and outputs.model is not None:
-        output.text("There was no try, so there is no model to write.")
     report: dict[str, Any] = {
         "n_features": rows.X.shape[1],
         "best_params": search.best_params_,
@@ -101,7 +99,7 @@ def tune(
         best = getattr(search.best_estimator_, "model_", None)
         release = "" if best is None else digest_of(best.release)
         report["ledger"] = left_after(wanted.ledger, wanted.dataset, search.privacy_, release)
-    return output.Told(report, partial(_print, report, search, outputs, explain=explain))
+    return output.Result(report, partial(_print, report, search, outputs, explain=explain))
 
 
 def _search(
@@ -164,6 +162,8 @@ def _print(
     report: dict[str, Any], search: PrivateSearch, outputs: OutputOptions, *, explain: bool
 ) -> None:
     params, score = report["best_params"], report["best_score"]
+    if params is None and outputs.model is not None:
+        output.text("There was no try, so there is no model to write.")
     facts = {"best": "none: the random number of tries came out as zero"}
     if params is not None:
         interval = f"{score['low']:.4f} to {score['high']:.4f}"
