@@ -39,7 +39,7 @@ def parse_memory(text: str) -> int:
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """How a store is made, and how that is reported.
+    """How a store is made.
 
     Options
     -------

@@ -227,16 +227,13 @@ def _print_report(report: dict[str, Any]) -> None:
         )
         output.text(f"At delta {up(report['delta'])} that is epsilon {everybody}.", wrap=False)
     if "epsilon" in another:
-        output.text(_after_sentence(another), wrap=False)
+        fit = f"fit of epsilon {up(another['epsilon'])}"
+        told = f"A {fit} would be refused."
+        if another["allowed"]:
+            spent, left = _shares(another["share_spent_after"])
+            told = f"After a {fit}: {spent} spent, {left} left."
+        output.text(told, wrap=False)
     output.text()
-
-
-def _after_sentence(another: dict[str, Any]) -> str:
-    fit = f"fit of epsilon {up(another['epsilon'])}"
-    if not another["allowed"]:
-        return f"A {fit} would be refused."
-    spent, left = _shares(another["share_spent_after"])
-    return f"After a {fit}: {spent} spent, {left} left."
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:

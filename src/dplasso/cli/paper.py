@@ -101,7 +101,10 @@ def paper(
         items, _ = runner.run_items(module, names, settings, out, report)
     files = runner.publish(module, items, settings, out)
     seconds = time.perf_counter() - started
-    document = {one.name: {"title": one.title, "rows": _rows(one)} for one in items}
+    document = {}
+    for one in items:
+        rows = [dict(zip(one.data_head, row, strict=True)) for row in one.data_rows]
+        document[one.name] = {"title": one.title, "rows": rows}
 
     def show() -> None:
         for one in items:
@@ -115,10 +118,6 @@ def import_evidence() -> None:
     """Make `evidence` importable: in an installed package it lies in a folder of it."""
     if importlib.util.find_spec("evidence") is None:
         sys.path.append(str(Path(dplasso.__file__).parent / "bundled"))
-
-
-def _rows(item: "Item") -> list[dict[str, Any]]:
-    return [dict(zip(item.data_head, row, strict=True)) for row in item.data_rows]
 
 
 def _print(item: "Item") -> None:
