@@ -227,7 +227,7 @@ def _draw_areas(axes: "Axes", trained: Sequence[Trained]) -> None:
     values = np.array([one.scores["auc"] or 0.0 for one in trained])
     look: dict[str, Any] = {"bottom": GUESSING, "width": 0.6, "color": COLORS[: len(trained)]}
     bars = axes.bar(range(len(names)), values - GUESSING, **look)
-    axes.bar_label(bars, fmt="{:.3f}", padding=3, fontsize=12)
+    axes.bar_label(bars, [f"{value:.3f}" for value in values], padding=3, fontsize=12)
     axes.set_xticks(range(len(names)), names, fontsize=10)
     axes.set_ylim(min(GUESSING, float(values.min())), 1.0)
     axes.set_title("AUC on the test rows (0.5: guessing)", fontsize=12, loc="left")
