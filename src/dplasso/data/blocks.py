@@ -5,6 +5,7 @@ blocks of that: it watches the files, counts progress, and settles labels and pe
 must be the same in all files.
 """
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -192,11 +193,7 @@ def binarized(source: BlockSource) -> BlockSource:
     """Turn every value that is not zero into 1; explicit zeros stay."""
 
     def ones(block: RowBlock, first: int) -> RowBlock:
-        finite = np.isfinite(block.values)
-        if not finite.all():
-            at = int(np.argmin(finite))
-            row = first + int(np.searchsorted(block.indptr, at, side="right"))
-            raise not_finite(source.name, row)
+        check_finite(source.name, block.indptr, block.values, first)
         return block._replace(values=(block.values != 0).astype(block.values.dtype))
 
     return _changed(source, ones)
@@ -224,9 +221,21 @@ def _changed(source: BlockSource, change: Callable[[RowBlock, int], RowBlock]) -
     return replace(source, blocks=blocks)
 
 
-def not_finite(name: str, row: int) -> DataError:
-    """Return the error for a value that is NaN or infinite, in a row counted from 1."""
-    return DataError(f"{name}: row {row} holds NaN or infinity; give finite numbers only")
+def check_finite(
+    name: str, indptr: NDArray[np.int64], values: NDArray[Any], n_before: int
+) -> tuple[float, float]:
+    """Return the smallest and the largest value of some rows; `DataError` if one is not finite.
+
+    The error names its row, of which `n_before` came before these.
+    """
+    if not values.size:
+        return 0.0, 0.0
+    low, high = float(values.min()), float(values.max())
+    if not -math.inf < low <= high < math.inf:
+        at = int(np.argmin(np.isfinite(values)))
+        row = n_before + int(np.searchsorted(indptr, at, side="right"))
+        raise DataError(f"{name}: row {row} holds NaN or infinity; give finite numbers only")
+    return low, high
 
 
 def check_shape(name: str, n_rows: int, n_columns: int) -> None:

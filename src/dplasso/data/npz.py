@@ -50,10 +50,10 @@ def row_source(files: SourceFiles, layout: Layout) -> BlockSource:
     n_features = layout.n_features or max(npz_shape(path)[1] for path in files.paths)
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
-        path, mark = files.paths[i], files.marks[i]
+        path, size = files.paths[i], files.found[i].st_size
         X, y = read_npz(path, labels_path=layout.labels_path, n_features=n_features)
         for begin, end in cut_rows(X, memory_bytes):
-            done, place = mark.size * end // y.size, partial(_row, path, begin)
+            done, place = size * end // y.size, partial(_row, path, begin)
             yield Piece(rows_between(X, begin, end), y[begin:end], done, place)
 
     source = files_source(files, n_features, read, declared=layout.n_features is not None)

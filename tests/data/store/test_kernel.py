@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dplasso.data.store import kernel
+from dplasso.data.store.transpose import cut_columns
 
 counts_lists = st.lists(st.integers(0, 9), min_size=1, max_size=40)
 
@@ -13,18 +14,14 @@ counts_lists = st.lists(st.integers(0, 9), min_size=1, max_size=40)
 @given(counts_lists, st.integers(1, 12), st.integers(1, 12))
 def test_parts_are_bounded_and_whole(counts, most_entries, most_columns):
     indptr = np.cumsum([0, *counts])
-    nothing = np.empty(0, np.int64), np.empty(0, np.uint16)
-    n_parts = kernel.cut_columns(indptr, most_entries, most_columns, *nothing)
-    first, part_of = np.empty(n_parts + 1, np.int64), np.empty(len(counts), np.uint16)
-    assert kernel.cut_columns(indptr, most_entries, most_columns, first, part_of) == n_parts
+    first = cut_columns(indptr, most_entries, most_columns)
     assert first[0] == 0
     assert first[-1] == len(counts)
     widths, sizes = np.diff(first), np.diff(indptr[first])
     assert ((widths == 1) | ((sizes <= most_entries) & (widths <= most_columns))).all()
     assert (widths > 0).all()
-    assert part_of.tolist() == np.repeat(np.arange(n_parts), widths).tolist()
     # No part could take one column more.
-    for part in range(n_parts - 1):
+    for part in range(widths.size - 1):
         more = sizes[part] + counts[first[part + 1]]
         assert more > most_entries or widths[part] == most_columns
 

@@ -12,9 +12,9 @@ import pytest
 
 from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.blocks import BlockSource
-from dplasso.data.store import array_writer, open_store, write_store
+from dplasso.data.store import open_store, write_store
 from dplasso.data.store import writer as store_writer
-from dplasso.data.store.array_writer import ArrayWriter
+from dplasso.data.store.arrays import ArrayWriter
 from dplasso.errors import DataError, StoreError
 
 X = random_matrix(40, 90, 0.08)
@@ -96,7 +96,7 @@ def test_a_full_disk(tmp_path, monkeypatch, call):
             raise OSError(errno.ENOSPC, "No space left on device")
         return write(*arguments)
 
-    monkeypatch.setattr(array_writer.os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OSError, match=r"Cannot write .*/s: the disk is full\. What") as caught:
         convert(tmp_path / "s", n_threads=2)
     assert caught.value.errno == errno.ENOSPC

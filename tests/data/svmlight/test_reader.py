@@ -162,18 +162,17 @@ def test_numbers_are_those_of_python(write, texts):
 def test_few_numbers_are_left_to_python(number, n_hard):
     # The comment leaves the quick way room to look ahead.
     text = f"1 1:{number}\n# {'-' * 100}".encode()
-    labels, ends = np.empty(1), np.empty(1, np.int64)
+    labels, starts, ends = np.empty(1), np.empty(1, np.int64), np.empty(1, np.int64)
     columns, values = np.empty(1, np.int64), np.empty(1, np.float32)
-    hard = np.empty((2, 4), np.int64)
+    hard = np.empty((2, 3), np.int64)
     eights = np.frombuffer(text, np.uint64, len(text) // 8)
-    none = np.empty(0, np.uint8), np.empty(0, np.int64)
     result = parse_block(
         np.frombuffer(text, np.uint8),
-        *(eights, 1, 9, *none, labels, none[1], ends, columns, values, hard),
+        *(eights, 1, 9, labels, starts, ends, columns, values, hard),
     )
-    assert result == (1, 1, n_hard, 2, 0, -1)
+    assert result == (1, 1, n_hard, 0, -1)
     if n_hard:
-        assert hard[0].tolist() == [0, 4, 4 + len(number), 1]
+        assert hard[0].tolist() == [0, 4, 4 + len(number)]
     else:
         assert values[0] == np.float32(float(number))
 

@@ -24,7 +24,9 @@ FORMAT = "dplasso-store"
 # a person's rows in.
 VERSION, PEOPLE_VERSION = 1, 2
 HEADER_FILE = "header.json"
-PARTIAL_SUFFIX = ".partial"
+PARTIAL_SUFFIX, REPLACED_SUFFIX = ".partial", ".replaced"
+# While a store is written: the columns of entries within their parts, and arrays being rewritten.
+OFFSETS_FILE, RECAST_SUFFIX = "offsets.tmp", ".recast"
 # An entry of the origin: whether D was declared at conversion, or taken from the data.
 COLUMNS_DECLARED = "columns_declared"
 # Bytes before an array's data: the length numpy itself gives the header of a flat array.
@@ -46,6 +48,9 @@ ARRAYS = {
     LABELS: ((*_LABEL, "<f2", "<f4", "<f8"), "rows"),
     PEOPLE: (("<i8",), "words of names"),
 }
+# Python names it from 3.13 on only.
+_USUAL = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
+_NO_RESERVE = int(getattr(mmap, "MAP_NORESERVE", 0x4000 if _USUAL else 0))
 
 
 @dataclass(frozen=True)
@@ -70,13 +75,11 @@ class ArrayEntry:
 class StoreHeader:
     """The header of a store.
 
-    `shape`: rows N and columns D.
     `value_dtype`: type of the values, also of those left out.
     `constant`: the value of every entry, if they are all the same; then no values are stored.
     `largest_value`: the largest |value|: a property of the private data, never to become a default
     of the public `feature_bound`.
-    `label_words`: the words that the numbers in ``labels`` stand for; None where labels are
-    numbers.
+    `label_words`: what the numbers in ``labels`` stand for; None where labels are numbers.
     `origin`: how the columns were made, as the source tells it.
     `arrays`: by the names of `ARRAYS`; without values where there is a constant, and without people
     where nothing is known of them.
@@ -125,7 +128,7 @@ def header_text(header: StoreHeader) -> str:
     """Return a header as JSON, with a checksum of itself; `ValueError` if it is not plain JSON."""
     document = _document(header)
     try:
-        document["crc32"] = _header_sum(document)
+        document["crc32"] = _checksum(document)
     except TypeError as error:
         raise ValueError(f"the origin of a store must be plain JSON: {error}") from error
     return json.dumps(document, allow_nan=False, indent=1) + "\n"
@@ -147,17 +150,13 @@ def _document(header: StoreHeader) -> dict[str, Any]:
         },
         "label_words": None if header.label_words is None else list(header.label_words),
         "arrays": {
-            name: {
-                "dtype": entry.dtype,
-                "size": entry.size,
-                "pieces": [list(piece) for piece in entry.pieces],
-            }
-            for name, entry in header.arrays.items()
+            name: {"dtype": one.dtype, "size": one.size, "pieces": [list(p) for p in one.pieces]}
+            for name, one in header.arrays.items()
         },
     }
 
 
-def _header_sum(document: Mapping[str, Any]) -> int:
+def _checksum(document: Mapping[str, Any]) -> int:
     """Return the CRC-32 of a header without its own sum, free of layout."""
     content = {key: value for key, value in document.items() if key != "crc32"}
     text = json.dumps(content, allow_nan=False, sort_keys=True, separators=(",", ":"))
@@ -181,54 +180,51 @@ def read_header(directory: Path) -> StoreHeader:
             f"versions {VERSION} and {PEOPLE_VERSION}; {advice}"
         )
     try:
-        if document.get("crc32") != _header_sum(document):
-            raise ValueError("its checksum does not fit")
-        return _parse_header(document)
+        _require(document.get("crc32") == _checksum(document), "its checksum does not fit")
+        header = _parse_header(document)
+        _check_arrays(header)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise StoreError(f"{path} is damaged: {reason}; convert again") from error
+    return header
 
 
 def _parse_header(document: dict[str, Any]) -> StoreHeader:
-    shape = tuple(_whole(size) for size in document["shape"])
-    _require(len(shape) == 2, "the shape needs two numbers")
+    n_rows, n_columns = document["shape"]
     value, words, origin = document["value"], document["label_words"], document["origin"]
     constant, largest = value["constant"], value["largest"]
     numbers = [largest] if constant is None else [largest, constant]
     finite = all(isinstance(number, float) and math.isfinite(number) for number in numbers)
     _require(finite and largest >= 0, "the values' bound is not a number")
     _require(value["dtype"] in _VALUE, "unknown type of values")
-    if words is not None:
-        _require(all(isinstance(word, str) for word in words), "the labels are not words")
-        words = tuple(words)
+    texts = [document["source"], document["written_by"], *(words or ())]
+    _require(all(isinstance(text, str) for text in texts), "the labels or its source are not text")
     _require(
         isinstance(origin, dict) and isinstance(origin.get(COLUMNS_DECLARED), bool),
         "its origin does not say whether the columns were declared",
     )
     arrays = {
         name: ArrayEntry(
-            str(entry["dtype"]),
-            _whole(entry["size"]),
-            tuple((_whole(length), _whole(crc)) for length, crc in entry["pieces"]),
+            one["dtype"],
+            _whole(one["size"]),
+            tuple((_whole(length), _whole(crc)) for length, crc in one["pieces"]),
         )
-        for name, entry in document["arrays"].items()
+        for name, one in document["arrays"].items()
     }
     header = StoreHeader(
-        shape=(shape[0], shape[1]),
+        shape=(_whole(n_rows), _whole(n_columns)),
         nnz=_whole(document["nnz"]),
         value_dtype=value["dtype"],
         constant=constant,
         largest_value=largest,
-        label_words=words,
-        source=str(document["source"]),
+        label_words=None if words is None else tuple(words),
+        source=document["source"],
         origin=origin,
-        written_by=str(document["written_by"]),
+        written_by=document["written_by"],
         arrays=arrays,
     )
-    _require(document["version"] == header.version, "its version does not fit its arrays")
     said = {key: value for key, value in document.items() if key != "crc32"}
-    _require(_document(header) == said, "unknown or missing entries")
-    _check_arrays(header)
+    _require(_document(header) == said, "its version, or unknown or missing entries")
     return header
 
 
@@ -268,8 +264,8 @@ def _require(condition: bool, problem: str) -> None:
         raise ValueError(problem)
 
 
-def check_array_file(directory: Path, name: str, entry: ArrayEntry) -> None:
-    """Raise `StoreError` unless an array's file is as long, and begins, as the header implies."""
+def open_array(directory: Path, name: str, entry: ArrayEntry) -> NDArray[Any]:
+    """Map an array; `StoreError` unless its file is as long, and begins, as the header implies."""
     path = array_file(directory, name)
     try:
         with path.open("rb") as file:
@@ -278,11 +274,12 @@ def check_array_file(directory: Path, name: str, entry: ArrayEntry) -> None:
         raise StoreError(f"{path} is missing from the store; convert again") from error
     expected = DATA_OFFSET + entry.n_bytes
     if length != expected:
-        raise StoreError(
-            f"{path} is damaged: {length} bytes long instead of {expected}; convert again"
-        )
-    if head != npy_header(entry.dtype, entry.size):
-        raise StoreError(f"{path} is damaged: its first bytes are wrong; convert again")
+        problem = f"{length} bytes long instead of {expected}"
+    elif head != npy_header(entry.dtype, entry.size):
+        problem = "its first bytes are wrong"
+    else:
+        return map_array(path, entry.dtype, entry.size)
+    raise StoreError(f"{path} is damaged: {problem}; convert again")
 
 
 def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
@@ -294,20 +291,7 @@ def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
     dtype = np.dtype(dtype)
     if size == 0:
         return np.empty(0, dtype)
-    length = DATA_OFFSET + size * dtype.itemsize
+    length, access = DATA_OFFSET + size * dtype.itemsize, mmap.PROT_READ | mmap.PROT_WRITE
     with path.open("rb") as file:
-        if sys.platform == "win32":
-            mapped = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_COPY)
-        else:
-            flags = mmap.MAP_PRIVATE | _no_reserve()
-            mapped = mmap.mmap(
-                file.fileno(), length, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE
-            )
+        mapped = mmap.mmap(file.fileno(), length, mmap.MAP_PRIVATE | _NO_RESERVE, access)
     return np.frombuffer(mapped, dtype, size, DATA_OFFSET)
-
-
-def _no_reserve() -> int:
-    """Return MAP_NORESERVE, which Python names from 3.13 on only, or 0 where it is not known."""
-    usual = 0x4000 if platform.machine() in ("x86_64", "aarch64") else 0
-    fallback = usual if sys.platform == "linux" else 0
-    return int(getattr(mmap, "MAP_NORESERVE", fallback))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.people import number_people
-from dplasso.data.store.array_writer import checksum
+from dplasso.data.store.arrays import checksum
 from dplasso.data.store.format import (
     COLUMNS_DECLARED,
     HEADER_FILE,
@@ -22,8 +22,7 @@ from dplasso.data.store.format import (
     PEOPLE,
     StoreHeader,
     array_file,
-    check_array_file,
-    map_array,
+    open_array,
     read_header,
 )
 from dplasso.data.store.kernel import first_outside, maps_agree, pointers_rise
@@ -220,10 +219,7 @@ def open_store(
 
 def _map_store(directory: Path) -> Store:
     header = read_header(directory)
-    arrays = {}
-    for name, entry in header.arrays.items():
-        check_array_file(directory, name, entry)
-        arrays[name] = map_array(array_file(directory, name), entry.dtype, entry.size)
+    arrays = {name: open_array(directory, name, one) for name, one in header.arrays.items()}
     for name in ("rows.indptr", "columns.indptr"):
         if not pointers_rise(arrays[name], header.nnz):
             _damaged(directory, name, "its numbers do not rise to that of the entries")
@@ -252,31 +248,27 @@ def check_entries(
     are read, once and in order, which takes about as long as reading their files; nothing is
     remembered. Raises `StoreError` that names the file and the entry.
     """
-    limits = dict(zip(("rows", "columns"), reversed(store.shape), strict=True))
-    parts = []
-    for side in ("rows", "columns") if which == "both" else (which,):
-        parts += _parts(f"{side}.indices", store.arrays[f"{side}.indices"], limits[side], -1)
-        if f"{side}.values" in store.arrays:
-            values = store.arrays[f"{side}.values"]
+    # Each piece of an array: its name, where it begins, its words, their limit and their mask.
+    pieces: list[tuple[str, int, NDArray[Any], int, int]] = []
+    limits = {"rows": store.shape[1], "columns": store.shape[0]}
+    for side in limits if which == "both" else (which,):
+        checks = [(f"{side}.indices", store.arrays[f"{side}.indices"], limits[side], -1)]
+        if (name := f"{side}.values") in store.arrays:
+            values = store.arrays[name]
             # Without its sign bit, a number that is not finite is at least infinity's bit pattern.
             words = values.view(np.int32 if values.itemsize == 4 else np.int64)
             infinity = int(np.array(np.inf, values.dtype).view(words.dtype))
-            unsigned = (1 << (8 * values.itemsize - 1)) - 1
-            parts += _parts(f"{side}.values", words, infinity, unsigned)
+            checks.append((name, words, infinity, (1 << (8 * values.itemsize - 1)) - 1))
+        for name, words, limit, mask in checks:
+            for begin in range(0, words.size, _CHECK_ENTRIES):
+                some = words[begin : begin + _CHECK_ENTRIES]
+                pieces.append((name, begin, some, limit, mask))
     with ThreadPoolExecutor(n_threads) as pool:
-        found = pool.map(lambda part: first_outside(*part[2:]), parts)
-        for (name, begin, _, limit, mask), at in zip(parts, found, strict=True):
+        found = pool.map(lambda piece: first_outside(*piece[2:]), pieces)
+        for (name, begin, _, limit, mask), at in zip(pieces, found, strict=True):
             if at >= 0:
                 allowed = f"one of 0 to {limit - 1}" if mask == -1 else "a finite number"
                 _damaged(store.path, name, f"entry {begin + at} is not {allowed}")
-
-
-def _parts(name: str, words: NDArray[Any], limit: int, mask: int) -> list[tuple[Any, ...]]:
-    """Cut an array into pieces for `first_outside`, each with its name and first entry."""
-    return [
-        (name, begin, words[begin : begin + _CHECK_ENTRIES], limit, mask)
-        for begin in range(0, words.size, _CHECK_ENTRIES)
-    ]
 
 
 def _verify(store: Store, progress: Callable[[int, int], None] | None) -> None:
@@ -285,14 +277,10 @@ def _verify(store: Store, progress: Callable[[int, int], None] | None) -> None:
     done = 0
     with ThreadPoolExecutor(2) as pool:
         for name, entry in store.header.arrays.items():
-            data = store.arrays[name].view(np.uint8)
-            ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64).tolist()
-            parts = (
-                data[end - length : end]
-                for end, (length, _) in zip(ends, entry.pieces, strict=True)
-            )
+            ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64)
+            parts = np.split(store.arrays[name].view(np.uint8), ends[:-1])
             found = pool.map(checksum, parts)
-            for end, piece, sums in zip(ends, entry.pieces, found, strict=True):
+            for end, piece, sums in zip(ends, entry.pieces, found, strict=False):
                 if sums != piece:
                     where = f"its checksum does not fit between bytes {end - piece[0]} and {end}"
                     _damaged(store.path, name, f"{where} of the data")

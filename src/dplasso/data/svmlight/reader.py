@@ -10,11 +10,8 @@ text, rounded to float32.
 """
 
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +21,7 @@ from dplasso.data.blocks import BlockSource, Piece, files_source, gather
 from dplasso.data.formats import Layout
 from dplasso.data.label_map import check_label_map
 from dplasso.data.source_files import Paths, SourceFiles, source_files
-from dplasso.data.streams import BLOCK_BYTES, Block, Progress, line_blocks
+from dplasso.data.streams import BLOCK_BYTES, Block, Progress, in_order, line_blocks
 from dplasso.data.svmlight.lines import LineError, Lines, parse_lines
 from dplasso.errors import DataError
 
@@ -36,9 +33,6 @@ _ARRAYS_PER_TEXT = 8
 # Blocks in memory besides one for each thread: read ahead, waiting, handed out.
 _BESIDE_THREADS = 4
 _LEAST_TEXT = 64 << 10
-
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
 
 
 def row_source(
@@ -59,7 +53,7 @@ def row_source(
         )
     threads = n_threads or _usable_threads()
 
-    def parse(block: Block) -> tuple[int, Lines | LineError]:
+    def parse(block: Block) -> tuple[int, Lines]:
         return block.done, parse_lines(block.text, layout)
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
@@ -68,13 +62,14 @@ def row_source(
         size = block_bytes or min(max(text, _LEAST_TEXT), BLOCK_BYTES)
         with (
             closing(line_blocks(path, size)) as texts,
-            closing(_in_order(parse, texts, threads)) as results,
+            closing(in_order(parse, texts, threads)) as results,
         ):
-            for done, found in results:
-                if isinstance(found, LineError):
-                    raise DataError(f"{path}, line {line + found.line}: {found}")
-                line += found.n_lines
-                yield Piece(found.rows, found.labels, done, lambda _: str(path))
+            try:
+                for done, found in results:
+                    line += found.n_lines
+                    yield Piece(found.rows, found.labels, done, lambda _: str(path))
+            except LineError as error:
+                raise DataError(f"{path}, line {line + error.line}: {error}") from None
 
     return files_source(files, layout.n_features, read)
 
@@ -84,7 +79,7 @@ def read_svmlight(
     *,
     n_features: int | None = None,
     zero_based: bool = False,
-    label_map: dict[str, float] | None = None,
+    label_map: Mapping[str, float] | None = None,
     progress: Progress | None = None,
     block_bytes: int | None = None,
     n_threads: int | None = None,
@@ -102,29 +97,3 @@ def _usable_threads() -> int:
     """Return how many threads parse where nothing else is said: the cores there are, 8 at most."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(cores or 1, _MOST_THREADS)
-
-
-def _in_order(
-    work: Callable[[_Item], _Result], items: Iterator[_Item], n_threads: int
-) -> Generator[_Result]:
-    """Apply `work` in threads, a little ahead of the caller, and yield results in order.
-
-    An error of `items` is raised when the results of all items before it have been handed on.
-    """
-    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="dplasso-parse")
-    ahead: deque[Future[_Result]] = deque()
-    try:
-        failed = None
-        try:
-            for item in items:
-                ahead.append(pool.submit(work, item))
-                if len(ahead) > n_threads:
-                    yield ahead.popleft().result()
-        except DataError as error:
-            failed = error
-        while ahead:
-            yield ahead.popleft().result()
-        if failed is not None:
-            raise failed
-    finally:
-        pool.shutdown(cancel_futures=True)
