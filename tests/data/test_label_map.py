@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from data.row_blocks import write_npz
 from dplasso.data.files import read_data
 from dplasso.data.label_map import check_label_map, map_labels, parse_label_map
-from dplasso.data.npz import write_npz
 from dplasso.errors import DataError
 
 SPAM = {"ham": 0, "spam": 1}

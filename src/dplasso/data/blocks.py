@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -70,13 +70,11 @@ class Piece(NamedTuple):
     names: tuple[Any, Callable[[int], str]] | None = None
 
 
-class Blocks(Protocol):
-    """``blocks(memory_bytes, progress=None)``; each call starts again from the first record."""
+Blocks = Callable[..., Iterator[RowBlock]]
+"""``blocks(memory_bytes, progress=None)`` yields all records in order, each call from the first on.
 
-    def __call__(
-        self, memory_bytes: int, progress: Progress | None = None, /
-    ) -> Iterator[RowBlock]:
-        """Yield all records in order, using about `memory_bytes` for everything at work."""
+It uses about `memory_bytes` for everything at work.
+"""
 
 
 @dataclass(frozen=True)
@@ -136,17 +134,6 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
 
     Duplicate entries are added up; float32 stays, other numbers become float64. Raises `DataError`
     if there is not one label for each record.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from dplasso.data.blocks import matrix_source
-    >>> from dplasso.data.store import write_store
-    >>> place = Path(tempfile.mkdtemp()) / "eye.store"
-    >>> write_store(matrix_source(np.eye(3), [0, 1, 1]), place, memory=2**27).shape
-    (3, 3)
     """
     rows = csr_array(X)
     if rows.dtype != np.float32:

@@ -26,6 +26,23 @@ class LabelMap:
     words: dict[str, float]
     numbers: dict[float, float]
 
+    def meaning(self, label: str | float | bool) -> float:
+        """Return the number a label is mapped to, NaN if it is not in the map.
+
+        A string is looked up as text and then, if it is a number, as a number; True and False also
+        as the texts true and false.
+        """
+        if isinstance(label, bool):
+            for word, value in self.words.items():
+                if TRUTH.get(word.lower()) == label:
+                    return value
+        if isinstance(label, str):
+            if label in self.words:
+                return self.words[label]
+            number = decimal(label)
+            return math.nan if number is None else self.numbers.get(number, math.nan)
+        return self.numbers.get(float(label), math.nan)
+
     def shown(self) -> str:
         """Name the labels, for messages."""
         return ", ".join(repr(word) for word in self.words)
@@ -76,14 +93,9 @@ def parse_label_map(text: str) -> dict[str, float]:
 
 
 def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int = 0) -> Any:
-    """Return what labels mean; `DataError` names the row, `first` of which came before.
-
-    A string is looked up as text and then, if it is a number, as a number; True and False also as
-    the texts true and false.
-    """
+    """Return what labels mean; `DataError` names the row, `first` of which came before."""
     present, where = np.unique(labels, return_inverse=True)
-    meaning = np.array([_meaning(label, label_map) for label in present.tolist()], np.float64)
-    mapped = meaning[where]
+    mapped = np.array([label_map.meaning(label) for label in present.tolist()], np.float64)[where]
     unknown = np.isnan(mapped)
     if unknown.any():
         at = int(np.argmax(unknown))
@@ -92,21 +104,6 @@ def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int 
             f"({label_map.shown()})"
         )
     return mapped
-
-
-def _meaning(label: str | float | bool, label_map: LabelMap) -> float:
-    """Return the number a label is mapped to, NaN if it is not in the map."""
-    if isinstance(label, bool):
-        for word, value in label_map.words.items():
-            if word.lower() in TRUTH and bool(TRUTH[word.lower()]) == label:
-                return value
-        return label_map.numbers.get(float(label), math.nan)
-    if isinstance(label, str):
-        if label in label_map.words:
-            return label_map.words[label]
-        number = decimal(label)
-        return math.nan if number is None else label_map.numbers.get(number, math.nan)
-    return label_map.numbers.get(float(label), math.nan)
 
 
 def decimal(text: str) -> float | None:

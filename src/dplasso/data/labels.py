@@ -48,7 +48,7 @@ def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]
     The message names the first of their rows, but no label: what nobody declared is private.
     """
     if np.any(strange):
-        known = [repr(_plain(label)) for label in classes]
+        known = [repr(label) for label in classes.tolist()]
         raise DataError(
             f"y holds a label that is not one of {whose} {', '.join(known[:-1])} and {known[-1]}: "
             f"row {int(np.argmax(strange)) + 1:,} of those that enter"
@@ -131,8 +131,3 @@ def _as_kind(label: Any, kind: str) -> Any:
     if kind == "number":
         return None if isinstance(label, bool) else _finite(label)
     return label if isinstance(label, {"bool": bool, "string": str}.get(kind, ())) else None
-
-
-def _plain(label: Any) -> Any:
-    """Return a label as Python would print it, without numpy's type around it."""
-    return label.item() if isinstance(label, np.generic) else label

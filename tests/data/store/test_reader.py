@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from data.row_blocks import write_npz
 from data.store.reference import assert_holds, block_source, random_matrix
 from dplasso.data.blocks import BlockSource, RowBlock, matrix_source
 from dplasso.data.files import block_source as files_source
-from dplasso.data.npz import write_npz
 from dplasso.data.store import (
     check_entries,
     describe,

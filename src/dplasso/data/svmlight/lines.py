@@ -91,11 +91,8 @@ def _all_labels(
     mapped = np.full(labels.size, np.nan)
     for number, value in label_map.numbers.items():
         mapped[labels == number] = value
-    words = _words(label_map)
-    mapped[records] = [
-        words[token] if token in words else label_map.numbers.get(_decimal(token), math.nan)
-        for token in tokens
-    ]
+    meanings = {token: label_map.meaning(_decoded(token)) for token in set(tokens)}
+    mapped[records] = [meanings[token] for token in tokens]
     return mapped
 
 
@@ -112,9 +109,8 @@ def _numbers(tokens: list[bytes]) -> NDArray[np.float64]:
     return np.array([_decimal(one) for one in tokens], np.float64)
 
 
-def _words(label_map: LabelMap | None) -> dict[bytes, float]:
-    words = {} if label_map is None else label_map.words
-    return {word.encode(): value for word, value in words.items()}
+def _decoded(token: bytes) -> str:
+    return token.decode("utf-8", "surrogateescape")
 
 
 def _explain(line: bytes, layout: Layout) -> str:
@@ -139,9 +135,7 @@ def _explain(line: bytes, layout: Layout) -> str:
 def _label_problem(label: bytes, label_map: LabelMap | None) -> str:
     """Return what is wrong with a label, if anything."""
     number = _decimal(label)
-    if math.isfinite(number) and (label_map is None or number in label_map.numbers):
-        return ""
-    if label in _words(label_map):
+    if math.isfinite(number if label_map is None else label_map.meaning(_decoded(label))):
         return ""
     if b":" in label:
         return (
@@ -192,5 +186,5 @@ def _column_or_problem(entry: bytes, layout: Layout, previous: int) -> int | str
 
 def _decimal(text: bytes) -> float:
     """Return the number that a text writes, NaN if it writes none."""
-    number = decimal(text.decode("latin-1"))
+    number = decimal(_decoded(text))
     return math.nan if number is None else number
