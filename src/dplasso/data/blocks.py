@@ -42,10 +42,7 @@ class Rows(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """Consecutive records: `Rows`, their labels, and perhaps their people.
-
-    `people`: int64, two numbers a row, as `dplasso.data.people.hash_people` makes them.
-    """
+    """Consecutive records: `Rows`, their labels, and perhaps what `hash_people` says of them."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
@@ -57,7 +54,6 @@ class RowBlock(NamedTuple):
 class Piece(NamedTuple):
     """Some records of a file, as its reader finds them.
 
-    `labels`: an array, or a list of whatever a text file says.
     `done`: bytes of the file read so far.
     `where`: words the place of a label, by its row, from 0.
     `names`: who the people are, in a list or a column of a table, and what words their places.
@@ -149,31 +145,26 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
         )
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
-        for begin, end in cut_rows(rows, memory_bytes):
-            yield RowBlock(*rows_between(rows, begin, end), labels[begin:end])
+        for begin, end, part in cut_rows(rows, memory_bytes):
+            yield RowBlock(*part, labels[begin:end])
             if progress is not None:
                 progress(end, labels.size)
 
     return BlockSource(name, rows.shape[1], blocks, labels.size, columns_declared=False)
 
 
-def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows whose entries take up about `memory_bytes`; one row at least."""
+def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int, Rows]]:
+    """Yield ranges of rows whose entries take up about `memory_bytes`, not copied; one at least."""
     most = max(1, memory_bytes // (X.indices.itemsize + X.data.itemsize))
     begin = 0
     while begin < X.shape[0]:
         # As many rows as fit, counting entries, starts and labels.
         end = int(np.searchsorted(X.indptr, X.indptr[begin] + most, side="right")) - 1
         end = max(begin + 1, min(end, begin + max(1, memory_bytes // 16)))
-        yield begin, end
+        starts = X.indptr[begin : end + 1].astype(np.int64)
+        at = slice(starts[0], starts[-1])
+        yield begin, end, Rows(starts - starts[0], X.indices[at], X.data[at])
         begin = end
-
-
-def rows_between(X: csr_array, begin: int, end: int) -> Rows:
-    """Return some rows of a matrix; entries are not copied."""
-    at = slice(X.indptr[begin], X.indptr[end])
-    starts = X.indptr[begin : end + 1].astype(np.int64) - X.indptr[begin]
-    return Rows(starts, X.indices[at], X.data[at])
 
 
 def binarized(source: BlockSource) -> BlockSource:

@@ -89,36 +89,30 @@ def table_format(path: Path) -> FileFormat:
     """Return the format of a table; `DataError` if the name is none of a table."""
     found = _find(path)
     if found is None or not found.is_table:
-        names = {which: ", ".join(_table_suffixes(which)) for which in (True, False)}
-        raise DataError(
-            f"{path}: tables are read from {names[True]} (also compressed), {names[False]}"
-        )
+        tables = [one for one in FORMATS if one.is_table]
+        whole = ", ".join(suffix for one in tables for suffix in one.suffixes if one.compressible)
+        other = ", ".join(x for one in tables for x in one.suffixes if not one.compressible)
+        raise DataError(f"{path}: tables are read from {whole} (also compressed), {other}")
     return found
 
 
 def row_format(files: SourceFiles) -> FileFormat:
     """Return the format of files of numbered columns; `DataError` if they have several or none."""
-    formats = []
-    for path in files.paths:
-        found = _find(path)
+    formats = [_find(path) for path in files.paths]
+    for path, found in zip(files.paths, formats, strict=True):
         if found is None or found.is_table:
             raise DataError(
                 f"{path}: files that end in {plain_suffix(path)} cannot be read; give svmlight "
                 "text (.svm, .txt or no suffix, perhaps followed by "
                 f"{', '.join(COMPRESSED_SUFFIXES)}) or scipy .npz"
             )
-        formats.append(found)
         if found is not formats[0]:
             raise DataError(
-                f"{path}: {files.paths[0]} is of another kind ({formats[0].name}, not "
-                f"{found.name}); the files of one data set must be of one kind"
+                f"{path}: {files.paths[0]} is of another kind; the files of one data set must be "
+                "of one kind"
             )
+    assert formats[0] is not None
     return formats[0]
-
-
-def _table_suffixes(compressible: bool) -> list[str]:
-    tables = (one for one in FORMATS if one.is_table and one.compressible == compressible)
-    return [suffix for one in tables for suffix in one.suffixes]
 
 
 def _find(path: Path) -> FileFormat | None:

@@ -11,10 +11,9 @@ from dplasso.errors import DataError
 
 
 def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
-    """Return the classes: the label set that is declared, of two the negative first, or else `y`'s.
+    """Return the classes: those declared, of two the negative first, or else those of `y`, sorted.
 
-    Those of `y` are sorted. Raises `ValueError` for fewer than two labels, or numbers that are no
-    classes.
+    Raises `ValueError` for fewer than two labels, or numbers that are no classes.
     """
     # Workers start afresh for every fit and do without scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets

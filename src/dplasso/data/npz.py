@@ -14,14 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from dplasso.data.blocks import (
-    BlockSource,
-    Piece,
-    cut_rows,
-    files_source,
-    rows_between,
-    with_mapped_labels,
-)
+from dplasso.data.blocks import BlockSource, Piece, cut_rows, files_source, with_mapped_labels
 from dplasso.data.formats import MOST_COLUMNS, Layout
 from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import check_readable
@@ -55,9 +48,8 @@ def row_source(files: SourceFiles, layout: Layout) -> BlockSource:
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
         path, size = files.paths[i], files.found[i].st_size
         X, y = read_npz(path, labels_path=layout.labels_path, n_features=n_features)
-        for begin, end in cut_rows(X, memory_bytes):
-            done, place = size * end // y.size, partial(_row, path, begin)
-            yield Piece(rows_between(X, begin, end), y[begin:end], done, place)
+        for begin, end, rows in cut_rows(X, memory_bytes):
+            yield Piece(rows, y[begin:end], size * end // y.size, partial(_row, path, begin))
 
     source = files_source(files, n_features, read, declared=layout.n_features is not None)
     if layout.label_map is not None:

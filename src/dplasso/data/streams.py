@@ -129,9 +129,6 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
     One thread reads and decompresses the next block while the caller works on the last one.
     Only the last block may lack a line end; a byte-order mark is left out. At most three blocks, of
     about `block_bytes` decompressed bytes and a line at least, are in memory.
-
-    Raises `DataError` if the file is missing, a directory, not readable, or its compressed stream
-    is damaged or cut short; if a line is longer than 1 GiB.
     """
     check_readable(path)
     suffix = path.suffix.lower()

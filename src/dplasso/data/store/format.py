@@ -9,7 +9,7 @@ import platform
 import sys
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -75,25 +75,25 @@ class ArrayEntry:
 class StoreHeader:
     """The header of a store.
 
+    `origin`: how the columns were made, as the source tells it.
     `value_dtype`: type of the values, also of those left out.
     `constant`: the value of every entry, if they are all the same; then no values are stored.
     `largest_value`: the largest |value|: a property of the private data, never to become a default
     of the public `feature_bound`.
     `label_words`: what the numbers in ``labels`` stand for; None where labels are numbers.
-    `origin`: how the columns were made, as the source tells it.
     `arrays`: by the names of `ARRAYS`; without values where there is a constant, and without people
     where nothing is known of them.
     """
 
+    written_by: str
+    source: str
+    origin: Mapping[str, Any]
     shape: tuple[int, int]
     nnz: int
     value_dtype: str
     constant: float | None
     largest_value: float
     label_words: tuple[str, ...] | None
-    source: str
-    origin: Mapping[str, Any]
-    written_by: str
     arrays: Mapping[str, ArrayEntry]
 
     @property
@@ -135,25 +135,10 @@ def header_text(header: StoreHeader) -> str:
 
 
 def _document(header: StoreHeader) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": header.version,
-        "written_by": header.written_by,
-        "source": header.source,
-        "origin": header.origin,
-        "shape": list(header.shape),
-        "nnz": header.nnz,
-        "value": {
-            "dtype": header.value_dtype,
-            "constant": header.constant,
-            "largest": header.largest_value,
-        },
-        "label_words": None if header.label_words is None else list(header.label_words),
-        "arrays": {
-            name: {"dtype": one.dtype, "size": one.size, "pieces": [list(p) for p in one.pieces]}
-            for name, one in header.arrays.items()
-        },
-    }
+    entries = asdict(header)
+    names = {"dtype": "value_dtype", "constant": "constant", "largest": "largest_value"}
+    value = {key: entries.pop(name) for key, name in names.items()}
+    return {"format": FORMAT, "version": header.version, **entries, "value": value}
 
 
 def _checksum(document: Mapping[str, Any]) -> int:
@@ -193,9 +178,9 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
     n_rows, n_columns = document["shape"]
     value, words, origin = document["value"], document["label_words"], document["origin"]
     constant, largest = value["constant"], value["largest"]
-    numbers = [largest] if constant is None else [largest, constant]
-    finite = all(isinstance(number, float) and math.isfinite(number) for number in numbers)
-    _require(finite and largest >= 0, "the values' bound is not a number")
+    for number in (largest, largest if constant is None else constant):
+        finite = isinstance(number, float) and math.isfinite(number)
+        _require(finite and largest >= 0, "the values' bound is not a number")
     _require(value["dtype"] in _VALUE, "unknown type of values")
     texts = [document["source"], document["written_by"], *(words or ())]
     _require(all(isinstance(text, str) for text in texts), "the labels or its source are not text")
@@ -212,19 +197,19 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
         for name, one in document["arrays"].items()
     }
     header = StoreHeader(
+        written_by=document["written_by"],
+        source=document["source"],
+        origin=origin,
         shape=(_whole(n_rows), _whole(n_columns)),
         nnz=_whole(document["nnz"]),
         value_dtype=value["dtype"],
         constant=constant,
         largest_value=largest,
         label_words=None if words is None else tuple(words),
-        source=document["source"],
-        origin=origin,
-        written_by=document["written_by"],
         arrays=arrays,
     )
-    said = {key: value for key, value in document.items() if key != "crc32"}
-    _require(_document(header) == said, "its version, or unknown or missing entries")
+    same = _checksum(_document(header)) == document["crc32"]
+    _require(same, "its version does not fit its arrays, or entries are unknown")
     return header
 
 

@@ -34,8 +34,7 @@ def partial_directory(path: Path) -> Path:
 def check_place(path: Path, *, force: bool) -> None:
     """Refuse a place where no store can be put, before any work is done.
 
-    With `force` an existing store may be replaced; nothing else ever is. Raises `StoreError`, or
-    `OSError` if the directory around it is missing.
+    With `force` an existing store may be replaced; nothing else ever is.
     """
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
         raise StoreError(
@@ -62,8 +61,7 @@ def unfinished(path: Path) -> Iterator[Path]:
     """Make an empty directory beside `path`, for this process alone, and remove it on failure.
 
     Whatever a killed process left there is removed first; `put_in_place` moves the directory to
-    `path`. Raises `StoreError` if another process is writing the same store, or foreign files are
-    in the way.
+    `path`.
     """
     partial = partial_directory(path)
     with hold(path, StoreError(f"{path} is being written by another process; wait for it")):
@@ -86,19 +84,19 @@ def unfinished(path: Path) -> Iterator[Path]:
 def put_in_place(partial: Path, path: Path) -> None:
     """Move a complete store to its place; an older one is removed only after that."""
     sync_directory(partial)
-    if not path.exists():
-        partial.rename(path)
-        sync_directory(path.parent)
-        return
     replaced = path.with_name(path.name + REPLACED_SUFFIX)
-    path.rename(replaced)
+    older = path.exists()
+    if older:
+        path.rename(replaced)
     try:
         partial.rename(path)
     except BaseException:
-        replaced.rename(path)
+        if older:
+            replaced.rename(path)
         raise
     sync_directory(path.parent)
-    shutil.rmtree(replaced, ignore_errors=True)
+    if older:
+        shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _restore_replaced(path: Path) -> None:

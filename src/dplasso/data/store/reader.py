@@ -108,10 +108,9 @@ class Store:
         return number_people(self.arrays[PEOPLE]) if self.knows_people else None
 
     def _orientation(self, name: str) -> Compressed:
-        constant = self.header.constant
         values = self.arrays.get(f"{name}.values", np.empty(0, self.header.value_dtype))
         indptr, indices = self.arrays[f"{name}.indptr"], self.arrays[f"{name}.indices"]
-        return Compressed(indptr, indices, values, 0.0 if constant is None else constant)
+        return Compressed(indptr, indices, values, self.header.constant or 0.0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path, not the data: another process opens the store itself."""
@@ -121,27 +120,15 @@ class Store:
         return f"Store({str(self.path)!r}, shape={self.shape}, nnz={self.nnz})"
 
 
-@dataclass(frozen=True, eq=False)
 class StoreMatrix:
     """The matrix of a store, for `fit`: it is never converted behind the user's back."""
 
-    store: Store
     ndim = 2
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.store.shape
-
-    @property
-    def nnz(self) -> int:
-        """Entries."""
-        return self.store.nnz
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
-        return np.dtype(self.store.header.value_dtype)
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.shape, self.nnz = store.shape, store.nnz
+        self.dtype = np.dtype(store.header.value_dtype)
 
     def tocsr(self) -> csr_array:
         """Copy a small matrix into memory, with the original columns."""
@@ -200,18 +187,16 @@ def open_store(
     OSError
         If it cannot be read.
     """
-    directory = Path(path)
-    while True:
+    directory, store = Path(path), None
+    while store is None:
         _check_finished(directory)
         before = directory.stat()
         try:
-            store = _map_store(directory)
+            found = _map_store(directory)
+            store = found if _is_still(directory, before) else None
         except (StoreError, OSError, ValueError):
             if _is_still(directory, before):
                 raise
-        else:
-            if _is_still(directory, before):
-                break
     if verify:
         _verify(store, progress)
     return store
@@ -237,16 +222,12 @@ def _is_still(directory: Path, before: os.stat_result) -> bool:
 
 
 def check_entries(
-    store: Store,
-    which: Literal["rows", "columns", "both"] = "both",
-    *,
-    n_threads: int = 2,
+    store: Store, which: Literal["rows", "columns", "both"] = "both", *, n_threads: int = 2
 ) -> None:
-    """Check that every index lies inside the matrix and every value is a finite number.
+    """Raise `StoreError` unless every index lies in the matrix and every value is a finite number.
 
     So no kernel can leave its arrays, and no sum becomes NaN. All entries of the given orientations
-    are read, once and in order, which takes about as long as reading their files; nothing is
-    remembered. Raises `StoreError` that names the file and the entry.
+    are read, once and in order, which takes about as long as reading their files.
     """
     # Each piece of an array: its name, where it begins, its words, their limit and their mask.
     pieces: list[tuple[str, int, NDArray[Any], int, int]] = []
@@ -314,8 +295,7 @@ def _damaged(directory: Path, name: str, problem: str) -> NoReturn:
 def describe(store: Store) -> dict[str, Any]:
     """Summarise what a store holds, as plain values; some of them depend on private data."""
     header = store.header
-    lengths = np.diff(store.columns.indptr[: min(2, store.shape[1] + 1)])
-    used = int(np.searchsorted(store.columns.indptr, store.nnz)) if store.nnz else 0
+    starts = store.columns.indptr
     labels, counts = np.unique(store.y, return_counts=True)
     shown = sorted(zip(labels.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
     sizes = {name: entry.n_bytes for name, entry in header.arrays.items()}
@@ -331,8 +311,8 @@ def describe(store: Store) -> dict[str, Any]:
         "columns_declared": store.columns_declared,
         "knows_people": store.knows_people,
         "nnz": store.nnz,
-        "columns_used": used,
-        "longest_column": int(lengths[0]) if lengths.size else 0,
+        "columns_used": int(np.searchsorted(starts, store.nnz)),
+        "longest_column": int(starts[1]),
         "dtype": str(store.X.dtype),
         "constant": header.constant,
         "largest_value": header.largest_value,

@@ -45,7 +45,7 @@ def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[B
     """Stream some columns of a Parquet or Arrow IPC (Feather 2) file.
 
     An Arrow file is mapped into memory; where its batches are compressed, a whole one is held at a
-    time. Raises `DataError` if the file is missing, damaged, or lacks a column.
+    time.
     """
     names = column_names(path)
     for column in columns:

@@ -13,10 +13,9 @@ from dplasso.data.source_files import SourceFiles
 
 
 class Batch(NamedTuple):
-    """Consecutive records of a table file.
+    """Consecutive records of a table file; `place` words where one of them, from 0, stands in it.
 
     `columns`: by name a pyarrow.Array, or a list of what a text file says.
-    `place`: words where a record, from 0, stands in the file.
     `done`: bytes of the file read so far, about.
     """
 
@@ -42,14 +41,10 @@ def table_source(
     person: str | None = None,
     memory_share: float = 1.0,
 ) -> BlockSource:
-    """Return tables as row blocks.
+    """Return tables as row blocks; `columns` are those that `encode` takes of a batch.
 
-    `columns`: what `encode` takes of a batch.
-    `label`: column of the labels, which are all 0 without one.
-    `person`: column of the people to whom the rows belong.
-    `memory_share`: part of the memory that the batches may take.
-
-    Raises `DataError` for a file that is no table, or needs pyarrow where that is not installed.
+    Without the column `label` all labels are 0; the column `person` names people. `memory_share` is
+    the part of the memory that the batches may take.
     """
     readers = [table_format(path).reader for path in files.paths]
     wanted = [*columns, *(name for name in (label, person) if name is not None)]

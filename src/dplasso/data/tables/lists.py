@@ -37,11 +37,7 @@ class ListColumns:
 
 
 def list_source(paths: Paths, lists: ListColumns, *, label_column: str) -> BlockSource:
-    """Open Parquet or Arrow IPC (Feather 2) files of lists as a stream of row blocks.
-
-    Values are float32 where that is exact, else float64. Raises `DataError` if a file is missing or
-    of another kind.
-    """
+    """Open Parquet or Arrow IPC (Feather 2) files of lists as a stream of row blocks."""
     columns = [name for name in (lists.indices, lists.values) if name is not None]
     if label_column in columns:
         raise ValueError(f"column {label_column!r} cannot be both label and feature")
