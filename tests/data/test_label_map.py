@@ -25,7 +25,7 @@ def test_parsing(text, expected):
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("given", "problem"),
     [
         ("", "'' is not LABEL=NUMBER; write for example neg=0,pos=1"),
         ("neg", "'neg' is not LABEL=NUMBER"),
@@ -36,16 +36,6 @@ def test_parsing(text, expected):
         ("neg=1e999", "'neg=1e999' is not LABEL=NUMBER"),
         ("neg=0,neg=0", "label 'neg' appears twice"),
         ("1=0,+1.0=1", "mapped to two different numbers"),
-    ],
-)
-def test_malformed_text(text, problem):
-    with pytest.raises(DataError, match=problem):
-        parse_label_map(text)
-
-
-@pytest.mark.parametrize(
-    ("label_map", "problem"),
-    [
         ({}, "label_map is empty"),
         ({" ": 1}, "a label is empty"),
         ({"a": "one"}, "'a' is mapped to 'one'; map it to a finite number"),
@@ -54,9 +44,9 @@ def test_malformed_text(text, problem):
         ({1: 0, "1": 1}, "two different numbers"),
     ],
 )
-def test_malformed_maps(label_map, problem):
+def test_malformed_maps(given, problem):
     with pytest.raises(DataError, match=problem):
-        check_label_map(label_map)
+        parse_label_map(given) if isinstance(given, str) else check_label_map(given)
 
 
 @pytest.mark.parametrize(
