@@ -33,7 +33,7 @@ def test_parsing(text, expected):
         ("=0", "'=0' is not LABEL=NUMBER"),
         ("neg=no", "'neg=no' is not LABEL=NUMBER"),
         ("neg=nan", "'neg=nan' is not LABEL=NUMBER"),
-        ("neg=1e999", "'neg=1e999' is not LABEL=NUMBER"),
+        ("neg=1e999", "'neg' is mapped to '1e999'; map it to a finite"),
         ("neg=0,neg=0", "label 'neg' appears twice"),
         ("1=0,+1.0=1", "mapped to two different numbers"),
         ({}, "label_map is empty"),

@@ -103,7 +103,7 @@ def test_blocks_are_whole_lines_of_the_file(tmp_path_factory, text):
     path = tmp_path_factory.getbasetemp() / "blocks.txt"
     for block_bytes, mark in product((1, 2, 5, 100), (b"", b"\xef\xbb\xbf")):
         path.write_bytes(mark + text)
-        blocks = [block.text for block in line_blocks(path, block_bytes)]
+        blocks = [block for block, _ in line_blocks(path, block_bytes)]
         assert b"".join(blocks) == text
         assert all(block.endswith(b"\n") for block in blocks[:-1])
         assert all(blocks) or mark

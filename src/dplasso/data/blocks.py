@@ -1,9 +1,4 @@
-"""Records as a stream of row blocks, for code that must not hold all of them in memory.
-
-Whatever reads a file says what stands in it, piece by piece (`Piece`). `files_source` makes row
-blocks of that: it watches the files, counts progress, and settles labels and people, whose kinds
-must be the same in all files.
-"""
+"""Records as a stream of row blocks, for code that must not hold all of them in memory."""
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -29,12 +24,7 @@ _BLOCK_BYTES = 1 << 28
 
 
 class Rows(NamedTuple):
-    """Sparse rows.
-
-    `indptr`: int64, where the rows begin and end, from 0.
-    `indices`: columns from 0, strictly ascending within a row; int64 where int32 is too narrow.
-    `values`: float32 or float64.
-    """
+    """Sparse rows: columns ascend strictly within a row; int64 where int32 is too narrow."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
@@ -77,9 +67,7 @@ It uses about `memory_bytes` for everything at work.
 class BlockSource:
     """A data set as row blocks.
 
-    `name`: for messages.
     `n_features`: columns, where known in advance; None means the largest index + 1.
-    `blocks`: yields the records in order, one record a block at least.
     `total`: what progress counts up to, bytes on disk or rows; None if it is not known.
     `columns_declared`: whether `n_features` is public, not taken from the data.
     """
@@ -98,7 +86,10 @@ def files_source(
     *,
     declared: bool = True,
 ) -> BlockSource:
-    """Return files as row blocks; ``read(i, memory_bytes)`` yields the pieces of file ``i``."""
+    """Return files as row blocks; ``read(i, memory_bytes)`` yields the pieces of file ``i``.
+
+    The kinds of labels and of people's names must be the same in all files.
+    """
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
         label_kind: str | None = None
@@ -128,8 +119,7 @@ def files_source(
 def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource:
     """Return a matrix in memory as a stream of row blocks, to write it to a store for example.
 
-    Duplicate entries are added up; float32 stays, other numbers become float64. Raises `DataError`
-    if there is not one label for each record.
+    Duplicate entries are added up; float32 stays, other numbers become float64.
     """
     rows = csr_array(X)
     if rows.dtype != np.float32:
@@ -202,10 +192,7 @@ def _changed(source: BlockSource, change: Callable[[RowBlock, int], RowBlock]) -
 def check_finite(
     name: str, indptr: NDArray[np.int64], values: NDArray[Any], n_before: int
 ) -> tuple[float, float]:
-    """Return the smallest and the largest value of some rows; `DataError` if one is not finite.
-
-    The error names its row, of which `n_before` came before these.
-    """
+    """Return the smallest and the largest value; `DataError` for the row of one not finite."""
     if not values.size:
         return 0.0, 0.0
     low, high = float(values.min()), float(values.max())

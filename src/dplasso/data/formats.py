@@ -52,11 +52,7 @@ FORMATS = (
 
 @dataclass(frozen=True)
 class Layout:
-    """How files of numbered columns are to be understood.
-
-    `n_features` None takes as many columns as there are. `labels_path` is a .npy file of labels
-    beside one .npz. Without a `label_map` labels mean themselves.
-    """
+    """How files of numbered columns are to be understood; `labels_path` goes with one .npz."""
 
     n_features: int | None = None
     zero_based: bool = False

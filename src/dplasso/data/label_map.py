@@ -29,8 +29,7 @@ class LabelMap:
     def meaning(self, label: str | float | bool) -> float:
         """Return the number a label is mapped to, NaN if it is not in the map.
 
-        A string is looked up as text and then, if it is a number, as a number; True and False also
-        as the texts true and false.
+        A string that is not there as text is looked up as a number; True and False are also texts.
         """
         if isinstance(label, bool):
             for word, value in self.words.items():
@@ -48,7 +47,7 @@ class LabelMap:
         return ", ".join(repr(word) for word in self.words)
 
 
-def check_label_map(label_map: Mapping[Any, float]) -> LabelMap:
+def check_label_map(label_map: Mapping[Any, Any]) -> LabelMap:
     """Return a checked map from labels, texts or numbers, to finite numbers; or `DataError`."""
     words: dict[str, float] = {}
     numbers: dict[float, float] = {}
@@ -76,20 +75,18 @@ def parse_label_map(text: str) -> dict[str, float]:
 
     The last ``=`` of a part divides it, so that a label may hold others; no label holds a comma.
     """
-    label_map: dict[str, float] = {}
+    label_map: dict[str, str] = {}
     for part in text.split(","):
         label, equals, target = (piece.strip() for piece in part.rpartition("="))
-        number = decimal(target)
-        if not equals or not label or number is None or not math.isfinite(number):
+        if not equals or not label or decimal(target) is None:
             raise DataError(
                 f"label map {text!r}: {part.strip()!r} is not LABEL=NUMBER; "
                 "write for example neg=0,pos=1"
             )
         if label in label_map:
             raise DataError(f"label map {text!r}: label {label!r} appears twice")
-        label_map[label] = number
-    check_label_map(label_map)
-    return label_map
+        label_map[label] = target
+    return check_label_map(label_map).words
 
 
 def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int = 0) -> Any:

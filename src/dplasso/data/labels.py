@@ -11,10 +11,7 @@ from dplasso.errors import DataError
 
 
 def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
-    """Return the classes: those declared, of two the negative first, or else those of `y`, sorted.
-
-    Raises `ValueError` for fewer than two labels, or numbers that are no classes.
-    """
+    """Return the classes that are declared, of two the negative first, or those of `y`, sorted."""
     # Workers start afresh for every fit and do without scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
 
@@ -81,8 +78,7 @@ def labels_of_one_kind(
     """Return labels as they were read as an array, and their kind: number, string or bool.
 
     `where` words the place of a label; `before` is the kind of the labels before these. In a list
-    text counts as numbers where the first label is one. Raises `DataError` if a label is of another
-    kind than the first, or not finite.
+    text counts as numbers where the first label is one.
     """
     if isinstance(given, list):
         kind = before or _kind_of(given[0])

@@ -1,8 +1,4 @@
-"""Reading scipy's sparse .npz with labels; nothing in the file is ever unpickled.
-
-The layout is that of ``scipy.sparse.save_npz``. Labels are one more array, ``y`` or ``labels``, or
-in a .npy file beside it.
-"""
+"""Reading scipy's sparse .npz with labels; nothing in the file is ever unpickled."""
 
 import zipfile
 from collections.abc import Generator
@@ -66,12 +62,8 @@ def read_npz(
 ) -> tuple[csr_array, NDArray[Any]]:
     """Return the sparse matrix (CSR, CSC or COO) of a .npz, as sorted CSR, and its labels.
 
-    `labels_path`: a .npy file of labels. Default: the array ``y`` or ``labels`` in the file;
-    failing these, the file ``NAME.y.npy`` beside ``NAME.npz``.
-    `n_features`: columns. Default: the stored shape.
-
-    float32 and float64, int32 and int64 stay; other values become the narrower of the two float
-    types that holds them all. Raises `DataError` if anything in the files cannot be used.
+    Without `labels_path` they are the array ``y`` or ``labels``, or ``NAME.y.npy`` beside the file.
+    Values that are no floats become the narrower of the two types of floats that holds them all.
     """
     arrays = _read_arrays(path)
     n_rows, n_columns = _shape(path, arrays)

@@ -44,8 +44,7 @@ def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
     """Return a number for each row of all parts, equal for the rows of one person.
 
     A part is what to call it in messages, who its people are (an array, a list or a column of a
-    table), and its number of rows. Raises `DataError` if there is not one name for each row, one is
-    missing, or two people could not be told apart.
+    table), and its number of rows.
     """
     kind, named = None, []
     for name, people, n_rows in parts:
@@ -72,9 +71,8 @@ def hash_people(
 ) -> tuple[NDArray[np.int64], str | None]:
     """Return two numbers for each row, the hash of its person's name, and the kind of names.
 
-    Names are texts or whole numbers, in a column of a table or a list. `where` words the place of a
-    row, from 0; `kind` is that of the names before these. Raises `DataError` if a name is missing,
-    or of another kind.
+    `people` are texts or whole numbers, in a column of a table or a list; `where` words the place
+    of a row, from 0; `kind` is that of the names before these.
     """
     kind, names = _named(_given(people), where, kind)
     if kind not in (None, TEXTS, NUMBERS):
@@ -119,10 +117,7 @@ def _exact(values: NDArray[Any] | list[Any]) -> list[Any]:
 def _named(
     given: NDArray[Any] | list[Any], where: Callable[[int], str], before: str | None
 ) -> tuple[str | None, NDArray[Any] | list[Any]]:
-    """Return of what kind names are, and values that are equal where the names are.
-
-    `before`: the kind of the names before these, if there were any.
-    """
+    """Return the kind of names, that of those before, and values that are equal where they are."""
     types = set(map(type, given)) if isinstance(given, list) else set()
     values: NDArray[Any] | list[Any] = given
     kinds: list[str] = []

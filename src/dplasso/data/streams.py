@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import repeat, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol, TypeVar
+from typing import Any, BinaryIO, Protocol, TypeVar
 
 from dplasso.errors import DataError
 from dplasso.runtime.extras import need
@@ -39,13 +39,6 @@ _STREAM_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of the file read so far and its size, both as on disk."""
-
-
-class Block(NamedTuple):
-    """Whole lines of a file, and how far into the file on disk they reach."""
-
-    text: bytes
-    done: int
 
 
 class _Readable(Protocol):
@@ -123,8 +116,8 @@ def _refuse_hidden_compression(raw: BinaryIO, path: Path) -> None:
             )
 
 
-def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
-    """Yield a file's text in blocks of whole lines, decompressed by the file's suffix.
+def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[bytes, int]]:
+    """Yield a file's text in blocks of whole lines, decompressed, and how far into it they reach.
 
     One thread reads and decompresses the next block while the caller works on the last one.
     Only the last block may lack a line end; a byte-order mark is left out. At most three blocks, of
@@ -160,7 +153,7 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
                 end = chunk.rfind(b"\n") + 1
                 if end:
                     text = b"".join([*pending, chunk[:end]])
-                    yield Block(text.removeprefix(mark_of_order), done)
+                    yield text.removeprefix(mark_of_order), done
                     pending, mark_of_order = [], b""
                 pending.append(chunk[end:])
                 if sum(map(len, pending)) > MAX_LINE_BYTES:
@@ -169,7 +162,7 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
                         "this is not a text file of one record a line"
                     )
         if any(pending):
-            yield Block(b"".join(pending).removeprefix(mark_of_order), total)
+            yield b"".join(pending).removeprefix(mark_of_order), total
 
 
 def in_order(

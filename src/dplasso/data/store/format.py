@@ -55,11 +55,7 @@ _NO_RESERVE = int(getattr(mmap, "MAP_NORESERVE", 0x4000 if _USUAL else 0))
 
 @dataclass(frozen=True)
 class ArrayEntry:
-    """What the header says of one array.
-
-    `dtype`: numpy's short form, little endian.
-    `pieces`: length in bytes and CRC-32 of consecutive pieces, which together are the data.
-    """
+    """What the header says of one array: length in bytes and CRC-32 of consecutive pieces of it."""
 
     dtype: str
     size: int

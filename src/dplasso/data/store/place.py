@@ -32,10 +32,7 @@ def partial_directory(path: Path) -> Path:
 
 
 def check_place(path: Path, *, force: bool) -> None:
-    """Refuse a place where no store can be put, before any work is done.
-
-    With `force` an existing store may be replaced; nothing else ever is.
-    """
+    """Refuse a place where no store can be put; with `force` an older store may be replaced."""
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
         raise StoreError(
             f"{path} cannot be the name of a store: {PARTIAL_SUFFIX} and {REPLACED_SUFFIX} mark "

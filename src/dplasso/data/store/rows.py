@@ -49,11 +49,7 @@ class RowWriter:
         files.new("rows.indices", np.int64 if wide else np.int32, checksums=False)
 
     def add(self, block: RowBlock) -> None:
-        """Write one more block.
-
-        Raises `DataError` if a row's columns do not ascend or fit, a value is not finite, or a
-        label is strange; `MemoryError` if there are too many columns to count in memory.
-        """
+        """Write one more block."""
         indptr, indices, values = block.indptr, block.indices, block.values
         outside, unordered, largest = check_rows(indptr, indices, self._declared or MOST_COLUMNS)
         if outside >= 0 or unordered >= 0:

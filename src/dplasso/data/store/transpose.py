@@ -191,8 +191,8 @@ def cut_columns(
 ) -> NDArray[np.int64]:
     """Return the first column of each part, and after them the number of columns.
 
-    A part has no more entries and columns than these, or one column; the cut ends early where
-    there are more parts than can be numbered.
+    A part has at most so many entries and columns, or one column; where there are more parts than
+    can be numbered the cut ends early.
     """
     first, n_columns = [0], starts.size - 1
     while first[-1] < n_columns and len(first) <= _MOST_PARTS + 1:

@@ -53,7 +53,7 @@ def write_store(
     progress: StageProgress | None = None,
     n_threads: int = 1,
 ) -> Store:
-    """Write records to a store: both orientations, labels and maps of the columns.
+    """Write records to a store: both orientations, labels, maps of the columns. Return it, opened.
 
     The source is read once. The store appears at `path` when it is complete and on the disk; until
     then it is beside it, in a directory of its name and ``.partial``, which is removed where this
@@ -62,18 +62,14 @@ def write_store(
     `memory`: bytes that the process may hold in all, what it holds already included (but half of
     this is taken in any case). 24 bytes per column are the least.
     `force`: whether a store at `path` may be replaced; it stays until the new one is complete.
-    `origin`: how the columns were made, kept in the header: plain JSON. Whether their number was
-    declared is added.
-    `progress`: called with a stage ("reading", "partitioning", "sorting"), what is done, and the
-    total.
-    `n_threads`: for the second and third pass. Neither they nor `memory` change the store.
-
-    Returns the store, opened.
+    `origin`: how the columns were made, kept in the header: plain JSON.
+    `progress`: called with a stage ("reading", "partitioning", "sorting"), what is done, and of how
+    much.
+    `n_threads`: for the second and third pass.
 
     Raises `DataError` if the source does, holds no record or no column, or breaks its promise;
     `StoreError` if something other than a store is at `path`, or another process is writing it;
-    `MemoryError` if there are more columns than can be counted in `memory`; `OSError` if it cannot
-    be written, for instance on a full disk. Nothing is left then.
+    `MemoryError` for more columns than can be counted in `memory`; `OSError`, on a full disk too.
     """
     place = Path(path).resolve()
     check_place(place, force=force)

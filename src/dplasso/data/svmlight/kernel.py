@@ -1,9 +1,8 @@
 """The compiled part of the svmlight reader: one block of text to arrays.
 
-The kernel knows only "fine" and "this line is not": what is wrong with a line is worked out,
-and put into words, by `dplasso.data.svmlight.lines`. Whatever is not digits with at most a sign and
-a point, and numbers whose rounding double precision cannot settle, are left to Python's ``float``:
-the kernel hands back where they stand.
+The kernel knows only "fine" and "this line is not": `dplasso.data.svmlight.lines` words what is
+wrong. Whatever is not digits with at most a sign and a point, and numbers whose rounding double
+precision cannot settle, are left to Python's ``float``.
 """
 
 import numpy as np

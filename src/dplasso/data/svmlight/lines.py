@@ -3,12 +3,11 @@
 import math
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dplasso.data.blocks import Rows
+from dplasso.data.blocks import Piece, Rows
 from dplasso.data.formats import INT32_MAX, MOST_COLUMNS, Layout
 from dplasso.data.label_map import LabelMap, decimal
 from dplasso.data.svmlight.kernel import parse_block
@@ -16,15 +15,6 @@ from dplasso.data.svmlight.kernel import parse_block
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _QUERY = re.compile(rb"qid:-?\d+")
 _EIGHT = np.dtype("<u8")  # the first byte of text lowest, on any machine
-
-
-@dataclass(frozen=True)
-class Lines:
-    """What one block of text holds."""
-
-    rows: Rows
-    labels: NDArray[np.float64]
-    n_lines: int
 
 
 class LineError(Exception):
@@ -35,8 +25,8 @@ class LineError(Exception):
         self.line = line
 
 
-def parse_lines(text: bytes, layout: Layout) -> Lines:
-    """Parse a block of whole lines, independently of every other block, or raise `LineError`."""
+def parse_lines(text: bytes, done: int, layout: Layout) -> tuple[Piece, int]:
+    """Return what a block of whole lines holds, and how many they are, or raise `LineError`."""
     # An entry has four bytes at least, " 1:1". Memory that is not written to is never taken.
     n_lines = text.count(b"\n")
     n_entries, n_records = len(text) // 4 + 1, n_lines + 1
@@ -77,7 +67,7 @@ def parse_lines(text: bytes, layout: Layout) -> Lines:
     narrow = max(largest, layout.n_features or 0) <= INT32_MAX
     indices = columns[:n_entries].astype(np.int32 if narrow else np.int64)
     rows = Rows(starts[: n_records + 1].copy(), indices, values[:n_entries].copy())
-    return Lines(rows, labels.copy(), n_lines)
+    return Piece(rows, labels.copy(), done, str), n_lines
 
 
 def _all_labels(

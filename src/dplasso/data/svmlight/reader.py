@@ -1,12 +1,7 @@
 """Reading svmlight (LIBSVM) text: ``label index:value index:value ...``, one record a line.
 
-The text comes in blocks of whole lines. Threads parse them, each block on its own to arrays of
-its own (`parse_lines` holds no state, its kernel releases the interpreter lock), and the results
+The text comes in blocks of whole lines, which threads parse, each to arrays of its own; the results
 are handed on in file order. So the memory beyond the result is a few blocks.
-
-A ``qid:number`` after the label and everything from ``#`` on are ignored, as are blank lines.
-Indices increase along a line; explicit zeros are kept. Each value is the double nearest to the
-text, rounded to float32.
 """
 
 import os
@@ -21,8 +16,8 @@ from dplasso.data.blocks import BlockSource, Piece, files_source, gather
 from dplasso.data.formats import Layout
 from dplasso.data.label_map import check_label_map
 from dplasso.data.source_files import Paths, SourceFiles, source_files
-from dplasso.data.streams import BLOCK_BYTES, Block, Progress, in_order, line_blocks
-from dplasso.data.svmlight.lines import LineError, Lines, parse_lines
+from dplasso.data.streams import BLOCK_BYTES, Progress, in_order, line_blocks
+from dplasso.data.svmlight.lines import LineError, parse_lines
 from dplasso.errors import DataError
 
 # More would wait for the one that reads and decompresses.
@@ -42,19 +37,15 @@ def row_source(
     block_bytes: int | None = None,
     n_threads: int | None = None,
 ) -> BlockSource:
-    """Open svmlight text, plain or compressed, as row blocks of float32.
-
-    By default the memory decides how many bytes of text are parsed at a time, and the cores in how
-    many threads. Neither changes the result.
-    """
+    """Open svmlight text, plain or compressed, as row blocks of float32."""
     if layout.labels_path is not None:
         raise DataError(
             f"{files.paths[0]}: svmlight text has its own labels; leave labels_path out"
         )
     threads = n_threads or _usable_threads()
 
-    def parse(block: Block) -> tuple[int, Lines]:
-        return block.done, parse_lines(block.text, layout)
+    def parse(block: tuple[bytes, int]) -> tuple[Piece, int]:
+        return parse_lines(*block, layout)
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
         path, line = files.paths[i], 0
@@ -65,9 +56,9 @@ def row_source(
             closing(in_order(parse, texts, threads)) as results,
         ):
             try:
-                for done, found in results:
-                    line += found.n_lines
-                    yield Piece(found.rows, found.labels, done, lambda _: str(path))
+                for piece, n_lines in results:
+                    line += n_lines
+                    yield piece._replace(where=lambda _: str(path))
             except LineError as error:
                 raise DataError(f"{path}, line {line + error.line}: {error}") from None
 

@@ -1,7 +1,4 @@
-"""Parquet and Arrow tables whose records are lists of column numbers.
-
-Without ``n_features`` the number of columns is taken from the data: the largest index, plus one.
-"""
+"""Parquet and Arrow tables whose records are lists of column numbers."""
 
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,4 @@
-"""Records from CSV and JSON lines, in bounded memory, with errors that name lines.
-
-CSV and tab-separated files are UTF-8 with a header; JSON lines hold one object a line.
-"""
+"""Records from CSV (with a header) and JSON lines, in bounded memory; errors name lines."""
 
 import csv
 import io
@@ -81,15 +78,15 @@ class _Lines:
         self.done = 0
 
     def __iter__(self) -> Iterator[str]:
-        for block in self._blocks:
+        for block, done in self._blocks:
+            self.done = done
             try:
-                text = block.text.decode()
+                text = block.decode()
             except UnicodeDecodeError as error:
-                number = self.number + block.text.count(b"\n", 0, error.start) + 1
+                number = self.number + block.count(b"\n", 0, error.start) + 1
                 raise DataError(
                     f"{self.path}, line {number}: this is not UTF-8 text; convert the file first"
                 ) from None
-            self.done = block.done
             # Only these line ends count, and csv needs to see them.
             for line in io.StringIO(text, newline=""):
                 self.number += 1
