@@ -10,6 +10,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -113,10 +114,9 @@ def _read_members(file: Any, size: int, kind: ArchiveKind) -> dict[str, bytes]:
 def _read_header(members: dict[str, bytes], kind: ArchiveKind) -> dict[str, Any]:
     """Parse the header and settle whether this version can read the rest."""
     text = array_of(members, "header", "|u1").tobytes()
-    try:
+    header = None
+    with suppress(ValueError):
         header = json.loads(text)
-    except ValueError as error:
-        raise kind.error(f"is not a dplasso {kind.noun} file.") from error
     if not isinstance(header, dict) or header.get("magic") != kind.magic:
         raise kind.error(f"is not a dplasso {kind.noun} file.")
     found = header.get("version")

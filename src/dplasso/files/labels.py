@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 _KINDS = "biufU"
 # Types of labels that ``.npy`` cannot hold; their values go by a plain type.
 LabelsType = Literal["plain", "object", "string"]
+_TYPES = {"object": np.dtype(object), "string": np.dtypes.StringDType()}
 
 
 def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
@@ -41,10 +42,6 @@ def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
         raise ValueError(f"labels cannot be an array of type {array.dtype}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("a label is not finite")
-    if kind == "plain":
-        return array
-    if kind == "object":
-        return array.astype(object)
-    if kind == "string" and array.dtype.kind == "U":
-        return array.astype(np.dtypes.StringDType())
-    raise ValueError(f"labels cannot be of type {kind!r}")
+    if kind not in ("plain", *_TYPES) or (kind == "string" and array.dtype.kind != "U"):
+        raise ValueError(f"labels cannot be of type {kind!r}")
+    return array if kind == "plain" else array.astype(_TYPES[kind])
