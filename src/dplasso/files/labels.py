@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 _KINDS = "biufU"
 # Types of labels that ``.npy`` cannot hold; their values go by a plain type.
 LabelsType = Literal["plain", "object", "string"]
-_TYPES = {"object": np.dtype(object), "string": np.dtypes.StringDType()}
+_TYPES: dict[str, np.dtype[Any]] = {"object": np.dtype(object), "string": np.dtypes.StringDType()}
 
 
 def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:

@@ -7,6 +7,7 @@ are handed on in file order. So the memory beyond the result is a few blocks.
 import os
 from collections.abc import Generator, Mapping
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from dplasso.data.blocks import BlockSource, Piece, files_source, gather
 from dplasso.data.formats import Layout
 from dplasso.data.label_map import check_label_map
 from dplasso.data.source_files import Paths, SourceFiles, source_files
-from dplasso.data.streams import BLOCK_BYTES, Progress, in_order, line_blocks
+from dplasso.data.streams import BLOCK_BYTES, in_order, line_blocks
 from dplasso.data.svmlight.lines import LineError, parse_lines
 from dplasso.errors import DataError
 
@@ -68,19 +69,16 @@ def row_source(
 def read_svmlight(
     paths: Paths,
     *,
-    n_features: int | None = None,
-    zero_based: bool = False,
     label_map: Mapping[str, float] | None = None,
-    progress: Progress | None = None,
     block_bytes: int | None = None,
     n_threads: int | None = None,
+    **layout: Any,
 ) -> tuple[csr_array, NDArray[np.float64]]:
-    """Read svmlight text into memory; the options are those of `block_source` and `row_source`."""
+    """Read svmlight text into memory; the options are those of `Layout` and `row_source`."""
     meaning = None if label_map is None else check_label_map(label_map)
-    layout = Layout(n_features, zero_based, label_map=meaning)
-    files = source_files(paths)
-    source = row_source(files, layout, block_bytes=block_bytes, n_threads=n_threads)
-    X, y, _ = gather(source, progress)
+    how = Layout(label_map=meaning, **layout)
+    source = row_source(source_files(paths), how, block_bytes=block_bytes, n_threads=n_threads)
+    X, y, _ = gather(source)
     return X, y
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +56,8 @@ def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[B
         read = _parquet if _is_parquet(path) else _ipc
         for records, share in read(path, columns, memory_bytes):
             found = {name: records.column(name) for name in columns}
-            place = partial(_row, first_row)
-            yield Batch(path, found, records.num_rows, place, int(share * size))
+            numbers = range(first_row + 1, first_row + records.num_rows + 1)
+            yield Batch(path, found, "row", numbers, int(share * size))
             first_row += records.num_rows
 
 
@@ -134,10 +133,6 @@ def refuse_missing(batch: Batch, column: str, values: pa.Array) -> None:
     if values.null_count:
         at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
         raise DataError(f"{batch.where(column, at)}: the value is missing")
-
-
-def _row(first_row: int, row: int) -> str:
-    return f"row {first_row + row + 1}"
 
 
 def decoded(values: pa.Array) -> pa.Array:

@@ -13,22 +13,28 @@ from dplasso.data.source_files import SourceFiles
 
 
 class Batch(NamedTuple):
-    """Consecutive records of a table file; `place` words where one of them, from 0, stands in it.
+    """Consecutive records of a table file.
 
     `columns`: by name a pyarrow.Array, or a list of what a text file says.
+    `unit`, `numbers`: what the file counts, lines or rows, and where each record stands in it.
     `done`: bytes of the file read so far, about.
     """
 
     path: Path
     columns: dict[str, Any]
-    n_rows: int
-    place: Callable[[int], str]
+    unit: str
+    numbers: Sequence[int]
     done: int
+
+    @property
+    def n_rows(self) -> int:
+        """The number of records."""
+        return len(self.numbers)
 
     def where(self, column: str, row: int | None = None) -> str:
         """Word where a value stands; without a row, its column."""
         at = f"{self.path}, column {column!r}"
-        return at if row is None else f"{at}, {self.place(row)}"
+        return at if row is None else f"{at}, {self.unit} {self.numbers[row]}"
 
 
 def table_source(
@@ -51,11 +57,10 @@ def table_source(
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
         for batch in readers[i].batches(files.paths[i], wanted, int(memory_bytes * memory_share)):
-            labels, names, where = np.zeros(batch.n_rows), None, batch.place
-            if label is not None:
-                labels, where = readers[i].labels(batch, label), partial(batch.where, label)
+            labels = np.zeros(batch.n_rows) if label is None else readers[i].labels(batch, label)
+            names = None
             if person is not None:
                 names = batch.columns[person], partial(batch.where, person)
-            yield Piece(encode(batch), labels, batch.done, where, names)
+            yield Piece(encode(batch), labels, batch.done, partial(batch.where, str(label)), names)
 
     return files_source(files, n_features, read)

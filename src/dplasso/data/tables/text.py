@@ -4,7 +4,6 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +38,9 @@ def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[B
     records: list[list[Any]] = []
     starts: list[int] = []
 
-    def batch() -> Batch:
-        lists = map(list, zip(*records, strict=True))
-        place = partial(_line, starts)
-        return Batch(path, dict(zip(columns, lists, strict=True)), len(records), place, lines.done)
+    def batch(starts: list[int]) -> Batch:
+        found = dict(zip(columns, map(list, zip(*records, strict=True)), strict=True))
+        return Batch(path, found, "line", starts, lines.done)
 
     before = 0
     for row, line in rows(lines, columns):
@@ -50,20 +48,15 @@ def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[B
         starts.append(line)
         # A record takes memory even if its text is empty.
         if lines.characters - before + 16 * len(records) >= most:
-            yield batch()
+            yield batch(starts)
             records, starts, before = [], [], lines.characters
     if records:
-        yield batch()
+        yield batch(starts)
 
 
 def labels(batch: Batch, column: str) -> list[Any]:
     """Return a column's values as they stand."""
-    found: list[Any] = batch.columns[column]
-    return found
-
-
-def _line(starts: list[int], row: int) -> str:
-    return f"line {starts[row]}"
+    return list(batch.columns[column])
 
 
 class _Lines:
@@ -72,7 +65,6 @@ class _Lines:
     def __init__(self, path: Path, block_bytes: int) -> None:
         self.path = path
         self._blocks = line_blocks(path, block_bytes)
-        self._lines: Iterator[str] = iter(())
         self.number = 0
         self.characters = 0
         self.done = 0
@@ -133,7 +125,7 @@ def _place(path: Path, header: list[str], name: str) -> int:
     found = [number for number, other in enumerate(header, 1) if other == name]
     if not found:
         raise DataError(f"{path}: no column {name!r} among the {len(header)} of the first line")
-    if len(found) > 1:
+    if found[1:]:
         raise DataError(
             f"{path}: columns {found[0]} and {found[1]} of the first line have one name"
         )
@@ -142,9 +134,9 @@ def _place(path: Path, header: list[str], name: str) -> int:
 
 def _json_rows(lines: _Lines, columns: Sequence[str]) -> Iterator[tuple[list[Any], int]]:
     for found in _objects(lines):
-        missing = next((key for key in columns if key not in found), None)
-        if missing is not None:
-            raise DataError(f"{lines.path}, line {lines.number}: there is no {missing!r}")
+        for key in columns:
+            if key not in found:
+                raise DataError(f"{lines.path}, line {lines.number}: there is no {key!r}")
         yield [found[key] for key in columns], lines.number
 
 
