@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.refusals import in_our_words
 from dplasso.errors import DataError
 
+# Of several that fit a label, the first.
+_KINDS = ("bool", "number", "string")
+
 
 def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
     """Return the classes that are declared, of two the negative first, or those of `y`, sorted."""
@@ -81,7 +84,8 @@ def labels_of_one_kind(
     text counts as numbers where the first label is one.
     """
     if isinstance(given, list):
-        kind = before or _kind_of(given[0])
+        kinds = (kind for kind in _KINDS if _as_kind(given[0], kind) is not None)
+        kind = before or next(kinds, "label")
         labels = [_as_kind(label, kind) for label in given]
         if None not in labels:
             return np.asarray(labels), kind
@@ -108,21 +112,9 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def _finite(value: Any) -> float | None:
-    number = as_number(value)
-    return number if number is not None and np.isfinite(number) else None
-
-
-def _kind_of(label: Any) -> str:
-    if isinstance(label, bool):
-        return "bool"
-    if isinstance(label, int | float | str) and _finite(label) is not None:
-        return "number"
-    return "string" if isinstance(label, str) else "label"
-
-
 def _as_kind(label: Any, kind: str) -> Any:
     """Return a label as one of that kind, None if it is none."""
     if kind == "number":
-        return None if isinstance(label, bool) else _finite(label)
+        number = None if isinstance(label, bool) else as_number(label)
+        return number if number is not None and np.isfinite(number) else None
     return label if isinstance(label, {"bool": bool, "string": str}.get(kind, ())) else None

@@ -74,17 +74,6 @@ def place_part(offsets, rows, values, position, sorted_rows, sorted_values):
 
 
 @njit(cache=True, nogil=True)
-def pointers_rise(indptr, n_entries):
-    """Return whether row or column pointers rise from 0 to the number of entries."""
-    if indptr[0] != 0 or indptr[indptr.size - 1] != n_entries:
-        return False
-    falls = 0
-    for i in range(indptr.size - 1):
-        falls += indptr[i] > indptr[i + 1]
-    return falls == 0
-
-
-@njit(cache=True, nogil=True)
 def maps_agree(internal, original):
     """Return whether two maps of the columns are inverse to each other."""
     size = np.uint64(internal.size)

@@ -25,7 +25,7 @@ from dplasso.data.store.format import (
     open_array,
     read_header,
 )
-from dplasso.data.store.kernel import first_outside, maps_agree, pointers_rise
+from dplasso.data.store.kernel import first_outside, maps_agree
 from dplasso.data.store.place import partial_directory
 from dplasso.errors import StoreError
 from dplasso.files.lock import is_held
@@ -206,7 +206,8 @@ def _map_store(directory: Path) -> Store:
     header = read_header(directory)
     arrays = {name: open_array(directory, name, one) for name, one in header.arrays.items()}
     for name in ("rows.indptr", "columns.indptr"):
-        if not pointers_rise(arrays[name], header.nnz):
+        starts = arrays[name]
+        if starts[0] != 0 or starts[-1] != header.nnz or (starts[1:] < starts[:-1]).any():
             _damaged(directory, name, "its numbers do not rise to that of the entries")
     if not maps_agree(arrays["internal_column"], arrays["original_column"]):
         _damaged(directory, "original_column", "it does not fit internal_column")
