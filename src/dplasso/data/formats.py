@@ -1,7 +1,7 @@
 """The formats of data files: which names they have, and which module reads them.
 
-A reader of numbered columns has `row_source(files, layout)`, which returns a `BlockSource`. A
-reader of tables has `column_names(path)` and `batches(path, columns, memory_bytes)`.
+A reader of numbered columns has `row_source(files, layout)`, one of tables `column_names(path)`,
+`batches(path, columns, memory_bytes)` and `labels(batch, column)`.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ INT32_MAX = 2**31 - 1
 class FileFormat:
     """One format; only `compressible` files may be compressed as a whole."""
 
-    name: str
     suffixes: tuple[str, ...]
     module: str
     is_table: bool = False
@@ -41,12 +40,10 @@ class FileFormat:
 _COLLECTION = (".binary", ".scale", ".t", ".tr", ".te", ".train", ".test", ".val")
 _SVMLIGHT = ("", ".svm", ".svmlight", ".libsvm", ".txt", ".dat", ".data", *_COLLECTION)
 FORMATS = (
-    FileFormat("svmlight", _SVMLIGHT, "svmlight.reader", compressible=True),
-    FileFormat("npz", (".npz",), "npz"),
-    FileFormat("CSV", (".csv", ".tsv"), "tables.text", True, True),
-    FileFormat("JSON lines", (".jsonl", ".ndjson"), "tables.text", True, True),
-    FileFormat("Parquet", (".parquet", ".pq"), "tables.arrow", True),
-    FileFormat("Arrow", (".arrow", ".feather", ".ipc"), "tables.arrow", True),
+    FileFormat(_SVMLIGHT, "svmlight.reader", compressible=True),
+    FileFormat((".npz",), "npz"),
+    FileFormat((".csv", ".tsv", ".jsonl", ".ndjson"), "tables.text", True, True),
+    FileFormat((".parquet", ".pq", ".arrow", ".feather", ".ipc"), "tables.arrow", True),
 )
 
 
@@ -85,10 +82,8 @@ def table_format(path: Path) -> FileFormat:
     """Return the format of a table; `DataError` if the name is none of a table."""
     found = _find(path)
     if found is None or not found.is_table:
-        tables = [one for one in FORMATS if one.is_table]
-        whole = ", ".join(suffix for one in tables for suffix in one.suffixes if one.compressible)
-        other = ", ".join(x for one in tables for x in one.suffixes if not one.compressible)
-        raise DataError(f"{path}: tables are read from {whole} (also compressed), {other}")
+        text, binary = (", ".join(one.suffixes) for one in FORMATS if one.is_table)
+        raise DataError(f"{path}: tables are read from {text} (also compressed), {binary}")
     return found
 
 

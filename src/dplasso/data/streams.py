@@ -12,12 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from itertools import repeat, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from dplasso.errors import DataError
 from dplasso.runtime.extras import need
-
-COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 BLOCK_BYTES = 2 << 20
 """Decompressed bytes handed on at a time; a longer line makes a longer block."""
@@ -39,10 +37,6 @@ _STREAM_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of the file read so far and its size, both as on disk."""
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
 
 
 class _ZstdReader:
@@ -86,6 +80,11 @@ class _ZstdReader:
         return b"".join(parts)
 
 
+_OPENERS: dict[str, Callable[[Any], Any]]
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _ZstdReader}
+COMPRESSED_SUFFIXES = (*_OPENERS,)
+
+
 def check_readable(path: Path) -> None:
     """Raise `DataError` for a path that is not a file, and cannot be read twice."""
     if path.is_dir():
@@ -94,16 +93,6 @@ def check_readable(path: Path) -> None:
         raise DataError(f"{path}: no such file")
     if not path.is_file():
         raise DataError(f"{path}: this is not a file but a pipe or device; a data file is needed")
-
-
-def _decompressed(raw: BinaryIO, suffix: str) -> _Readable:
-    openers: dict[str, Callable[[Any], _Readable]] = {
-        ".gz": gzip.open,
-        ".bz2": bz2.open,
-        ".xz": lzma.open,
-        ".zst": _ZstdReader,
-    }
-    return openers[suffix](raw) if suffix in openers else raw
 
 
 def _refuse_hidden_compression(raw: BinaryIO, path: Path) -> None:
@@ -131,9 +120,9 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
         raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
     with raw:
         total = os.fstat(raw.fileno()).st_size
-        if suffix not in COMPRESSED_SUFFIXES:
+        if suffix not in _OPENERS:
             _refuse_hidden_compression(raw, path)
-        stream = _decompressed(raw, suffix)
+        stream = _OPENERS[suffix](raw) if suffix in _OPENERS else raw
 
         def read(_: None) -> tuple[bytes, int]:
             try:
@@ -141,7 +130,7 @@ def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[b
             except _STREAM_ERRORS as error:
                 problem = (
                     f"the {suffix} stream is damaged or cut short"
-                    if suffix in COMPRESSED_SUFFIXES
+                    if suffix in _OPENERS
                     else "cannot be read"
                 )
                 raise DataError(f"{path}: {problem}: {error}") from error

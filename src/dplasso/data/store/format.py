@@ -35,18 +35,18 @@ LABELS, PEOPLE = "labels", "people"
 _VALUES = ("rows.values", "columns.values")
 _START, _INDEX, _VALUE = ("<i8",), ("<i4", "<i8"), ("<f4", "<f8")
 _LABEL = ("|b1", "|i1", "|u1", *(f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)))
-# Every array of a store: the types it may have, and how many numbers there are of what.
+# Every array of a store: the types it may have, and how many numbers it holds, by N, D and nnz.
 ARRAYS = {
-    "rows.indptr": (_START, "row starts"),
-    "rows.indices": (_INDEX, "entries"),
-    "rows.values": (_VALUE, "entries"),
-    "columns.indptr": (_START, "column starts"),
-    "columns.indices": (_INDEX, "entries"),
-    "columns.values": (_VALUE, "entries"),
-    "internal_column": (_INDEX, "columns"),
-    "original_column": (_INDEX, "columns"),
-    LABELS: ((*_LABEL, "<f2", "<f4", "<f8"), "rows"),
-    PEOPLE: (("<i8",), "words of names"),
+    "rows.indptr": (_START, "N + 1"),
+    "rows.indices": (_INDEX, "nnz"),
+    "rows.values": (_VALUE, "nnz"),
+    "columns.indptr": (_START, "D + 1"),
+    "columns.indices": (_INDEX, "nnz"),
+    "columns.values": (_VALUE, "nnz"),
+    "internal_column": (_INDEX, "D"),
+    "original_column": (_INDEX, "D"),
+    LABELS: ((*_LABEL, "<f2", "<f4", "<f8"), "N"),
+    PEOPLE: (("<i8",), "words"),
 }
 # Python names it from 3.13 on only.
 _USUAL = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
@@ -211,15 +211,8 @@ def _parse_header(document: dict[str, Any]) -> StoreHeader:
 
 def _check_arrays(header: StoreHeader) -> None:
     """Check that the arrays' types and sizes fit the shape and each other."""
-    (n_rows, n_columns), nnz = header.shape, header.nnz
-    counts = {
-        "rows": n_rows,
-        "row starts": n_rows + 1,
-        "columns": n_columns,
-        "column starts": n_columns + 1,
-        "entries": nnz,
-        "words of names": WORDS * n_rows,
-    }
+    (n, d), nnz = header.shape, header.nnz
+    counts = {"N": n, "N + 1": n + 1, "D": d, "D + 1": d + 1, "nnz": nnz, "words": WORDS * n}
     left_out = {PEOPLE} - set(header.arrays) | set(() if header.constant is None else _VALUES)
     _require(set(header.arrays) == set(ARRAYS) - left_out, "arrays are missing or unknown")
     for name, entry in header.arrays.items():
