@@ -190,12 +190,14 @@ def test_whether_the_columns_were_declared_is_kept(tmp_path):
     X = random_matrix(10, 20, 0.2)
     write_npz(tmp_path / "a.npz", X, labels_of(X))
     (tmp_path / "a.svm").write_text("1 1:1\n0 2:1\n")
-    taken = [files_source(tmp_path / name) for name in ("a.npz", "a.svm")]
-    taken.append(matrix_source(X, labels_of(X)))
-    declared = [files_source(tmp_path / name, n_features=50) for name in ("a.npz", "a.svm")]
-    for source in taken + declared:
+    sources = [(matrix_source(X, labels_of(X)), False)]
+    for n_features in (None, 50):
+        for name in ("a.npz", "a.svm"):
+            source = files_source(tmp_path / name, n_features=n_features)
+            sources.append((source, n_features is not None))
+    for source, declared in sources:
         store = write_store(source, tmp_path / "s", force=True)
-        assert store.columns_declared is (source in declared), source.name
+        assert store.columns_declared is declared, source.name
 
 
 @pytest.mark.parametrize("origin", [None, {"route": "text"}, {"columns_declared": "yes"}])
