@@ -178,6 +178,8 @@ def test_another_version_is_named_before_anything_else(path, found, advice):
         lambda header: header["params"].update(l1_radius={"float": "wide"}),
         lambda header: header["params"].update(classes={"labels": "vertex"}),
         lambda header: header["params"].update(classes={"float": "1", "more": 1}),
+        lambda header: header["params"].update(classes=1e308),
+        lambda header: header["params"].update(l1_radius={"labels": "classes"}),
         lambda header: header.update(release="gradients"),
         lambda header: header.update(release=["vertices"]),
         lambda header: header.update(release="weights"),

@@ -118,7 +118,7 @@ def parse_released(
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ValueError("its feature names are not names")
         names = np.array(names, dtype=object)
-    params = {name: _from_json(value, classes) for name, value in header["params"].items()}
+    params = {name: _from_json(name, value, classes) for name, value in header["params"].items()}
     statement = PrivacyStatement.from_dict(header["privacy"])
     arrays = {name: array_of(members, name, dtype) for name, dtype in types.items()}
     public = public_values(params, header["n_features"], classes.size, statement.steps)
@@ -157,13 +157,15 @@ def _to_json(name: str, value: Any, noun: str) -> Any:
     )
 
 
-def _from_json(value: Any, classes: NDArray[Any]) -> Any:
+def _from_json(name: str, value: Any, classes: NDArray[Any]) -> Any:
+    if name == "classes" and value is not None:
+        if value != {"labels": _LABELS}:
+            raise ValueError("its parameter classes does not refer to its labels")
+        return classes
     if isinstance(value, dict) and set(value) == {"float"}:
         return float(value["float"])
     if isinstance(value, dict) and set(value) == {"numbers"}:
         return tuple(float(one) for one in value["numbers"])
-    if value == {"labels": _LABELS}:
-        return classes
     if isinstance(value, dict | list):
         raise ValueError("a parameter is of no known kind")
     return value
