@@ -25,6 +25,7 @@ from frank_wolfe.cases import (
     last,
     random_transcript,
     small_problem,
+    taking,
     true_gradient,
     watch,
     watch_standard,
@@ -83,12 +84,13 @@ class TestSelector:
         _, _, problem = small_problem(seed, intercept=intercept, n_steps=20, n_columns=30)
         # Narrow levels, so that most changes cross one.
         selector = bucket_state(30 + intercept, 1e4 * EXPONENT, True)
-        for _, state in watch(problem, selector, drift_tol, seed=seed, way=WAYS[way]):
-            if state.untold[0]:
-                # As before the next draw.
-                fill(selector, state.alpha)
-                state.untold[0] = False
-            check(selector, state.alpha)
+        with taking(way):
+            for _, state in watch(problem, selector, drift_tol, seed=seed):
+                if state.untold[0]:
+                    # As before the next draw.
+                    fill(selector, state.alpha)
+                    state.untold[0] = False
+                check(selector, state.alpha)
         assert selector.counters.any()
 
     def test_a_change_that_is_not_reported_is_caught(self):
@@ -162,15 +164,16 @@ class TestDrift:
         _, labels, problem = small_problem(seed, n_steps=25, radius=30.0, **public)
         chosen = forced(random_transcript(problem, seed))
         expected = 0.5 - labels
-        for step, state in watch(problem, chosen, drift_tol, way=WAYS[way]):
-            margins = state.margin * margin_scale(problem, step)
-            before = expected
-            expected = np.array(refreshed(margins, before, labels, drift_tol, limit))
-            # Where the drift is the tolerance to the last digits, either is right.
-            off = np.abs(true_gradient(problem, state.margin, step) - before)
-            close = np.abs(off - drift_tol) < NARROWER
-            assert (np.isclose(state.gradient, expected, rtol=0, atol=ROUNDING) | close).all()
-            expected = state.gradient.copy()
+        with taking(way):
+            for step, state in watch(problem, chosen, drift_tol):
+                margins = state.margin * margin_scale(problem, step)
+                before = expected
+                expected = np.array(refreshed(margins, before, labels, drift_tol, limit))
+                # Where the drift is the tolerance to the last digits, either is right.
+                off = np.abs(true_gradient(problem, state.margin, step) - before)
+                close = np.abs(off - drift_tol) < NARROWER
+                assert (np.isclose(state.gradient, expected, rtol=0, atol=ROUNDING) | close).all()
+                expected = state.gradient.copy()
 
     @settings(max_examples=25)
     @given(seeds, st.booleans(), st.sampled_from([1e-4, 1e-3, 0.03, 0.2]), limits)

@@ -18,6 +18,7 @@ from frank_wolfe.cases import (
     forced,
     last,
     random_transcript,
+    taking,
     watch,
 )
 from neighbours import pairs
@@ -42,7 +43,8 @@ def test_algorithm_2_is_algorithm_1_to_the_bit(layout, way):
         return make_selector("argmax", design.n_coordinates, rule, design.numbering)
 
     chosen = solve(problem, best(problem.design), random_stream(0), solver="standard").transcript()
-    again = solve(other, best(other.design), random_stream(0), drift_tol=0.0, **WAYS[way])
+    with taking(way):
+        again = solve(other, best(other.design), random_stream(0), drift_tol=0.0)
     assert again.transcript() == chosen
     assert len(np.unique(chosen.vertex)) > 3
 

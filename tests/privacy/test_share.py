@@ -52,7 +52,7 @@ OTHERS = {
     "bits - (exponent << 52)",
     "math.log2(noise_scale * unit / LARGEST_SCALE)",
     "min(guess, np.float64(n_steps))",
-    "min(large_steps.entries_large / mean, 2.0 ** 62)",
+    "min(LARGE_STEP_ENTRIES / mean, 2.0 ** 62)",
     "numbers[0]",
     "n_steps",
     "step * 2 ** 42",

@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha, starting_residuals
 from dplasso.frank_wolfe.drift import NONE, Calendar, due_step, new_calendar, schedule, take_due
-from dplasso.frank_wolfe.gradient import margin_scale, margin_term, replace_contributions
+from dplasso.frank_wolfe.gradient import (
+    margin_scale,
+    margin_term,
+    replace_contributions,
+    share_units,
+)
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
@@ -66,7 +71,7 @@ class OutputState(NamedTuple):
     values: NDArray[np.float64]
     residuals: NDArray[np.float64]
     taken: NDArray[np.int32]
-    refreshed: NDArray[np.int64]
+    refreshed: NDArray[np.int32]
     old: NDArray[np.float64]
     new: NDArray[np.float64]
     amounts: NDArray[np.int64]
@@ -92,7 +97,7 @@ def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -
         np.zeros(n_outputs),
         np.zeros(n_outputs),
         np.empty(BLOCK_ROWS, dtype=np.int32),
-        np.empty(1, dtype=np.int64),
+        np.empty(1, dtype=np.int32),
         np.empty(1),
         np.empty(1),
         np.empty(longest_row + 1, dtype=np.int64),
@@ -154,12 +159,16 @@ def step_output_rows(problem, state, selector, column, span, step, tolerance):
             continue
         state.margin[i, output] += weight * term
         touched = refresh_row(problem, state, selector, i, step, tolerance, touched)
+        if touched < 0:
+            return False
     if calendar.head.shape[1] > 0:
         while calendar.head[0, step] != NONE:
             count = take_due(calendar, rows, 0, step, state.taken)
             for m in range(count):
                 i = np.int64(state.taken[m])
                 touched = refresh_row(problem, state, selector, i, step, tolerance, touched)
+                if touched < 0:
+                    return False
     if touched > TOUCHES_PER_COORDINATE * state.alpha.size:
         rebuild(selector, state.alpha)
     return True
@@ -199,16 +208,21 @@ def refresh_row(problem, state, selector, i, step, tolerance, touched):
             shift = np.int64(granularity(selector))
         state.old[0], state.new[0] = old, new
         changed, before, count = replace_contributions(
-            problem,
+            problem.design.rows,
+            problem.design.n_columns,
+            problem.design.intercept,
+            share_units(problem),
             state.alpha[k * size : (k + 1) * size],
             state.refreshed,
             state.old,
             state.new,
-            1,
             shift,
             state.amounts,
             (state.changed, state.before, np.int64(0)),
         )
+        # A column number outside the matrix.
+        if count < 0:
+            return np.int64(-1)
         if count:
             for m in range(count):
                 changed[m] += k * size
