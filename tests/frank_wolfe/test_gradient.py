@@ -12,7 +12,6 @@ from dplasso.frank_wolfe.gradient import (
     add_margins,
     contribution,
     contribution_change,
-    margin_scale,
     margin_term,
     replace_contributions,
     share_units,
@@ -85,18 +84,6 @@ def test_gradients_and_margins_match_their_twins(seed, bound, intercept):
     add_margins(problem, np.array(weights), margin)
     expected = integer_margins(X, weights, bound, problem.margin_unit, intercept=intercept)
     assert margin.tolist() == expected
-
-
-def test_margins_in_fixed_point_are_the_margins():
-    X, _, problem = small_problem(3, bound=1.7, radius=20.0, n_steps=50)
-    rng = np.random.default_rng(0)
-    taken = rng.integers(0, 9, 50), rng.choice([-1, 1], 50)
-    weights = np.array(weights_of(*taken, 9))
-    margin = np.zeros(X.shape[0], dtype=np.int64)
-    add_margins(problem, weights, margin)
-    w = weights * (20.0 * 2.0 / (51.0 * 52.0))
-    expected = np.clip(X, -1.7, 1.7) @ w[:8] + 1.7 * w[8]
-    np.testing.assert_allclose(margin * margin_scale(problem, 50), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("constant", [False, True])

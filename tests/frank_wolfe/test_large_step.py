@@ -7,9 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.large_step import LARGE_STEP_ENTRIES, large_rows
+from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.frank_wolfe.solve import solve
-from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import column_of
 from dplasso.privacy.randomness import random_stream
 from dplasso.runtime.threads import thread_pool
@@ -139,22 +138,6 @@ def test_a_draw_does_not_depend_on_the_threads(name, way):
     same(runs[0], runs[2])
 
 
-@pytest.mark.parametrize("name", ["argmax", "noisy-max", "bucket, plain", "heap"])
-def test_structures_without_an_order_of_their_own_take_every_way_alike(name):
-    problem = problems(6)
-    runs = [
-        run(
-            problem,
-            SELECTORS[name](problem.design.n_coordinates, problem.design.numbering),
-            0.003,
-            way=way,
-        )
-        for way in WAYS
-    ]
-    for other in runs[1:]:
-        same(runs[0], other)
-
-
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7, 40])
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_first_gradients(n_threads, layout):
@@ -179,15 +162,6 @@ def test_a_column_is_found_in_every_layout(n_threads, layout):
             assert values[begin:end].tolist() == X[rows, j].tolist()
         (indices, values, constant), begin, end = column_of(other.design, 9, threads)
         assert (indices.size, values.size, constant, begin, end) == (0, 0, 1.0, 0, 30)
-
-
-def test_a_step_is_large_by_its_entries():
-    problem = small_problem(0, n_rows=40)[2]
-    mean = problem.design.rows.indices.size / 40
-    assert large_rows(problem) == int(LARGE_STEP_ENTRIES / mean)
-    nothing = Compressed(np.zeros(41, np.int64), np.zeros(0, np.int32), np.zeros(0), 0.0)
-    empty = with_design(problem, rows=nothing)
-    assert large_rows(empty) == LARGE_STEP_ENTRIES
 
 
 def test_both_kinds_of_step_occur_by_size_alone():

@@ -18,7 +18,7 @@ from frank_wolfe.cases import (
 
 @pytest.mark.parametrize("drift_tol", [0.0, 0.01, None])
 @pytest.mark.parametrize("n_columns", [8, 300])
-@pytest.mark.parametrize("way", ["as it comes", "large"])
+@pytest.mark.parametrize("way", ["as it comes", "large", "recomputed"])
 def test_any_partition_agrees_with_one_process(way, n_columns, drift_tol):
     """However many entries a part has: what it answers are changes, never sums."""
     _, _, problem = small_problem(0, n_steps=40, n_rows=23, n_columns=n_columns)
