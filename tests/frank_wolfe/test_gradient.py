@@ -58,7 +58,7 @@ def test_whatever_the_floats_a_contribution_stays_within_its_limit(old, new, val
 
 @given(residuals, residuals, residuals, bounds)
 def test_a_change_is_the_difference_of_two_contributions(old, new, part, bound):
-    value, unit = clip(part * bound, bound), gradient_unit(bound)
+    value, unit = clip(part * bound, bound), gradient_unit(bound, 1.0)
     found = contribution_change(old * unit, new * unit, value, LIMIT)
     replaced = contribution(old * unit, value, LIMIT)
     assert found == contribution(new * unit, value, LIMIT) - replaced

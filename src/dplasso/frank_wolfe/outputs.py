@@ -18,7 +18,15 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha, starting_residuals
-from dplasso.frank_wolfe.drift import NONE, Calendar, due_step, new_calendar, schedule, take_due
+from dplasso.frank_wolfe.drift import (
+    NONE,
+    Calendar,
+    due_step,
+    new_calendar,
+    schedule,
+    take_due,
+    unscheduled,
+)
 from dplasso.frank_wolfe.gradient import (
     margin_scale,
     margin_term,
@@ -34,13 +42,7 @@ from dplasso.losses.targets import weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.runtime.threads import Threads
-from dplasso.selection.contract import (
-    NOTHING_REPORTED,
-    granularity,
-    rebuild,
-    select,
-    update_many,
-)
+from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, select, update_many
 
 # Steps of several outputs are taken by one thread: all rows are in one block of the calendar.
 _ONE_BLOCK = 31
@@ -56,11 +58,9 @@ class OutputState(NamedTuple):
     `rows`, shape (N,): place in the calendar of every row.
     `margin`, `gradient`, shape (N, K): integer margins, and residuals in use.
     `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
-    `values`, `residuals`, shape (K,): room for one row's margins and residuals.
-    `taken`: room for rows taken off the calendar.
-    `refreshed`, `old`, `new`, shape (1,): a row, and a residual of it before and after.
-    `amounts`, `changed`, `before`: room for the changes of a row, and for what the selector must
-    hear of them.
+
+    The others are room: for one row's margins and residuals, rows taken off the calendar, a row
+    with a residual before and after, its changes, and what the selector must hear of them.
     """
 
     alpha: NDArray[np.int64]
@@ -82,27 +82,20 @@ class OutputState(NamedTuple):
 def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -> OutputState:
     """Return the state before the first step, all weights zero."""
     design, n_outputs = problem.design, problem.loss.n_outputs
-    links = ("due", "following", "previous")
-    rows = np.zeros(problem.labels.size, dtype=[(name, np.int32) for name in links])
-    for name in links:
-        rows[name] = NONE
+    links = [(name, np.int32) for name in ("due", "following", "previous")]
+    rows = unscheduled(np.zeros(problem.labels.size, dtype=links))
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
     return OutputState(
         starting_alpha(problem, threads),
-        # Records with attributes, so that kernels also run interpreted.
-        rows.view(np.recarray),
+        rows,
         np.zeros((rows.size, n_outputs), dtype=np.int64),
         starting_residuals(problem),
         new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK),
-        np.zeros(n_outputs),
-        np.zeros(n_outputs),
+        *np.zeros((2, n_outputs)),
         np.empty(BLOCK_ROWS, dtype=np.int32),
         np.empty(1, dtype=np.int32),
-        np.empty(1),
-        np.empty(1),
-        np.empty(longest_row + 1, dtype=np.int64),
-        np.empty(longest_row + 1, dtype=np.int64),
-        np.empty(longest_row + 1, dtype=np.int64),
+        *np.empty((2, 1)),
+        *np.empty((3, longest_row + 1), dtype=np.int64),
     )
 
 
@@ -117,10 +110,7 @@ def take_output_steps(
     take: Callable[[int, int, int], tuple[int, int]],
     threads: Threads,
 ) -> None:
-    """Take steps `first` to `last` of Algorithm 2.
-
-    `take`: as in `dplasso.frank_wolfe.standard.take_standard_steps`.
-    """
+    """Take steps `first` to `last`; `take` notes a vertex and returns the one to take."""
     for step in range(first, last + 1):
         drawn, sign = take(step, *select(selector, state.alpha, stream))
         output, j = divmod(drawn, problem.design.n_coordinates)
@@ -134,11 +124,9 @@ def take_output_steps(
 def step_output_rows(problem, state, selector, column, span, step, tolerance):
     """Move one margin of the rows of a column and refresh what has to be, then the rows due.
 
-    `column`: as `dplasso.matrix.design.column_of` returns it.
-    `span`: first and last entry of the column, the output, and what is added to K of the
-    coordinate.
+    `span`: first and last entry of the column, the output, and what is added to K.
 
-    Returns: whether all row numbers were inside the matrix.
+    Returns: whether all row and column numbers were inside the matrix.
     """
     indices, values, constant = column
     begin, end, output, weight = span

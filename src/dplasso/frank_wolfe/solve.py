@@ -31,37 +31,20 @@ Checkpoint = Callable[[int, Transcript], None]
 class FrankWolfe(VertexRun):
     """T steps of Frank-Wolfe, taken when `advance` is called.
 
-    Parameters
-    ----------
-    selector
-        State of a selection structure (`dplasso.selection.registry.make_selector`), changed in
-        place.
-    solver : {"sparse", "standard"}
-        Algorithm 2 or Algorithm 1.
-    drift_tol : float or None
-        Largest allowed error of a record gradient in Algorithm 2; None leaves untouched rows stale
-        as the paper does.
-    record_history, record_work : bool
-        Keep objective and gap; count the work. Both are functions of the private data. Neither is
-        kept of several margins.
-    threads : Threads
-        For the set-up and, of one margin, for steps that touch many rows; the bits do not depend
-        on them.
-    prefix : Transcript, optional
-        The first k <= T steps, taken rather than drawn: the run goes on from where the one that
-        drew them was. The selector, told of all changes, draws as many times as in that run.
+    `selector`: state of a selection structure, changed in place.
+    `solver`: "sparse" for Algorithm 2, "standard" for Algorithm 1.
+    `drift_tol`: largest error of a record gradient in Algorithm 2; None leaves untouched rows stale
+    as the paper does.
+    `record_history`, `record_work`: keep objective and gap; count the work. Both are functions of
+    the private data, and neither is kept of several margins.
+    `threads`: for the set-up and, of one margin, for steps that touch many rows.
+    `prefix`: the first steps, taken rather than drawn: the run goes on from where the one that drew
+    them was. The selector, told of all changes, draws as many times as in that run.
 
-    Attributes
-    ----------
-    state : SparseState, StandardState or OutputState
-        Private data, for tests and checkpoints, never part of a model.
+    `state` holds private data, for tests and checkpoints, and is never part of a model.
 
-    Raises
-    ------
-    ValueError
-        If the prefix has more than T steps.
-    DataError
-        If a store that was opened unread is damaged.
+    Raises ValueError if the prefix has more than T steps; DataError if a store that was opened
+    unread is damaged.
     """
 
     def __init__(
