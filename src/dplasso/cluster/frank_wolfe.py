@@ -124,7 +124,7 @@ def added_up(found: list[Changes]) -> Changes:
     if dense:
         total = sum_of(dense)
         for one in sparse:
-            np.add.at(total, one.coordinates, one.amounts)
+            np.add.at(total, np.asarray(one.coordinates), one.amounts)
         coordinates = np.flatnonzero(total)
         return Changes(coordinates, total[coordinates], counts)
     every = np.concatenate([np.asarray(one.coordinates, dtype=np.int64) for one in sparse])

@@ -37,6 +37,7 @@ def starting_residuals(problem: Problem) -> NDArray[np.float64]:
     """Return the record gradients at zero weights, shape (N, K)."""
     shape = problem.labels.size, problem.loss.n_outputs
     margin, rows = np.zeros(shape, dtype=np.int64), np.arange(shape[0], dtype=np.int32)
+    residual: NDArray[np.float64]
     residual, old, new = np.zeros((3, *shape))
     given = problem.loss, problem.labels, problem.weights
     renew_residuals(*given, rows, 0.0, margin, residual, old, new)

@@ -108,7 +108,7 @@ def new_rows(
 
     `tolerance`: `drift_tol`; with 0 every touch refreshes a row.
     """
-    rows = unscheduled(np.zeros(labels.size, dtype=ROW))
+    rows: NDArray[np.void] = unscheduled(np.zeros(labels.size, dtype=ROW))
     _start_rows(loss, labels, weights, rows, tolerance)
     return rows
 

@@ -92,23 +92,21 @@ def take_step(
     def some(t: int) -> bool:
         first, last = int(edges[t]), int(edges[t + 1])
         owned = (int(blocks[t]), int(blocks[t + 1]))
-        nothing = parts[t].scratch.changed, parts[t].scratch.before, 0
-        return (
-            _ascends(column[0], first, last)
-            and work_through(
-                problem,
-                parts[t],
-                column,
-                (first, last, weight),
-                owned,
-                public,
-                record,
-                not afresh,
-                NOTHING_REPORTED,
-                nothing,
-            )[2]
-            >= 0
+        if not _ascends(column[0], first, last):
+            return False
+        *_, count = work_through(
+            problem,
+            parts[t],
+            column,
+            (first, last, weight),
+            owned,
+            public,
+            record,
+            not afresh,
+            NOTHING_REPORTED,
+            (parts[t].scratch.changed, parts[t].scratch.before, 0),
         )
+        return bool(count >= 0)
 
     if not all(threads.run(some)):
         refuse_damage()

@@ -85,17 +85,25 @@ def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -
     links = [(name, np.int32) for name in ("due", "following", "previous")]
     rows = unscheduled(np.zeros(problem.labels.size, dtype=links))
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
+    residuals = starting_residuals(problem)
+    calendar = new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK)
+    old, new = np.empty((2, 1))
+    amounts, changed, before = np.empty((3, longest_row + 1), dtype=np.int64)
     return OutputState(
         starting_alpha(problem, threads),
         rows,
-        np.zeros((rows.size, n_outputs), dtype=np.int64),
-        starting_residuals(problem),
-        new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK),
-        *np.zeros((2, n_outputs)),
+        np.zeros(residuals.shape, dtype=np.int64),
+        residuals,
+        calendar,
+        np.zeros(n_outputs),
+        np.zeros(n_outputs),
         np.empty(BLOCK_ROWS, dtype=np.int32),
         np.empty(1, dtype=np.int32),
-        *np.empty((2, 1)),
-        *np.empty((3, longest_row + 1), dtype=np.int64),
+        old,
+        new,
+        amounts,
+        changed,
+        before,
     )
 
 

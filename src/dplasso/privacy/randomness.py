@@ -165,7 +165,7 @@ def refill(stream):
 
 
 @register_jitable
-def random_word(stream):
+def random_word(stream: Any) -> Any:
     """Draw 64 random bits as a uint64."""
     if stream.position[0] == stream.words.size:
         refill(stream)
@@ -191,7 +191,7 @@ def exponential(stream):
 
 
 @register_jitable
-def below(stream, count):
+def below(stream: Any, count: Any) -> Any:
     """Draw an integer in [0, count) without modulo bias."""
     bound = np.uint64(count)
     # 2^64 mod count: the words below it would favour small remainders.
