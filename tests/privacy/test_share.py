@@ -36,7 +36,7 @@ INTEGERS = {
     *("NOTHING_REPORTED", "_X", "_constant", "_plan", "_sign", "_vertex", "within"),
     *("amounts", "arange", "arrays", "begin", "blocks", "c", "calendar", "changed", "column"),
     *("columns", "coordinates", "copy", "count", "count_due", "count_nonzero"),
-    *("design", "diff", "done", "dtype", "due", "edges", "ends", "first", "fit_intercept"),
+    *("design", "diff", "done", "dtype", "due", "edges", "end", "ends", "first", "fit_intercept"),
     *("given", "granularity", "i", "indices", "indptr", "initial", "inside", "int32", "int64"),
     *("intercept", "kind", "last", "loss", "m", "max", "n_columns", "n_coordinates"),
     *("n_features", "n_outputs", "noted", "np", "numbers", "order", "p", "row", "row_gradients"),

@@ -145,12 +145,12 @@ def _gather(columns, units, residuals, shared, internal, first, last, alpha):
     """
     indptr, indices, values = columns.indptr, columns.indices, columns.values
     bound, unit, limit = units
-    n_columns, n_rows, inside = indptr.size - 1, np.uint64(residuals.size), True
+    n_columns, size, inside = indptr.size - 1, residuals.size, True
     for begin in range(first, min(last, n_columns), _BLOCK):
         end = min(begin + _BLOCK, last, n_columns)
         # Indices from a store on disk have not been looked at before.
         for p in range(np.uint64(indptr[begin]), np.uint64(indptr[end])):
-            inside &= np.uint64(indices[p]) < n_rows
+            inside &= np.uint64(indices[p]) < np.uint64(size)
         if not inside:
             return False
         for c in range(begin, end):

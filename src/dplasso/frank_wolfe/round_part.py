@@ -210,7 +210,7 @@ class RoundRows:
         rows = rows[:count]
         self._touched[rows] = False
         indptr = design.rows.indptr
-        n_entries = int((indptr[rows + 1] - indptr[rows]).sum()) * self._steps.loss.n_outputs
+        n_entries = (indptr[rows + 1] - indptr[rows]).sum() * self._steps.loss.n_outputs
         listing = every and n_entries <= self._steps.n_coordinates // _LISTED
         room = n_entries + 1 if listing else 0
         places, changes, amounts = (np.empty(n, dtype=np.int64) for n in (room, room, ENTRIES))

@@ -123,5 +123,5 @@ class RoundsFrankWolfe(VertexRun):
         crossed = (before[first] ^ self._alpha[places]) >> shift != 0
         kept = crossed & ~np.isin(places, taken.vertex)
         if kept.any():
-            told = places[kept], before[first[kept]], int(kept.sum())
-            update_many(self._selector, self._alpha, *told)
+            told = places[kept]
+            update_many(self._selector, self._alpha, told, before[first[kept]], told.size)

@@ -46,11 +46,11 @@ class RowPart:
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
         """Take the next step with the only vertex that is given."""
-        self._done += 1
+        step = self._done = self._done + 1
         problem, state = self._problem, self._state
         numbering, size = problem.design.numbering, problem.design.n_coordinates
         column, begin, end = column_of(problem.design, vertex.item(), self._large_steps.threads)
-        n_looked_at = end - begin + int(count_due(state.calendar, self._done))
+        n_looked_at = end - begin + int(count_due(state.calendar, step))
         n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
         expected = expected_entries(n_looked_at, 1.0, n_entries, n_rows)
         # Its alpha holds what the step changes.
@@ -62,8 +62,8 @@ class RowPart:
             state,
             self._large_steps,
             column,
-            (begin, end, sign.item() * (self._done + 1)),
-            self._done,
+            (begin, end, sign.item() * (step + 1)),
+            step,
             self._tolerance,
             False,
             NOTHING_REPORTED if state.alpha.size else 0,
