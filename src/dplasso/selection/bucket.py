@@ -283,6 +283,7 @@ def weigh_levels(selector, top):
     return total
 
 
+# Called from Python, a draw runs interpreted: it has few steps, which take seconds to compile.
 @register_jitable
 def reject(selector, alpha, stream, top):
     """Draw a level, a member, and accept it with its weight over the level's bound."""
