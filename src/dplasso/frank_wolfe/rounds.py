@@ -118,10 +118,9 @@ class RoundsFrankWolfe(VertexRun):
         if count > changed.size or (shift == 0 and count):
             rebuild(self._selector, self._alpha)
             return
-        # Of several notes of a gradient, the first has it as it was.
+        # Of several notes of a gradient, the first has it as it was; of columns left out it was 0.
         places, first = np.unique(changed[:count], return_index=True)
         crossed = (before[first] ^ self._alpha[places]) >> shift != 0
-        kept = crossed & ~np.isin(places, taken.vertex)
-        if kept.any():
-            told = places[kept]
-            update_many(self._selector, self._alpha, told, before[first[kept]], told.size)
+        told = places[crossed]
+        if told.size:
+            update_many(self._selector, self._alpha, told, before[first[crossed]], told.size)
