@@ -78,7 +78,7 @@ class VertexRelease:
     def agrees_with(self, other: Any) -> bool:
         """Return whether two runs drew the same vertices as far as both have come."""
         common = min(len(self), len(other))
-        return self.transcript.first(common) == other.transcript.first(common)
+        return bool(self.transcript.first(common) == other.transcript.first(common))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
