@@ -93,7 +93,6 @@ def measure(spec: Spec, config: Any, settings: Settings) -> dict[str, Any]:
             drift_tol=drift_tol,
             prefix=transcript,
             progress=lambda *_: marks.append(time.perf_counter()),
-            entries_large=np.inf,
         )
         # The first chunk is one cold step.
         return marks[-1] - marks[0]

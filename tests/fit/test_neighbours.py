@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from dplasso.frank_wolfe.large_step import LargeSteps, large_rows
+from dplasso.frank_wolfe import large_step
+from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.frank_wolfe.round_part import RoundRows, RoundSteps
 from dplasso.frank_wolfe.rounds import round_end
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import NO_WEIGHTS, Targets
 from dplasso.privacy.mechanisms import build_mechanism
-from dplasso.runtime.threads import ONE_THREAD
 from frank_wolfe.cases import (
-    WAYS,
     add_changes,
     build,
     forced,
     random_transcript,
+    taking,
     true_gradient,
     watch,
     watch_standard,
@@ -179,20 +179,20 @@ def test_weights_of_records_keep_the_units(run):
 
 
 @pytest.mark.parametrize("way", ["large", "recomputed"])
-def test_it_holds_where_only_one_of_the_two_takes_large_steps(way):
+def test_it_holds_where_only_one_of_the_two_takes_large_steps(way, monkeypatch):
     """How a step is computed may depend on all records: which gradients come out may not."""
     pair = added("full", HOSTILE["full"], 0, 3)
     # Column 0 is in half of the rows, and the added record makes it one more.
     threshold = (N_ROWS // 2 + 0.5) * np.count_nonzero(pair.rows[1]) / (N_ROWS + 1)
-    options = WAYS[way] | {"entries_large": threshold}
     large = 0
-    for X, y in zip(pair.rows, pair.labels, strict=True):
-        problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
-        means = LargeSteps(ONE_THREAD, **options)
-        large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem, means)
-    assert large == 1
-    for seed in range(5):
-        compare(pair, sparse(0.0025, seed, way=options, n_threads=2))
+    with taking(way):
+        monkeypatch.setattr(large_step, "LARGE_STEP_ENTRIES", threshold)
+        for X, y in zip(pair.rows, pair.labels, strict=True):
+            problem = build(X, y, N_STEPS, bound=BOUND, radius=40.0)
+            large += np.diff(problem.design.columns.indptr)[0] > large_rows(problem)
+        assert large == 1
+        for seed in range(5):
+            compare(pair, sparse(0.0025, seed, n_threads=2))
 
 
 class TestPower:

@@ -1,10 +1,13 @@
 """Small problems for the solvers, and a way to watch Algorithm 2 step by step."""
 
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 
+from dplasso.frank_wolfe import large_step
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.problem import build_problem
 from dplasso.frank_wolfe.row_part import RowPart
@@ -136,21 +139,32 @@ LAYOUTS = {
 
 
 # How a step is taken: as the sizes suggest, or all of them in one way.
+_NEVER = {"RECOMPUTED_PART": np.inf, "RECOMPUTED_PART_EQUAL": np.inf}
+_ALWAYS = {"RECOMPUTED_PART": -1.0, "RECOMPUTED_PART_EQUAL": -1.0}
 WAYS = {
     "as it comes": {},
-    "small": {"entries_large": np.inf},
-    "large": {"entries_large": 0, "part_recomputed": np.inf, "part_shared": -1.0},
-    "recomputed": {"entries_large": 0, "part_recomputed": -1.0},
+    "small": {"LARGE_STEP_ENTRIES": np.inf},
+    "large": {"LARGE_STEP_ENTRIES": 0, "SHARED_PART": -1.0} | _NEVER,
+    "recomputed": {"LARGE_STEP_ENTRIES": 0} | _ALWAYS,
 }
 
 
-def watch(problem, selector, drift_tol, *, seed=0, n_threads=1, way=None, runs=None, **options):
+@contextmanager
+def taking(way):
+    """Have steps taken in one of `WAYS`."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in WAYS[way].items():
+            patch.setattr(large_step, name, value)
+        yield
+
+
+def watch(problem, selector, drift_tol, *, seed=0, n_threads=1, runs=None, **options):
     """Take one step after the other, yielding the step and the state (the same arrays).
 
     `runs`: gets the run, for its transcript and history.
     """
     with thread_pool(n_threads) as threads:
-        options |= {"drift_tol": drift_tol, "threads": threads} | (way or {})
+        options |= {"drift_tol": drift_tol, "threads": threads}
         run = FrankWolfe(problem, selector, random_stream(seed), **options)
         if runs is not None:
             runs.append(run)
@@ -213,5 +227,5 @@ def moved(part, step, taken):
 def add_changes(alpha, changes):
     """Add changes; return whether they are of all coordinates."""
     dense = changes.coordinates is None
-    alpha[slice(None) if dense else changes.coordinates] += changes.amounts
+    np.add.at(alpha, slice(None) if dense else changes.coordinates, changes.amounts)
     return dense

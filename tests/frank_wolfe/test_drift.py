@@ -16,7 +16,7 @@ from dplasso.frank_wolfe.drift import (
     tolerance_within_noise,
     unschedule,
 )
-from dplasso.losses.logistic import Logistic, logistic_margins_within
+from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import NO_WEIGHTS
 from frank_wolfe.reference import ListCalendar, first_outside, sigma
 
@@ -39,20 +39,6 @@ def test_due_step_is_the_first_outside(full_margin, ends, step, n_steps):
         assert due == step + 1
     elif lowest <= here <= highest:
         assert due == first_outside(full_margin, lowest, highest, step, n_steps)
-
-
-def test_due_steps_are_soon_later_and_never():
-    rng = np.random.default_rng(0)
-    seen = set()
-    for _ in range(300):
-        full_margin, step = rng.exponential(300.0), int(rng.integers(1, 60))
-        here = full_margin * 2.0 / ((step + 1) * (step + 2))
-        lowest, highest = logistic_margins_within(
-            Logistic(), sigma(here), 0.0, 10.0 ** rng.uniform(-4, -0.5)
-        )
-        seen.add(due_step(full_margin, lowest, highest, step, 400))
-    assert len(seen) > 30
-    assert 401 in seen
 
 
 operations = st.lists(
@@ -109,10 +95,6 @@ def lists_of(calendar, rows):
             assert len(lists[step]) <= rows.size
             before, row = row, int(rows["following"][row])
     return lists
-
-
-def test_a_calendar_that_is_never_used_takes_no_space():
-    assert new_calendar(3, 9, scheduled=False).head.size == 0
 
 
 def test_rows_start_at_zero_weights():

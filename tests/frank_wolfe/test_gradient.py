@@ -7,17 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dplasso.frank_wolfe.column_gradients import alpha_of
 from dplasso.frank_wolfe.gradient import (
-    add_contributions,
     add_margins,
     contribution,
     contribution_change,
-    margin_scale,
     margin_term,
     replace_contributions,
+    share_units,
 )
 from dplasso.frank_wolfe.problem import gradient_unit
 from dplasso.matrix.compressed import clip
+from dplasso.runtime.threads import ONE_THREAD
 from frank_wolfe.cases import build, dense_rows, small_problem, some_labels
 from frank_wolfe.reference import clipped, column_gradients, integer_margins, weights_of
 
@@ -57,7 +58,7 @@ def test_whatever_the_floats_a_contribution_stays_within_its_limit(old, new, val
 
 @given(residuals, residuals, residuals, bounds)
 def test_a_change_is_the_difference_of_two_contributions(old, new, part, bound):
-    value, unit = clip(part * bound, bound), gradient_unit(bound)
+    value, unit = clip(part * bound, bound), gradient_unit(bound, 1.0)
     found = contribution_change(old * unit, new * unit, value, LIMIT)
     replaced = contribution(old * unit, value, LIMIT)
     assert found == contribution(new * unit, value, LIMIT) - replaced
@@ -74,8 +75,7 @@ def test_gradients_and_margins_match_their_twins(seed, bound, intercept):
     X, _, problem = small_problem(seed, bound=bound, intercept=intercept)
     rng = np.random.default_rng(seed)
     gradient = rng.uniform(-1, 1, X.shape[0])
-    alpha = np.zeros(X.shape[1] + intercept, dtype=np.int64)
-    add_contributions(problem, 0, X.shape[0], gradient, alpha)
+    alpha = alpha_of(problem.design, share_units(problem), gradient, ONE_THREAD)
     assert alpha.tolist() == column_gradients(X, gradient, bound, intercept=intercept)
 
     vertex = rng.integers(0, alpha.size, 12)
@@ -84,18 +84,6 @@ def test_gradients_and_margins_match_their_twins(seed, bound, intercept):
     add_margins(problem, np.array(weights), margin)
     expected = integer_margins(X, weights, bound, problem.margin_unit, intercept=intercept)
     assert margin.tolist() == expected
-
-
-def test_margins_in_fixed_point_are_the_margins():
-    X, _, problem = small_problem(3, bound=1.7, radius=20.0, n_steps=50)
-    rng = np.random.default_rng(0)
-    taken = rng.integers(0, 9, 50), rng.choice([-1, 1], 50)
-    weights = np.array(weights_of(*taken, 9))
-    margin = np.zeros(X.shape[0], dtype=np.int64)
-    add_margins(problem, weights, margin)
-    w = weights * (20.0 * 2.0 / (51.0 * 52.0))
-    expected = np.clip(X, -1.7, 1.7) @ w[:8] + 1.7 * w[8]
-    np.testing.assert_allclose(margin * margin_scale(problem, 50), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("constant", [False, True])
@@ -111,8 +99,8 @@ def test_replacing_contributions_keeps_the_sum_and_reports_changes(
     assert (problem.design.rows.values.size == 0) == constant
     rng = np.random.default_rng(0)
     gradient = rng.uniform(-1, 1, 15)
-    alpha = np.zeros(40 + intercept, dtype=np.int64)
-    add_contributions(problem, 0, 15, gradient, alpha)
+    units = share_units(problem)
+    alpha = alpha_of(problem.design, units, gradient, ONE_THREAD)
     # Room for fewer entries than the longest row has.
     amounts = np.zeros(7, dtype=np.int64)
     changed, before = np.zeros(5, dtype=np.int64), np.zeros(5, dtype=np.int64)
@@ -120,9 +108,19 @@ def test_replacing_contributions_keeps_the_sum_and_reports_changes(
     for _ in range(200):
         i, new = rng.integers(15), rng.uniform(-1, 1)
         old = alpha.copy()
-        row, was, now = np.array([i, -1]), np.array([gradient[i], 0.0]), np.array([new, 0.0])
+        row, was, now = np.array([i]), np.array([gradient[i]]), np.array([new])
         changed, before, count = replace_contributions(
-            problem, alpha, row, was, now, 1, report_shift, amounts, (changed, before, 0)
+            problem.design.rows,
+            40,
+            intercept,
+            units,
+            alpha,
+            row,
+            was,
+            now,
+            report_shift,
+            amounts,
+            (changed, before, 0),
         )
         gradient[i] = new
         crossed = np.flatnonzero((old >> report_shift) != (alpha >> report_shift))

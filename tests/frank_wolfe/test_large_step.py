@@ -7,12 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.large_step import LargeSteps, large_rows
+from dplasso.frank_wolfe.large_step import large_rows
 from dplasso.frank_wolfe.solve import solve
-from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import column_of
 from dplasso.privacy.randomness import random_stream
-from dplasso.runtime.threads import ONE_THREAD, thread_pool
+from dplasso.runtime.threads import thread_pool
 from dplasso.selection.argmax import ArgmaxState
 from dplasso.selection.big_little import big_little_state
 from dplasso.selection.bucket import bucket_state
@@ -28,6 +27,7 @@ from frank_wolfe.cases import (
     random_transcript,
     small_problem,
     some_labels,
+    taking,
     with_design,
 )
 from frank_wolfe.reference import column_gradients
@@ -49,19 +49,18 @@ def in_original_order(problem, alpha):
     return alpha[internal] if internal.size else alpha
 
 
-def run(problem, selector, drift_tol, *, n_threads=1, way=None, **options):
+def run(problem, selector, drift_tol, *, n_threads=1, way="as it comes"):
     """Return everything a run leaves behind, in the original numbering."""
-    found = solve(
-        problem,
-        selector,
-        random_stream(3),
-        drift_tol=drift_tol,
-        n_threads=n_threads,
-        record_history=True,
-        record_work=True,
-        **(way or {}),
-        **options,
-    )
+    recorded = {"record_history": True, "record_work": True}
+    with taking(way):
+        found = solve(
+            problem,
+            selector,
+            random_stream(3),
+            drift_tol=drift_tol,
+            n_threads=n_threads,
+            **recorded,
+        )
     state = found.state
     return {
         "vertex": found.transcript().vertex,
@@ -105,10 +104,8 @@ def test_the_same_vertices_lead_to_the_same_bits(
 ):
     problem = problems(seed, intercept=intercept)
     chosen = random_transcript(problem, seed)
-    expected = run(problem, forced(chosen), drift_tol, way=WAYS["small"])
-    found = run(
-        LAYOUTS[layout](problem), forced(chosen), drift_tol, n_threads=n_threads, way=WAYS[way]
-    )
+    expected = run(problem, forced(chosen), drift_tol, way="small")
+    found = run(LAYOUTS[layout](problem), forced(chosen), drift_tol, n_threads=n_threads, way=way)
     same(expected, found)
 
 
@@ -136,25 +133,9 @@ def test_a_draw_does_not_depend_on_the_threads(name, way):
     runs = []
     for n_threads in (1, 2, 3):
         selector = SELECTORS[name](problem.design.n_coordinates, problem.design.numbering)
-        runs.append(run(problem, selector, 0.003, n_threads=n_threads, way=WAYS[way]))
+        runs.append(run(problem, selector, 0.003, n_threads=n_threads, way=way))
     same(runs[0], runs[1])
     same(runs[0], runs[2])
-
-
-@pytest.mark.parametrize("name", ["argmax", "noisy-max", "bucket, plain", "heap"])
-def test_structures_without_an_order_of_their_own_take_every_way_alike(name):
-    problem = problems(6)
-    runs = [
-        run(
-            problem,
-            SELECTORS[name](problem.design.n_coordinates, problem.design.numbering),
-            0.003,
-            way=way,
-        )
-        for way in WAYS.values()
-    ]
-    for other in runs[1:]:
-        same(runs[0], other)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3, 7, 40])
@@ -183,21 +164,12 @@ def test_a_column_is_found_in_every_layout(n_threads, layout):
         assert (indices.size, values.size, constant, begin, end) == (0, 0, 1.0, 0, 30)
 
 
-def test_a_step_is_large_by_its_entries():
-    problem = small_problem(0, n_rows=40)[2]
-    mean = problem.design.rows.indices.size / 40
-    assert large_rows(problem, LargeSteps(ONE_THREAD, 100)) == int(100 / mean)
-    nothing = Compressed(np.zeros(41, np.int64), np.zeros(0, np.int32), np.zeros(0), 0.0)
-    empty = with_design(problem, rows=nothing)
-    assert large_rows(empty, LargeSteps(ONE_THREAD, np.inf)) > 10**9
-
-
 def test_both_kinds_of_step_occur_by_size_alone():
     """The thresholds as shipped: a frequent column makes a large step, a rare one does not."""
     X = dense_rows(30_000, 80, 0, density=0.9)
     X[100:, 5] = 0.0
     problem = build(X, some_labels(30_000, 0), 4)
-    limit = large_rows(problem, LargeSteps(ONE_THREAD))
+    limit = large_rows(problem)
     lengths = np.diff(problem.design.columns.indptr)
     assert (lengths > limit).sum() == 79
     assert lengths[5] < limit

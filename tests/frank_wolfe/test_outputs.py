@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import softmax
 
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.solve import FrankWolfe
@@ -142,14 +141,6 @@ def test_the_selector_hears_of_every_change(seed, drift_tol, layout):
         run.advance(step, step)
         internal = problem.design.numbering.internal
         check(selector, run.state.alpha[internal] if internal.size else run.state.alpha)
-
-
-def test_residuals_start_as_the_softmax_says():
-    X, labels, problem = several(3, residual_bound=1.0)
-    run = replayed(problem, vertices(problem, 3))
-    expected = softmax(problem.loss.offset) - np.eye(K)[labels.astype(int)]
-    np.testing.assert_allclose(run.state.gradient, expected, atol=1e-14)
-    assert X.shape == (ROWS, COLUMNS)
 
 
 @pytest.mark.parametrize("tolerance", [1e-3, 0.03])

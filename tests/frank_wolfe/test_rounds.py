@@ -222,13 +222,6 @@ def test_what_a_prefix_holds_is_taken_and_the_rest_is_drawn_as_before(count):
     assert np.unique(found.vertex).size == STEPS
 
 
-def test_more_steps_than_the_run_has_are_refused():
-    data = case()
-    taken = Transcript(np.arange(STEPS + 1), np.ones(STEPS + 1, dtype=np.int8))
-    with pytest.raises(ValueError, match=f"prefix of {STEPS + 1} steps is given to a run of"):
-        drawn(data, prefix=taken)
-
-
 @pytest.mark.parametrize("n_columns", [COLUMNS, 2000])
 @pytest.mark.parametrize("exponent", [3e-10, 1e-6, np.inf])
 def test_the_selector_fits_the_gradients_at_every_draw(n_columns, exponent):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dplasso.runtime.threads import thread_pool
 from frank_wolfe.cases import (
     add_changes,
     forced,
@@ -10,33 +11,33 @@ from frank_wolfe.cases import (
     random_transcript,
     row_parts,
     small_problem,
+    taking,
     watch,
 )
 
 
 @pytest.mark.parametrize("drift_tol", [0.0, 0.01, None])
 @pytest.mark.parametrize("n_columns", [8, 300])
-@pytest.mark.parametrize("way", [{}, {"entries_large": 0}], ids=["as it comes", "large"])
+@pytest.mark.parametrize("way", ["as it comes", "large", "recomputed"])
 def test_any_partition_agrees_with_one_process(way, n_columns, drift_tol):
     """However many entries a part has: what it answers are changes, never sums."""
     _, _, problem = small_problem(0, n_steps=40, n_rows=23, n_columns=n_columns)
     drawn = random_transcript(problem, 0)
     sparse = dense = 0
-    for n_parts in (1, 2, 5):
-        parts = row_parts(problem, n_parts, drift_tol=drift_tol, **way)
-        alpha = sum(part.start() for part in parts)
-        for step, state in watch(problem, forced(drawn), drift_tol):
-            found = [moved(part, step, drawn) for part in parts]
-            for changes in found:
-                if add_changes(alpha, changes):
-                    dense += 1
-                else:
-                    sparse += 1
-                    assert (np.diff(changes.coordinates) > 0).all()
-                    assert changes.amounts.all()
-            np.testing.assert_array_equal(alpha, state.alpha)
-            # What is decided by sums is decided alike.
-            assert sum(c.counts for c in found).tolist() == state.step_counts.tolist()
+    with taking(way), thread_pool(2 if way == "large" else 1) as threads:
+        for n_parts in (1, 2, 5):
+            parts = row_parts(problem, n_parts, drift_tol=drift_tol, threads=threads)
+            alpha = sum(part.start() for part in parts)
+            for step, state in watch(problem, forced(drawn), drift_tol):
+                found = [moved(part, step, drawn) for part in parts]
+                for changes in found:
+                    if add_changes(alpha, changes):
+                        dense += 1
+                    else:
+                        sparse += 1
+                np.testing.assert_array_equal(alpha, state.alpha)
+                # What is decided by sums is decided alike.
+                assert sum(c.counts for c in found).tolist() == state.step_counts.tolist()
     assert dense
     assert sparse
 

@@ -1,13 +1,11 @@
 """Algorithm 2: exact sums, Algorithm 1's choices, and a drift within its bound."""
 
 import numpy as np
-import pytest
 from evidence.reference.draws import fill
 from evidence.reference.gradients import EXPONENT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dplasso.frank_wolfe.drift import NONE
 from dplasso.frank_wolfe.gradient import margin_scale
 from dplasso.frank_wolfe.solve import solve
 from dplasso.frank_wolfe.standard import refresh_all
@@ -25,6 +23,7 @@ from frank_wolfe.cases import (
     last,
     random_transcript,
     small_problem,
+    taking,
     true_gradient,
     watch,
     watch_standard,
@@ -35,10 +34,9 @@ from frank_wolfe.reference import (
     frank_wolfe,
     integer_margins,
     refreshed,
-    residual,
     weights_of,
 )
-from selection.invariants import BrokenInvariantError, check
+from selection.invariants import check
 
 ROUNDING = 1e-14
 # By how much rounding the ends of an interval may narrow it.
@@ -83,21 +81,14 @@ class TestSelector:
         _, _, problem = small_problem(seed, intercept=intercept, n_steps=20, n_columns=30)
         # Narrow levels, so that most changes cross one.
         selector = bucket_state(30 + intercept, 1e4 * EXPONENT, True)
-        for _, state in watch(problem, selector, drift_tol, seed=seed, way=WAYS[way]):
-            if state.untold[0]:
-                # As before the next draw.
-                fill(selector, state.alpha)
-                state.untold[0] = False
-            check(selector, state.alpha)
+        with taking(way):
+            for _, state in watch(problem, selector, drift_tol, seed=seed):
+                if state.untold[0]:
+                    # As before the next draw.
+                    fill(selector, state.alpha)
+                    state.untold[0] = False
+                check(selector, state.alpha)
         assert selector.counters.any()
-
-    def test_a_change_that_is_not_reported_is_caught(self):
-        _, _, problem = small_problem(0, n_columns=30)
-        selector = bucket_state(31, 1e4 * EXPONENT, True)
-        *_, (_, state) = watch(problem, selector, 0.0)
-        state.alpha[3] += 2**34
-        with pytest.raises(BrokenInvariantError):
-            check(selector, state.alpha)
 
 
 class TestAgainstAlgorithm1:
@@ -115,17 +106,6 @@ class TestAgainstAlgorithm1:
         np.testing.assert_array_equal(one.alpha, other.alpha)
         np.testing.assert_array_equal(one.margin, other.margin)
         np.testing.assert_array_equal(one.gradient, other.gradient)
-
-    def test_stale_rows_would_be_noticed(self):
-        parted = 0
-        for seed in range(20):
-            _, _, problem = small_problem(seed, n_steps=30)
-            stale, exact = (
-                solve(problem, argmax(), random_stream(0), **options).transcript()
-                for options in ({"drift_tol": None}, {"solver": "standard"})
-            )
-            parted += not np.array_equal(stale.vertex, exact.vertex)
-        assert parted > 10
 
 
 def drift_of(problem, state, step):
@@ -162,77 +142,16 @@ class TestDrift:
         _, labels, problem = small_problem(seed, n_steps=25, radius=30.0, **public)
         chosen = forced(random_transcript(problem, seed))
         expected = 0.5 - labels
-        for step, state in watch(problem, chosen, drift_tol, way=WAYS[way]):
-            margins = state.margin * margin_scale(problem, step)
-            before = expected
-            expected = np.array(refreshed(margins, before, labels, drift_tol, limit))
-            # Where the drift is the tolerance to the last digits, either is right.
-            off = np.abs(true_gradient(problem, state.margin, step) - before)
-            close = np.abs(off - drift_tol) < NARROWER
-            assert (np.isclose(state.gradient, expected, rtol=0, atol=ROUNDING) | close).all()
-            expected = state.gradient.copy()
-
-    @settings(max_examples=25)
-    @given(seeds, st.booleans(), st.sampled_from([1e-4, 1e-3, 0.03, 0.2]), limits)
-    def test_every_row_waits_once_and_not_too_long(self, seed, intercept, drift_tol, limit):
-        public = {"intercept": intercept, "residual_bound": limit}
-        _, _, problem = small_problem(seed, n_steps=25, radius=30.0, **public)
-        n_rows = problem.labels.size
-        for step, state in watch(problem, forced(random_transcript(problem, seed)), drift_tol):
-            waiting = [[] for _ in range(problem.n_steps + 2)]
-            for due, first in enumerate(state.calendar.head[0].tolist()):
-                row = first
-                while row != NONE:
-                    waiting[due].append(row)
-                    row = int(state.rows["following"][row])
-            rows = [row for rows in waiting for row in rows]
-            assert len(rows) == len(set(rows))
-            # Lists of the past are empty.
-            assert not any(waiting[: step + 1])
-            for row in range(n_rows):
-                due = int(state.rows["due"][row])
-                assert (due == NONE) == (row not in rows)
-                due = problem.n_steps + 1 if due == NONE else due
-                assert due == problem.n_steps + 1 or row in waiting[due]
-                for later in range(step, min(due, problem.n_steps + 1)):
-                    assert drift_of(problem, state, later)[row] <= drift_tol + ROUNDING
-
-    @pytest.mark.parametrize("residual_bound", [0.5, 0.9, 1.0])
-    @pytest.mark.parametrize("label", [0, 1])
-    def test_an_untouched_row_waits_for_the_first_step_outside(self, label, residual_bound):
-        # Row 0 is touched by step 1 alone, and its margin of about 2 to 8 shrinks from then on.
-        X = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
-        public = {"residual_bound": residual_bound, "intercept": False}
-        problem = build(X, [label, 1], 40, radius=12.0, **public)
-        chosen = random_transcript(problem, 0)
-        chosen.vertex[:], chosen.sign[:] = 1, 1
-        chosen.vertex[0] = 0
-        _, state = next(watch(problem, forced(chosen), 0.02))
-        margins = state.margin[0] * np.array([margin_scale(problem, t) for t in range(41)])
-        assert margins[1] == pytest.approx(8.0)
-        true = [residual(margin, label, residual_bound) for margin in margins]
-        outside = [t for t in range(2, 41) if abs(true[t] - true[1]) > 0.02]
-        assert state.rows["due"][0] == (outside[0] if outside else NONE)
-        # Only a residual that the bound holds fast all the way is never due.
-        assert bool(outside) == ((label, residual_bound) != (0, 0.5))
-
-    def test_no_tolerance_leaves_rows_stale(self):
-        # Row 0 has column 0 alone; after step 1 only column 1 is chosen.
-        X = np.array([[1.0, 0.0], [0.0, 1.0]], dtype=np.float32)
-        problem = build(X, [0, 1], 10, radius=8.0, intercept=False)
-        chosen = random_transcript(problem, 0)
-        chosen.vertex[:], chosen.sign[:] = 1, 1
-        chosen.vertex[0] = 0
-        kept, drift = [], []
-        for step, state in watch(problem, forced(chosen), None):
-            kept.append(state.gradient[0])
-            drift.append(drift_of(problem, state, step)[0])
-        assert len(set(kept)) == 1
-        assert drift[0] < ROUNDING
-        assert drift[-1] > 0.3
-        # The same checker is content where rows are refreshed.
-        for step, state in watch(problem, forced(chosen), 0.01):
-            assert drift_of(problem, state, step)[0] <= 0.01 + ROUNDING
+        with taking(way):
+            for step, state in watch(problem, chosen, drift_tol):
+                margins = state.margin * margin_scale(problem, step)
+                before = expected
+                expected = np.array(refreshed(margins, before, labels, drift_tol, limit))
+                # Where the drift is the tolerance to the last digits, either is right.
+                off = np.abs(true_gradient(problem, state.margin, step) - before)
+                close = np.abs(off - drift_tol) < NARROWER
+                assert (np.isclose(state.gradient, expected, rtol=0, atol=ROUNDING) | close).all()
+                expected = state.gradient.copy()
 
     def test_a_tolerance_below_rounding_on_saturated_rows(self):
         # sigma(margin) is 1 to the last bit here; its logit is infinite.
@@ -305,11 +224,3 @@ class TestHistory:
         X, labels, problem = small_problem(seed, n_steps=30, radius=15.0, **public)
         history, true = self.trajectory(problem, X, labels, drift_tol, 9)
         assert (history.objective <= true["objective"] + rounding_of(problem)).all()
-
-    def test_a_tolerance_keeps_the_objective_close(self):
-        X, labels, problem = small_problem(3, n_steps=60, radius=15.0)
-        short = {}
-        for drift_tol in (1e-3, None):
-            history, true = self.trajectory(problem, X, labels, drift_tol, 9)
-            short[drift_tol] = np.max(true["objective"] - history.objective)
-        assert short[1e-3] < 1e-3 < short[None]

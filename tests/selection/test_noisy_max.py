@@ -40,14 +40,6 @@ def test_laplace_noise_then_the_true_sign():
     assert (sign == np.where(alpha[vertex] >= 0, -1, 1)).all()
 
 
-@pytest.mark.parametrize("factor", [0.5, 2.0])
-def test_a_wrong_laplace_scale_is_caught(factor):
-    alpha = np.array([4, -5, 0, 2, -3], dtype=np.int64) * 10**9
-    vertex, _ = draw_laplace(alpha, factor * SCALE, 2)
-    expected = laplace_probabilities(alpha, SCALE)
-    assert p_value(np.bincount(vertex, minlength=5), expected) < ALARM
-
-
 def test_gumbel_counts_two_variates_a_column():
     alpha = np.zeros(7, dtype=np.int64)
     selector = GumbelState(1e-9, new_counters())

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dplasso.cluster.partitions import Partitions
 from dplasso.cluster.worker import VertexSteps
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.reports import WIDE, expected_entries, index, prepare_draw, take_changes
+from dplasso.frank_wolfe.reports import WIDE, expected_entries, take_changes
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
@@ -23,7 +23,7 @@ from dplasso.matrix.compressed import Compressed
 from dplasso.matrix.design import Design
 from dplasso.matrix.numbering import AS_GIVEN
 from dplasso.privacy.randomness import RandomStream
-from dplasso.selection.contract import select
+from dplasso.selection.contract import granularity, rebuild, select, update_many
 
 
 def problem_of(partitions: Partitions, steps: VertexSteps) -> Problem:
@@ -84,17 +84,16 @@ class PartitionedFrankWolfe(VertexRun):
         self._size = partitions.n_entries, partitions.shape[0]
         self._rows = PartitionedRows(partitions, steps)
         self._selector, self._stream = selector, stream
-        self._untold, self._refreshed_part = np.zeros(1, dtype=np.bool_), 1.0
+        self._refreshed_part = 1.0
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
         for step in range(first, last + 1):
             if step == 1:
                 self._alpha = self._rows.start()
-                index(self._selector, self._alpha)
+                rebuild(self._selector, self._alpha)
             else:
                 self._move(step - 1)
-            prepare_draw(self._alpha, self._selector, self._untold)
             self.take(step, *select(self._selector, self._alpha, self._stream))
 
     def _move(self, step: int) -> None:
@@ -108,9 +107,13 @@ class PartitionedFrankWolfe(VertexRun):
         few &= expected_entries(n_looked_at, self._refreshed_part, *self._size) <= most
         if expected_entries(n_looked_at, 1.0, *self._size) > most:
             self._refreshed_part = n_refreshed / n_looked_at
-        take_changes(
-            self._alpha, self._selector, few, found.coordinates, found.amounts, self._untold
-        )
+        changed, before = np.empty((2, found.amounts.size), dtype=np.int64)
+        shift = granularity(self._selector)
+        count = take_changes(self._alpha, found.coordinates, found.amounts, shift, changed, before)
+        if few:
+            update_many(self._selector, self._alpha, changed, before, count)
+        else:
+            rebuild(self._selector, self._alpha)
 
 
 def added_up(found: list[Changes]) -> Changes:
@@ -121,7 +124,7 @@ def added_up(found: list[Changes]) -> Changes:
     if dense:
         total = sum_of(dense)
         for one in sparse:
-            total[one.coordinates] += one.amounts
+            np.add.at(total, np.asarray(one.coordinates), one.amounts)
         coordinates = np.flatnonzero(total)
         return Changes(coordinates, total[coordinates], counts)
     every = np.concatenate([np.asarray(one.coordinates, dtype=np.int64) for one in sparse])

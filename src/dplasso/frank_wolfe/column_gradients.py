@@ -1,86 +1,126 @@
-"""Alpha from nothing: all column gradients at given record gradients, in one parallel pass."""
+"""All column gradients at given record gradients, in one parallel pass."""
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.gradient import add_contributions, contribution
+from dplasso.frank_wolfe.gradient import (
+    contribution,
+    renew_residuals,
+    replace_contributions,
+    share_units,
+)
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.losses.contract import residual_vector
-from dplasso.losses.targets import weight_of
 from dplasso.matrix.compressed import clip
+from dplasso.matrix.design import Design, refuse_damage
 from dplasso.matrix.numbering import look_up
 from dplasso.runtime.threads import Threads, cut, even_parts
+from dplasso.selection.contract import NOTHING_REPORTED
 
 # Threads that sum rows need column gradients of their own: memory allows so many.
 _MOST_COPIES = 3
 # What more rows than this contribute does not fit a core's cache: column by column, every entry
 # misses it, row by row only those of rare columns.
 _CACHED_ROWS = 2**17
+# Steps that touch more entries than this, and than this part of all gradients, are shared among
+# threads, each of which sums changes in an array of its own.
+LARGE_STEP_ENTRIES, SHARED_PART = 2**20, 0.5
+# Columns whose indices stay in a core's cache.
+_BLOCK = 4096
+# Entries of a row whose changes are computed together.
+ENTRIES = 256
 
-
-def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
-    """Return the column gradients at zero weights, output after output."""
-    residuals = starting_residuals(problem)
-    parts = [alpha_of(problem, np.ascontiguousarray(one), threads) for one in residuals.T]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+Units = tuple[float, float, float]
 
 
 def starting_residuals(problem: Problem) -> NDArray[np.float64]:
     """Return the record gradients at zero weights, shape (N, K)."""
-    residuals = np.empty((problem.labels.size, problem.loss.n_outputs))
-    _starting_residuals(problem.loss, problem.labels, problem.weights, residuals)
-    return residuals
+    shape = problem.labels.size, problem.loss.n_outputs
+    margin, rows = np.zeros(shape, dtype=np.int64), np.arange(shape[0], dtype=np.int32)
+    residual: NDArray[np.float64]
+    residual, old, new = np.zeros((3, *shape))
+    given = problem.loss, problem.labels, problem.weights
+    renew_residuals(*given, rows, 0.0, margin, residual, old, new)
+    return residual
 
 
-@njit(cache=True, nogil=True)
-def _starting_residuals(loss, labels, weights, residuals):
-    nothing = np.zeros(residuals.shape[1])
-    for i in range(labels.size):
-        residual_vector(loss, nothing, labels[i], residuals[i])
-        for k in range(nothing.size):
-            residuals[i, k] *= weight_of(weights, i)
+def starting_alpha(problem: Problem, threads: Threads) -> NDArray[np.int64]:
+    """Return the column gradients at zero weights, output after output."""
+    residuals = np.ascontiguousarray(starting_residuals(problem).T)
+    return gradients_of(problem.design, share_units(problem), residuals, threads)
+
+
+def gradients_of(
+    design: Design, units: Units, residuals: NDArray[np.float64], threads: Threads
+) -> NDArray[np.int64]:
+    """Return the column gradients, output after output, for record gradients of shape (K, N)."""
+    outputs = [alpha_of(design, units, one, threads) for one in residuals]
+    return outputs[0] if len(outputs) == 1 else np.concatenate(outputs)
 
 
 def alpha_of(
-    problem: Problem, residuals: NDArray[np.floating], threads: Threads
+    design: Design, units: Units, residuals: NDArray[np.float64], threads: Threads
 ) -> NDArray[np.int64]:
-    """Compute the column gradients for some record gradients."""
-    design = problem.design
+    """Return the column gradients of one output, for record gradients of shape (N,).
+
+    `units`: of `dplasso.frank_wolfe.gradient.share_units`.
+    """
     equal = not design.rows.values.size
     rows_pay = equal and residuals.size > _CACHED_ROWS and threads.count <= _MOST_COPIES
     if not design.has_columns or rows_pay:
-        return _alpha_by_rows(problem, residuals, threads)
+        return _alpha_by_rows(design, units, residuals, threads)
+    columns, (bound, unit, limit) = design.columns, units
+    # What each record adds to its columns, where that does not depend on the entry.
+    shared = np.empty(residuals.size if equal else 0, dtype=np.int64)
+    rows = cut(0, shared.size, threads.count)
+    value = clip(columns.constant, bound)
+    if equal:
+        threads.run(
+            lambda t: _contribute(residuals, value, unit, limit, rows[t], rows[t + 1], shared)
+        )
     alpha = np.empty(design.n_coordinates, dtype=np.int64)
-    contributions = _contributions(problem, residuals, threads)
+    internal = design.numbering.internal[: 0 if design.columns_internal else None]
     # Columns differ in length beyond measure: many parts of about equally many entries.
     parts = 8 * threads.count
-    edges = even_parts(design.columns.indptr, parts)
+    edges = even_parts(columns.indptr, parts)
     edges[-1] = alpha.size
 
-    def some(t: int) -> None:
-        for part in range(t, parts, threads.count):
-            gather_contributions(
-                problem, residuals, contributions, edges[part], edges[part + 1], alpha
-            )
+    def some(t: int) -> bool:
+        spans = [(edges[part], edges[part + 1]) for part in range(t, parts, threads.count)]
+        return all(
+            _gather(columns, units, residuals, shared, internal, *span, alpha) for span in spans
+        )
 
-    threads.run(some)
-    return alpha
+    return alpha if all(threads.run(some)) else refuse_damage()
 
 
 def _alpha_by_rows(
-    problem: Problem, residuals: NDArray[np.floating], threads: Threads
+    design: Design, units: Units, residuals: NDArray[np.float64], threads: Threads
 ) -> NDArray[np.int64]:
     """Sum the contributions of all rows, each thread into gradients of its own."""
-    n_coordinates = problem.design.n_coordinates
     n_parts = min(threads.count, _MOST_COPIES)
-    edges = even_parts(problem.design.rows.indptr, n_parts)
+    edges = even_parts(design.rows.indptr, n_parts)
+    rows = np.arange(residuals.size, dtype=np.int32)
+    nothing, no_notes = np.zeros(residuals.size), np.empty(0, dtype=np.int64)
 
     def part(t: int) -> NDArray[np.int64]:
-        alpha = np.zeros(n_coordinates if t < n_parts else 0, dtype=np.int64)
-        if t < n_parts:
-            add_contributions(problem, edges[t], edges[t + 1], residuals, alpha)
-        return alpha
+        if t >= n_parts:
+            return no_notes
+        alpha, own = np.zeros(design.n_coordinates, dtype=np.int64), slice(edges[t], edges[t + 1])
+        *_, count = replace_contributions(
+            design.rows,
+            design.n_columns,
+            design.intercept,
+            units,
+            alpha,
+            rows[own],
+            nothing[own],
+            residuals[own],
+            NOTHING_REPORTED,
+            np.empty(ENTRIES, dtype=np.int64),
+            (no_notes, no_notes, 0),
+        )
+        return alpha if count == 0 else refuse_damage()
 
     alpha: NDArray[np.int64]
     alpha, *others = threads.run(part)
@@ -89,47 +129,42 @@ def _alpha_by_rows(
     return alpha
 
 
-def _contributions(
-    problem: Problem, residuals: NDArray[np.floating], threads: Threads
-) -> NDArray[np.int64]:
-    """Return what each record adds to its columns where all entries are equal, else nothing."""
-    columns = problem.design.columns
-    found = np.empty(0 if columns.values.size else residuals.size, dtype=np.int64)
-    value = clip(columns.constant, problem.design.bound)
-    edges = cut(0, found.size, threads.count)
-    threads.run(
-        lambda t: _fill_contributions(problem, residuals, value, edges[t], edges[t + 1], found)
-    )
-    return found
-
-
 @njit(cache=True, nogil=True)
-def _fill_contributions(problem, residuals, value, first, last, found):
+def _contribute(residuals, value, unit, limit, first, last, found):
     for i in range(first, last):
-        found[i] = contribution(residuals[i] * problem.unit, value, problem.share_limit)
+        found[i] = contribution(residuals[i] * unit, value, limit)
 
 
 @njit(cache=True, nogil=True)
-def gather_contributions(problem, residuals, contributions, first, last, alpha):
+def _gather(columns, units, residuals, shared, internal, first, last, alpha):
     """Set the column gradients `first` to `last` (exclusive) to the sums of their contributions.
 
-    `contributions`: what each record adds to its columns, if that does not depend on the entry.
+    `shared`: what each record adds to its columns, if that does not depend on the entry.
+
+    Returns whether all row numbers were inside the matrix.
     """
-    design = problem.design
-    columns = design.columns
-    indices, values = columns.indices, columns.values
-    unit, limit = problem.unit, problem.share_limit
-    for c in range(first, last):
+    indptr, indices, values = columns.indptr, columns.indices, columns.values
+    bound, unit, limit = units
+    n_columns, size, inside = indptr.size - 1, residuals.size, True
+    for begin in range(first, min(last, n_columns), _BLOCK):
+        end = min(begin + _BLOCK, last, n_columns)
+        # Indices from a store on disk have not been looked at before.
+        for p in range(np.uint64(indptr[begin]), np.uint64(indptr[end])):
+            inside &= np.uint64(indices[p]) < np.uint64(size)
+        if not inside:
+            return False
+        for c in range(begin, end):
+            total = np.int64(0)
+            for p in range(np.uint64(indptr[c]), np.uint64(indptr[c + 1])):
+                i = np.uint64(indices[p])
+                if shared.size:
+                    total += shared[i]
+                else:
+                    total += contribution(residuals[i] * unit, clip(values[p], bound), limit)
+            alpha[look_up(internal, c)] = total
+    if last > n_columns:
         total = np.int64(0)
-        if c == design.n_columns:
-            for i in range(residuals.size):
-                total += contribution(residuals[i] * unit, design.bound, limit)
-        elif contributions.size:
-            for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
-                total += contributions[np.uint64(indices[p])]
-        else:
-            for p in range(np.uint64(columns.indptr[c]), np.uint64(columns.indptr[c + 1])):
-                value = clip(values[p], design.bound)
-                total += contribution(residuals[np.uint64(indices[p])] * unit, value, limit)
-        place = c if design.columns_internal else look_up(design.numbering.internal, c)
-        alpha[place] = total
+        for i in range(residuals.size):
+            total += contribution(residuals[i] * unit, bound, limit)
+        alpha[look_up(internal, n_columns)] = total
+    return True

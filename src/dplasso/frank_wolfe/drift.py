@@ -24,7 +24,6 @@ from dplasso.losses.targets import weight_of, weighted_margins_within
 
 NONE = -1
 
-
 # What the solver keeps of a row, side by side: a touched row costs one cache miss, not six.
 ROW = np.dtype(
     [
@@ -95,6 +94,13 @@ def new_calendar(n_rows: int, n_steps: int, scheduled: bool = True) -> Calendar:
     return Calendar(np.full(shape, NONE, dtype=np.int32), np.zeros(shape, dtype=np.int32), shift)
 
 
+def unscheduled(rows: NDArray[np.void]) -> Any:
+    """Take all rows off any list; return them as records, so that kernels also run interpreted."""
+    for name in ("due", "following", "previous"):
+        rows[name] = NONE
+    return rows.view(np.recarray)
+
+
 def new_rows(
     loss: Any, labels: NDArray[np.float64], weights: NDArray[np.float64], tolerance: float
 ) -> NDArray[np.void]:
@@ -102,11 +108,7 @@ def new_rows(
 
     `tolerance`: `drift_tol`; with 0 every touch refreshes a row.
     """
-    rows = np.zeros(labels.size, dtype=ROW)
-    for name in ("due", "following", "previous"):
-        rows[name] = NONE
-    # Records with attributes, so that kernels also run interpreted.
-    rows = rows.view(np.recarray)
+    rows: NDArray[np.void] = unscheduled(np.zeros(labels.size, dtype=ROW))
     _start_rows(loss, labels, weights, rows, tolerance)
     return rows
 

@@ -10,8 +10,11 @@ them and updating them agree to the bit as well.
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from dplasso.frank_wolfe.transcript import weight_scale
+from dplasso.losses.contract import residual_vector
+from dplasso.losses.targets import weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.privacy.share import share
 from dplasso.selection.contract import NOTHING_REPORTED
@@ -46,21 +49,10 @@ def margin_scale(problem, step):
     return problem.radius / problem.margin_unit * weight_scale(step)
 
 
-@njit(cache=True, nogil=True)
-def add_contributions(problem, first, last, gradient, alpha):
-    """Add the contributions of rows `first` to `last` (exclusive) to alpha."""
-    design = problem.design
-    rows = design.rows
-    constant, limit = clip(rows.constant, design.bound), problem.share_limit
-    for i in range(first, last):
-        scaled = gradient[i] * problem.unit
-        added = contribution(scaled, constant, limit)
-        for p in range(np.uint64(rows.indptr[i]), np.uint64(rows.indptr[i + 1])):
-            if rows.values.size:
-                added = contribution(scaled, clip(rows.values[p], design.bound), limit)
-            alpha[np.uint64(rows.indices[p])] += added
-        if design.intercept:
-            alpha[design.n_columns] += contribution(scaled, design.bound, limit)
+@register_jitable
+def share_units(problem):
+    """Return the bound of the entries, the units of the gradients, and the limit of a share."""
+    return problem.design.bound, problem.unit, problem.share_limit
 
 
 @njit(cache=True, nogil=True)
@@ -89,68 +81,99 @@ def make_room(changed, before, count, more):
     """Return copies of the first `count` notes with room for some more."""
     size = 2 * (count + more)
     longer_changed, longer_before = np.empty(size, np.int64), np.empty(size, np.int64)
-    longer_changed[:count] = changed[:count]
-    longer_before[:count] = before[:count]
+    # Not by slices, which take seconds to compile.
+    for m in range(count):
+        longer_changed[m], longer_before[m] = changed[m], before[m]
     return longer_changed, longer_before
+
+
+@register_jitable
+def _add(alpha, k, change, reported, changed, before, count):
+    """Change a gradient, and note it if need be; return how many notes there are."""
+    if alpha.size == 0:
+        changed[count] = k
+        before[count] = change
+        return count + np.uint64(1)
+    was = alpha[k]
+    now = was + change
+    alpha[k] = now
+    if (was ^ now) & reported:
+        changed[count] = k
+        before[count] = was
+        count += np.uint64(1)
+    return count
 
 
 @njit(cache=True, nogil=True)
 def replace_contributions(
-    problem, alpha, refreshed, old, new, n_rows, report_shift, amounts, notes
+    rows, n_columns, intercept, units, alpha, refreshed, old, new, shift, amounts, notes
 ):
-    """Replace the contributions of the first `n_rows` of some rows at `old` by those at `new`.
+    """Replace the contributions of some rows at `old` by those at `new`.
 
-    `report_shift`: changes of ``alpha_k >> report_shift`` are noted; at `NOTHING_REPORTED` none is.
+    `units`: of `share_units`.
+    `alpha`: gradients of one output; empty to list all changes instead of adding them up.
+    `shift`: changes of ``alpha_k >> shift`` are noted; at `NOTHING_REPORTED` none is.
     `amounts`: room for the changes of some entries, of any size but 0.
-    `notes`: coordinates, what they were, and how many are noted already; made longer if need be.
+    `notes`: coordinates, what they were (of listed changes, by how much they change), and how many
+    are noted already; made longer if need be.
 
-    Returns: the notes, with these behind them.
+    Returns: the notes, with these behind them; -1 of them at a column outside the matrix.
     """
     changed, before, noted = notes
-    design = problem.design
-    rows = design.rows
+    bound, unit, limit = units
     indptr, indices, values = rows.indptr, rows.indices, rows.values
-    bound, limit = design.bound, problem.share_limit
-    reporting = report_shift != NOTHING_REPORTED
-    reported = ~((np.int64(1) << report_shift) - 1) if reporting else np.int64(0)
-    room = np.uint64(amounts.size)
+    reporting = shift != NOTHING_REPORTED
+    reported = ~((np.int64(1) << shift) - 1) if reporting else np.int64(0)
+    room, size = np.uint64(amounts.size), np.uint64(n_columns)
     count = np.uint64(noted)
-    for m in range(n_rows):
+    for m in range(refreshed.size):
+        if old[m] == new[m]:
+            continue
         i = refreshed[m]
-        scaled_old = old[m] * problem.unit
-        scaled_new = new[m] * problem.unit
+        scaled_old, scaled_new = old[m] * unit, new[m] * unit
         first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
         if reporting and count + (last - first) + np.uint64(1) > np.uint64(changed.size):
             more = np.int64(last - first) + 1
             changed, before = make_room(changed, before, np.int64(count), more)
-        change = contribution_change(scaled_old, scaled_new, clip(rows.constant, bound), limit)
+        if not values.size:
+            change = contribution_change(scaled_old, scaled_new, clip(rows.constant, bound), limit)
+            amounts[: min(last - first, room)] = change
         while first < last:
-            size = min(last - first, room) if values.size else last - first
+            some = min(last - first, room)
             # Apart from the scattered additions, changes are computed several at a time.
             if values.size:
-                for p in range(size):
+                for p in range(some):
                     value = clip(values[first + p], bound)
                     amounts[p] = contribution_change(scaled_old, scaled_new, value, limit)
             # Unsigned, an index needs no test for counting from the end: half the time of the loop.
-            for p in range(size):
+            for p in range(some):
                 k = np.uint64(indices[first + p])
-                if values.size:
-                    change = amounts[p]
-                was = alpha[k]
-                now = was + change
-                alpha[k] = now
-                if (was ^ now) & reported:
-                    changed[count] = k
-                    before[count] = was
-                    count += np.uint64(1)
-            first += size
-        if design.intercept:
-            k = np.uint64(design.n_columns)
-            was = alpha[k]
-            now = was + contribution_change(scaled_old, scaled_new, bound, limit)
-            alpha[k] = now
-            if (was ^ now) & reported:
-                changed[count] = k
-                before[count] = was
-                count += np.uint64(1)
+                # Entries of a store on disk may have changed since they were looked at.
+                if k >= size:
+                    return changed, before, np.int64(-1)
+                count = _add(alpha, k, amounts[p], reported, changed, before, count)
+            first += some
+        if intercept:
+            change = contribution_change(scaled_old, scaled_new, bound, limit)
+            count = _add(alpha, size, change, reported, changed, before, count)
     return changed, before, np.int64(count)
+
+
+@njit(cache=True, nogil=True)
+def renew_residuals(loss, labels, weights, rows, scale, margin, residual, old, new):
+    """Give some rows the residuals of their margins.
+
+    `scale`: from integer margins to margins.
+    `margin`, `residual`, shape (N, K): of all rows.
+    `old`, `new`, shape (n, K): filled with the residuals of these rows before and after.
+    """
+    margins, found = np.empty(margin.shape[1]), np.empty(margin.shape[1])
+    for m in range(rows.size):
+        i = rows[m]
+        for k in range(margins.size):
+            margins[k] = np.float64(margin[i, k]) * scale
+        residual_vector(loss, margins, labels[i], found)
+        for k in range(found.size):
+            old[m, k] = residual[i, k]
+            new[m, k] = weight_of(weights, i) * found[k]
+            residual[i, k] = new[m, k]

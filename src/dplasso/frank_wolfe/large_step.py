@@ -11,128 +11,113 @@ computed is decided in `dplasso.frank_wolfe.sparse.touch_rows`, row by row.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.column_gradients import alpha_of
-from dplasso.frank_wolfe.drift import count_due
+from dplasso.frank_wolfe.column_gradients import LARGE_STEP_ENTRIES, SHARED_PART, alpha_of
+from dplasso.frank_wolfe.gradient import share_units
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.sparse import step_numbers, step_rows, work_through
 from dplasso.frank_wolfe.state import BLOCK_ROWS, SparseState, new_scratch
-from dplasso.matrix.design import column_of, refuse_damage
+from dplasso.matrix.design import Column, refuse_damage
 from dplasso.runtime.threads import Threads, cut
-from dplasso.selection.contract import NOTHING_REPORTED, granularity
+from dplasso.selection.contract import NOTHING_REPORTED
 
-# Steps whose rows have more entries than this between them are large.
-LARGE_STEP_ENTRIES = 2**20
 # From this part of all contributions on, computing alpha anew is cheaper than replacing them: where
 # entries differ, and where all are equal, so that a row has one change.
 RECOMPUTED_PART, RECOMPUTED_PART_EQUAL = 0.15, 0.6
-# Threads sum changes in arrays of D numbers each: with fewer entries to look at for each
-# coordinate, one thread replaces them in place.
-SHARED_PART = 0.5
+
+Notes = tuple[NDArray[np.int64], NDArray[np.int64], int]
 
 
 @dataclass(frozen=True)
 class LargeSteps:
-    """What large steps are taken with; tests force the numbers.
+    """What large steps are taken with.
 
-    `part_recomputed`: None for `RECOMPUTED_PART` or, of equal entries, `RECOMPUTED_PART_EQUAL`.
-    `part_shared`: None for `SHARED_PART` with several threads; one alone never shares.
+    `recomputing`: whether alpha may be computed afresh; changes that are asked for are no sums.
     `changes`: arrays of zeros, shape (D,), for the changes that each thread sums; made when needed.
     """
 
     threads: Threads
-    entries_large: float = LARGE_STEP_ENTRIES
-    part_recomputed: float | None = None
-    part_shared: float | None = None
+    recomputing: bool = True
     changes: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def are_shared(self, entries_a_coordinate: float) -> bool:
-        """Return whether a step that looks at so many entries for each coordinate is shared."""
-        if self.part_shared is None:
-            return self.threads.count > 1 and entries_a_coordinate > SHARED_PART
-        return entries_a_coordinate > self.part_shared
 
-
-def large_rows(problem: Problem, large_steps: LargeSteps) -> int:
+def large_rows(problem: Problem) -> int:
     """Return how many rows a step may look at before it counts as large."""
     mean = max(1.0, problem.design.rows.indices.size / max(1, problem.labels.size))
-    return int(min(large_steps.entries_large / mean, 2.0**62))
+    return int(min(LARGE_STEP_ENTRIES / mean, 2.0**62))
 
 
-def take_large_step(
+def take_step(
     problem: Problem,
     state: SparseState,
-    selector: Any,
     large_steps: LargeSteps,
-    j: int,
-    weight: int,
+    column: Column,
+    span: tuple[int, int, int],
     step: int,
     tolerance: float,
     record: bool,
-    telling_all: bool,
-) -> None:
-    """Add `weight` to K_j and refresh what has to be, with all threads.
+    shift: int,
+    n_looked_at: int,
+) -> Notes:
+    """Take the step of `dplasso.frank_wolfe.sparse.step_rows`, with all threads where that pays.
 
-    Does what `dplasso.frank_wolfe.sparse.step_rows` does, bit for bit. `j` is the coordinate
-    chosen; `step` counts the steps done, this one included.
+    `n_looked_at`: rows of the column and rows due.
+
+    Raises DataError if a store that was opened unread is damaged.
     """
-    threads = large_steps.threads
-    column, begin, end = column_of(problem.design, j, threads)
-    n_looked_at = end - begin + int(count_due(state.calendar, step))
+    threads, n_rows = large_steps.threads, problem.labels.size
     # As many contributions are about to change as the last such step lets expect.
-    part = n_looked_at / max(1, problem.labels.size)
-    enough = large_steps.part_recomputed
-    if enough is None:
-        equal = not problem.design.rows.values.size
-        enough = RECOMPUTED_PART_EQUAL if equal else RECOMPUTED_PART
-    recompute = part * float(state.refreshed_part[0]) > enough
-    n_entries = problem.design.rows.indices.size
-    shared = large_steps.are_shared(part * n_entries / state.alpha.size)
+    part = n_looked_at / max(1, n_rows)
+    n_entries, equal = problem.design.rows.indices.size, not problem.design.rows.values.size
+    enough = RECOMPUTED_PART_EQUAL if equal else RECOMPUTED_PART
+    afresh = large_steps.recomputing and part * float(state.refreshed_part[0]) > enough
+    size = state.alpha.size
+    shared = threads.count > 1 and size > 0 and part * n_entries > SHARED_PART * size
+    if n_looked_at <= large_rows(problem) or not (afresh or shared):
+        notes: Notes = step_rows(problem, state, column, span, step, tolerance, record, shift)
+        return notes if notes[2] >= 0 else refuse_damage()
+    begin, end, weight = span
     public = step_numbers(problem, state.calendar, step, tolerance)
-    if not (recompute or shared):
-        span = begin, end, weight
-        if not step_rows(
-            problem, state, selector, column, span, step, tolerance, record, telling_all
-        ):
-            refuse_damage()
-        return
-    noting = bool(begin_step(problem, state, telling_all, n_looked_at))
     blocks = cut(0, len(state.calendar.head), threads.count)
-    rows = np.minimum(blocks << state.calendar.shift, problem.labels.size)
+    rows = np.minimum(blocks << state.calendar.shift, n_rows)
     edges = np.minimum(rows, end)
     if column[0].size:
         edges = begin + np.searchsorted(column[0][begin:end], rows.astype(column[0].dtype))
-    parts = _parts(state, large_steps, summing=not recompute)
-    gradient = np.empty(problem.labels.size if recompute else 0)
+    parts = _parts(state, large_steps, summing=not afresh)
 
     def some(t: int) -> bool:
-        own, span = parts[t], (int(edges[t]), int(edges[t + 1]), weight)
+        first, last = int(edges[t]), int(edges[t + 1])
         owned = (int(blocks[t]), int(blocks[t + 1]))
-        if not _ascends(column[0], span[0], span[1]):
+        if not _ascends(column[0], first, last):
             return False
-        nothing = own.scratch.changed, own.scratch.before, 0
-        found = work_through(
-            problem, own, selector, column, span, owned, public, record, not recompute, nothing
+        *_, count = work_through(
+            problem,
+            parts[t],
+            column,
+            (first, last, weight),
+            owned,
+            public,
+            record,
+            not afresh,
+            NOTHING_REPORTED,
+            (parts[t].scratch.changed, parts[t].scratch.before, 0),
         )
-        if recompute:
-            gradient[rows[t] : rows[t + 1]] = state.gradient[rows[t] : rows[t + 1]]
-        return bool(found[2] >= 0)
+        return bool(count >= 0)
 
     if not all(threads.run(some)):
         refuse_damage()
     for own in parts:
         state.operation_counts[:] += own.operation_counts
         state.step_counts[1:] += own.step_counts[1:]
-    sums = [alpha_of(problem, gradient, threads)] if recompute else [own.alpha for own in parts]
-    shift = int(granularity(selector)) if noting else NOTHING_REPORTED
-    notes = _take_sums(state.alpha, sums, recompute, shift, threads)
-    report(problem, state, selector, telling_all, noting, notes)
+    sums = [own.alpha for own in parts]
+    if afresh:
+        residuals = np.ascontiguousarray(state.gradient)
+        sums = [alpha_of(problem.design, share_units(problem), residuals, threads)]
+    return _take_sums(state.alpha, sums, afresh, shift, threads)
 
 
 def _parts(state: SparseState, large_steps: LargeSteps, *, summing: bool) -> list[SparseState]:
@@ -157,28 +142,22 @@ def _take_sums(
     afresh: bool,
     shift: int,
     threads: Threads,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """Add what the threads have summed to alpha, and set it to zero, or take `sums` afresh.
-
-    Returns: notes of the gradients of which ``alpha >> shift`` changes.
-    """
-    if afresh and shift == NOTHING_REPORTED:
-        alpha[:] = sums[0]
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 0
+) -> Notes:
+    """Change alpha by the sums of all threads, or set it to them; return notes of the changes."""
     edges = cut(0, alpha.size, threads.count)
 
     def some(t: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         first, last = int(edges[t]), int(edges[t + 1])
         size = last - first if shift != NOTHING_REPORTED else 0
-        changed, before = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+        changed, before = np.empty((2, size), dtype=np.int64)
         for one in sums[:-1]:
             _add_up(sums[-1], one, first, last)
         count = _take(alpha, sums[-1], first, last, afresh, shift, changed, before)
         return changed[:count], before[:count]
 
     found = threads.run(some)
-    changed = np.concatenate([one[0] for one in found])
-    return changed, np.concatenate([one[1] for one in found]), changed.size
+    changed, before = (np.concatenate(one) for one in zip(*found, strict=True))
+    return changed, before, changed.size
 
 
 @njit(cache=True, nogil=True)

@@ -18,8 +18,21 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha, starting_residuals
-from dplasso.frank_wolfe.drift import NONE, Calendar, due_step, new_calendar, schedule, take_due
-from dplasso.frank_wolfe.gradient import margin_scale, margin_term, replace_contributions
+from dplasso.frank_wolfe.drift import (
+    NONE,
+    Calendar,
+    due_step,
+    new_calendar,
+    schedule,
+    take_due,
+    unscheduled,
+)
+from dplasso.frank_wolfe.gradient import (
+    margin_scale,
+    margin_term,
+    replace_contributions,
+    share_units,
+)
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
@@ -29,13 +42,7 @@ from dplasso.losses.targets import weight_of
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.runtime.threads import Threads
-from dplasso.selection.contract import (
-    NOTHING_REPORTED,
-    granularity,
-    rebuild,
-    select,
-    update_many,
-)
+from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, select, update_many
 
 # Steps of several outputs are taken by one thread: all rows are in one block of the calendar.
 _ONE_BLOCK = 31
@@ -51,11 +58,9 @@ class OutputState(NamedTuple):
     `rows`, shape (N,): place in the calendar of every row.
     `margin`, `gradient`, shape (N, K): integer margins, and residuals in use.
     `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
-    `values`, `residuals`, shape (K,): room for one row's margins and residuals.
-    `taken`: room for rows taken off the calendar.
-    `refreshed`, `old`, `new`, shape (1,): a row, and a residual of it before and after.
-    `amounts`, `changed`, `before`: room for the changes of a row, and for what the selector must
-    hear of them.
+
+    The others are room: for one row's margins and residuals, rows taken off the calendar, a row
+    with a residual before and after, its changes, and what the selector must hear of them.
     """
 
     alpha: NDArray[np.int64]
@@ -66,7 +71,7 @@ class OutputState(NamedTuple):
     values: NDArray[np.float64]
     residuals: NDArray[np.float64]
     taken: NDArray[np.int32]
-    refreshed: NDArray[np.int64]
+    refreshed: NDArray[np.int32]
     old: NDArray[np.float64]
     new: NDArray[np.float64]
     amounts: NDArray[np.int64]
@@ -77,27 +82,28 @@ class OutputState(NamedTuple):
 def start_outputs(problem: Problem, drift_tol: float | None, threads: Threads) -> OutputState:
     """Return the state before the first step, all weights zero."""
     design, n_outputs = problem.design, problem.loss.n_outputs
-    links = ("due", "following", "previous")
-    rows = np.zeros(problem.labels.size, dtype=[(name, np.int32) for name in links])
-    for name in links:
-        rows[name] = NONE
+    links = [(name, np.int32) for name in ("due", "following", "previous")]
+    rows = unscheduled(np.zeros(problem.labels.size, dtype=links))
     longest_row = int(np.diff(design.rows.indptr).max(initial=0)) + int(design.intercept)
+    residuals = starting_residuals(problem)
+    calendar = new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK)
+    old, new = np.empty((2, 1))
+    amounts, changed, before = np.empty((3, longest_row + 1), dtype=np.int64)
     return OutputState(
         starting_alpha(problem, threads),
-        # Records with attributes, so that kernels also run interpreted.
-        rows.view(np.recarray),
-        np.zeros((rows.size, n_outputs), dtype=np.int64),
-        starting_residuals(problem),
-        new_calendar(0, problem.n_steps, drift_tol is not None)._replace(shift=_ONE_BLOCK),
+        rows,
+        np.zeros(residuals.shape, dtype=np.int64),
+        residuals,
+        calendar,
         np.zeros(n_outputs),
         np.zeros(n_outputs),
         np.empty(BLOCK_ROWS, dtype=np.int32),
-        np.empty(1, dtype=np.int64),
-        np.empty(1),
-        np.empty(1),
-        np.empty(longest_row + 1, dtype=np.int64),
-        np.empty(longest_row + 1, dtype=np.int64),
-        np.empty(longest_row + 1, dtype=np.int64),
+        np.empty(1, dtype=np.int32),
+        old,
+        new,
+        amounts,
+        changed,
+        before,
     )
 
 
@@ -112,10 +118,7 @@ def take_output_steps(
     take: Callable[[int, int, int], tuple[int, int]],
     threads: Threads,
 ) -> None:
-    """Take steps `first` to `last` of Algorithm 2.
-
-    `take`: as in `dplasso.frank_wolfe.standard.take_standard_steps`.
-    """
+    """Take steps `first` to `last`; `take` notes a vertex and returns the one to take."""
     for step in range(first, last + 1):
         drawn, sign = take(step, *select(selector, state.alpha, stream))
         output, j = divmod(drawn, problem.design.n_coordinates)
@@ -129,11 +132,9 @@ def take_output_steps(
 def step_output_rows(problem, state, selector, column, span, step, tolerance):
     """Move one margin of the rows of a column and refresh what has to be, then the rows due.
 
-    `column`: as `dplasso.matrix.design.column_of` returns it.
-    `span`: first and last entry of the column, the output, and what is added to K of the
-    coordinate.
+    `span`: first and last entry of the column, the output, and what is added to K.
 
-    Returns: whether all row numbers were inside the matrix.
+    Returns: whether all row and column numbers were inside the matrix.
     """
     indices, values, constant = column
     begin, end, output, weight = span
@@ -154,12 +155,16 @@ def step_output_rows(problem, state, selector, column, span, step, tolerance):
             continue
         state.margin[i, output] += weight * term
         touched = refresh_row(problem, state, selector, i, step, tolerance, touched)
+        if touched < 0:
+            return False
     if calendar.head.shape[1] > 0:
         while calendar.head[0, step] != NONE:
             count = take_due(calendar, rows, 0, step, state.taken)
             for m in range(count):
                 i = np.int64(state.taken[m])
                 touched = refresh_row(problem, state, selector, i, step, tolerance, touched)
+                if touched < 0:
+                    return False
     if touched > TOUCHES_PER_COORDINATE * state.alpha.size:
         rebuild(selector, state.alpha)
     return True
@@ -199,16 +204,21 @@ def refresh_row(problem, state, selector, i, step, tolerance, touched):
             shift = np.int64(granularity(selector))
         state.old[0], state.new[0] = old, new
         changed, before, count = replace_contributions(
-            problem,
+            problem.design.rows,
+            problem.design.n_columns,
+            problem.design.intercept,
+            share_units(problem),
             state.alpha[k * size : (k + 1) * size],
             state.refreshed,
             state.old,
             state.new,
-            1,
             shift,
             state.amounts,
             (state.changed, state.before, np.int64(0)),
         )
+        # A column number outside the matrix.
+        if count < 0:
+            return np.int64(-1)
         if count:
             for m in range(count):
                 changed[m] += k * size

@@ -23,18 +23,10 @@ _MARGIN_BITS = 40
 class Problem(NamedTuple):
     """Data and public parameters of a run with a given radius.
 
-    Attributes
-    ----------
-    labels, weights : ndarray of float64
-        The targets, and what each record counts, as in `dplasso.losses.targets.Targets`.
-    unit : float
-        Fixed-point units per unit of alpha, S = 2^32 / (B C).
-    share_limit : float
-        The most that a record adds to a column gradient, in these units: 2^32.
-    margin_unit : float
-        Fixed-point units of a margin per unit of x, 2^b / B.
-    n_steps : int
-        T.
+    `labels`, `weights`: the targets, and what each record counts (`dplasso.losses.targets`).
+    `unit`: fixed-point units per unit of alpha, S = 2^32 / (B C).
+    `share_limit`: the most that a record adds to a column gradient, in these units: 2^32.
+    `margin_unit`: fixed-point units of a margin per unit of x, 2^b / B.
     """
 
     design: Design
@@ -69,9 +61,7 @@ class Problem(NamedTuple):
         )
 
 
-def gradient_unit(
-    bound: float, residual_bound: float = 1.0, bits: int = CONTRIBUTION_BITS
-) -> float:
+def gradient_unit(bound: float, residual_bound: float, bits: int = CONTRIBUTION_BITS) -> float:
     """Return S = 2^bits / (B C), the fixed-point units per unit of alpha."""
     return float(2.0**bits / (bound * residual_bound))
 

@@ -15,19 +15,12 @@ from dplasso.frank_wolfe.transcript import Transcript, weights
 class VertexRelease:
     """The vertices of a fit; a `dplasso.model.release.Release`.
 
-    Attributes
-    ----------
-    n_features : int
-        D; the coordinate D is the intercept.
-    feature_bound : float
-        B, the value of the intercept's constant column.
-    fit_intercept : bool
-        Whether D is a coordinate.
-    late_start : int
-        t0 of the step sizes.
-    n_outputs : int
-        Margins of a record, K. Coordinate ``k (D + 1) + j``, without an intercept ``k D + j``, is
-        that of output k and column j.
+    `n_features`: D; the coordinate D is the intercept.
+    `feature_bound`: B, the value of the intercept's constant column.
+    `fit_intercept`: whether D is a coordinate.
+    `late_start`: t0 of the step sizes.
+    `n_outputs`: margins of a record, K. Coordinate ``k (D + 1) + j``, without an intercept
+    ``k D + j``, is that of output k and column j.
     """
 
     kind: ClassVar[str] = "vertices"
@@ -85,10 +78,7 @@ class VertexRelease:
     def agrees_with(self, other: Any) -> bool:
         """Return whether two runs drew the same vertices as far as both have come."""
         common = min(len(self), len(other))
-        mine, others = self.transcript, other.transcript
-        return np.array_equal(mine.vertex[:common], others.vertex[:common]) and np.array_equal(
-            mine.sign[:common], others.sign[:common]
-        )
+        return bool(self.transcript.first(common) == other.transcript.first(common))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""

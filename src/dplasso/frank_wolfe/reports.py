@@ -10,19 +10,17 @@ granularity: smaller changes before it crossed nothing.
 
 A step that changes very many gradients reports none, and the selector indexes all of them afresh
 before the next draw. Which steps do is decided by the entries touched, a sum over all rows, so by
-all partitions alike. A part on its own tells of every change.
+all partitions alike.
 """
 
 import numpy as np
 from numba import njit
 
 from dplasso.matrix.numbering import look_up
-from dplasso.selection.contract import granularity, rebuild, update_many
+from dplasso.selection.contract import NOTHING_REPORTED, granularity, update_many
 
 # So few notes are sorted by insertion, and more than one for so many gradients by a look at all.
 _FEW, _MANY = 48, 16
-# From this part of all gradients on, the selector is not told of changes, but indexes all.
-REPORTED_PART = 1 / 16
 # Steps that look at more entries than this for each gradient are wide: they say what part changes.
 WIDE = 2
 
@@ -34,26 +32,20 @@ def expected_entries(n_looked_at, refreshed_part, n_entries, n_rows):
 
 
 @njit(cache=True, nogil=True)
-def begin_step(problem, state, telling_all, n_looked_at):
-    """Return whether changes are to be noted in a step that looks at so many rows.
-
-    `telling_all`: whether every change is told, as for the rows of a part.
-    """
+def begin_step(problem, state, n_looked_at):
+    """Return whether the changes of a step that looks at so many rows are to be noted."""
     state.step_counts[:] = 0
     state.step_counts[0] = n_looked_at
-    n_entries = problem.design.rows.indices.size
-    expected = expected_entries(
-        n_looked_at, state.refreshed_part[0], n_entries, problem.labels.size
-    )
-    return telling_all or expected <= WIDE * state.alpha.size
+    n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
+    expected = expected_entries(n_looked_at, state.refreshed_part[0], n_entries, n_rows)
+    return expected <= WIDE * state.alpha.size
 
 
 @njit(cache=True, nogil=True)
 def sort_notes(original, size, changed, before, count):
-    """Sort notes by the original numbers of their gradients, in place.
+    """Sort notes by the original numbers of their gradients, in place; return how many are left.
 
-    Returns how many are left. Several notes of one gradient keep their order; all but the first may
-    be dropped.
+    Several notes of one gradient keep their order; all but the first may be dropped.
     """
     if count <= _FEW:
         for m in range(1, count):
@@ -81,23 +73,17 @@ def sort_notes(original, size, changed, before, count):
 
 
 @njit(cache=True, nogil=True)
-def index(selector, alpha):
-    """Call `rebuild` from Python."""
-    rebuild(selector, alpha)
-
-
-@njit(cache=True, nogil=True)
-def report(problem, state, selector, telling_all, noting, notes):
+def report(problem, state, selector, telling, notes):
     """Tell the selector what a step has changed, or note that it was not told.
 
-    `telling_all`, `noting`: what `begin_step` was given, and returned.
+    `telling`: what `begin_step` has returned.
     """
     n_looked_at, n_refreshed, n_touched = state.step_counts
     n_entries, n_rows = problem.design.rows.indices.size, problem.labels.size
     most = WIDE * state.alpha.size
     if expected_entries(n_looked_at, 1.0, n_entries, n_rows) > most:
         state.refreshed_part[0] = n_refreshed / n_looked_at
-    if not telling_all and (not noting or n_touched > most):
+    if not telling or n_touched > most:
         state.untold[0] = True
         return
     changed, before, count = notes
@@ -114,38 +100,27 @@ def report(problem, state, selector, telling_all, noting, notes):
             changed[kept], before[kept] = k, before[m]
             kept += 1
         previous = k
-    if telling_all and kept > REPORTED_PART * state.alpha.size:
-        state.untold[0] = True
-    else:
-        update_many(selector, state.alpha, changed, before, kept)
+    update_many(selector, state.alpha, changed, before, kept)
 
 
 @njit(cache=True, nogil=True)
-def prepare_draw(alpha, selector, untold):
-    """Have the selector index what it was not told of."""
-    if untold[0]:
-        rebuild(selector, alpha)
-        untold[0] = False
+def take_changes(alpha, coordinates, amounts, shift, changed, before):
+    """Change gradients; return how many changes a selector of this granularity has to hear of.
 
-
-@njit(cache=True, nogil=True)
-def take_changes(alpha, selector, few, coordinates, amounts, untold):
-    """Change some gradients, and tell the selector as `report` does.
-
-    `few`: whether so few entries were touched that changes are told.
-    `coordinates`: ascending, in the original numbers.
+    `coordinates`: those of the amounts; empty where there is an amount for each.
+    `changed`, `before`: filled with the changes to be told and what was there, as far as they go.
     """
-    shift = granularity(selector)
-    changed, before = np.empty(coordinates.size, np.int64), np.empty(coordinates.size, np.int64)
-    count = np.int64(0)
-    for m in range(coordinates.size):
-        k = np.int64(coordinates[m])
+    count = 0
+    for m in range(amounts.size):
+        if amounts[m] == 0:
+            continue
+        k = coordinates[m] if coordinates.size else np.int64(m)
         was = alpha[k]
-        alpha[k] = was + amounts[m]
-        if (was ^ alpha[k]) >> shift:
-            changed[count], before[count] = k, was
+        now = was + amounts[m]
+        alpha[k] = now
+        if shift != NOTHING_REPORTED and (was ^ now) >> shift:
+            if count < changed.size:
+                changed[count] = k
+                before[count] = was
             count += 1
-    if few:
-        update_many(selector, alpha, changed, before, count)
-    else:
-        untold[0] = True
+    return count

@@ -14,28 +14,33 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.gradient import contribution_change, margin_term
+from dplasso.frank_wolfe.column_gradients import (
+    ENTRIES,
+    LARGE_STEP_ENTRIES,
+    SHARED_PART,
+    Units,
+    gradients_of,
+)
+from dplasso.frank_wolfe.gradient import margin_term, renew_residuals, replace_contributions
 from dplasso.frank_wolfe.problem import design_of, gradient_unit
-from dplasso.losses.contract import residual_vector
-from dplasso.losses.targets import Targets, weight_of
+from dplasso.losses.targets import Targets
 from dplasso.matrix.compressed import clip
-from dplasso.matrix.design import Column, Design, refuse_damage, scan_column
+from dplasso.matrix.design import Column, Design, column_of, refuse_damage
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
-from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
+from dplasso.runtime.threads import ONE_THREAD, Threads, cut, even_parts
+from dplasso.selection.contract import NOTHING_REPORTED
 
 # Bits of a margin behind the entries' bound: 2^22 steps cannot overflow 62 bits.
 _MARGIN_BITS = 40
-# Entries of a row whose changes are computed together.
-_ENTRIES = 256
-# Parts list the gradients that they change, up to one in so many.
-_LISTED = 64
+# Changes are listed where rounds touch no more entries than one for so many gradients.
+_LISTED = 4
 
 
 class Changes(NamedTuple):
     """What rows change of the column gradients.
 
-    `coordinates`: those that change, each once, in any order; None for all.
-    `amounts`: by how much.
+    `coordinates`: those that change, in any order; None for all.
+    `amounts`: by how much; those of one coordinate add up.
     `counts`, shape (3,): rows looked at, rows whose residual changed, and their entries; none in a
     run in rounds.
     """
@@ -43,6 +48,21 @@ class Changes(NamedTuple):
     coordinates: NDArray[np.integer] | None
     amounts: NDArray[np.int64]
     counts: NDArray[np.int64] = np.zeros(3, dtype=np.int64)
+
+
+def listed(places: NDArray[np.int64], amounts: NDArray[np.int64], numbering: Numbering) -> Changes:
+    """Return changes by the places of the gradients."""
+    original = numbering.original
+    if original.size:
+        column = places % original.size
+        places = places - column + original[column]
+    return Changes(places, amounts)
+
+
+def in_original_order(sums: NDArray[np.int64], numbering: Numbering) -> NDArray[np.int64]:
+    """Return the gradients of all outputs in the order of the data."""
+    internal = numbering.internal
+    return sums.reshape(-1, internal.size)[:, internal].ravel() if internal.size else sums
 
 
 @dataclass(frozen=True)
@@ -88,7 +108,11 @@ class RoundSteps:
 
 
 class RoundRows:
-    """Rows of one design, in a part for each thread; a `dplasso.frank_wolfe.row_part.Part`."""
+    """Rows of one design; a `dplasso.frank_wolfe.rounds.Rows`.
+
+    One thread adds up a round that touches few entries. Otherwise each thread takes a range of the
+    rows, and sums their changes in an array of its own.
+    """
 
     def __init__(
         self,
@@ -97,134 +121,120 @@ class RoundRows:
         targets: Targets,
         threads: Threads = ONE_THREAD,
     ) -> None:
-        n_rows, n_threads = targets.labels.size, threads.count
-        shape = n_rows, steps.loss.n_outputs
+        shape = targets.labels.size, steps.loss.n_outputs
         self._steps, self._design, self._targets, self._threads = steps, design, targets, threads
         self._margin, self._residual = np.zeros(shape, dtype=np.int64), np.zeros(shape)
-        self._touched = np.zeros(n_rows, dtype=np.bool_)
-        self._rows = np.arange(n_rows, dtype=np.int32)
-        self._edges = even_parts(design.rows.indptr, n_threads)
-        self._sums = [self._zeros() for _ in range(n_threads)]
-        room = steps.n_coordinates // _LISTED
-        self._listed = [np.empty(room, dtype=np.int64) for _ in range(n_threads)]
-        self._given_away = False
+        self._touched = np.zeros(targets.labels.size, dtype=np.bool_)
+        self._rows = np.arange(targets.labels.size, dtype=np.int32)
 
     def start(self) -> NDArray[np.int64]:
         """Return these rows' part of the column gradients at zero weights."""
-        nothing = np.empty(0, dtype=np.int64)
-        self._threads.run(lambda t: self._renew(t, self._edges[t + 1] - self._edges[t], nothing))
-        total = self._total()
-        # It may be the sums themselves.
-        self._sums[0] = self._zeros()
-        return total
+        edges = cut(0, self._rows.size, self._threads.count)
+        found = self._threads.run(lambda t: self._renew(self._rows[edges[t] : edges[t + 1]])[1])
+        residuals = np.concatenate(found, axis=1)
+        alpha = gradients_of(self._design, self._units, residuals, self._threads)
+        return in_original_order(alpha, self._design.numbering)
 
     def move(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> Changes:
-        """Add the vertices of a round; what is returned may change with the next call."""
-        if self._given_away:
-            self._sums[0][:] = 0
-        columns = [self._column(j) for j in vertex.tolist()]
-
-        def part(t: int) -> int:
-            count = 0
-            for column, j, s in zip(columns, vertex.tolist(), sign.tolist(), strict=True):
-                count = self._touch(t, column, j // self._steps.n_columns, s, count)
-            return self._renew(t, count, self._listed[t])
-
-        counts = self._threads.run(part)
-        self._given_away = any(
-            count > listed.size for count, listed in zip(counts, self._listed, strict=True)
-        )
-        if self._given_away:
-            return Changes(None, self._total())
-        found = []
-        for own, listed, count in zip(self._sums, self._listed, counts, strict=True):
-            found.append(listed[:count])
-            if own is not self._sums[0]:
-                move_listed(own, listed[:count], self._sums[0])
-        places = np.concatenate(found)
-        amounts = np.zeros(places.size, dtype=np.int64)
-        take_listed(self._sums[0], places, amounts)
-        kept = amounts != 0
-        places, amounts = places[kept], amounts[kept]
-        original, size = self._design.numbering.original, self._steps.n_columns
-        if original.size:
-            places = places - places % size + original[places % size]
-        return Changes(places, amounts)
+        """Add the vertices of a round."""
+        design, n_coordinates = self._design, self._steps.n_coordinates
+        drawn = []
+        for coordinate, s in zip(vertex.tolist(), sign.tolist(), strict=True):
+            output, j = divmod(coordinate, self._steps.n_columns)
+            drawn.append((*column_of(design, j, self._threads), (output, s)))
+        mean = design.rows.indices.size / max(1, self._rows.size)
+        touched = mean * sum(end - begin for _, begin, end, _ in drawn)
+        large = touched > max(LARGE_STEP_ENTRIES, SHARED_PART * n_coordinates)
+        threads = self._threads if large else ONE_THREAD
+        edges = even_parts(design.rows.indptr, threads.count).tolist()
+        found = threads.run(lambda t: self._move_some(drawn, edges[t], edges[t + 1]))
+        places, amounts = found[0]
+        if places is not None:
+            return listed(places, amounts, design.numbering)
+        for _, more in found[1:]:
+            amounts += more
+        return Changes(None, in_original_order(amounts, design.numbering))
 
     def catch_up(self, vertex: NDArray[np.int64], sign: NDArray[np.int8]) -> None:
         """Add vertices that the other parts have added: their changes are in the sum already."""
         # Residuals follow from the margins, however many rounds these took.
         self.move(vertex, sign)
 
-    def _zeros(self) -> NDArray[np.int64]:
-        return np.zeros(self._steps.n_coordinates, dtype=np.int64)
+    @property
+    def _units(self) -> Units:
+        return self._steps.bound, self._steps.unit, 2.0**self._steps.share_bits
 
-    def _total(self) -> NDArray[np.int64]:
-        """Return the sums of all parts in the order of the data; only the first keeps its own."""
-        total, *others = self._sums
-        for own in others:
-            total += own
-            own[:] = 0
-        internal = self._design.numbering.internal
-        if not internal.size:
-            return total
-        outputs = total.reshape(-1, self._steps.n_columns)
-        return outputs[:, internal].ravel()
-
-    def _column(self, coordinate: int) -> tuple[Column, int, int]:
-        design, j = self._design, coordinate % self._steps.n_columns
-        if not design.has_columns:
-            column, length = scan_column(design, j, self._threads)
-            return column, 0, length
-        columns = design.columns
-        c = design.numbering.internal[j] if design.columns_internal else j
-        whole = columns.indices, columns.values, columns.constant
-        return whole, int(columns.indptr[c]), int(columns.indptr[c + 1])
-
-    def _touch(
-        self, t: int, found: tuple[Column, int, int], output: int, sign: int, count: int
-    ) -> int:
-        """Add a vertex to the margins of one thread's rows; return how many are touched by now."""
-        (indices, values, constant), begin, end = found
-        first, last = self._edges[t : t + 2].tolist()
-        if self._threads.count > 1:
-            # Rows that do not ascend are found to lie outside a part.
-            edges = np.searchsorted(indices[begin:end], np.array([first, last], indices.dtype))
-            inner = (begin + edges).tolist()
-            begin = begin if t == 0 else inner[0]
-            end = end if t == self._threads.count - 1 else inner[1]
-        count = touch_rows(
-            (indices, values, constant),
-            (begin, end),
-            (first, last),
-            (output, sign),
-            (self._design.bound, self._steps.margin_unit),
-            self._margin,
-            self._touched,
-            self._rows[first:last],
-            count,
+    def _renew(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Renew the residuals of some rows; return them before and after, shape (K, n)."""
+        steps, (labels, weights, _) = self._steps, self._targets
+        old, new = np.empty((2, rows.size, steps.loss.n_outputs))
+        scale = steps.vertex_weight / steps.margin_unit
+        renew_residuals(
+            steps.loss, labels, weights, rows, scale, self._margin, self._residual, old, new
         )
-        return count if count >= 0 else refuse_damage()
+        return np.ascontiguousarray(old.T), np.ascontiguousarray(new.T)
 
-    def _renew(self, t: int, count: int, listed: NDArray[np.int64]) -> int:
-        """Renew the touched rows of one thread; return how many gradients they change, or more."""
-        steps, rows = self._steps, self._design.rows
-        first, last = self._edges[t : t + 2].tolist()
-        noted: int = renew_rows(
-            steps.loss,
-            self._targets,
-            self._rows[first:last],
-            count,
-            self._margin,
-            steps.vertex_weight / steps.margin_unit,
-            self._residual,
-            self._touched,
-            (rows.indptr, rows.indices, rows.values, rows.constant),
-            (self._design.bound, steps.unit, 2.0**steps.share_bits),
-            self._sums[t],
-            listed,
-        )
-        return noted if noted >= 0 else refuse_damage()
+    def _move_some(
+        self,
+        drawn: list[tuple[Column, int, int, tuple[int, int]]],
+        first: int,
+        last: int,
+    ) -> tuple[NDArray[np.int64] | None, NDArray[np.int64]]:
+        """Add vertices to the rows `first` to `last`; return the changes by their places.
+
+        With places of None, the amounts are those of all gradients.
+        """
+        design, units, size = self._design, self._units, self._steps.n_columns
+        every = last - first == self._rows.size
+        rows, count = self._rows[first:last], 0
+        for column, begin, end, vertex in drawn:
+            if not every:
+                # Rows that do not ascend are found to lie outside a part.
+                part = np.array([first, last], column[0].dtype)
+                inner = (begin + np.searchsorted(column[0][begin:end], part)).tolist()
+                begin = begin if first == 0 else inner[0]
+                end = end if last == self._rows.size else inner[1]
+            count = touch_rows(
+                column,
+                (begin, end),
+                (first, last),
+                vertex,
+                (units[0], self._steps.margin_unit),
+                self._margin,
+                self._touched,
+                rows,
+                count,
+            )
+            if count < 0:
+                refuse_damage()
+        rows = rows[:count]
+        self._touched[rows] = False
+        indptr = design.rows.indptr
+        n_entries = (indptr[rows + 1] - indptr[rows]).sum() * self._steps.loss.n_outputs
+        listing = every and n_entries <= self._steps.n_coordinates // _LISTED
+        room = n_entries + 1 if listing else 0
+        places, changes, amounts = (np.empty(n, dtype=np.int64) for n in (room, room, ENTRIES))
+        sums = np.zeros(0 if listing else self._steps.n_coordinates, dtype=np.int64)
+        count = 0
+        for k, (old, new) in enumerate(zip(*self._renew(rows), strict=True)):
+            begin, output = count, slice(k * size, (k + 1) * size)
+            *_, count = replace_contributions(
+                design.rows,
+                size,
+                False,
+                units,
+                sums[output],
+                rows,
+                old,
+                new,
+                0 if listing else NOTHING_REPORTED,
+                amounts,
+                (places, changes, count),
+            )
+            if count < 0:
+                refuse_damage()
+            places[begin:count] += k * size
+        return (places[:count], changes[:count]) if listing else (None, sums)
 
 
 @njit(cache=True, nogil=True)
@@ -256,84 +266,3 @@ def touch_rows(column, span, part, vertex, units, margin, touched, rows, count):
             rows[count] = i
             count += 1
     return count
-
-
-@njit(cache=True, nogil=True)
-def renew_rows(
-    loss, targets, rows, count, margin, scale, residual, touched, matrix, units, sums, listed
-):
-    """Give touched rows the residuals of their margins; add up what that changes.
-
-    `rows`: the touched rows, of which the first `count` are taken; their marks are cleared.
-    `scale`: from integer margins to margins.
-    `matrix`: pointers, indices, values and constant of the rows.
-    `units`: bound of the entries, units of the gradients, and the limit of a share.
-    `sums`: changes of the column gradients.
-    `listed`: filled with the gradients that change, while there is room for more.
-
-    Returns how many gradients change, some counted twice, or a number that there is no room for; -1
-    at a column outside the matrix.
-    """
-    labels, weights, _ = targets
-    indptr, indices, values, constant = matrix
-    bound, unit, limit = units
-    n_outputs = margin.shape[1]
-    size = sums.size // n_outputs
-    margins, new = np.empty(n_outputs), np.empty(n_outputs)
-    amounts = np.empty(_ENTRIES, dtype=np.int64)
-    noted, listing = 0, True
-    for m in range(count):
-        i = rows[m]
-        touched[i] = False
-        for k in range(n_outputs):
-            margins[k] = np.float64(margin[i, k]) * scale
-        residual_vector(loss, margins, labels[i], new)
-        for k in range(n_outputs):
-            new[k] *= weight_of(weights, i)
-            if new[k] == residual[i, k]:
-                continue
-            before, after = residual[i, k] * unit, new[k] * unit
-            residual[i, k] = new[k]
-            if not values.size:
-                amounts[:] = contribution_change(before, after, clip(constant, bound), limit)
-            begin = k * size
-            offset = np.uint64(begin)
-            first, last = np.uint64(indptr[i]), np.uint64(indptr[i + 1])
-            while first < last:
-                some = min(last - first, np.uint64(amounts.size))
-                # Apart from the scattered additions, changes are computed several at a time.
-                if values.size:
-                    for p in range(some):
-                        value = clip(values[first + p], bound)
-                        amounts[p] = contribution_change(before, after, value, limit)
-                for p in range(some):
-                    c = np.uint64(indices[first + p])
-                    if c >= np.uint64(size):
-                        return -1
-                    was = sums[offset + c]
-                    sums[offset + c] = was + amounts[p]
-                    # What has changed and changed back is listed once more.
-                    if listing and was == 0:
-                        if noted < listed.size:
-                            listed[noted] = offset + c
-                        noted += 1
-                first += some
-                listing = noted <= listed.size
-    return noted
-
-
-@njit(cache=True, nogil=True)
-def take_listed(sums, places, amounts):
-    """Take some sums, leaving zeros; a place that is listed twice has its sum once."""
-    for m in range(places.size):
-        amounts[m] = sums[places[m]]
-        sums[places[m]] = 0
-
-
-def move_listed(
-    own: NDArray[np.int64], places: NDArray[np.int64], total: NDArray[np.int64]
-) -> None:
-    """Move the sums of one thread to those of all."""
-    amounts = np.zeros(places.size, dtype=np.int64)
-    take_listed(own, places, amounts)
-    np.add.at(total, places, amounts)

@@ -19,21 +19,15 @@ last round: its vertices are all that is wanted of it.
 from typing import Any, Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.frank_wolfe.release import VertexRelease
+from dplasso.frank_wolfe.reports import take_changes
 from dplasso.frank_wolfe.round_part import Changes, RoundSteps
 from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.privacy.randomness import RandomStream
-from dplasso.selection.contract import (
-    NOTHING_REPORTED,
-    granularity,
-    rebuild,
-    select,
-    update_many,
-)
+from dplasso.selection.contract import granularity, rebuild, select, update_many
 
 # Columns drawn one by one, and how many are drawn together afterwards.
 SINGLE_DRAWS, ROUND = 8, 4
@@ -124,30 +118,9 @@ class RoundsFrankWolfe(VertexRun):
         if count > changed.size or (shift == 0 and count):
             rebuild(self._selector, self._alpha)
             return
-        order = np.argsort(changed[:count])
-        order = order[~np.isin(changed[order], taken.vertex)]
-        if order.size:
-            update_many(self._selector, self._alpha, changed[order], before[order], order.size)
-
-
-@njit(cache=True, nogil=True)
-def take_changes(alpha, coordinates, amounts, shift, changed, before):
-    """Change gradients; return how many changes a selector of this granularity has to hear of.
-
-    `coordinates`: those of the amounts; empty where there is an amount for each.
-    `changed`, `before`: filled with the changes to be told and what was there, as far as they go.
-    """
-    count = 0
-    for m in range(amounts.size):
-        if amounts[m] == 0:
-            continue
-        k = coordinates[m] if coordinates.size else np.int64(m)
-        was = alpha[k]
-        now = was + amounts[m]
-        alpha[k] = now
-        if shift != NOTHING_REPORTED and (was ^ now) >> shift:
-            if count < changed.size:
-                changed[count] = k
-                before[count] = was
-            count += 1
-    return count
+        # Of several notes of a gradient, the first has it as it was; of columns left out it was 0.
+        places, first = np.unique(changed[:count], return_index=True)
+        crossed = (before[first] ^ self._alpha[places]) >> shift != 0
+        told = places[crossed]
+        if told.size:
+            update_many(self._selector, self._alpha, told, before[first[crossed]], told.size)

@@ -6,20 +6,22 @@ from typing import Any
 import numpy as np
 
 from dplasso.frank_wolfe.column_gradients import starting_alpha
-from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, take_large_step
+from dplasso.frank_wolfe.drift import count_due
+from dplasso.frank_wolfe.large_step import LargeSteps, large_rows, take_step
 from dplasso.frank_wolfe.outputs import OutputState, start_outputs, take_output_steps
 from dplasso.frank_wolfe.problem import Problem
-from dplasso.frank_wolfe.reports import index
+from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.sparse import run_sparse
 from dplasso.frank_wolfe.standard import StandardState, start_standard, take_standard_steps
 from dplasso.frank_wolfe.state import SparseState, start_sparse
 from dplasso.frank_wolfe.transcript import History, Transcript
 from dplasso.frank_wolfe.vertex_run import VertexRun
 from dplasso.frank_wolfe.work import Work, record_work, work_table
-from dplasso.matrix.design import refuse_damage
+from dplasso.matrix.design import column_of, refuse_damage
 from dplasso.privacy.randomness import RandomStream
 from dplasso.runtime.chunks import Progress, run_in_chunks
 from dplasso.runtime.threads import ONE_THREAD, Threads, thread_pool
+from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild
 
 SOLVERS = ("sparse", "standard")
 
@@ -29,39 +31,20 @@ Checkpoint = Callable[[int, Transcript], None]
 class FrankWolfe(VertexRun):
     """T steps of Frank-Wolfe, taken when `advance` is called.
 
-    Parameters
-    ----------
-    selector
-        State of a selection structure (`dplasso.selection.registry.make_selector`), changed in
-        place.
-    solver : {"sparse", "standard"}
-        Algorithm 2 or Algorithm 1.
-    drift_tol : float or None
-        Largest allowed error of a record gradient in Algorithm 2; None leaves untouched rows stale
-        as the paper does.
-    record_history, record_work : bool
-        Keep objective and gap; count the work. Both are functions of the private data. Neither is
-        kept of several margins.
-    threads : Threads
-        For the set-up and, of one margin, for steps that touch many rows; the bits do not depend
-        on them.
-    prefix : Transcript, optional
-        The first k <= T steps, taken rather than drawn: the run goes on from where the one that
-        drew them was. The selector, told of all changes, draws as many times as in that run.
-    **forced
-        Numbers of `dplasso.frank_wolfe.large_step.LargeSteps`, for tests.
+    `selector`: state of a selection structure, changed in place.
+    `solver`: "sparse" for Algorithm 2, "standard" for Algorithm 1.
+    `drift_tol`: largest error of a record gradient in Algorithm 2; None leaves untouched rows stale
+    as the paper does.
+    `record_history`, `record_work`: keep objective and gap; count the work. Both are functions of
+    the private data, and neither is kept of several margins.
+    `threads`: for the set-up and, of one margin, for steps that touch many rows.
+    `prefix`: the first steps, taken rather than drawn: the run goes on from where the one that drew
+    them was. The selector, told of all changes, draws as many times as in that run.
 
-    Attributes
-    ----------
-    state : SparseState, StandardState or OutputState
-        Private data, for tests and checkpoints, never part of a model.
+    `state` holds private data, for tests and checkpoints, and is never part of a model.
 
-    Raises
-    ------
-    ValueError
-        If the prefix has more than T steps.
-    DataError
-        If a store that was opened unread is damaged.
+    Raises ValueError if the prefix has more than T steps; DataError if a store that was opened
+    unread is damaged.
     """
 
     def __init__(
@@ -76,7 +59,6 @@ class FrankWolfe(VertexRun):
         record_work: bool = False,
         threads: Threads = ONE_THREAD,
         prefix: Transcript | None = None,
-        **forced: Any,
     ) -> None:
         super().__init__(problem.n_steps, problem.n_coordinates, problem.empty_release(), prefix)
         self._problem, self._selector, self._stream = problem, selector, stream
@@ -89,7 +71,7 @@ class FrankWolfe(VertexRun):
             work_table(self.n_steps if record_work and not several else 0),
             self._n_prefix,
         )
-        self._large_steps = LargeSteps(threads, **forced)
+        self._large_steps = LargeSteps(threads)
         self._tolerance = 0.0 if drift_tol is None else float(drift_tol)
         self.state: SparseState | StandardState | OutputState
         if solver == "standard":
@@ -99,7 +81,7 @@ class FrankWolfe(VertexRun):
             self.state = start_outputs(problem, drift_tol, threads)
         else:
             self.state = start_sparse(problem, starting_alpha(problem, threads), drift_tol)
-        index(selector, self.state.alpha)
+        rebuild(selector, self.state.alpha)
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
@@ -126,36 +108,34 @@ class FrankWolfe(VertexRun):
         """Take steps of Algorithm 2, the large ones with all threads."""
         vertex, sign, history, work, _ = self._outputs
         problem, selector, tolerance = self._problem, self._selector, self._tolerance
-        rows_large = large_rows(problem, self._large_steps)
+        rows_large = large_rows(problem)
         while first <= last:
+            span = first, last
             reached = run_sparse(
-                problem,
-                state,
-                selector,
-                self._stream,
-                tolerance,
-                first,
-                last,
-                *self._outputs,
-                rows_large,
+                problem, state, selector, self._stream, tolerance, span, *self._outputs, rows_large
             )
             if reached == 0:
                 refuse_damage()
             if reached > 0:
                 return
-            step = -reached
-            take_large_step(
+            step, large = -reached, self._large_steps
+            weight = int(sign[step - 1]) * (step + 1)
+            column, begin, end = column_of(problem.design, int(vertex[step - 1]), large.threads)
+            n_looked_at = end - begin + int(count_due(state.calendar, step))
+            telling = bool(begin_step(problem, state, n_looked_at))
+            notes = take_step(
                 problem,
                 state,
-                selector,
-                self._large_steps,
-                int(vertex[step - 1]),
-                int(sign[step - 1]) * (step + 1),
+                large,
+                column,
+                (begin, end, weight),
                 step,
                 tolerance,
                 history[0].size > 0,
-                False,
+                granularity(selector) if telling else NOTHING_REPORTED,
+                n_looked_at,
             )
+            report(problem, state, selector, telling, notes)
             if work.shape[0]:
                 record_work(work[step - 1], selector.counters, state.operation_counts)
             first = step + 1

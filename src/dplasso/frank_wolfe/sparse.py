@@ -12,8 +12,13 @@ import numpy as np
 from numba import njit
 
 from dplasso.frank_wolfe.drift import NONE, count_due, due_step, schedule, take_due
-from dplasso.frank_wolfe.gradient import margin_scale, margin_term, replace_contributions
-from dplasso.frank_wolfe.reports import begin_step, prepare_draw, report
+from dplasso.frank_wolfe.gradient import (
+    margin_scale,
+    margin_term,
+    replace_contributions,
+    share_units,
+)
+from dplasso.frank_wolfe.reports import begin_step, report
 from dplasso.frank_wolfe.state import BLOCK_ROWS
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import OPERATIONS_PER_GRADIENT, record_work
@@ -22,7 +27,7 @@ from dplasso.losses.targets import weight_of, weighted_margins_within, weighted_
 from dplasso.matrix.compressed import clip
 from dplasso.matrix.design import column_span
 from dplasso.matrix.numbering import look_up
-from dplasso.selection.contract import NOTHING_REPORTED, granularity, select
+from dplasso.selection.contract import NOTHING_REPORTED, granularity, rebuild, select
 
 
 @njit(cache=True, nogil=True)
@@ -121,13 +126,12 @@ def sum_of_blocks(sums, which):
 
 
 @njit(cache=True, nogil=True)
-def refresh_block(problem, state, found, selector, counts, record, replacing, notes):
+def refresh_block(problem, state, found, counts, record, replacing, shift, notes):
     """Carry the changes of one touched block into calendar, history, counts and gradients.
 
     `found`, `counts`: what `touch_rows` filled and returned.
     `replacing`: whether to replace contributions; otherwise the column gradients are left alone.
-    `notes`: what earlier blocks of this step have noted (`dplasso.frank_wolfe.reports`); without
-    room for any, nothing is. Returned with these.
+    `shift`, `notes`: as of `replace_contributions`.
     """
     n_refreshed, n_moved = counts
     for m in range(n_moved):
@@ -143,15 +147,16 @@ def refresh_block(problem, state, found, selector, counts, record, replacing, no
     state.step_counts[2] += entries
     if not replacing:
         return notes
-    report_shift = np.int64(granularity(selector)) if notes[0].size else np.int64(NOTHING_REPORTED)
     return replace_contributions(
-        problem,
+        problem.design.rows,
+        problem.design.n_columns,
+        problem.design.intercept,
+        share_units(problem),
         state.alpha,
-        found.refreshed,
-        found.old,
-        found.new,
-        n_refreshed,
-        report_shift,
+        found.refreshed[:n_refreshed],
+        found.old[:n_refreshed],
+        found.new[:n_refreshed],
+        shift,
         found.amounts,
         notes,
     )
@@ -172,14 +177,14 @@ def step_numbers(problem, calendar, step, tolerance):
 
 
 @njit(cache=True, nogil=True)
-def work_through(problem, state, selector, column, span, blocks, public, record, replacing, notes):
+def work_through(problem, state, column, span, blocks, public, record, replacing, shift, notes):
     """Touch rows of a column, then the rows due.
 
     `span`: first and last entry of the column, and what is added to K_j.
     `blocks`: first and last (exclusive) block of rows whose due ones are looked at.
     `public`: of `step_numbers`.
 
-    Returns: the notes; -1 of them where a row number was outside the matrix.
+    Returns: the notes; -1 of them where a row or column number was outside the matrix.
     """
     first, last, weight = span
     scratch, rows, calendar = state.scratch, state.rows, state.calendar
@@ -189,7 +194,9 @@ def work_through(problem, state, selector, column, span, blocks, public, record,
         if counts[0] < 0:
             return notes[0], notes[1], np.int64(-1)
         state.operation_counts[1] += OPERATIONS_PER_GRADIENT * (end - begin)
-        notes = refresh_block(problem, state, scratch, selector, counts, record, replacing, notes)
+        notes = refresh_block(problem, state, scratch, counts, record, replacing, shift, notes)
+        if notes[2] < 0:
+            return notes
     step, scheduled = public[5], public[6]
     if not scheduled:
         return notes
@@ -199,35 +206,19 @@ def work_through(problem, state, selector, column, span, blocks, public, record,
             count = take_due(calendar, rows, block, step, scratch.taken)
             counts = touch_rows(problem, due, public, rows, 0, count, 0, scratch)
             state.operation_counts[1] += OPERATIONS_PER_GRADIENT * count
-            notes = refresh_block(
-                problem, state, scratch, selector, counts, record, replacing, notes
-            )
+            notes = refresh_block(problem, state, scratch, counts, record, replacing, shift, notes)
+            if notes[2] < 0:
+                return notes
     return notes
 
 
 @njit(cache=True, nogil=True)
-def step_rows(problem, state, selector, column, span, step, tolerance, record, telling_all):
-    """Take one step through rows of a column, then through the rows due.
-
-    `telling_all`: as in `dplasso.frank_wolfe.reports.begin_step`.
-
-    Returns whether all row numbers were inside the matrix.
-    """
+def step_rows(problem, state, column, span, step, tolerance, record, shift):
+    """Take one step as `work_through` does, with no notes yet."""
     public = step_numbers(problem, state.calendar, step, tolerance)
     blocks = 0, state.calendar.head.shape[0]
-    n_looked_at = span[1] - span[0] + count_due(state.calendar, step)
-    noting = begin_step(problem, state, telling_all, n_looked_at)
-    changed, before = state.scratch.changed, state.scratch.before
-    if not noting:
-        changed, before = changed[:0], before[:0]
-    notes = changed, before, np.int64(0)
-    notes = work_through(
-        problem, state, selector, column, span, blocks, public, record, True, notes
-    )
-    if notes[2] < 0:
-        return False
-    report(problem, state, selector, telling_all, noting, notes)
-    return True
+    notes = state.scratch.changed, state.scratch.before, np.int64(0)
+    return work_through(problem, state, column, span, blocks, public, record, True, shift, notes)
 
 
 @njit(cache=True, nogil=True)
@@ -237,8 +228,7 @@ def run_sparse(
     selector,
     stream,
     tolerance,
-    first,
-    last,
+    span,
     vertex,
     sign,
     history,
@@ -246,7 +236,7 @@ def run_sparse(
     n_prefix,
     rows_large,
 ):
-    """Take steps `first` to `last` (inclusive, from 1) of Algorithm 2, or up to a large one.
+    """Take the steps of a span (inclusive, from 1) of Algorithm 2, or up to a large one.
 
     `tolerance`: `drift_tol`; ignored where the state has no calendar.
     `vertex`, `sign`, shape (T,): the transcript, filled in behind the first `n_prefix` steps.
@@ -254,16 +244,18 @@ def run_sparse(
     `work`, shape (T, 6): work per step (`dplasso.frank_wolfe.work`), likewise.
     `rows_large`: steps that look at more rows than this are left to the caller.
 
-    Returns: `last`; or the negative of a step whose vertex is chosen and which is left to the
-    caller; or 0 where a row number lies outside the matrix.
+    Returns: the last step; or the negative of a step whose vertex is chosen, but which is left
+    to the caller; or 0 where a row number lies outside the matrix.
     """
     objective, gap = history
     record = objective.size > 0
     n_rows = state.rows.size
     design = problem.design
     internal = design.numbering.internal
-    for step in range(first, last + 1):
-        prepare_draw(state.alpha, selector, state.untold)
+    for step in range(span[0], span[1] + 1):
+        if state.untold[0]:
+            rebuild(selector, state.alpha)
+            state.untold[0] = False
         j, s = select(selector, state.alpha, stream)
         if step <= n_prefix:
             j, s = vertex[step - 1], np.int64(sign[step - 1])
@@ -281,11 +273,16 @@ def run_sparse(
         if not design.has_columns and j != design.n_columns:
             return -step
         column, begin, end = column_span(design, j)
-        if end - begin + count_due(state.calendar, step) > rows_large:
+        n_looked_at = end - begin + count_due(state.calendar, step)
+        if n_looked_at > rows_large:
             return -step
-        span = begin, end, weight
-        if not step_rows(problem, state, selector, column, span, step, tolerance, record, False):
+        telling = begin_step(problem, state, n_looked_at)
+        shift = np.int64(granularity(selector)) if telling else np.int64(NOTHING_REPORTED)
+        part = begin, end, weight
+        notes = step_rows(problem, state, column, part, step, tolerance, record, shift)
+        if notes[2] < 0:
             return 0
+        report(problem, state, selector, telling, notes)
         if work.shape[0]:
             record_work(work[step - 1], selector.counters, state.operation_counts)
-    return last
+    return span[1]

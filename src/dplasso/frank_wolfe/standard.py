@@ -12,7 +12,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from dplasso.frank_wolfe.gradient import add_contributions, add_margins, margin_scale
+from dplasso.frank_wolfe.column_gradients import gradients_of
+from dplasso.frank_wolfe.gradient import (
+    add_margins,
+    margin_scale,
+    renew_residuals,
+    share_units,
+)
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.transcript import weight_scale
 from dplasso.frank_wolfe.work import (
@@ -20,9 +26,10 @@ from dplasso.frank_wolfe.work import (
     OPERATIONS_PER_GRADIENT,
     record_work,
 )
-from dplasso.losses.contract import residual_vector, value
+from dplasso.losses.contract import value
 from dplasso.losses.targets import weight_of
 from dplasso.matrix.numbering import look_up
+from dplasso.runtime.threads import ONE_THREAD
 from dplasso.selection.contract import rebuild, select
 
 
@@ -32,7 +39,7 @@ class StandardState:
 
     `alpha`, shape (K P,): column gradients in fixed point.
     `weights`, shape (K P,): the integer weights K.
-    `margins`, `residuals`, shape (K, N): integer margins and record gradients q_i.
+    `margins`, `residuals`, shape (N, K): integer margins and record gradients q_i.
     `operation_counts`, shape (2,): entries touched and operations spent since the last record of
     work.
     """
@@ -46,53 +53,36 @@ class StandardState:
     @property
     def margin(self) -> NDArray[np.int64]:
         """Integer margins, shape (N,) or (N, K)."""
-        return self.margins[0] if len(self.margins) == 1 else self.margins.T
+        return self.margins[:, 0] if self.margins.shape[1] == 1 else self.margins
 
     @property
     def gradient(self) -> NDArray[np.float64]:
         """Record gradients, shape (N,) or (N, K)."""
-        return self.residuals[0] if len(self.residuals) == 1 else self.residuals.T
+        return self.residuals[:, 0] if self.residuals.shape[1] == 1 else self.residuals
 
 
 def start_standard(problem: Problem) -> StandardState:
     """Return the state before the first step, all weights zero."""
-    shape = problem.loss.n_outputs, problem.labels.size
-    state = StandardState(
-        np.zeros(problem.n_coordinates, dtype=np.int64),
-        np.zeros(problem.n_coordinates, dtype=np.int64),
-        np.zeros(shape, dtype=np.int64),
-        np.zeros(shape),
-        np.zeros(2, dtype=np.int64),
-    )
+    shape = problem.labels.size, problem.loss.n_outputs
+    alpha, weights = np.zeros((2, problem.n_coordinates), dtype=np.int64)
+    margins, residuals = np.zeros(shape, dtype=np.int64), np.zeros(shape)
+    state = StandardState(alpha, weights, margins, residuals, np.zeros(2, dtype=np.int64))
     refresh_all(problem, state, 0)
     return state
 
 
 def refresh_all(problem: Problem, state: StandardState, step: int) -> None:
     """Recompute margins, record gradients and column gradients after `step` steps."""
-    size = problem.design.n_coordinates
-    for k, margin in enumerate(state.margins):
+    size, n_rows = problem.design.n_coordinates, problem.labels.size
+    margin, rows = np.empty(n_rows, dtype=np.int64), np.arange(n_rows, dtype=np.int32)
+    for k in range(problem.loss.n_outputs):
         add_margins(problem, state.weights[k * size : (k + 1) * size], margin)
-    scale = margin_scale(problem, step)
-    given = problem.loss, problem.labels, problem.weights
-    refresh_residuals(*given, scale, state.margins, state.residuals)
-    state.alpha[:] = 0
-    for k, residual in enumerate(state.residuals):
-        part = state.alpha[k * size : (k + 1) * size]
-        add_contributions(problem, 0, residual.size, residual, part)
-
-
-@njit(cache=True, nogil=True)
-def refresh_residuals(loss, labels, weights, scale, margins, residuals):
-    """Set all residuals to those of the margins."""
-    n_outputs = margins.shape[0]
-    some, found = np.empty(n_outputs), np.empty(n_outputs)
-    for i in range(labels.size):
-        for k in range(n_outputs):
-            some[k] = np.float64(margins[k, i]) * scale
-        residual_vector(loss, some, labels[i], found)
-        for k in range(n_outputs):
-            residuals[k, i] = weight_of(weights, i) * found[k]
+        state.margins[:, k] = margin
+    old, new = np.empty((2, *state.residuals.shape))
+    given = problem.loss, problem.labels, problem.weights, rows, margin_scale(problem, step)
+    renew_residuals(*given, state.margins, state.residuals, old, new)
+    columns = np.ascontiguousarray(new.T)
+    state.alpha[:] = gradients_of(problem.design, share_units(problem), columns, ONE_THREAD)
 
 
 @njit(cache=True, nogil=True)
@@ -142,7 +132,7 @@ def take_standard_steps(
         if objective.size:
             inner = inner_product(internal, state.weights, state.alpha) * weight_scale(step - 1)
             scale = problem.radius / problem.unit / n_rows
-            objective[step - 1] = mean_loss(problem, state.margins[0], step - 1)
+            objective[step - 1] = mean_loss(problem, state.margin, step - 1)
             gap[step - 1] = scale * (inner - sign * float(state.alpha[place]))
         state.weights[place] += sign * (step + 1)
         if work.shape[0]:

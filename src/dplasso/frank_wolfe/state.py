@@ -6,14 +6,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from dplasso.frank_wolfe.column_gradients import ENTRIES
 from dplasso.frank_wolfe.drift import Calendar, new_calendar, new_rows
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.losses.targets import weight_of, weighted_tangent_offset
 
 # Rows worked through together.
 BLOCK_ROWS = 2048
-# Entries of a row whose changes are computed together.
-_ENTRIES = 256
 # Room for the reports of a step that most steps do with.
 _REPORTS = 4096
 
@@ -25,7 +24,7 @@ class Scratch(NamedTuple):
     gradient changed, and rows to be scheduled with their steps.
     `old`, `new`, shape (B,): gradients of the refreshed rows before and after.
     `amounts`: changes of some entries of a row.
-    `changed`, `before`: column gradients that the selector may have to hear of, and what they were.
+    `changed`, `before`: notes of column gradients that changed, and what they were.
     """
 
     taken: NDArray[np.int32]
@@ -43,19 +42,15 @@ class SparseState(NamedTuple):
     """What Algorithm 2 carries from step to step.
 
     `alpha`, shape (D,): column gradients in fixed point.
-    `rows`, shape (N,): integer margin, gradient in use, interval and place in the calendar of
-    every row.
+    `rows`, shape (N,): margin, gradient in use, interval and place in the calendar of every row.
     `calendar`: due refreshes; of length 0 with ``drift_tol=None``.
-    `sums`, shape (B, 2): ``<alpha, K>`` and the sum of the losses' tangent offsets, for the
-    history, in parts by blocks of rows.
-    `operation_counts`, shape (2,): entries touched and operations spent since the last record of
-    work.
-    `step_counts`, shape (3,): of the step under way: rows looked at, rows whose gradient changed,
-    and their entries.
-    `untold`, shape (1,): whether the selector was not told what changed, and is to index all
-    gradients before the next draw.
-    `refreshed_part`, shape (1,): part of the rows looked at in the last wide step whose gradient
-    changed.
+    `sums`, shape (B, 2): by blocks of rows, ``<alpha, K>`` and the sum of the losses' tangent
+    offsets, for the history.
+    `operation_counts`, shape (2,): entries touched and operations since the last record of work.
+    `step_counts`, shape (3,): rows that the step looks at, rows whose gradient it changes, and
+    their entries.
+    `untold`, shape (1,): whether the selector is to index all gradients before the next draw.
+    `refreshed_part`, shape (1,): part of the rows that changed in the last wide step.
     """
 
     alpha: NDArray[np.int64]
@@ -81,17 +76,11 @@ class SparseState(NamedTuple):
 
 def new_scratch(n_rows: int, n_reports: int) -> Scratch:
     """Return room for blocks of `n_rows` rows and for `n_reports` changed gradients."""
-    return Scratch(
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows),
-        np.empty(n_rows),
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(n_rows, dtype=np.int32),
-        np.empty(_ENTRIES, dtype=np.int64),
-        np.empty(n_reports, dtype=np.int64),
-        np.empty(n_reports, dtype=np.int64),
-    )
+    taken, refreshed, moved, moved_to = np.empty((4, n_rows), dtype=np.int32)
+    old, new = np.empty((2, n_rows))
+    amounts = np.empty(ENTRIES, dtype=np.int64)
+    notes = np.empty((2, n_reports), dtype=np.int64)
+    return Scratch(taken, refreshed, old, new, moved, moved_to, amounts, *notes)
 
 
 @njit(cache=True, nogil=True)
@@ -115,14 +104,7 @@ def start_sparse(
     loss, labels, weights = problem.loss, problem.labels, problem.weights
     rows = new_rows(loss, labels, weights, drift_tol or 0.0)
     sums[0, 1] = starting_offset(loss, labels, weights, rows)
-    return SparseState(
-        alpha,
-        rows,
-        calendar,
-        sums,
-        np.zeros(2, dtype=np.int64),
-        np.zeros(3, dtype=np.int64),
-        np.zeros(1, dtype=np.bool_),
-        np.ones(1),
-        new_scratch(BLOCK_ROWS, max(_REPORTS, longest_row)),
-    )
+    counts = np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64)
+    scratch = new_scratch(BLOCK_ROWS, max(_REPORTS, longest_row))
+    untold, refreshed_part = np.zeros(1, dtype=np.bool_), np.ones(1)
+    return SparseState(alpha, rows, calendar, sums, *counts, untold, refreshed_part, scratch)

@@ -45,7 +45,7 @@ class VertexRun:
 
     def transcript(self, done: int | None = None) -> Transcript:
         """Return the first `done` vertices, by default all; a view that later steps leave alone."""
-        return Transcript(self._vertex[:done], self._sign[:done])
+        return Transcript(self._vertex, self._sign).first(done)
 
     def release(self, done: int | None = None) -> VertexRelease:
         """Return what the first `done` steps have drawn, by default all of them."""

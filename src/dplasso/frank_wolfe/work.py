@@ -23,14 +23,9 @@ OPERATIONS_PER_COORDINATE = 7
 class Work:
     """Work per step, each an int64 array of shape (T,).
 
-    Attributes
-    ----------
-    tries, moves, pops, variates : ndarray
-        Of the selection structure, see `dplasso.selection.counters`.
-    touched : ndarray
-        Entries of X whose share was replaced or recomputed.
-    operations : ndarray
-        Arithmetic operations of the gradient and weight updates, without the selection's.
+    `tries`, `moves`, `pops`, `variates`: of the selection (`dplasso.selection.counters`).
+    `touched`: entries of X whose share was replaced or recomputed.
+    `operations`: arithmetic of the gradient and weight updates, without the selection's.
     """
 
     tries: NDArray[np.int64]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.errors import DataError
@@ -179,7 +180,7 @@ def relabel(rows: Compressed, numbering: Numbering, n_threads: int = 1) -> Compr
 Column = tuple[NDArray[np.integer], NDArray[np.floating], float]
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def column_span(design, j):
     """Return a coordinate's column, and the part of its arrays from where to where it stands.
 

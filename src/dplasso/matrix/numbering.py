@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 
@@ -26,7 +27,7 @@ class Numbering(NamedTuple):
 AS_GIVEN = Numbering(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def look_up(numbers, k):
     """Return ``numbers[k]``, or k where there is only one numbering."""
     if numbers.size:

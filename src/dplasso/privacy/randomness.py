@@ -6,7 +6,8 @@ ChaCha20 block function of RFC 8439 with a 64-bit block counter.
 
 Draws work on whole 64-bit words. A comparison that 64 bits do not settle is refined with more
 words: `bernoulli` is exact for the double it is given, `uniform` keeps 53 significant bits however
-small its value.
+small its value. Called from Python, draws run interpreted, which costs less than compiling them;
+only `refill` is a kernel of its own.
 """
 
 import os
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 WORDS_PER_BLOCK = 8
@@ -21,6 +23,7 @@ _TWO_64 = 18446744073709551616.0
 _TWO_MINUS_64 = 5.421010862427522e-20
 # Below this a 64-bit word carries fewer than 53 significant bits.
 _FULL_PRECISION = np.uint64(1 << 53)
+_LARGEST_WORD = np.uint64(2**64 - 1)
 
 
 # Blocks computed together: the loops over them are the processor's vectors.
@@ -153,8 +156,8 @@ def refill(stream):
     stream.position[0] = 0
 
 
-@njit(cache=True, nogil=True)
-def random_word(stream):
+@register_jitable
+def random_word(stream: Any) -> Any:
     """Draw 64 random bits as a uint64."""
     if stream.position[0] == stream.words.size:
         refill(stream)
@@ -163,7 +166,7 @@ def random_word(stream):
     return stream.words[position]
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def uniform(stream):
     """Draw a double in (0, 1] with 53 significant bits at every magnitude."""
     word = random_word(stream)
@@ -173,25 +176,25 @@ def uniform(stream):
     return value * _TWO_MINUS_64
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def exponential(stream):
     """Draw a standard exponential variate, accurate to the last bits near zero."""
     return -np.log1p(-uniform(stream))
 
 
-@njit(cache=True, nogil=True)
-def below(stream, count):
+@register_jitable
+def below(stream: Any, count: Any) -> Any:
     """Draw an integer in [0, count) without modulo bias."""
     bound = np.uint64(count)
     # 2^64 mod count: the words below it would favour small remainders.
-    excess = np.uint64((np.uint64(0) - bound) % bound)
+    excess = np.uint64((_LARGEST_WORD - bound + np.uint64(1)) % bound)
     word = random_word(stream)
     while word < excess:
         word = random_word(stream)
     return np.int64(word % bound)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def bernoulli(stream, probability):
     """Return True with exactly the probability that the double names."""
     if probability >= 1.0:

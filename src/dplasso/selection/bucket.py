@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 from numpy.typing import NDArray
 
 from dplasso.matrix.numbering import AS_GIVEN, Numbering, look_up
@@ -155,7 +156,7 @@ def level_of(folded, shift, bits):
     return level
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def upper_edge(level, shift, bits):
     """Return the largest magnitude in the level; the next one's smallest equals it."""
     octave = max(0, (level >> bits) - 1)
@@ -240,16 +241,6 @@ def update_many_bucket(selector, alpha, changed, old, count):
 
 
 @njit(cache=True, nogil=True)
-def lower_top(selector):
-    """Return the highest level with members."""
-    top = selector.top[0]
-    while selector.start[top] == selector.start[top + 1]:
-        top -= 1
-    selector.top[0] = top
-    return top
-
-
-@njit(cache=True, nogil=True)
 def scan_top(selector, alpha, top):
     """Return the coordinate of largest magnitude; in a tie, the first one."""
     order, start = selector.order, selector.start
@@ -271,15 +262,12 @@ def scan_top(selector, alpha, top):
 
 
 @njit(cache=True, nogil=True)
-def reject(selector, alpha, stream, top):
-    """Draw a level, a member, and accept it with its weight over the level's bound."""
-    exponent, signed = selector.exponent, selector.signed
-    order, start, bound, mass = selector.order, selector.start, selector.bound, selector.mass
-    internal = selector.numbering.internal
+def weigh_levels(selector, top):
+    """Set the ticks of the levels within reach of the top; return those of all members."""
+    start, bound, mass = selector.start, selector.bound, selector.mass
     reach = min(top + 1, mass.size)
     # Members of the levels further down, one tick each.
-    below_reach = start[top + 1 - reach]
-    total = below_reach
+    total = start[top + 1 - reach]
     for i in range(reach):
         level = top - i
         members = start[level + 1] - start[level]
@@ -292,6 +280,17 @@ def reject(selector, alpha, stream, top):
         bound[i] = np.int64(weight * _MARGIN) + 1
         mass[i] = bound[i] * members
         total += mass[i]
+    return total
+
+
+# Called from Python, a draw runs interpreted: it has few steps, which take seconds to compile.
+@register_jitable
+def reject(selector, alpha, stream, top):
+    """Draw a level, a member, and accept it with its weight over the level's bound."""
+    order, start, mass = selector.order, selector.start, selector.mass
+    internal = selector.numbering.internal
+    total = weigh_levels(selector, top)
+    below_reach = start[top + 1 - min(top + 1, mass.size)]
     edge = upper_edge(top, selector.shift, selector.bits)
     while True:
         selector.counters[TRIES] += 1
@@ -305,19 +304,23 @@ def reject(selector, alpha, stream, top):
             while rest >= mass[i]:
                 rest -= mass[i]
                 i += 1
-            ticks = bound[i]
+            ticks = selector.bound[i]
             j = np.int64(order[start[top - i] + rest // ticks])
         magnitude = abs(alpha[look_up(internal, j)])
-        weight = selector.decay[0] * relative_weight(exponent, magnitude, edge, signed)
+        relative = relative_weight(selector.exponent, magnitude, edge, selector.signed)
+        weight = selector.decay[0] * relative
         if bernoulli(stream, weight / np.float64(ticks)):
             return j
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def select_bucket(selector, alpha, stream):
     """Draw a vertex; without privacy, return the steepest one."""
     internal = selector.numbering.internal
-    top = lower_top(selector)
+    top = selector.top[0]
+    while selector.start[top] == selector.start[top + 1]:
+        top -= 1
+    selector.top[0] = top
     if np.isinf(selector.exponent):
         best = scan_top(selector, alpha, top)
         return best, descent_sign(alpha[look_up(internal, best)])
@@ -357,7 +360,7 @@ def race_top(selector, alpha, stream, top):
     return best
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def level_width(selector):
     """Granularity: inside ``2^shift`` units no level changes."""
     return selector.shift

@@ -28,7 +28,7 @@ stand in alpha.
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
+from numba.extending import register_jitable
 
 from dplasso.runtime.dispatch import implement, implementation
 
@@ -57,24 +57,24 @@ def granularity(selector: Any) -> int:
     return int(implementation("granularity", selector)(selector))
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def every_change(selector):
     """Granularity of a structure that wants to see every change of a magnitude."""
     return 0
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def no_change(selector):
     """Granularity of a structure that reads alpha afresh at every draw."""
     return NOTHING_REPORTED
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def keep_nothing(selector, alpha, changed, old, count):
     """Update of a structure that reads alpha afresh at every draw."""
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def rebuild_nothing(selector, alpha):
     """Rebuild of a structure that reads alpha afresh at every draw."""
 

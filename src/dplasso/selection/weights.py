@@ -6,13 +6,16 @@ exponential mechanism over the 2D signed vertices. The paper's listing weights b
 ``exp(scale |alpha_j|)`` and steps along the true sign instead, which is not private.
 """
 
+import math
+
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from dplasso.privacy.randomness import bernoulli
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def descent_sign(gradient):
     """Return the sign of the vertex that descends: minus the gradient's, -1 at zero."""
     return -1 if gradient >= 0 else 1
@@ -39,12 +42,12 @@ def relative_weight(exponent, magnitude, reference, signed):
     return np.exp(exponent * shift) * cosh_factor(exponent, magnitude, signed)
 
 
-@njit(cache=True, nogil=True)
+@register_jitable
 def draw_sign(stream, exponent, gradient, signed):
     """Draw the sign of the vertex at the chosen coordinate."""
     if not signed:
         return descent_sign(gradient)
     # Decide for or against the less likely sign: its probability is precise however small.
-    odds = np.exp(-2.0 * exponent * np.float64(abs(gradient)))
+    odds = math.exp(-2.0 * exponent * np.float64(abs(gradient)))
     ascends = bernoulli(stream, odds / (1.0 + odds))
     return -descent_sign(gradient) if ascends else descent_sign(gradient)
