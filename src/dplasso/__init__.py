@@ -39,26 +39,22 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    name: module
-    for module, names in {
-        "data.store.reader": ("open_store",),
-        "encoding.encoder": ("PublicEncoder",),
-        "errors": (
-            *("BudgetError", "DataError", "LedgerError", "LedgerWarning", "ModelFileError"),
-            *("PrivacyLeakWarning", "StoreError"),
-        ),
-        "estimators.lasso": ("DPLassoClassifier",),
-        "estimators.lasso_regression": ("DPLasso",),
-        "estimators.linear": ("DPLinearRegression",),
-        "estimators.load": ("load",),
-        "estimators.logistic": ("DPLogisticRegression",),
-        "fit.cost": ("privacy_cost", "weakest_association"),
-        "privacy.statement": ("PrivacyStatement",),
-        "tuning.scores": ("PrivateScore", "private_score"),
-        "tuning.search": ("PrivateSearch",),
-    }.items()
-    for name in names
+    "DPLasso": "estimators.lasso_regression",
+    "DPLassoClassifier": "estimators.lasso",
+    "DPLinearRegression": "estimators.linear",
+    "DPLogisticRegression": "estimators.logistic",
+    "PrivacyStatement": "privacy.statement",
+    "PrivateScore": "tuning.scores",
+    "PrivateSearch": "tuning.search",
+    "PublicEncoder": "encoding.encoder",
+    "load": "estimators.load",
+    "open_store": "data.store.reader",
+    "privacy_cost": "fit.cost",
+    "private_score": "tuning.scores",
+    "weakest_association": "fit.cost",
 }
+_HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
+_HOMES |= dict.fromkeys(("ModelFileError", "PrivacyLeakWarning", "StoreError"), "errors")
 __all__ = sorted(["__version__", *_HOMES])
 
 drop_stale_kernels(Path(__file__).parent)

@@ -15,7 +15,7 @@ from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, largest
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
-from dplasso.gradient_descent.state import GradientState, empty_state
+from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS, build_gaussian
@@ -288,15 +288,16 @@ def test_states_and_models_agree_where_both_have_come():
     assert model.agrees_with(fit.release())
     assert not model.agrees_with(other)
     # One of them is not as far: nothing contradicts.
-    assert model.agrees_with(empty_state(12))
-    assert empty_state(12).agrees_with(model)
+    empty = GradientState.empty({"n_features": 12})
+    assert model.agrees_with(empty)
+    assert empty.agrees_with(model)
     # Unless they counted otherwise.
     begun, others = make(plan(8), X, y), make(plan(8), X, y, seed=1)
     begun.advance(1, 3)
     assert begun.release(0).agrees_with(begun.release(3))
     assert not begun.release(3).agrees_with(others.release(0))
     with pytest.raises(ValueError, match="not complete"):
-        empty_state(12).coefficients()
+        empty.coefficients()
 
 
 # --- The release ---------------------------------------------------------------------------------

@@ -27,8 +27,7 @@ from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import check_readable
 from dplasso.errors import DataError
 from dplasso.files.atomic import atomic_write
-from dplasso.matrix.check import check_rows
-from dplasso.matrix.compressed import working_dtype
+from dplasso.matrix.compressed import check_rows, working_dtype
 
 LABEL_KEYS = ("y", "labels")
 _LAYOUTS = {

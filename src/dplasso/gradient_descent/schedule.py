@@ -23,8 +23,7 @@ class Schedule:
 
     `step_size`: h, for gradients summed over records.
     `first_averaged`: the first step, from 1, whose iterate is averaged.
-    `noise_scale`: standard deviation of the noise in every coordinate of every gradient; 0 without
-    privacy.
+    `noise_scale`: standard deviation of the noise in every coordinate of every gradient.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
 
@@ -69,10 +68,8 @@ def schedule_for(
 ) -> Schedule:
     """Choose the steps from public numbers.
 
-    `n_rows`: N, given as public or counted privately; only an upper limit of the step size.
+    `n_rows`: N, given as public or counted privately; only limits the step size.
     `mu`: Gaussian differential privacy of all steps together; infinity for no privacy.
-    `sensitivity`: how far the gradient can move between neighbours, in L2.
-    `n_steps`: T, which only discretises.
     `kappa`: how far noise may move the margin of a unit row.
     """
     noise_scale = sensitivity * math.sqrt(n_steps) / mu

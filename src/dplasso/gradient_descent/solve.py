@@ -25,7 +25,7 @@ def gradient_unit(
 ) -> float:
     """Return S, the fixed-point units per unit of gradient, for so many bits of a record's share.
 
-    Fewer than ``2^bits / C`` where the noise is so large that its words would not reach.
+    S is below ``2^bits / C`` where the noise is so large that its words would not reach.
     """
     unit = 2.0**bits / residual_bound
     if noise_scale * unit > LARGEST_SCALE:
@@ -42,8 +42,8 @@ class NoisyGradientDescent:
     `unit`: fixed-point units per unit of gradient, of `gradient_unit`.
     `start`: weights to start from, already released; zero otherwise.
 
-    `weights`, `velocity`, `averaged`: the iterate, the momentum and the sum of the averaged
-    iterates. They are functions of the noisy gradients, so released by composition.
+    `weights`, `velocity` and `averaged`, the sum of the averaged iterates, are functions of the
+    noisy gradients, so released by composition.
     """
 
     def __init__(

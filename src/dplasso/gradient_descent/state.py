@@ -9,19 +9,17 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
 
+_ARRAYS = ("weights", "velocity", "averaged", "columns")
+
 
 @dataclass(frozen=True)
 class GradientState:
-    """A fit between two gradients: functions of the noisy gradients so far, so released with them.
+    """A fit after `done` gradients, functions of the noisy ones, so released with them.
 
-    `done`: gradients so far.
-    `n_features`: D.
-    `weights`, `velocity`, `averaged`: of the run that is under way.
+    `weights`, `velocity`, `averaged`: of the run that is under way; empty after step 0.
     `columns`: columns of a later run; empty in the first.
     `numbers`, shape (2,): the count, 0 before there is one, and the standard error of the starting
     weights.
-
-    After step 0 there is a count and nothing else; the arrays are empty.
     """
 
     kind: ClassVar[str] = "gradient state"
@@ -67,13 +65,8 @@ class GradientState:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
-        return {
-            "weights": self.weights,
-            "velocity": self.velocity,
-            "averaged": self.averaged,
-            "columns": self.columns,
-            "numbers": np.concatenate([[float(self.done)], self.numbers]),
-        }
+        given = {name: getattr(self, name) for name in _ARRAYS}
+        return given | {"numbers": np.concatenate([[float(self.done)], self.numbers])}
 
     @classmethod
     def from_arrays(
@@ -81,24 +74,11 @@ class GradientState:
     ) -> "GradientState":
         """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
         numbers = arrays["numbers"].astype(np.float64)
-        return cls(
-            done=int(numbers[0]),
-            n_features=public["n_features"],
-            weights=arrays["weights"].astype(np.float64),
-            velocity=arrays["velocity"].astype(np.float64),
-            averaged=arrays["averaged"].astype(np.float64),
-            columns=arrays["columns"].astype(np.int64),
-            numbers=numbers[1:],
-        )
+        given = {name: arrays[name].astype(cls.types[name][1:]) for name in _ARRAYS}
+        return cls(int(numbers[0]), public["n_features"], **given, numbers=numbers[1:])
 
     @classmethod
     def empty(cls, public: Mapping[str, Any]) -> "GradientState":
         """Return the state of a fit before anything is counted."""
-        return empty_state(public["n_features"])
-
-
-def empty_state(n_features: int) -> GradientState:
-    """Return the state of a fit before anything is counted."""
-    nothing = np.zeros(0)
-    no_columns = np.zeros(0, dtype=np.int64)
-    return GradientState(0, n_features, nothing, nothing, nothing, no_columns, np.zeros(2))
+        given = {name: np.zeros(0, cls.types[name]) for name in _ARRAYS}
+        return cls(0, public["n_features"], **given, numbers=np.zeros(2))

@@ -41,11 +41,10 @@ def targets_of(
     weights: NDArray[np.float64] | None = None,
     within: NDArray[np.bool_] | None = None,
 ) -> Targets:
-    """Put targets and weights together.
+    """Put targets and weights, in [0, 1], together.
 
-    `weights`, shape (N,): in [0, 1]; None for 1 each.
-    `within`, shape (N,): which records are not left out; by default all. The others have no weight
-    and are not counted.
+    `within`, shape (N,): which records are not left out; the others are neither weighted nor
+    counted.
     """
     n_records = labels.size if within is None else int(np.count_nonzero(within))
     if within is not None:
@@ -57,9 +56,7 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     """Count the records of each class, or at both ends of an interval.
 
     A record counts for its weight; in a regression for both ends, in the parts that make its target
-    their mean.
-
-    Returns the counts in parts of a record, and how many bits of it they are.
+    their mean. Returns the counts in parts of a record, and how many bits of it they are.
     """
     labels, weights, _ = targets
     bits = _WEIGHT_BITS if weights.size else _PART_BITS

@@ -26,10 +26,7 @@ def margins(
     bound: float,
     offset: float,
 ) -> NDArray[Any]:
-    """Compute ``clip(X) w + offset``, shape (N,), with entries clipped to [-bound, bound].
-
-    `matrix`: X by rows, or by columns: `by_rows` says which.
-    """
+    """Compute ``clip(X) w + offset``, shape (N,), with entries clipped to [-bound, bound]."""
     if not by_rows:
         numbers = np.flatnonzero(weights)
         return column_margins(matrix, numbers, n_rows, weights[numbers], bound, offset)
@@ -48,11 +45,9 @@ def column_margins(
 ) -> NDArray[np.float64]:
     """Compute what `margins` does by columns, reading none without a weight.
 
-    `columns`: X by columns; its row numbers need not have been looked at.
-    `numbers`, `weights`, shape (k,): columns with a weight, in the order in which a row's terms are
-    added up in memory, and their weights.
+    `numbers`: columns with a weight, in the order in which a row's terms are added up in memory.
 
-    Raises DataError if a row number lies outside the matrix.
+    Raises DataError if a row number lies outside the matrix: they are looked at here.
     """
     result = np.full(n_rows, offset)
     if not _add_columns(columns, numbers, weights, bound, result):

@@ -18,7 +18,7 @@ from dplasso.data.store.array_writer import ArrayWriter
 from dplasso.data.store.format import PEOPLE, array_file
 from dplasso.data.store.kernel import count_columns, scan_values
 from dplasso.errors import DataError
-from dplasso.matrix.check import check_rows
+from dplasso.matrix.compressed import check_rows
 
 _MOST_WORDS = 2**16
 
