@@ -16,8 +16,7 @@ from dplasso.datasets import catalog
 
 def write_rows(path: Path, n_rows: int = 80, seed: int = 3) -> Path:
     """Write rows over 40 columns, of which the first three tell the label; values in (0, 1]."""
-    rng = np.random.default_rng(seed)
-    lines = []
+    rng, lines = np.random.default_rng(seed), []
     for i in range(n_rows):
         columns = np.sort(rng.choice(40, size=6, replace=False))
         label = 1 if (columns < 3).any() or i % 7 == 0 else -1

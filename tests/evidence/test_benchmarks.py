@@ -192,22 +192,6 @@ class TestConfiguration:
             assert len(cells) == len({cell.name for cell in cells}) > 0
             assert all(cell.machine and cell.apart for cell in cells)
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            ("[full.table4]", "no comparison 'table4'"),
-            ("[full.transpose]\ndata = [{ nam = 1 }]", "nam"),
-            ("full =", "Invalid value"),
-        ],
-    )
-    def test_mistakes_are_named(self, tmp_path, text, message, capsys):
-        path = tmp_path / "bad.toml"
-        path.write_text(text)
-        with pytest.raises(ValueError, match=message):
-            read_config(Settings(config=path))
-        assert command.main(["benchmarks", "--config", str(path), "--out", str(tmp_path)]) == 2
-        assert "bad.toml" in capsys.readouterr().err
-
 
 class TestClocks:
     def test_a_run_is_stopped_and_scaled(self):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from evidence.datasets import DatasetCache, find_sources, held_out
+from evidence.datasets import find_sources, held_out
 from evidence.published import NAMES, TABLE2
 
 from datasets.file_server import serving
@@ -36,19 +36,6 @@ def find(*asked, twin=False, scale=1.0):
 def test_what_is_not_there_is_refused(asked, words, rows):
     with pytest.raises(ValueError, match=words):
         find(*(one.replace("ROWS", str(rows)) for one in asked))
-
-
-def test_twin_by_scale():
-    first, second = find("rcv1@0.02", "news20", twin=True, scale=0.001)
-    assert (first.label, first.published, first.kind) == ("rcv1-twin", "rcv1", "synthetic")
-    assert second.identity == {"twin": "news20", "scale": 0.001, "seed": 0}
-    X, y = DatasetCache().take(first)
-    assert X.shape == (405, 945)
-    assert set(np.unique(y)) == {0, 1}
-
-
-def test_all_five_twins():
-    assert [source.published for source in find(twin=True)] == list(NAMES)
 
 
 def test_file_and_store_hold_the_same(rows, tmp_path):
@@ -91,7 +78,7 @@ def test_the_five_by_name_once_fetched(rows, packed):
         assert y.sum() == (read_data(rows).y > 0).sum()
 
 
-def test_fifth_is_held_out():
+def test_a_fifth_is_held_out():
     training, test = held_out(19_953, 0)
     assert (training.size, test.size) == (15_962, 3_991)
     assert np.array_equal(np.sort(np.concatenate([training, test])), np.arange(19_953))

@@ -22,6 +22,7 @@ from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
 from gradient_descent.cases import descent, records, solver, stream, unit_rows
 from gradient_descent.reference import descend, noise
+from neighbours import INPUT_KINDS
 
 ALARM = 1e-6
 NOISY = Schedule(12, 0.05, 0.8, 9, 3.0, 0.5)
@@ -51,27 +52,7 @@ def test_a_run_is_the_reference_s_to_the_bit(loss, schedule, constant):
     assert start is not run.weights
 
 
-FORMS = {
-    "csr": sp.csr_array,
-    "csc": sp.csc_array,
-    "dense": np.asarray,
-    "csr, 64-bit indices": lambda X: _wide(sp.csr_array(X)),
-    "csc, 64-bit indices": lambda X: _wide(sp.csc_array(X)),
-    "explicit zeros": lambda X: sp.csr_array(
-        (
-            X.ravel(),
-            np.tile(np.arange(X.shape[1]), X.shape[0]),
-            np.arange(X.size + 1)[:: X.shape[1]],
-        ),
-        shape=X.shape,
-    ),
-    "in double precision": lambda X: sp.csr_array(X.astype(np.float64)),
-}
-
-
-def _wide(X):
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X
+FORMS = [form for form in INPUT_KINDS if "store" not in form and form not in ("coo", "list")]
 
 
 @pytest.mark.parametrize("values", ["mixed", "threes"])
@@ -81,9 +62,10 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(form, values):
     if values == "threes":
         X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
     expected = state(solver(sp.csr_array(X), y, NOISY, constant=0.1))
+    dtype, make = INPUT_KINDS[form]
     for n_threads in (1, 2, 3):
         with thread_pool(n_threads) as threads:
-            run = solver(FORMS[form](X), y, NOISY, constant=0.1, threads=threads)
+            run = solver(make(X.astype(dtype)), y, NOISY, constant=0.1, threads=threads)
         np.testing.assert_array_equal(state(run), expected)
 
 
@@ -177,9 +159,6 @@ def test_units_leave_room_for_sums_and_for_noise(bound):
         assert unit == gradient_unit(bound, 0.0) or scale * unit > LARGEST_SCALE / 2
 
 
-# --- The standard error --------------------------------------------------------------------------
-
-
 def test_noise_alone_spreads_by_the_standard_error():
     """20,000 columns that nobody has; the chi-square test fails by chance one time in a million."""
     nothing = sp.csr_array((3, 20_000), dtype=np.float32)
@@ -202,9 +181,6 @@ def test_signal_does_not_widen_the_spread():
     assert variances.max() < chi2.ppf(1 - ALARM / 12, 199) / 199
     # The column that nobody has spreads by all of it.
     assert variances[5] > chi2.ppf(ALARM, 199) / 199
-
-
-# --- Without privacy -----------------------------------------------------------------------------
 
 
 def test_without_noise_it_comes_to_the_optimum():

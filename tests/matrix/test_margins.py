@@ -9,12 +9,9 @@ from dplasso.matrix.margins import margins
 from frank_wolfe.cases import dense_rows
 
 
-def by_both(X, weights, bound, offset):
-    found = []
-    for matrix in (sp.csr_array(X), sp.csc_array(X)):
-        compressed, by_rows = compress(matrix)
-        found.append(margins(compressed, by_rows, X.shape[0], weights, bound, offset))
-    return found
+def by_both(X, *options):
+    matrices = compress(sp.csr_array(X)), compress(sp.csc_array(X))
+    return [margins(*matrix, X.shape[0], *options) for matrix in matrices]
 
 
 @pytest.mark.parametrize("bound", [0.4, 1.0, 100.0])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
 
-_ARRAYS = ("weights", "velocity", "averaged", "columns")
+_RUN = ("weights", "velocity", "averaged")
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class GradientState:
     kind: ClassVar[str] = "gradient state"
     method: ClassVar[tuple[str, str]] = NoisyWeights.method
     types: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("weights", "velocity", "averaged", "numbers"), "<f8"),
+        **dict.fromkeys((*_RUN, "numbers"), "<f8"),
         "columns": "<i8",
     }
     n_outputs: ClassVar[int] = 1
@@ -65,7 +65,7 @@ class GradientState:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
-        given = {name: getattr(self, name) for name in _ARRAYS}
+        given = {name: getattr(self, name) for name in (*_RUN, "columns")}
         return given | {"numbers": np.concatenate([[float(self.done)], self.numbers])}
 
     @classmethod
@@ -73,12 +73,12 @@ class GradientState:
         cls, arrays: Mapping[str, NDArray[Any]], public: Mapping[str, Any]
     ) -> "GradientState":
         """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
-        numbers = arrays["numbers"].astype(np.float64)
-        given = {name: arrays[name].astype(cls.types[name][1:]) for name in _ARRAYS}
-        return cls(int(numbers[0]), public["n_features"], **given, numbers=numbers[1:])
+        numbers, *parts = (arrays[name].astype(np.float64) for name in ("numbers", *_RUN))
+        columns = arrays["columns"].astype(np.int64)
+        return cls(int(numbers[0]), public["n_features"], *parts, columns, numbers[1:])
 
     @classmethod
     def empty(cls, public: Mapping[str, Any]) -> "GradientState":
         """Return the state of a fit before anything is counted."""
-        given = {name: np.zeros(0, cls.types[name]) for name in _ARRAYS}
-        return cls(0, public["n_features"], **given, numbers=np.zeros(2))
+        columns = np.zeros(0, dtype=np.int64)
+        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, np.zeros(2))

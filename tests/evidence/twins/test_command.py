@@ -18,10 +18,12 @@ def test_store_holds_the_twin(tmp_path, capsys, options):
     for mine, other in ((X.data, made.X.data), (X.indices, made.X.indices), (store.y, made.y)):
         np.testing.assert_array_equal(mine, other)
     np.testing.assert_array_equal(X.indptr, made.X.indptr)
-    told = describe(store)
-    assert told["source"] == made.source
-    assert told["origin"] == {"route": "twin", "name": "url", "scale": 0.0005, "seed": 3}
+    told, origin = describe(store), {"route": "twin", "name": "url", "scale": 0.0005, "seed": 3}
+    assert (told["source"], told["origin"]) == (made.source, origin)
     assert f"{X.shape[0]:,} rows, {X.shape[1]:,} columns" in capsys.readouterr().out
+    # What is there is kept.
+    assert main(["url", str(out), "--scale", "0.001"]) == 1
+    assert open_store(out).shape == X.shape
 
 
 @pytest.mark.parametrize(
@@ -40,12 +42,3 @@ def test_refusals(tmp_path, capsys, arguments, words):
     assert words in found
     assert found.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_there_is_kept(tmp_path):
-    out = tmp_path / "r.store"
-    assert main(["rcv1", str(out), "--scale", "0.01"]) == 0
-    assert main(["rcv1", str(out), "--scale", "0.02"]) == 1
-    assert open_store(out).shape == (202, 472)
-    assert main(["rcv1", str(out), "--scale", "0.02", "--force"]) == 0
-    assert open_store(out).shape == (405, 945)
