@@ -30,12 +30,9 @@ for kind in (dplasso.DPLassoClassifier, dplasso.DPLogisticRegression):
 
 
 def test_fits_need_numpy_scipy_numba_scikit_learn_and_dp_accounting_alone(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", FITS, NOT_NEEDED, str(tmp_path / "model.npz")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    given = FITS, NOT_NEEDED, str(tmp_path / "model.npz")
+    command = [sys.executable, "-W", "error", "-c", *given]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 

@@ -28,11 +28,9 @@ def words(text):
 def test_the_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names: dict = {"__name__": "page"}
-    blocks = re.findall(
-        r"```(python|console|text)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
-    )
+    source, outputs = page.read_text(encoding="utf-8"), {}
+    blocks = re.findall(r"```(python|console|text)\n(.*?)```", source, re.DOTALL)
     assert blocks
-    outputs = {}
     for kind, text in blocks:
         if kind == "python":
             for shown, run in FEWER.items():

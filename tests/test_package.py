@@ -20,9 +20,8 @@ assert "sklearn" in sys.modules
 assert "matplotlib" not in sys.modules
 assert "dp_accounting" not in sys.modules
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-W", "error", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == ""
 

@@ -11,8 +11,6 @@ from dplasso.losses.contract import gradient, value
 from dplasso.losses.logistic import Logistic, logit, round_up, sigma
 from frank_wolfe.reference import residual
 
-# What rounding an end of an interval to float32 may cost, in sigma.
-ROUNDING = 1e-6
 bounds = st.sampled_from([0.5, 1.0]) | st.floats(0.5, 1.0)
 targets = st.sampled_from([0.0, 1.0])
 margins = st.floats(-40.0, 40.0)
