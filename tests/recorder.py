@@ -93,10 +93,10 @@ def recording(earlier=None):
     recorder = Recorder(earlier)
 
     def watched(original):
-        def made(solver, *arguments, **options):
+        def made(self, *arguments, **options):
             if recorder.draws:
-                recorder.draws[-1].solver = solver
-            original(solver, *arguments, **options)
+                recorder.draws[-1].solver = self
+            original(self, *arguments, **options)
 
         return made
 

@@ -13,24 +13,17 @@ if TYPE_CHECKING:
     # isort: off
     from dplasso.data.store.reader import open_store as open_store
     from dplasso.encoding.encoder import PublicEncoder as PublicEncoder
-    from dplasso.errors import (
-        BudgetError as BudgetError,
-        DataError as DataError,
-        LedgerError as LedgerError,
-        LedgerWarning as LedgerWarning,
-        ModelFileError as ModelFileError,
-        PrivacyLeakWarning as PrivacyLeakWarning,
-        StoreError as StoreError,
-    )
+    from dplasso.errors import BudgetError as BudgetError, DataError as DataError
+    from dplasso.errors import LedgerError as LedgerError, LedgerWarning as LedgerWarning
+    from dplasso.errors import ModelFileError as ModelFileError, StoreError as StoreError
+    from dplasso.errors import PrivacyLeakWarning as PrivacyLeakWarning
     from dplasso.estimators.lasso import DPLassoClassifier as DPLassoClassifier
     from dplasso.estimators.lasso_regression import DPLasso as DPLasso
     from dplasso.estimators.linear import DPLinearRegression as DPLinearRegression
     from dplasso.estimators.load import load as load
     from dplasso.estimators.logistic import DPLogisticRegression as DPLogisticRegression
-    from dplasso.fit.cost import (
-        privacy_cost as privacy_cost,
-        weakest_association as weakest_association,
-    )
+    from dplasso.fit.cost import privacy_cost as privacy_cost
+    from dplasso.fit.cost import weakest_association as weakest_association
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
     from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
     from dplasso.tuning.search import PrivateSearch as PrivateSearch

@@ -1,17 +1,11 @@
 """Tiny data for the reproduction's tests."""
 
-import bz2
-import lzma
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from evidence.datasets import find_sources
 from evidence.items import Settings
-from evidence.published import NAMES
-
-from dplasso.datasets import catalog
 
 
 def write_rows(path: Path, n_rows: int = 80, seed: int = 3) -> Path:
@@ -45,15 +39,3 @@ def settings(rows: Path) -> Settings:
     """Settings for a few steps on the tiny rows."""
     found = find_sources([str(rows)], twin=False, scale=1.0, seed=0, n_jobs=1)
     return Settings(tuple(found), iterations=30, repeats=1, limit=0.0)
-
-
-@pytest.fixture(scope="session")
-def packed() -> Callable[[bytes], dict[str, bytes]]:
-    """Give a function that packs rows as the five data sets lie on LIBSVM's page."""
-
-    def packed(content: bytes) -> dict[str, bytes]:
-        pack = {".bz2": bz2.compress, ".xz": lzma.compress}
-        names = [catalog.CATALOG[name].files[0] for name in NAMES]
-        return {name: pack[Path(name).suffix](content) for name in names}
-
-    return packed

@@ -10,7 +10,7 @@ from evidence.benchmarks.items import COMPARISONS, ITEMS, read_config
 from evidence.cells import call_apart
 from evidence.items import Settings
 from evidence.machine import describe_machine, machine_line
-from evidence.timing import LoopTime, StepClock, time_fit, time_steps
+from evidence.timing import time_fit, time_steps
 from evidence.true_gap import true_gap
 from evidence.twins.generate import make_synthetic
 
@@ -206,12 +206,6 @@ class TestClocks:
         through, result = time_steps(100, 60.0, run)
         assert result == "through"
         assert through.timed_steps == 99
-
-    def test_setup_and_steps_apart(self):
-        clock = StepClock(60.0)
-        clock.marks = [(2, clock.began + 5.0), (6, clock.began + 7.0)]
-        # Half a second a step: the first two took one of the five seconds.
-        assert clock.result(100) == LoopTime(pytest.approx(4.0), pytest.approx(50.0), 4, 100)
 
     def test_a_whole_fit_is_returned(self, adult):
         times, model = time_fit(*adult, 60.0, n_iter=20, random_state=0)

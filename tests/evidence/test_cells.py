@@ -55,19 +55,6 @@ def test_interrupted_run_goes_on_where_it_was(tmp_path):
     assert calls == ["good", "bad"]
 
 
-def test_each_data_set_is_read_once(settings, tmp_path):
-    reads, calls, source = [], [], settings.sources[0]
-    counted = replace(source, load=lambda: reads.append(1) or source.load())
-    other = replace(counted, label="other", identity={"other": 1})
-    cells = [
-        counting_cell(calls, name, of)
-        for name, of in (("a", counted), ("b", other), ("c", counted))
-    ]
-    for _ in range(2):
-        assert [one["rows"] for one in run_cells(cells, tmp_path)] == [80, 80, 80]
-        assert (calls, len(reads)) == (["a", "c", "b"], 2)
-
-
 def measured_apart(number):
     return {"twice": 2 * number, "process": os.getpid()}
 

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 from evidence.datasets import find_sources, held_out
-from evidence.published import NAMES, TABLE2
 
-from datasets.file_server import serving
 from dplasso.data.files import block_source, read_data
 from dplasso.data.store import write_store
 from dplasso.datasets import catalog
@@ -62,20 +60,6 @@ def test_a_changed_file_is_other_data(rows, tmp_path):
     assert str(tmp_path) not in str(before)
     copy.write_text(copy.read_text() + "+1 1:1\n")
     assert find(str(copy))[0].identity != before
-
-
-def test_the_five_by_name_once_fetched(rows, packed):
-    with serving(packed(rows.read_bytes())) as server:
-        for name in NAMES:
-            catalog.fetch(name, url=server.url)
-    found = find()
-    assert [source.label for source in found] == list(NAMES)
-    for source, name in zip(found, NAMES, strict=True):
-        assert (source.kind, source.published) == ("file", name)
-        X, y = source.load()
-        # All columns are there, whichever occur in the file.
-        assert X.shape == (80, TABLE2[name][1])
-        assert y.sum() == (read_data(rows).y > 0).sum()
 
 
 def test_a_fifth_is_held_out():

@@ -20,7 +20,7 @@ from dplasso.matrix.numbering import Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
-from gradient_descent.cases import descent, records, solver, stream, unit_rows
+from gradient_descent.cases import average, descent, records, solver, stream, unit_rows
 from gradient_descent.reference import descend, noise
 from neighbours import INPUT_KINDS
 
@@ -44,10 +44,10 @@ def test_a_run_is_the_reference_s_to_the_bit(loss, schedule, constant):
         added = noise(stream(), size, schedule.noise_scale * unit, 12)
     start = np.random.default_rng(8).normal(size=size)
     options = {"constant": constant, "start": start}
-    iterates, average = descend(X, y, schedule, added, loss, unit, **options)
+    iterates, expected = descend(X, y, schedule, added, loss, unit, **options)
     run = solver(X, y, schedule, loss=loss, **options)
     np.testing.assert_array_equal(run.weights, iterates[-1])
-    np.testing.assert_array_equal(run.average(), average)
+    np.testing.assert_array_equal(average(run), expected)
     # The caller's start is a copy.
     assert start is not run.weights
 
@@ -167,7 +167,7 @@ def test_noise_alone_spreads_by_the_standard_error():
     nothing = sp.csr_array((3, 20_000), dtype=np.float32)
     for constant in (0.0, 0.1):
         schedule = schedule_for(3, 0.4, 0.5, 30)
-        found = solver(nothing, np.ones(3), schedule, constant=constant).average()
+        found = average(solver(nothing, np.ones(3), schedule, constant=constant))
         squares = (found[:20_000] ** 2).sum() / schedule.standard_error**2
         low, high = chi2.ppf([ALARM / 2, 1 - ALARM / 2], 20_000)
         assert low < squares < high
@@ -179,7 +179,7 @@ def test_signal_does_not_widen_the_spread():
     X, y = records(400, density=0.5)
     y = X[:, 0] + X[:, 1] > 0
     schedule = schedule_for(400, 2.0, 0.5, 60)
-    found = np.array([solver(X, y, schedule, seed=s).average() for s in range(200)])
+    found = np.array([average(solver(X, y, schedule, seed=s)) for s in range(200)])
     variances = found.var(axis=0, ddof=1) / schedule.standard_error**2
     assert variances.max() < chi2.ppf(1 - ALARM / 12, 199) / 199
     # The column that nobody has spreads by all of it.
@@ -201,6 +201,6 @@ def test_without_noise_it_comes_to_the_optimum():
     gaps = []
     for n_steps in (10, 30, 100, 1000):
         run = solver(X, y, schedule_for(300, math.inf, 1.0, n_steps), loss=Logistic(), constant=0.1)
-        gaps.append(loss(run.average())[0] - best)
+        gaps.append(loss(average(run))[0] - best)
     assert all(later < earlier / 10 for earlier, later in pairwise(gaps))
     assert gaps[-1] < 1e-12 * best

@@ -78,10 +78,9 @@ class GradientRun:
         # A fit that goes on from a checkpoint does not take its gradients again.
         done = max(first - 1, self.skipped)
         while done < last:
-            end = self._plan.ends[self._stage]
-            if done == end:
+            if done == self._plan.ends[self._stage]:
                 self._begin_next()
-                end = self._plan.ends[self._stage]
+            end = self._plan.ends[self._stage]
             begin = end - self._plan.stages[self._stage].n_steps
             reached = min(last, end)
             self._solver.advance(done - begin + 1, reached - begin)
@@ -121,16 +120,17 @@ class GradientRun:
         prepared, self._prepared = self._prepared, None
         if prepared is None or prepared[1] != self._unit:
             prepared = self._part()
-        n_columns = self._kept.size or self._records.n_columns
+        part, unit = prepared
         return NoisyGradientDescent(
-            prepared[0],
-            n_columns + int(self._constant != 0.0),
+            part,
+            self._kept.size or self._records.n_columns,
             self._records.loss.n_outputs,
-            prepared[1],
+            unit,
             self._schedule,
             self._stream,
             threads=self._threads,
             start=start,
+            intercept=self._constant != 0.0,
         )
 
     def _part(self) -> tuple[Any, float]:
@@ -176,15 +176,12 @@ class GradientRun:
 
     def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights of the last stage, shape (k, K), and the constants of the margins."""
-        solver, n_columns = self._solver, self._kept.size or self._records.n_columns
-        averaged = solver.average().reshape(-1, solver.n_outputs)
-        weights, constant = averaged[:n_columns], averaged[n_columns:]
+        weights, constant = self._solver.average()
         if self._plan.significant:
             weights = np.where(np.abs(weights) > SIGNIFICANT * self._error, weights, 0.0)
-        intercept = np.zeros(solver.n_outputs)
-        if constant.size:
-            intercept = constant[0] * constant_entry(self._constant)
-        return weights, intercept
+        if not constant.size:
+            return weights, np.zeros(weights.shape[1])
+        return weights, constant[0] * constant_entry(self._constant)
 
     @property
     def _error(self) -> float:
@@ -194,17 +191,12 @@ class GradientRun:
     def _begin_next(self) -> None:
         """Keep the largest weights of the stage that is over, and start the next from them."""
         self._stage += 1
-        solver = self._solver
-        average = solver.average().reshape(-1, solver.n_outputs)
-        before = average.shape[0] - int(self._constant != 0.0)
-        several = solver.n_outputs > 1
-        sizes = np.linalg.norm(average[:before], axis=1) if several else average[:before, 0]
+        weights, constant = self._solver.average()
+        sizes = np.linalg.norm(weights, axis=1) if weights.shape[1] > 1 else weights[:, 0]
         places = largest(sizes, self._plan.stages[self._stage].n_columns)
         self._kept = self._kept[places] if self._kept.size else places
         self._numbers[1] = _START * self._error
-        self._solver = self._run(
-            _START * np.concatenate([average[places], average[before:]]).ravel()
-        )
+        self._solver = self._run(_START * np.concatenate([weights[places], constant]).ravel())
 
     def _go_on(self, state: GradientState) -> None:
         """Take up an interrupted fit where it was.

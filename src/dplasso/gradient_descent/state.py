@@ -75,7 +75,10 @@ class GradientState:
         """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
         numbers, *parts = (arrays[name].astype(np.float64) for name in ("numbers", *_RUN))
         columns = arrays["columns"].astype(np.int64)
-        return cls(int(numbers[0]), public["n_features"], *parts, columns, numbers[1:])
+        run = dict(zip(_RUN, parts, strict=True))
+        return cls(
+            int(numbers[0]), public["n_features"], **run, columns=columns, numbers=numbers[1:]
+        )
 
     @classmethod
     def empty(cls, public: Mapping[str, Any]) -> "GradientState":

@@ -95,8 +95,8 @@ def adopt(
     check_row_count(n_rows)
     if intercept:
         kind = np.int32 if n_columns < 2**31 - 1 else np.int64
-        internal, original = (np.append(way, n_columns).astype(kind) for way in numbering)
-        numbering = Numbering(internal, original)
+        internal, original = (np.append(way, kind(n_columns)) for way in numbering)
+        numbering = Numbering(internal.astype(kind), original.astype(kind))
     layout = rows, columns, True, True, numbering
     return Design(*layout, n_rows, n_columns, intercept, float(bound))
 
