@@ -88,13 +88,13 @@ def describe(value):
 
 
 def _describe_call(name, arguments, options):
-    first, *others = arguments
-    if name == "lay_out" and isinstance(first, np.ndarray):
+    if name == "lay_out" and isinstance(arguments[0], np.ndarray):
         # X itself, whose number of rows is private.
-        arguments = (("dense", str(first.dtype), first.shape[1]), *others)
+        X, *others = arguments
+        arguments = (("dense", str(X.dtype), X.shape[1]), *others)
     if name == "build_problem":
         # The labels.
-        arguments = (first, str(others[0].dtype), *others[1:])
+        arguments = (arguments[0], str(arguments[1].dtype), *arguments[2:])
     if name == "adopt":
         # Both orientations of a store, and its numbering.
         arguments = tuple(tuple(str(part.dtype) for part in side[:2]) for side in arguments)
