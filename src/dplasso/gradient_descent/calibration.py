@@ -42,11 +42,9 @@ def calibrate_margins(
     sensitivity: float,
     fit_intercept: bool,
 ) -> Calibration:
-    """Find slope and constants.
+    """Find slope and constants with a budget of `mu`; `margins` answer `sums` as `Margins` do.
 
-    `margins`: `Margins`, or what answers `sums` as they do.
     `n_records`: N, given as public or counted privately.
-    `mu`: Gaussian differential privacy to spend.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
     bend = _BEND * loss.curvature

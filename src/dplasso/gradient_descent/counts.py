@@ -14,11 +14,10 @@ from dplasso.privacy.release import Gaussian, release
 def noisy_counts(
     counts: Sequence[int], sensitivity: float, mu: float, stream: RandomStream, part_bits: int = 0
 ) -> NDArray[np.float64]:
-    """Count records privately: at least 1 each if there is noise.
+    """Count records privately with a budget of `mu`: at least 1 each if there is noise.
 
     `counts`: exact, in parts of a record, `part_bits` bits of it.
     `sensitivity`: how far they can move between neighbours, in L2; 0 releases them as they are.
-    `mu`: Gaussian differential privacy to spend; infinity for no noise.
     """
     exact = np.array(counts, dtype=np.int64)
     if sensitivity == 0 or math.isinf(mu):

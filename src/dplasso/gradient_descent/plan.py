@@ -10,9 +10,9 @@ CONSTANT = 0.1
 # Weights beyond so many standard errors are significant.
 SIGNIFICANT = 3.0
 # A short list of k weights is reached by cuts: each stage runs on the columns that the one before
-# kept, and keeps so many times k. A stage that only ranks the columns stops early (small kappa):
-# on a long path the strong columns are fitted and stop growing while the noise of all the others
-# grows on. As (columns kept after it over k, share of mu^2, kappa); the last keeps what it has.
+# kept. A stage that only ranks the columns stops early (small kappa): on a long path the strong
+# columns are fitted and stop growing while the noise of all the others grows on. As (columns kept
+# after it over k, share of mu^2, kappa); the last keeps what it has.
 _CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
 _CUT_STEPS, _CUT_MOMENTUM = 80, 0.85
 

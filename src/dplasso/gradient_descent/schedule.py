@@ -12,8 +12,8 @@ MOMENTUM = 0.8
 STEPS = 300
 # With h at most so much over N and the curvature of the loss, steps are stable at any momentum.
 _STABLE = 2.0
-# Part of the iterates, the last, that is averaged: where the loss is flat, averaging the last half
-# costs 8 % of the signal over the noise, the last quarter 4 %.
+# Part of the iterates, the last, that is averaged: in a flat loss that costs 4 % of the signal over
+# the noise, half of them 8 %.
 AVERAGED = 0.25
 
 

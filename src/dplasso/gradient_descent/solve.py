@@ -35,7 +35,6 @@ class NoisyGradientDescent:
 
     `part`: `GradientPart`, or anything with its `begin` and `sums`, in these units.
     `n_columns`, `n_outputs`: D and K. Coordinate ``j K + k`` is that of column j and output k.
-    `unit`: fixed-point units per unit of gradient, of `gradient_unit`.
     `start`: weights to start from, already released; zero otherwise.
 
     `weights`, `velocity` and `averaged`, the sum of the averaged iterates, are functions of the

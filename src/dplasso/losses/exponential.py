@@ -1,8 +1,8 @@
 """The exponential and the logarithm that residuals are computed with: the same bits everywhere.
 
-Those of C libraries differ in the last place with the machine, for one with and without fused
-multiply-add, and the parts of a sum may lie on different machines (docs/cluster.md). These are
-fixed sequences of additions, multiplications and divisions of IEEE 754, which numba does not fuse.
+Those of C libraries differ in the last place between machines, and the parts of a sum may lie on
+different machines (docs/cluster.md). These are fixed sequences of additions, multiplications and
+divisions of IEEE 754, which numba does not fuse.
 
 ``exp(x) = 2^(k / 256) exp(r)`` with ``0 < r < ln 2 / 255`` and a polynomial without negative terms,
 so that every operation, and with it the whole, grows with x; where k changes, a test looks at

@@ -72,10 +72,7 @@ def softmax(margins: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def norm_bound(n_classes: int, residual_bound: float) -> float:
-    """Return the bound on the L2 norm that goes with a bound C on every entry.
-
-    With C = 1/2 nothing is shortened at zero weights, with 1 nothing anywhere.
-    """
+    """Return the L2 bound for a bound C on entries: C = 1/2 shortens nothing at zero weights."""
     return min(math.sqrt(2.0), 2.0 * residual_bound * residual_norm_at_zero(n_classes))
 
 

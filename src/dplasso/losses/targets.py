@@ -19,9 +19,8 @@ NO_WEIGHTS = np.zeros(0)
 
 
 class Targets(NamedTuple):
-    """The targets of some records.
+    """The targets of some records; the table of `dplasso.losses.contract` says what they are.
 
-    `labels`, shape (N,): 0 or 1, numbers of classes, or numbers in [-1, 1].
     `weights`, shape (N,): what each record counts, in [0, 1]; empty where each counts 1.
     `n_records`: the records that are not left out, whatever their weights.
     """
