@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from dplasso.errors import LedgerError as LedgerError, LedgerWarning as LedgerWarning
     from dplasso.errors import ModelFileError as ModelFileError, StoreError as StoreError
     from dplasso.errors import PrivacyLeakWarning as PrivacyLeakWarning
-    from dplasso.estimators.lasso import DPLassoClassifier as DPLassoClassifier
-    from dplasso.estimators.lasso_regression import DPLasso as DPLasso
-    from dplasso.estimators.linear import DPLinearRegression as DPLinearRegression
+    from dplasso.estimators.linear_models import DPLasso as DPLasso
+    from dplasso.estimators.linear_models import DPLassoClassifier as DPLassoClassifier
+    from dplasso.estimators.linear_models import DPLinearRegression as DPLinearRegression
+    from dplasso.estimators.linear_models import DPLogisticRegression as DPLogisticRegression
     from dplasso.estimators.load import load as load
-    from dplasso.estimators.logistic import DPLogisticRegression as DPLogisticRegression
     from dplasso.fit.cost import privacy_cost as privacy_cost
     from dplasso.fit.cost import weakest_association as weakest_association
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    "DPLasso": "estimators.lasso_regression",
-    "DPLassoClassifier": "estimators.lasso",
-    "DPLinearRegression": "estimators.linear",
-    "DPLogisticRegression": "estimators.logistic",
+    "DPLasso": "estimators.linear_models",
+    "DPLassoClassifier": "estimators.linear_models",
+    "DPLinearRegression": "estimators.linear_models",
+    "DPLogisticRegression": "estimators.linear_models",
     "PrivacyStatement": "privacy.statement",
     "PrivateScore": "tuning.scores",
     "PrivateSearch": "tuning.search",

@@ -11,8 +11,7 @@ from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
-from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.margins import clipped
+from dplasso.matrix.compressed import Compressed, clipped
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import (
     UnitRows,

@@ -58,6 +58,14 @@ def clip(value, bound):
     return number if number == number else 0.0
 
 
+def clipped(matrix: Compressed, bound: float) -> Compressed:
+    """Return a copy of a matrix with its entries clipped to [-bound, bound]."""
+    return matrix._replace(
+        values=np.clip(matrix.values, -bound, bound),
+        constant=float(np.clip(matrix.constant, -bound, bound)),
+    )
+
+
 def working_dtype(X: Any) -> np.dtype:
     """Return the type in which the entries of anything are kept: float32 if exact, or float64."""
     try:
