@@ -6,7 +6,6 @@ and entries beyond the bound.
 """
 
 import tempfile
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -40,9 +39,7 @@ class Pair:
     shared: tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
-def common_records(
-    kind: str = "mixed", seed: int = 0, dtype: Any = np.float32
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def common_records(kind="mixed", seed=0, dtype=np.float32):
     """Return the records that neighbours have in common: rows, shape (N, D), and labels.
 
     The numbers are the same in single and double precision; all of them 1 if `kind` is "binary".
@@ -61,7 +58,7 @@ def common_records(
     return X.astype(dtype), y
 
 
-def hostile_records(dtype: Any = np.float64, kind: str = "mixed") -> dict[str, NDArray[Any]]:
+def hostile_records(dtype=np.float64, kind="mixed"):
     """Return records an adversary might choose, by name; extremes are those of `dtype`."""
     limits = np.finfo(dtype)
     zero = np.zeros(N_COLUMNS)
@@ -84,7 +81,7 @@ def hostile_records(dtype: Any = np.float64, kind: str = "mixed") -> dict[str, N
     }
 
 
-def added(name: str, entries: NDArray[Any], label: int, place: int, kind: str = "mixed") -> Pair:
+def added(name, entries, label, place, kind="mixed"):
     """Return the common records without, and with, one more record at `place`."""
     X, y = common_records(kind, dtype=np.float64)
     with_one = np.insert(X, place, entries, axis=0), np.insert(y, place, label)
@@ -92,22 +89,14 @@ def added(name: str, entries: NDArray[Any], label: int, place: int, kind: str = 
     return Pair(name, "add-remove", (X, with_one[0]), (y, with_one[1]), others)
 
 
-def replaced(
-    name: str,
-    entries: tuple[NDArray[Any], NDArray[Any]],
-    labels: tuple[int, int],
-    place: int,
-    kind: str = "mixed",
-) -> Pair:
+def replaced(name, entries, labels, place, kind="mixed"):
     """Return the common records with one of two records at `place`."""
-    one, other = (added(name, entries[i], labels[i], place, kind) for i in (0, 1))
-    shared = one.shared[1], other.shared[1]
-    return Pair(
-        name, "replace-one", (one.rows[1], other.rows[1]), (one.labels[1], other.labels[1]), shared
-    )
+    pairs = [added(name, entries[i], labels[i], place, kind) for i in (0, 1)]
+    both = [tuple(getattr(one, part)[1] for one in pairs) for part in ("rows", "labels", "shared")]
+    return Pair(name, "replace-one", *both)
 
 
-def pairs(relation: str, dtype: Any = np.float64, kind: str = "mixed") -> Iterator[Pair]:
+def pairs(relation, dtype=np.float64, kind="mixed"):
     """List neighbours under a relation: every hostile record, each label, several places.
 
     The extremes are those of `dtype`; `kind` is that of the common records.
@@ -125,7 +114,7 @@ def pairs(relation: str, dtype: Any = np.float64, kind: str = "mixed") -> Iterat
                 yield replaced(name, (entries, turned), (label, 1 - label), place, kind)
 
 
-def explicit(X: NDArray[Any]) -> sp.csr_array:
+def explicit(X):
     """Store every entry, zeros too."""
     n_rows, n_columns = X.shape
     edges = np.arange(0, X.size + 1, n_columns, dtype=np.int32)
@@ -133,29 +122,27 @@ def explicit(X: NDArray[Any]) -> sp.csr_array:
     return sp.csr_array((X.ravel(), columns, edges), shape=X.shape)
 
 
-def _unsorted(X: NDArray[Any]) -> sp.csr_array:
+def _unsorted(X):
     """Store each row from its last entry to its first."""
     csr = sp.csr_array(X)
     order = np.concatenate([np.arange(a, b)[::-1] for a, b in pairwise(csr.indptr)])
-    parts = csr.data[order], csr.indices[order], csr.indptr
+    return sp.csr_array((csr.data[order], csr.indices[order], csr.indptr), shape=X.shape)
+
+
+def _halves(X):
+    """Store every entry twice, half of it each time."""
+    csr = sp.csr_array(X)
+    parts = np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr
     return sp.csr_array(parts, shape=X.shape)
 
 
-def _halves(X: NDArray[Any]) -> sp.csr_array:
-    """Store every entry twice, half of it each time."""
-    csr = sp.csr_array(X)
-    return sp.csr_array(
-        (np.repeat(csr.data / 2, 2), np.repeat(csr.indices, 2), 2 * csr.indptr), shape=X.shape
-    )
-
-
-def _wide(X: Any) -> Any:
+def _wide(X):
     """Give a compressed matrix 64-bit indices."""
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
     return X
 
 
-def _frozen(X: NDArray[Any]) -> sp.csr_array:
+def _frozen(X):
     """Forbid writing to the arrays."""
     csr = sp.csr_array(X)
     for part in (csr.data, csr.indices, csr.indptr):
@@ -164,10 +151,10 @@ def _frozen(X: NDArray[Any]) -> sp.csr_array:
 
 
 # Stores that live as long as the process.
-_STORES: list[tempfile.TemporaryDirectory[str]] = []
+_STORES = []
 
 
-def _on_disk(X: NDArray[Any]) -> Any:
+def _on_disk(X):
     """Write rows to a store; the labels are given to the fit apart."""
     _STORES.append(tempfile.TemporaryDirectory(prefix="dplasso-store-"))
     source = matrix_source(X, np.zeros(X.shape[0]))
@@ -176,8 +163,7 @@ def _on_disk(X: NDArray[Any]) -> Any:
 
 # Everything `fit` accepts, as makers from dense rows of the named type. A further form of input
 # (one that lies on disk, say) is covered by adding its maker here.
-InputMaker = Callable[[NDArray[Any]], Any]
-INPUT_KINDS: dict[str, tuple[Any, InputMaker]] = {
+INPUT_KINDS = {
     "csr float64": (np.float64, sp.csr_array),
     "csr float32": (np.float32, sp.csr_array),
     "csr matrix": (np.float64, sp.csr_matrix),
@@ -198,8 +184,7 @@ INPUT_KINDS: dict[str, tuple[Any, InputMaker]] = {
 }
 
 
-def in_form(form: str, pair: Pair) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+def in_form(form, pair):
     """Return both data sets of a pair, (X, y) each, in one of `INPUT_KINDS`."""
     dtype, make = INPUT_KINDS[form]
-    one, other = ((make(pair.rows[i].astype(dtype)), pair.labels[i].copy()) for i in (0, 1))
-    return one, other
+    return [(make(pair.rows[i].astype(dtype)), pair.labels[i].copy()) for i in (0, 1)]

@@ -9,7 +9,6 @@ that breaks the claim is enough.
 The method is that of Re:cord-play (arXiv 2602.17454).
 """
 
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,9 +47,8 @@ class Drawn:
     solver: Any = None
     state: ReplayState | None = None
 
-    def alphas(self) -> NDArray[np.int64]:
+    def alphas(self):
         """Return the gradients at every draw of a replay, shape (T, D), in the columns' order."""
-        assert self.state is not None
         internal = self.numbering.internal
         seen = self.state.seen[: int(self.state.position[0])]
         return seen[:, internal] if internal.size else seen
@@ -64,9 +62,7 @@ class Recorder(Door):
     releases: list[Released] = field(default_factory=list)
     draws: list[Drawn] = field(default_factory=list)
 
-    def release(
-        self, statistic: NDArray[np.int64], sensitivity: float, noise: Any
-    ) -> NDArray[np.int64]:
+    def release(self, statistic, sensitivity, noise):
         """Note a statistic, and add noise to it or give the earlier answer."""
         exact = statistic.copy()
         if self.earlier is None:
@@ -79,7 +75,7 @@ class Recorder(Door):
         statistic[:] = answer
         return statistic
 
-    def drawing_from(self, selector: Any, sensitivity: float, numbering: Any) -> Any:
+    def drawing_from(self, selector, sensitivity, numbering):
         """Note a structure, or put one in its place that draws what was drawn before."""
         self.draws.append(Drawn(sensitivity, numbering))
         if self.earlier is None:
@@ -90,34 +86,25 @@ class Recorder(Door):
         self.draws[-1].state = state
         return state
 
-    def made(self, solver: Any) -> None:
-        """Note the solver that the last structure was made for."""
-        self.draws[-1].solver = solver
-
 
 @contextmanager
-def recording(earlier: Recorder | None = None) -> Iterator[Recorder]:
-    """Put a recorder in the place of the door."""
+def recording(earlier=None):
+    """Put a recorder in the place of the door; it is told of every solver that is made."""
     recorder = Recorder(earlier)
+
+    def watched(original):
+        def made(self, *arguments, **options):
+            if recorder.draws:
+                recorder.draws[-1].solver = self
+            original(self, *arguments, **options)
+
+        return made
+
     with ExitStack() as stack:
         stack.enter_context(patch.object(door_module, "_door", recorder))
         for kind in (FrankWolfe, PartitionedFrankWolfe, RoundsFrankWolfe):
-            stack.enter_context(_watched(kind, recorder))
+            stack.enter_context(patch.object(kind, "__init__", watched(kind.__init__)))
         yield recorder
-
-
-@contextmanager
-def _watched(kind: type, recorder: Recorder) -> Iterator[None]:
-    """Tell the recorder of every solver that is made."""
-    original = kind.__init__
-
-    def made(self: Any, *arguments: Any, **options: Any) -> None:
-        if recorder.draws:
-            recorder.made(self)
-        original(self, *arguments, **options)
-
-    with patch.object(kind, "__init__", made):
-        yield
 
 
 @dataclass(frozen=True)
@@ -136,7 +123,7 @@ class Comparison:
     results: tuple[Any, Any]
 
 
-def compare(work: Callable[[Any], Any], one: Any, other: Any) -> Comparison:
+def compare(work, one, other):
     """Run `work` on a data set, then on both of two neighbours with the first run's releases.
 
     `work`: called with one of the data sets; a fit, a search or a score.
@@ -148,48 +135,41 @@ def compare(work: Callable[[Any], Any], one: Any, other: Any) -> Comparison:
         with recording(first) as again:
             results.append(work(data))
         runs.append(again)
-    return Comparison(*_compared(first, *runs), (results[0], results[1]))
+    return Comparison(*_compared(first, *runs), tuple(results))
 
 
-def _compared(
-    first: Recorder, one: Recorder, other: Recorder
-) -> tuple[tuple[str, ...], int, float]:
-    found: list[str] = []
-    largest = 0.0
+def _compared(first, one, other):
+    found, largest, draws = [], 0.0, 0
     sizes = {(len(run.releases), len(run.draws)) for run in (first, one, other)}
     if len(sizes) > 1:
         found.append(f"the runs released different numbers of statistics: {sorted(sizes)}")
-    for number, (was, a, b) in enumerate(
-        zip(first.releases, one.releases, other.releases, strict=False)
-    ):
+
+    def part(moved, sensitivity):
+        return moved / sensitivity if sensitivity else float(moved > 0)
+
+    releases = zip(first.releases, one.releases, other.releases, strict=False)
+    for number, (was, a, b) in enumerate(releases):
         if not np.array_equal(was.statistic, a.statistic):
             found.append(f"statistic {number} is another one in a second fit of the same records")
         if (a.sensitivity, a.scale) != (b.sensitivity, b.scale):
             found.append(f"the noise of statistic {number} depends on the records")
-        moved = _distance(a.statistic, b.statistic)
-        largest = max(largest, moved / a.sensitivity if a.sensitivity else float(moved > 0))
+        moved = float(sum(d * d for d in _differences(a.statistic, b.statistic))) ** 0.5
+        largest = max(largest, part(moved, a.sensitivity))
         if moved > a.sensitivity:
             found.append(f"statistic {number} moved by {moved:.6g}, beyond {a.sensitivity:.6g}")
-    draws = 0
     for number, (p, q) in enumerate(zip(one.draws, other.draws, strict=False)):
         left, right = p.alphas(), q.alphas()
         if left.shape != right.shape or p.sensitivity != q.sensitivity:
             found.append(f"draws {number} are not of the same gradients")
             continue
         draws += len(left)
-        moved = max((_largest(a, b) for a, b in zip(left, right, strict=True)), default=0.0)
-        largest = max(largest, moved / p.sensitivity if p.sensitivity else float(moved > 0))
+        moved = float(max(map(abs, _differences(left, right)), default=0))
+        largest = max(largest, part(moved, p.sensitivity))
         if moved > p.sensitivity * _ROUNDING:
             found.append(f"a gradient of draws {number} moved by {moved / p.sensitivity:.6g}")
     return tuple(found), len(one.releases) + draws, largest
 
 
-def _distance(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
-    """Return the L2 distance, computed in Python's integers: 64 bits might overflow."""
-    pairs = zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)
-    return float(sum((a - b) ** 2 for a, b in pairs)) ** 0.5
-
-
-def _largest(one: NDArray[np.int64], other: NDArray[np.int64]) -> float:
-    pairs = zip(one.tolist(), other.tolist(), strict=True)
-    return float(max((abs(a - b) for a, b in pairs), default=0))
+def _differences(one, other):
+    """Return them in Python's integers: 64 bits might overflow."""
+    return [a - b for a, b in zip(one.ravel().tolist(), other.ravel().tolist(), strict=True)]

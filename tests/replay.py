@@ -14,16 +14,13 @@ import pickle
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from dplasso.estimators.fitting import fit_estimator
@@ -36,7 +33,7 @@ from dplasso.matrix.design import Design
 from dplasso.privacy.randomness import RandomStream, random_stream
 from dplasso.runtime.threads import Threads
 from dplasso.selection.replay import replay_state
-from neighbours import N_COLUMNS, Pair, in_form
+from neighbours import N_COLUMNS, in_form
 
 PUBLIC_ROWS = np.random.default_rng(7).normal(size=(5, N_COLUMNS))
 # One record's largest share of a gradient, in fixed-point units.
@@ -67,31 +64,7 @@ PLACES = {
 }
 
 
-@dataclass(frozen=True)
-class Recording:
-    """What one fit did that anybody, or only the code, could see.
-
-    `calls` are the public side of the calls inside (parameters, dtypes, threads, sizes, in order),
-    `texts` its representation, statement and all it printed, `totals` those told to the progress
-    bar, `entropy` the bytes asked of the system call by call, `predicted` predictions for public
-    rows, `numpy_state` whether numpy's global generator stayed as it was, and `error` what stopped
-    the fit or the saving of its model.
-    """
-
-    calls: tuple[Any, ...]
-    attributes: dict[str, bytes]
-    pickled: bytes
-    saved: bytes
-    texts: tuple[str, ...]
-    warned: tuple[Any, ...]
-    totals: frozenset[int]
-    entropy: tuple[int, ...]
-    predicted: bytes
-    numpy_state: bool
-    error: str
-
-
-def describe(value: Any) -> Any:
+def describe(value):
     """Return the public side of a value passed inside a fit: kinds and numbers, no entries."""
     if isinstance(value, Problem):
         return "problem", describe(value.design), value.loss, tuple(value[3:])
@@ -111,16 +84,14 @@ def describe(value: Any) -> Any:
         return type(value).__name__, str(value.dtype), str(value.indices.dtype), value.shape[1]
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value).__name__, tuple(describe(part) for part in value)
-    if callable(value):
-        return "function"
-    return type(value).__name__, repr(value)
+    return "function" if callable(value) else (type(value).__name__, repr(value))
 
 
-def _describe_call(name: str, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+def _describe_call(name, arguments, options):
     if name == "lay_out" and isinstance(arguments[0], np.ndarray):
         # X itself, whose number of rows is private.
-        X = arguments[0]
-        arguments = (("dense", str(X.dtype), X.shape[1]), *arguments[1:])
+        X, *others = arguments
+        arguments = (("dense", str(X.dtype), X.shape[1]), *others)
     if name == "build_problem":
         # The labels.
         arguments = (arguments[0], str(arguments[1].dtype), *arguments[2:])
@@ -131,24 +102,28 @@ def _describe_call(name: str, arguments: tuple[Any, ...], options: dict[str, Any
     return name, tuple(describe(value) for value in arguments), named
 
 
-def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -> Recording:
-    """Fit a copy of `model` to (X, y), replaying `taken` if given, and write down all of it."""
-    calls: list[Any] = []
-    entropy: list[int] = []
-    totals: set[int] = set()
-    printed = io.StringIO()
+def record(model, data, taken=None):
+    """Fit a copy of `model` to (X, y), replaying `taken` if given, and write down all of it.
+
+    That is what anybody, or only the code, could see: `calls`, the public side of the calls inside
+    (parameters, dtypes, threads, sizes, in order); `texts`, its representation, its statement and
+    all it printed; `totals` told to the progress bar; `entropy`, bytes asked of the system call by
+    call; `predicted` for public rows; `numpy_state`, whether numpy's global generator stayed as it
+    was; `error`, what stopped the fit or the saving of its model.
+    """
+    calls, entropy, totals, printed = [], [], set(), io.StringIO()
     system_entropy = os.urandom
 
-    def counted(size: int) -> bytes:
+    def counted(size):
         # Not the compiler's names for its temporary files.
         if sys._getframe(1).f_globals.get("__name__", "").startswith("dplasso"):
             entropy.append(size)
         return system_entropy(size)
 
-    def watched(name: str) -> Any:
+    def watched(name):
         function = getattr(PLACES[name], name)
 
-        def call(*arguments: Any, **options: Any) -> Any:
+        def call(*arguments, **options):
             told = _describe_call(name, arguments, options)
             result = function(*arguments, **options)
             calls.append((name, repr(result)) if name == "build_mechanism" else told)
@@ -156,8 +131,7 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
 
         return call
 
-    fitted = clone(model)
-    before = _numpy_state()
+    fitted, before = clone(model), _numpy_state()
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(printed))
         stack.enter_context(redirect_stderr(printed))
@@ -175,55 +149,51 @@ def record(model: Any, data: tuple[Any, Any], taken: Transcript | None = None) -
         except Exception as stopped:
             texts, predicted, saved = (), b"", b""
             error = f"{type(stopped).__name__}: {stopped}"
-    return Recording(
-        calls=tuple(calls),
+    return SimpleNamespace(
+        calls=calls,
         attributes={name: pickle.dumps(value) for name, value in vars(fitted).items()},
         pickled=pickle.dumps(fitted),
         saved=saved,
         texts=(*texts, printed.getvalue()),
-        warned=tuple((item.category.__name__, str(item.message)) for item in warned),
-        totals=frozenset(totals),
-        entropy=tuple(entropy),
+        warned=[(item.category.__name__, str(item.message)) for item in warned],
+        totals=totals,
+        entropy=entropy,
         predicted=predicted,
         numpy_state=_numpy_state() == before,
         error=error,
     )
 
 
-def _numpy_state() -> bytes:
-    state: bytes = np.random.get_state()[1].tobytes()  # noqa: NPY002
-    return state
+def _numpy_state():
+    return np.random.get_state()[1].tobytes()  # noqa: NPY002
 
 
-def _saved(fitted: Any) -> bytes:
+def _saved(fitted):
     with tempfile.TemporaryDirectory() as folder:
         fitted.save(Path(folder) / "model.npz")
         return (Path(folder) / "model.npz").read_bytes()
 
 
-def differences(one: Recording, other: Recording) -> list[str]:
+def differences(one, other):
     """Name what differs between two recordings of fits that replayed the same transcript."""
     found = []
-    for field in fields(Recording):
-        left, right = getattr(one, field.name), getattr(other, field.name)
+    for name, left in vars(one).items():
+        right = getattr(other, name)
         if left == right:
             continue
-        if field.name == "attributes":
-            names = sorted(left.keys() ^ right.keys())
-            names += [name for name in left if name in right and left[name] != right[name]]
-            found += [f"attribute {name}" for name in names]
-        elif field.name == "calls":
+        if name == "attributes":
+            unlike = sorted(k for k in {*left, *right} if left.get(k) != right.get(k))
+            found += [f"attribute {k}" for k in unlike]
+        elif name == "calls":
             unlike = [pair for pair in zip(left, right, strict=False) if pair[0] != pair[1]]
             found.append(f"calls: {unlike or (len(left), len(right))}")
-        elif isinstance(left, bytes):
-            found.append(field.name)
         else:
-            found.append(f"{field.name}: {left} and {right}")
+            found.append(name if isinstance(left, bytes) else f"{name}: {left} and {right}")
     return found
 
 
 @contextmanager
-def layout(name: str) -> Iterator[None]:
+def layout(name):
     """Make every fit inside the block lay out its rows in one of the `LAYOUTS`."""
     by_columns, renumbered = LAYOUTS[name]
     with (
@@ -233,18 +203,16 @@ def layout(name: str) -> Iterator[None]:
         yield
 
 
-def inputs(
-    model: Any, data: tuple[Any, Any], taken: Transcript
-) -> list[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+def inputs(model, data, taken):
     """Return column and record gradients after 0, 1, ... T replayed steps.
 
     Column gradients are what the mechanism is shown, in the public order of columns; those of
     records are in the order of rows. Each step is the end of a run of its own over a prefix of the
     transcript, so nothing is assumed about how the solver works inside.
     """
-    seen: dict[str, Any] = {}
+    seen = {}
 
-    def keep(problem: Problem, *rest: Any, threads: Threads, **options: Any) -> Any:
+    def keep(problem, *rest, threads, **options):
         seen.update(problem=problem, options=options | {"n_threads": threads.count})
         return FrankWolfe(problem, *rest, threads=threads, **options)
 
@@ -260,26 +228,14 @@ def inputs(
     return states
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """Mechanism inputs of two neighbours over all steps.
-
-    `violations` are what breaks the declared sensitivity or the independence of records, `largest`
-    is the largest difference of a column gradient, in fixed-point units.
-    """
-
-    violations: tuple[str, ...]
-    largest: int
-
-
-def compare_inputs(model: Any, pair: Pair, form: str, taken: Transcript) -> Comparison:
+def compare_inputs(model, pair, form, taken):
     """Compare what the mechanism is shown on two neighbours at every step, in integers.
 
     Both take the vertices `taken`, with the settings of `model`, whose `neighbors` need not be the
-    pair's relation.
+    pair's relation. Returns what breaks the declared sensitivity or the independence of records,
+    and the largest difference of a column gradient, in fixed-point units.
     """
     one, other = (inputs(model, data, taken) for data in in_form(form, pair))
-    allowed = DECLARED[pair.relation]
     found, largest = [], 0
     for step, ((alpha, q), (beta, r)) in enumerate(zip(one, other, strict=True)):
         if q[pair.shared[0]].tobytes() != r[pair.shared[1]].tobytes():
@@ -287,14 +243,13 @@ def compare_inputs(model: Any, pair: Pair, form: str, taken: Transcript) -> Comp
         # Differences of 64-bit integers, in Python's.
         moved = max(abs(a - b) for a, b in zip(alpha.tolist(), beta.tolist(), strict=True))
         largest = max(largest, moved)
-        if moved > allowed:
+        if moved > DECLARED[pair.relation]:
             found.append(f"a column gradient moved by {moved / SHARE:.3f} shares after step {step}")
-    return Comparison(tuple(found), largest)
+    return found, largest
 
 
-def random_transcript(n_columns: int, n_steps: int, seed: int) -> Transcript:
+def random_transcript(n_columns, n_steps, seed):
     """Return vertices that have nothing to do with any data, each column a few times over."""
     rng = np.random.default_rng(seed)
-    return Transcript(
-        rng.integers(0, n_columns, n_steps), rng.choice(np.array([-1, 1], dtype=np.int8), n_steps)
-    )
+    signs = rng.choice(np.array([-1, 1], dtype=np.int8), n_steps)
+    return Transcript(rng.integers(0, n_columns, n_steps), signs)

@@ -1,4 +1,4 @@
-"""What is needed for what: a fit takes five packages, and everything else says what it lacks."""
+"""What is needed for what: an import nothing, a fit five packages, all else says what it lacks."""
 
 import subprocess
 import sys
@@ -9,6 +9,7 @@ import pooch
 import pytest
 from typer.testing import CliRunner
 
+import dplasso
 from dplasso.cli.app import app
 from dplasso.runtime.extras import EXTRAS, missing, user_cache
 
@@ -29,14 +30,40 @@ for kind in (dplasso.DPLassoClassifier, dplasso.DPLogisticRegression):
 """
 
 
-def test_fits_need_numpy_scipy_numba_scikit_learn_and_dp_accounting_alone(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", FITS, NOT_NEEDED, str(tmp_path / "model.npz")],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def printed_by(script, *arguments):
+    """Run a script in a process of its own, warnings as errors, and return what it prints."""
+    command = [sys.executable, "-W", "error", "-c", script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_fits_need_numpy_scipy_numba_scikit_learn_and_dp_accounting_alone(tmp_path):
+    printed_by(FITS, NOT_NEEDED, str(tmp_path / "model.npz"))
+
+
+LAZY = """
+import sys
+import dplasso
+heavy = {"sklearn", "numba", "matplotlib", "dp_accounting", "scipy", "numpy", "rich", "typer"}
+print(*sorted(heavy & set(sys.modules)))
+assert "DPLassoClassifier" in dir(dplasso)
+dplasso.DPLassoClassifier
+assert "sklearn" in sys.modules
+assert "matplotlib" not in sys.modules
+assert "dp_accounting" not in sys.modules
+"""
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    assert printed_by(LAZY).strip() == ""
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'dplasso' has no attribute 'nothing'"):
+        dplasso.nothing  # noqa: B018
+    for name in dplasso.__all__:
+        assert getattr(dplasso, name) is not None
 
 
 @pytest.mark.parametrize(

@@ -87,33 +87,31 @@ LABELS = {
 }
 
 
+SEARCHES = (
+    PrivateSearch(CLASSIFIERS[1], {"n_iter": [1, 2]}),
+    PrivateSearch(REGRESSORS[1], {"n_iter": [1, 2]}, metric="mae"),
+)
+
+
 @pytest.fixture(scope="module")
 def fitted():
     """Give a model of two columns."""
     return DPLogisticRegression(50.0, classes=[0, 1], n_iter=1).fit(X, Y)
 
 
-@pytest.fixture(scope="module")
-def fitted_line():
-    """Give a regression of two columns."""
-    return DPLinearRegression(50.0, target_bounds=(0, 1), n_iter=1).fit(X, Y)
-
-
-def searches():
-    return (
-        PrivateSearch(DPLogisticRegression(classes=[0, 1]), {"n_iter": [1, 2]}),
-        PrivateSearch(DPLinearRegression(target_bounds=(0, 1)), {"n_iter": [1, 2]}, metric="mae"),
-    )
+def no_fit(estimators, *given, engines=None, **options):
+    """Fit each of some estimators, by each engine if any are given; all fits must be refused."""
+    for estimator in estimators:
+        for engine in engines or [None]:
+            own = options | ({} if engine is None else {"engine": engine})
+            refused(lambda estimator=estimator, own=own: estimator.fit(*given, **own))
 
 
 @pytest.mark.parametrize("rows", ROWS)
 def test_rows_are_not_quoted(fitted, rows):
     given = ROWS[rows]
-    for estimator in (*ESTIMATORS, *searches()):
-        refused(lambda estimator=estimator: estimator.fit(given, Y))
-    for estimator in ESTIMATORS:
-        for engine in (InProcessEngine(), ThreadEngine()):
-            refused(lambda e=estimator, n=engine: e.fit([X, given], [Y, Y], engine=n))
+    no_fit(ESTIMATORS + SEARCHES, given, Y)
+    no_fit(ESTIMATORS, [X, given], [Y, Y], engines=(InProcessEngine(), ThreadEngine()))
     refused(lambda: private_score(fitted, given, Y))
     if rows != "too few":
         for method in (fitted.predict, fitted.predict_proba, fitted.decision_function):
@@ -127,20 +125,17 @@ def test_what_stands_where_a_number_should_is_found(fitted):
 
 
 @pytest.mark.parametrize("labels", LABELS)
-def test_labels_are_not_quoted(fitted, fitted_line, labels):
+def test_labels_are_not_quoted(fitted, labels):
     given = LABELS[labels]
-    for estimator in (*CLASSIFIERS, searches()[0]):
-        refused(lambda estimator=estimator: estimator.fit(X, given))
-    for estimator in CLASSIFIERS:
-        refused(lambda e=estimator: e.fit([X, X], [Y, given], engine=InProcessEngine()))
+    no_fit((*CLASSIFIERS, SEARCHES[0]), X, given)
+    no_fit(CLASSIFIERS, [X, X], [Y, given], engines=[InProcessEngine()])
     refused(lambda: private_score(fitted, X, given))
     # A number beyond the bounds is clipped.
     if labels != "a number":
-        for estimator in (*REGRESSORS, searches()[1]):
-            refused(lambda estimator=estimator: estimator.fit(X, given))
-        for estimator in REGRESSORS:
-            refused(lambda e=estimator: e.fit([X, X], [Y, given], engine=ThreadEngine()))
-        refused(lambda: private_score(fitted_line, X, given, metric="mae"))
+        no_fit((*REGRESSORS, SEARCHES[1]), X, given)
+        no_fit(REGRESSORS, [X, X], [Y, given], engines=[ThreadEngine()])
+        line = DPLinearRegression(50.0, target_bounds=(0, 1), n_iter=1).fit(X, Y)
+        refused(lambda: private_score(line, X, given, metric="mae"))
 
 
 @pytest.mark.parametrize("label", [WORD, NUMBER, float(NUMBER), True])
@@ -167,10 +162,10 @@ WEIGHTS = {
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_weights_are_not_quoted(weights):
     given = WEIGHTS[weights]
-    both = {"sample_weight": [np.ones(12), given], "engine": InProcessEngine()}
-    for estimator in (DPLassoClassifier(weight_bound=1.0), DPLogisticRegression(weight_bound=1.0)):
-        refused(lambda e=estimator: e.fit(X, Y, sample_weight=given))
-        refused(lambda e=estimator: e.fit([X, X], [Y, Y], **both))
+    some = DPLassoClassifier(weight_bound=1.0), DPLogisticRegression(weight_bound=1.0)
+    no_fit(some, X, Y, sample_weight=given)
+    both = {"sample_weight": [np.ones(12), given], "engines": [InProcessEngine()]}
+    no_fit(some, [X, X], [Y, Y], **both)
 
 
 PEOPLE = {
@@ -185,12 +180,10 @@ PEOPLE = {
 @pytest.mark.parametrize("people", PEOPLE)
 def test_ids_are_not_quoted(fitted, people):
     given = PEOPLE[people]
-    both = {"groups": [np.arange(12), given], "engine": InProcessEngine()}
-    for estimator in ESTIMATORS:
-        refused(lambda estimator=estimator: estimator.fit(X, Y, groups=given))
-        refused(lambda e=estimator: e.fit([X, X], [Y, Y], **both))
+    no_fit((*ESTIMATORS, SEARCHES[0]), X, Y, groups=given)
+    both = {"groups": [np.arange(12), given], "engines": [InProcessEngine()]}
+    no_fit(ESTIMATORS, [X, X], [Y, Y], **both)
     refused(lambda: private_score(fitted, X, Y, groups=given))
-    refused(lambda: searches()[0].fit(X, Y, groups=given))
 
 
 class Stranger(ClassifierMixin, BaseEstimator):

@@ -130,7 +130,7 @@ def _checkpoint_seeds() -> list[bytes]:
     from dplasso.checkpoint.format import Checkpoint
     from dplasso.checkpoint.session import _stored
     from dplasso.frank_wolfe.transcript import Transcript
-    from dplasso.gradient_descent.state import empty_state
+    from dplasso.gradient_descent.state import GradientState
 
     held = []
     for model, steps, finished in zip(_fitted(), (3, 7, 5), (False, True, False), strict=True):
@@ -140,7 +140,7 @@ def _checkpoint_seeds() -> list[bytes]:
     staged = _staged()
     whole = staged.model_.release
     counted = replace(whole, done=1 + len(whole.vertices), weights=None)
-    refitting = replace(counted, weights=empty_state(whole.columns.size))
+    refitting = replace(counted, weights=GradientState.empty({"n_features": whole.columns.size}))
     held += [(staged, counted, False), (staged, refitting, False), (staged, whole, True)]
     seeds = []
     for model, release, finished in held:

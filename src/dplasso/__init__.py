@@ -13,26 +13,17 @@ if TYPE_CHECKING:
     # isort: off
     from dplasso.data.store.reader import open_store as open_store
     from dplasso.encoding.encoder import PublicEncoder as PublicEncoder
-    from dplasso.errors import (
-        BudgetError as BudgetError,
-        DataError as DataError,
-        LedgerError as LedgerError,
-        LedgerWarning as LedgerWarning,
-        ModelFileError as ModelFileError,
-        PrivacyLeakWarning as PrivacyLeakWarning,
-        StoreError as StoreError,
-    )
-    from dplasso.estimators.linear_models import (
-        DPLasso as DPLasso,
-        DPLassoClassifier as DPLassoClassifier,
-        DPLinearRegression as DPLinearRegression,
-        DPLogisticRegression as DPLogisticRegression,
-    )
+    from dplasso.errors import BudgetError as BudgetError, DataError as DataError
+    from dplasso.errors import LedgerError as LedgerError, LedgerWarning as LedgerWarning
+    from dplasso.errors import ModelFileError as ModelFileError, StoreError as StoreError
+    from dplasso.errors import PrivacyLeakWarning as PrivacyLeakWarning
+    from dplasso.estimators.linear_models import DPLasso as DPLasso
+    from dplasso.estimators.linear_models import DPLassoClassifier as DPLassoClassifier
+    from dplasso.estimators.linear_models import DPLinearRegression as DPLinearRegression
+    from dplasso.estimators.linear_models import DPLogisticRegression as DPLogisticRegression
     from dplasso.estimators.load import load as load
-    from dplasso.fit.cost import (
-        privacy_cost as privacy_cost,
-        weakest_association as weakest_association,
-    )
+    from dplasso.fit.cost import privacy_cost as privacy_cost
+    from dplasso.fit.cost import weakest_association as weakest_association
     from dplasso.privacy.statement import PrivacyStatement as PrivacyStatement
     from dplasso.tuning.scores import PrivateScore as PrivateScore, private_score as private_score
     from dplasso.tuning.search import PrivateSearch as PrivateSearch
@@ -41,25 +32,22 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _HOMES = {
-    name: module
-    for module, names in {
-        "data.store.reader": ("open_store",),
-        "encoding.encoder": ("PublicEncoder",),
-        "errors": (
-            *("BudgetError", "DataError", "LedgerError", "LedgerWarning", "ModelFileError"),
-            *("PrivacyLeakWarning", "StoreError"),
-        ),
-        "estimators.linear_models": (
-            *("DPLasso", "DPLassoClassifier", "DPLinearRegression", "DPLogisticRegression"),
-        ),
-        "estimators.load": ("load",),
-        "fit.cost": ("privacy_cost", "weakest_association"),
-        "privacy.statement": ("PrivacyStatement",),
-        "tuning.scores": ("PrivateScore", "private_score"),
-        "tuning.search": ("PrivateSearch",),
-    }.items()
-    for name in names
+    "DPLasso": "estimators.linear_models",
+    "DPLassoClassifier": "estimators.linear_models",
+    "DPLinearRegression": "estimators.linear_models",
+    "DPLogisticRegression": "estimators.linear_models",
+    "PrivacyStatement": "privacy.statement",
+    "PrivateScore": "tuning.scores",
+    "PrivateSearch": "tuning.search",
+    "PublicEncoder": "encoding.encoder",
+    "load": "estimators.load",
+    "open_store": "data.store.reader",
+    "privacy_cost": "fit.cost",
+    "private_score": "tuning.scores",
+    "weakest_association": "fit.cost",
 }
+_HOMES |= dict.fromkeys(("BudgetError", "DataError", "LedgerError", "LedgerWarning"), "errors")
+_HOMES |= dict.fromkeys(("ModelFileError", "PrivacyLeakWarning", "StoreError"), "errors")
 __all__ = sorted(["__version__", *_HOMES])
 
 drop_stale_kernels(Path(__file__).parent)

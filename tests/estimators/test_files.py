@@ -7,7 +7,7 @@ import pytest
 
 from dplasso import load
 from dplasso.errors import ModelFileError
-from dplasso.gradient_descent.state import empty_state
+from dplasso.gradient_descent.state import GradientState
 from dplasso.model import read_model, write_model
 from estimators.kinds import each_kind, few, make
 
@@ -42,7 +42,7 @@ def test_a_file_that_makes_no_fitted_estimator_is_refused(tmp_path, parameter, r
     model = read_model(path)
     if parameter is None:
         # The release of a fit that was not complete.
-        changed = replace(model, release=replace(empty_state(12), done=5))
+        changed = replace(model, release=replace(GradientState.empty({"n_features": 12}), done=5))
     else:
         changed = replace(model, params=model.params | parameter)
     write_model(changed, path)

@@ -1,23 +1,16 @@
 """Tiny data for the reproduction's tests."""
 
-import bz2
-import lzma
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from evidence.datasets import find_sources
 from evidence.items import Settings
-from evidence.published import NAMES
-
-from dplasso.datasets import catalog
 
 
 def write_rows(path: Path, n_rows: int = 80, seed: int = 3) -> Path:
     """Write rows over 40 columns, of which the first three tell the label; values in (0, 1]."""
-    rng = np.random.default_rng(seed)
-    lines = []
+    rng, lines = np.random.default_rng(seed), []
     for i in range(n_rows):
         columns = np.sort(rng.choice(40, size=6, replace=False))
         label = 1 if (columns < 3).any() or i % 7 == 0 else -1
@@ -46,15 +39,3 @@ def settings(rows: Path) -> Settings:
     """Settings for a few steps on the tiny rows."""
     found = find_sources([str(rows)], twin=False, scale=1.0, seed=0, n_jobs=1)
     return Settings(tuple(found), iterations=30, repeats=1, limit=0.0)
-
-
-@pytest.fixture(scope="session")
-def packed() -> Callable[[bytes], dict[str, bytes]]:
-    """Give a function that packs rows as the five data sets lie on LIBSVM's page."""
-
-    def packed(content: bytes) -> dict[str, bytes]:
-        pack = {".bz2": bz2.compress, ".xz": lzma.compress}
-        names = [catalog.CATALOG[name].files[0] for name in NAMES]
-        return {name: pack[Path(name).suffix](content) for name in names}
-
-    return packed

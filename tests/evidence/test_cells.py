@@ -55,44 +55,6 @@ def test_interrupted_run_goes_on_where_it_was(tmp_path):
     assert calls == ["good", "bad"]
 
 
-def test_a_time_counts_for_its_machine_only():
-    cell = counting_cell([])
-    assert cell.key()["machine"] is None
-    timed = replace(cell, machine=True)
-    assert set(timed.key()["machine"]) == {"processor", "cores", "memory_gib"}
-
-
-def test_each_data_set_is_read_once(settings, tmp_path):
-    reads = []
-    source = settings.sources[0]
-
-    def load():
-        reads.append(1)
-        return source.load()
-
-    counted = replace(source, load=load)
-    other = replace(source, label="other", identity={"other": 1}, load=load)
-    calls = []
-    cells = [
-        counting_cell(calls, "a", counted),
-        counting_cell(calls, "b", other),
-        counting_cell(calls, "c", counted),
-    ]
-    results = run_cells(cells, tmp_path)
-    assert [one["rows"] for one in results] == [80, 80, 80]
-    assert calls == ["a", "c", "b"]
-    assert len(reads) == 2
-    run_cells(cells, tmp_path)
-    assert len(reads) == 2
-
-
-def test_shares_rise_to_one(tmp_path):
-    shares = []
-    cells = [counting_cell([], "one"), counting_cell([], "two")]
-    run_cells(cells, tmp_path, lambda line, share: shares.append(share))
-    assert shares == [0.0, 0.25, 0.5, 0.75, 1.0]
-
-
 def measured_apart(number):
     return {"twice": 2 * number, "process": os.getpid()}
 

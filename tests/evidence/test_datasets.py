@@ -2,10 +2,8 @@
 
 import numpy as np
 import pytest
-from evidence.datasets import DatasetCache, find_sources, held_out
-from evidence.published import NAMES, TABLE2
+from evidence.datasets import find_sources, held_out
 
-from datasets.file_server import serving
 from dplasso.data.files import block_source, read_data
 from dplasso.data.store import write_store
 from dplasso.datasets import catalog
@@ -38,19 +36,6 @@ def test_what_is_not_there_is_refused(asked, words, rows):
         find(*(one.replace("ROWS", str(rows)) for one in asked))
 
 
-def test_twin_by_scale():
-    first, second = find("rcv1@0.02", "news20", twin=True, scale=0.001)
-    assert (first.label, first.published, first.kind) == ("rcv1-twin", "rcv1", "synthetic")
-    assert second.identity == {"twin": "news20", "scale": 0.001, "seed": 0}
-    X, y = DatasetCache().take(first)
-    assert X.shape == (405, 945)
-    assert set(np.unique(y)) == {0, 1}
-
-
-def test_all_five_twins():
-    assert [source.published for source in find(twin=True)] == list(NAMES)
-
-
 def test_file_and_store_hold_the_same(rows, tmp_path):
     write_store(block_source([rows]), tmp_path / "same.store")
     X, y = find(str(rows))[0].load()
@@ -77,21 +62,7 @@ def test_a_changed_file_is_other_data(rows, tmp_path):
     assert find(str(copy))[0].identity != before
 
 
-def test_the_five_by_name_once_fetched(rows, packed):
-    with serving(packed(rows.read_bytes())) as server:
-        for name in NAMES:
-            catalog.fetch(name, url=server.url)
-    found = find()
-    assert [source.label for source in found] == list(NAMES)
-    for source, name in zip(found, NAMES, strict=True):
-        assert (source.kind, source.published) == ("file", name)
-        X, y = source.load()
-        # All columns are there, whichever occur in the file.
-        assert X.shape == (80, TABLE2[name][1])
-        assert y.sum() == (read_data(rows).y > 0).sum()
-
-
-def test_fifth_is_held_out():
+def test_a_fifth_is_held_out():
     training, test = held_out(19_953, 0)
     assert (training.size, test.size) == (15_962, 3_991)
     assert np.array_equal(np.sort(np.concatenate([training, test])), np.arange(19_953))

@@ -47,9 +47,13 @@ def gradients(X, y, weights, loss, unit, constant=0.0, norm_bound=None):
 def descent(data, loss, y, schedule, words, *, threads=ONE_THREAD, numbering=AS_GIVEN, **options):
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale)
     part = GradientPart(data, loss, targets_from(y), unit, threads=threads, numbering=numbering)
-    return NoisyGradientDescent(
-        part, data.n_coordinates, loss.n_outputs, unit, schedule, words, threads=threads, **options
-    )
+    given = part, data.n_columns, loss.n_outputs, unit, schedule, words
+    return NoisyGradientDescent(*given, threads=threads, intercept=data.constant != 0.0, **options)
+
+
+def average(run):
+    """Return the average that is released, flat."""
+    return np.concatenate(run.average()).ravel()
 
 
 def solver(X, y, schedule, *, loss=None, constant=0.0, seed=0, norm_bound=None, **options):

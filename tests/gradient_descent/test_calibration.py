@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dplasso.gradient_descent import calibration as module
 from dplasso.gradient_descent.calibration import calibrate_margins
 from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import UNCHANGED
@@ -129,28 +128,3 @@ def test_the_bits_do_not_depend_on_threads_and_do_on_the_stream():
     with thread_pool(3) as threads:
         assert calibrated(margins, labels, Logistic(C), mu=0.1, threads=threads) == first
     assert calibrated(margins, labels, Logistic(C), mu=0.1, seed=1) != first
-
-
-def test_neighbours_differ_only_in_the_sums_that_noise_is_added_to(monkeypatch):
-    """With the noise made the same, a record moves every sum by its residual at most."""
-    margins, labels = labelled(2.0, 0.3, n_rows=30)
-    seen = []
-
-    def told(sums, _sensitivity, _noise):
-        seen.append(sums.copy())
-        return np.full_like(sums, 1 << 30)
-
-    monkeypatch.setattr(module, "release", told)
-    calibrated(margins, labels, Logistic(C), mu=1.0)
-    whole, seen = seen, []
-    calibrate_margins(
-        Margins(margins[1:], Logistic(C), targets_of(labels[1:]), ONE_THREAD),
-        Logistic(C),
-        stream(),
-        n_records=labels.size,
-        mu=1.0,
-        sensitivity=C,
-        fit_intercept=True,
-    )
-    for one, other in zip(whole, seen, strict=True):
-        assert 0 < np.linalg.norm(one - other) <= C * 2.0**33

@@ -15,7 +15,7 @@ from dplasso.gradient_descent.records import records_of
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.run import GradientRun, largest
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
-from dplasso.gradient_descent.state import GradientState, empty_state
+from dplasso.gradient_descent.state import GradientState
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.targets import targets_of
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS, build_gaussian
@@ -31,9 +31,9 @@ def counted(count, *rest):
     return float(noisy_counts([count], *rest)[0])
 
 
-def budget(**options):
+def budget(epsilon=1.0, delta=1e-6, n_iter=20, n_coordinates=100, **options):
     return build_gaussian(
-        **({"epsilon": 1.0, "delta": 1e-6, "n_iter": 20, "n_coordinates": 100} | options)
+        epsilon=epsilon, delta=delta, n_iter=n_iter, n_coordinates=n_coordinates, **options
     )
 
 
@@ -62,9 +62,6 @@ def finished(*arguments, **options):
     return fit
 
 
-# --- The plan ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n_steps", [None, 1, 2, 3, 4, 7, 80, 1000])
 @pytest.mark.parametrize("max_weights", [None, 1, 10, 99, 100, 5000])
 @pytest.mark.parametrize("n_features", [1, 100, 100_000])
@@ -81,9 +78,6 @@ def test_stages_divide_the_steps_the_budget_and_the_columns(n_steps, max_weights
         assert sizes[-1] == max_weights
     elif max_weights is not None and n_steps != 1:
         assert max_weights >= n_features
-
-
-# --- The budget ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -146,24 +140,19 @@ def test_a_count_is_at_least_one():
     assert min(counted(1, 1, 0.01, stream(seed)) for seed in range(20)) == 1.0
 
 
-# --- Short lists ---------------------------------------------------------------------------------
-
-
 def test_the_columns_that_stay_are_a_function_of_what_was_released():
     X, y = records(60, 30)
     a_plan = plan(12, 2, n_features=30)
     assert [stage.n_columns for stage in a_plan.stages] == [30, 10, 2]
-    fit, kept = make(a_plan, X, y), np.arange(30)
-    for stage, following in zip(a_plan.stages, [*a_plan.stages[1:], None], strict=True):
-        end = a_plan.ends[a_plan.stages.index(stage)]
-        fit.advance(end - stage.n_steps + 1, end)
-        if following is None:
-            break
-        released = fit.release(end)
+    fit, kept, done = make(a_plan, X, y), np.arange(30), 0
+    for end, following in zip(a_plan.ends, a_plan.stages[1:], strict=False):
+        fit.advance(done + 1, end)
+        released, done = fit.release(end), end + 1
         order = np.argsort(-np.abs(released.averaged[:-1]), kind="stable")
         kept = np.sort(kept[order[: following.n_columns]])
-        fit.advance(end + 1, end + 1)
-        np.testing.assert_array_equal(fit.release(end + 1).columns, kept)
+        fit.advance(done, done)
+        np.testing.assert_array_equal(fit.release(done).columns, kept)
+    fit.advance(done + 1, fit.n_steps)
     model = fit.release()
     np.testing.assert_array_equal(model.columns, kept)
     assert model.coefficients()[0].toarray().nonzero()[1].tolist() == kept.tolist()
@@ -200,7 +189,13 @@ def test_the_standard_error_of_a_short_list_is_that_of_noise_alone():
     assert not low < squares * 1.15**2 < high
 
 
-# --- Interruptions -------------------------------------------------------------------------------
+def interrupted(at):
+    """Return records, a plan, and a fit of it and its release after `at` of 12 gradients."""
+    X, y = records(60, 30)
+    a_plan = plan(12, 2, n_features=30)
+    fit = make(a_plan, X, y)
+    fit.advance(1, at)
+    return X, y, a_plan, fit, fit.release(at)
 
 
 def through_a_file(state, n_features):
@@ -210,11 +205,7 @@ def through_a_file(state, n_features):
 
 @pytest.mark.parametrize("at", range(12))
 def test_a_fit_that_goes_on_keeps_what_was_released(monkeypatch, at):
-    X, y = records(60, 30)
-    a_plan = plan(12, 2, n_features=30)
-    fit = make(a_plan, X, y)
-    fit.advance(1, at)
-    state = fit.release(at)
+    X, y, a_plan, fit, state = interrupted(at)
     monkeypatch.setattr(module, "noisy_counts", lambda *_: pytest.fail("counted once more"))
     again = make(a_plan, X, y, seed=1, prefix=through_a_file(state, 30))
     for step in range(1, at + 1):
@@ -231,26 +222,18 @@ def test_a_fit_that_goes_on_keeps_what_was_released(monkeypatch, at):
 
 @pytest.mark.parametrize("at", [1, 4, 5, 9, 11])
 def test_only_the_remaining_gradients_are_taken(monkeypatch, at):
-    X, y = records(60, 30)
-    a_plan = plan(12, 2, n_features=30)
-    fit = make(a_plan, X, y)
-    fit.advance(1, at)
-    state, taken = fit.release(at), []
-    step = NoisyGradientDescent._step
-    monkeypatch.setattr(
-        NoisyGradientDescent, "_step", lambda self, t: taken.append(t) or step(self, t)
-    )
+    X, y, a_plan, _, state = interrupted(at)
+    taken = []
+    solver = NoisyGradientDescent
+    step = solver._step
+    monkeypatch.setattr(solver, "_step", lambda self, t: taken.append(t) or step(self, t))
     again = make(a_plan, X, y, seed=1, prefix=state)
     again.advance(1, 12)
     assert len(taken) == 12 - at
 
 
 def test_a_state_of_another_plan_is_refused():
-    X, y = records(60, 30)
-    a_plan = plan(12, 2, n_features=30)
-    fit = make(a_plan, X, y)
-    fit.advance(1, 9)
-    late = fit.release(9)
+    X, y, a_plan, _, late = interrupted(9)
     for wrong in (
         replace(late, done=3),
         replace(late, columns=late.columns[:1]),
@@ -274,11 +257,9 @@ def test_a_state_of_another_plan_is_refused():
     ],
 )
 def test_a_damaged_state_is_refused(changes):
-    X, y = records(60, 30)
-    fit = make(plan(12, 2, n_features=30), X, y)
-    fit.advance(1, 12 - 1)
+    *_, state = interrupted(11)
     with pytest.raises(ValueError, match=r"its columns|do not fit|not finite"):
-        replace(fit.release(11), **changes)
+        replace(state, **changes)
 
 
 def test_states_and_models_agree_where_both_have_come():
@@ -288,18 +269,16 @@ def test_states_and_models_agree_where_both_have_come():
     assert model.agrees_with(fit.release())
     assert not model.agrees_with(other)
     # One of them is not as far: nothing contradicts.
-    assert model.agrees_with(empty_state(12))
-    assert empty_state(12).agrees_with(model)
+    empty = GradientState.empty({"n_features": 12})
+    assert model.agrees_with(empty)
+    assert empty.agrees_with(model)
     # Unless they counted otherwise.
     begun, others = make(plan(8), X, y), make(plan(8), X, y, seed=1)
     begun.advance(1, 3)
     assert begun.release(0).agrees_with(begun.release(3))
     assert not begun.release(3).agrees_with(others.release(0))
     with pytest.raises(ValueError, match="not complete"):
-        empty_state(12).coefficients()
-
-
-# --- The release ---------------------------------------------------------------------------------
+        empty.coefficients()
 
 
 def test_parts_of_records_are_counted_like_records():
@@ -338,10 +317,3 @@ def test_a_damaged_release_is_refused(changes):
     good = NoisyWeights(5, 12, np.array([1, 4]), np.ones((1, 2)), np.zeros(1), 0.1, 0.01)
     with pytest.raises(ValueError, match=r"its columns|do not fit|not a finite"):
         replace(good, **changes)
-
-
-def test_a_fit_without_an_intercept_has_none():
-    X, y = records()
-    model = finished(plan(9, fit_intercept=False), X, y).release()
-    assert model.weights.shape == (1, 12)
-    assert model.intercept == model.intercept_error == 0.0

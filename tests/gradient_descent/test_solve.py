@@ -20,8 +20,9 @@ from dplasso.matrix.numbering import Numbering
 from dplasso.matrix.unit_rows import UnitRows, constant_entry, row_factors
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE
 from dplasso.runtime.threads import thread_pool
-from gradient_descent.cases import descent, records, solver, stream, unit_rows
+from gradient_descent.cases import average, descent, records, solver, stream, unit_rows
 from gradient_descent.reference import descend, noise
+from neighbours import INPUT_KINDS
 
 ALARM = 1e-6
 NOISY = Schedule(12, 0.05, 0.8, 9, 3.0, 0.5)
@@ -43,35 +44,18 @@ def test_a_run_is_the_reference_s_to_the_bit(loss, schedule, constant):
         added = noise(stream(), size, schedule.noise_scale * unit, 12)
     start = np.random.default_rng(8).normal(size=size)
     options = {"constant": constant, "start": start}
-    iterates, average = descend(X, y, schedule, added, loss, unit, **options)
+    iterates, expected = descend(X, y, schedule, added, loss, unit, **options)
     run = solver(X, y, schedule, loss=loss, **options)
     np.testing.assert_array_equal(run.weights, iterates[-1])
-    np.testing.assert_array_equal(run.average(), average)
+    np.testing.assert_array_equal(average(run), expected)
     # The caller's start is a copy.
     assert start is not run.weights
 
 
-FORMS = {
-    "csr": sp.csr_array,
-    "csc": sp.csc_array,
-    "dense": np.asarray,
-    "csr, 64-bit indices": lambda X: _wide(sp.csr_array(X)),
-    "csc, 64-bit indices": lambda X: _wide(sp.csc_array(X)),
-    "explicit zeros": lambda X: sp.csr_array(
-        (
-            X.ravel(),
-            np.tile(np.arange(X.shape[1]), X.shape[0]),
-            np.arange(X.size + 1)[:: X.shape[1]],
-        ),
-        shape=X.shape,
-    ),
-    "in double precision": lambda X: sp.csr_array(X.astype(np.float64)),
-}
-
-
-def _wide(X):
-    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    return X
+FORMS = (
+    *("csr float32", "csc float32", "csr float64", "dense float32, by columns", "explicit zeros"),
+    *("csr, 64-bit indices", "csc, 64-bit indices"),
+)
 
 
 @pytest.mark.parametrize("values", ["mixed", "threes"])
@@ -81,9 +65,10 @@ def test_every_layout_and_number_of_threads_gives_the_same_bits(form, values):
     if values == "threes":
         X = np.where(X != 0.0, 3.0, 0.0).astype(np.float32)
     expected = state(solver(sp.csr_array(X), y, NOISY, constant=0.1))
+    dtype, make = INPUT_KINDS[form]
     for n_threads in (1, 2, 3):
         with thread_pool(n_threads) as threads:
-            run = solver(FORMS[form](X), y, NOISY, constant=0.1, threads=threads)
+            run = solver(make(X.astype(dtype)), y, NOISY, constant=0.1, threads=threads)
         np.testing.assert_array_equal(state(run), expected)
 
 
@@ -177,15 +162,12 @@ def test_units_leave_room_for_sums_and_for_noise(bound):
         assert unit == gradient_unit(bound, 0.0) or scale * unit > LARGEST_SCALE / 2
 
 
-# --- The standard error --------------------------------------------------------------------------
-
-
 def test_noise_alone_spreads_by_the_standard_error():
     """20,000 columns that nobody has; the chi-square test fails by chance one time in a million."""
     nothing = sp.csr_array((3, 20_000), dtype=np.float32)
     for constant in (0.0, 0.1):
         schedule = schedule_for(3, 0.4, 0.5, 30)
-        found = solver(nothing, np.ones(3), schedule, constant=constant).average()
+        found = average(solver(nothing, np.ones(3), schedule, constant=constant))
         squares = (found[:20_000] ** 2).sum() / schedule.standard_error**2
         low, high = chi2.ppf([ALARM / 2, 1 - ALARM / 2], 20_000)
         assert low < squares < high
@@ -197,14 +179,11 @@ def test_signal_does_not_widen_the_spread():
     X, y = records(400, density=0.5)
     y = X[:, 0] + X[:, 1] > 0
     schedule = schedule_for(400, 2.0, 0.5, 60)
-    found = np.array([solver(X, y, schedule, seed=s).average() for s in range(200)])
+    found = np.array([average(solver(X, y, schedule, seed=s)) for s in range(200)])
     variances = found.var(axis=0, ddof=1) / schedule.standard_error**2
     assert variances.max() < chi2.ppf(1 - ALARM / 12, 199) / 199
     # The column that nobody has spreads by all of it.
     assert variances[5] > chi2.ppf(ALARM, 199) / 199
-
-
-# --- Without privacy -----------------------------------------------------------------------------
 
 
 def test_without_noise_it_comes_to_the_optimum():
@@ -222,6 +201,6 @@ def test_without_noise_it_comes_to_the_optimum():
     gaps = []
     for n_steps in (10, 30, 100, 1000):
         run = solver(X, y, schedule_for(300, math.inf, 1.0, n_steps), loss=Logistic(), constant=0.1)
-        gaps.append(loss(run.average())[0] - best)
+        gaps.append(loss(average(run))[0] - best)
     assert all(later < earlier / 10 for earlier, later in pairwise(gaps))
     assert gaps[-1] < 1e-12 * best

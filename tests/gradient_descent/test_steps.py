@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from dplasso.gradient_descent.schedule import Schedule
 from dplasso.gradient_descent.steps import update
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.targets import targets_of
 from dplasso.privacy.mechanisms import sensitivity as moved_by
-from gradient_descent.cases import gradients, records, solver, unit_rows
+from gradient_descent.cases import gradients, records
 from gradient_descent.reference import contributions
 from neighbours import INPUT_KINDS, added, hostile_records, in_form, pairs
 
@@ -85,9 +84,6 @@ def test_an_update_is_momentum_and_step():
         state = velocity.copy(), weights.copy(), averaged.copy()
         update(totals, UNIT, 0.8, 0.01, *state, averaging)
         np.testing.assert_array_equal(state, [v, w, averaged + w if averaging else averaged])
-
-
-# --- Neighbours: the other draws frozen, one record more, less, or another -----------------------
 
 
 def moved(one, other):
@@ -165,23 +161,3 @@ def test_several_rows_of_one_person():
         sensitivity = moved_by(1.0, relation, 0.5, 7)
         assert inside(moved(first, second), sensitivity)
         assert not inside(moved(first, second), 0.99 * sensitivity)
-
-
-@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
-def test_what_is_released_of_neighbours_with_the_noise_frozen(relation):
-    """The first noisy gradient of two whole runs, noise and all, in integers."""
-    schedule = Schedule(1, 1.0, 0.0, 1, 5.0, 0.5)
-    for pair in pairs(relation):
-        released = []
-        for X, y in zip(pair.rows, pair.labels, strict=True):
-            run = solver(X, y, schedule, constant=0.1)
-            released.append([int(v * 2.0**33) for v in run.velocity])
-        assert inside(moved(*released), moved_by(1.0, relation, 0.5), 2.0**33)
-
-
-def test_rows_are_unit_rows():
-    """What the sums above are made of: every row as long as every other."""
-    X, _ = records()
-    data = unit_rows(X, 0.1)
-    lengths = np.linalg.norm(X, axis=1) * data.factor
-    np.testing.assert_allclose(lengths[lengths > 0], np.sqrt(0.99), rtol=1e-8)

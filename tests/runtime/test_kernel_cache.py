@@ -11,11 +11,7 @@ from pathlib import Path
 import pytest
 
 import dplasso
-from dplasso.runtime.kernel_cache import (
-    ROOMS_WITHOUT_KERNELS,
-    drop_stale_kernels,
-    source_stamp,
-)
+from dplasso.runtime.kernel_cache import ROOMS_WITHOUT_KERNELS, drop_stale_kernels, source_stamp
 
 
 @pytest.fixture
@@ -68,20 +64,20 @@ def change_time_only(path):
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000))
 
 
-CHANGES = {
-    "content": lambda path: path.write_text("x = 22\n"),
-    "time": change_time_only,
-    "a file more": lambda path: path.with_name("other.py").write_text(""),
-    "a file less": lambda path: path.unlink(),
-    "a new name": lambda path: path.rename(path.with_name("renamed.py")),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda path: path.write_text("x = 22\n"),
+        change_time_only,
+        lambda path: path.with_name("other.py").write_text(""),
+        lambda path: path.unlink(),
+        lambda path: path.rename(path.with_name("renamed.py")),
+    ],
+)
 def test_any_change_of_a_source_forgets_all_kernels(package, change):
     settle(package)
     before = source_stamp(package)
-    CHANGES[change](package / "inner" / "kernel.py")
+    change(package / "inner" / "kernel.py")
     assert source_stamp(package) != before
     assert drop_stale_kernels(package)
     assert not indexes(package)
@@ -254,13 +250,9 @@ OPTIONS = [{}, {"epsilon": float("inf")}, {"solver": "standard"}, {"selector": "
 def test_a_later_process_compiles_nothing():
     """Several tries: tests running beside this one may compile at the same moment."""
     script = SCRIPT.replace("OPTIONS", repr(OPTIONS).replace("inf", 'float("inf")'))
+    command = [sys.executable, "-W", "error", "-c", script]
     for _ in range(4):
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", script],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         if done.stdout.startswith("0 "):
             return

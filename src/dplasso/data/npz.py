@@ -15,8 +15,7 @@ from dplasso.data.formats import MOST_COLUMNS, Layout
 from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import check_readable
 from dplasso.errors import DataError
-from dplasso.matrix.check import check_rows
-from dplasso.matrix.compressed import working_dtype
+from dplasso.matrix.compressed import check_rows, working_dtype
 
 _Arrays = dict[str, NDArray[Any]]
 

@@ -13,9 +13,8 @@ from dplasso.encoding.encoder import PublicEncoder, is_frame
 from dplasso.encoding.origin import check_same_origin, origin_of
 from dplasso.errors import DataError
 from dplasso.fit.records import store_of, validated
-from dplasso.matrix.compressed import Compressed, compress
+from dplasso.matrix.compressed import Compressed, clipped, compress
 from dplasso.matrix.design import refuse_damage
-from dplasso.matrix.margins import clipped
 from dplasso.matrix.transpose import transpose
 from dplasso.matrix.unit_rows import row_factors, select_columns, unit_row_margins
 from dplasso.runtime.threads import thread_pool

@@ -10,10 +10,9 @@ sensitivity is the one of every gradient. With K outputs there is one slope and 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dplasso.gradient_descent.release import Calibration
-from dplasso.gradient_descent.schedule import MOMENTUM, Schedule, schedule_for
+from dplasso.gradient_descent.schedule import MOMENTUM, schedule_for
 from dplasso.gradient_descent.slopes import CONSTANT
 from dplasso.gradient_descent.solve import gradient_unit
 from dplasso.privacy.mechanisms.gaussian import CALIBRATION_STEPS
@@ -43,27 +42,15 @@ def calibrate_margins(
     sensitivity: float,
     fit_intercept: bool,
 ) -> Calibration:
-    """Find slope and constants.
+    """Find slope and constants with a budget of `mu`; `margins` answer `sums` as `Margins` do.
 
-    `margins`: `Margins`, or what answers `sums` as they do.
     `n_records`: N, given as public or counted privately.
-    `mu`: Gaussian differential privacy to spend.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
-    `fit_intercept`: whether there are constants besides the slope.
     """
-    n_outputs = loss.n_outputs
-    schedule = schedule_for(
-        n_records,
-        mu,
-        sensitivity,
-        CALIBRATION_STEPS,
-        _KAPPA,
-        MOMENTUM,
-        _BEND * loss.curvature,
-    )
+    bend = _BEND * loss.curvature
+    schedule = schedule_for(n_records, mu, sensitivity, CALIBRATION_STEPS, _KAPPA, MOMENTUM, bend)
     unit = gradient_unit(loss.residual_bound, schedule.noise_scale, share_bits(n_records))
-    start = np.zeros(1 + n_outputs)
-    start[0] = 1.0
+    start = np.eye(1, 1 + loss.n_outputs)[0]
     noise = Gaussian(schedule.noise_scale * unit, word_buffers(stream, 1)[0])
     parameters, velocity, total = start.copy(), np.zeros_like(start), np.zeros_like(start)
     for step in range(1, schedule.n_steps + 1):
@@ -75,13 +62,10 @@ def calibrate_margins(
         if step >= schedule.first_averaged:
             total += parameters
     average = total / (schedule.n_steps - schedule.first_averaged + 1)
-    found = start + _shrunken(average - start, schedule)
+    moved = average - start
+    # What noise alone would have moved is taken off: what cannot be told from it stays as it was.
+    error, squares = _ERROR * schedule.standard_error, moved * moved
+    told = np.maximum(0.0, squares - error * error)
+    found = start + moved * told / np.where(squares > 0.0, squares, 1.0)
     shift = tuple((CONSTANT * found[1:]).tolist())
     return Calibration(max(_SMALLEST_SLOPE, float(found[0])), shift)
-
-
-def _shrunken(moved: NDArray[np.float64], schedule: Schedule) -> NDArray[np.float64]:
-    """Take off what noise alone would have moved: what cannot be told from it stays as it was."""
-    error, squares = _ERROR * schedule.standard_error, moved * moved
-    told: NDArray[np.float64] = np.maximum(0.0, squares - error * error)
-    return moved * told / np.where(squares > 0.0, squares, 1.0)

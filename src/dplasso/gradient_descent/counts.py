@@ -14,19 +14,14 @@ from dplasso.privacy.release import Gaussian, release
 def noisy_counts(
     counts: Sequence[int], sensitivity: float, mu: float, stream: RandomStream, part_bits: int = 0
 ) -> NDArray[np.float64]:
-    """Count records privately.
+    """Count records privately with a budget of `mu`: at least 1 each if there is noise.
 
-    `counts`: the exact counts.
+    `counts`: exact, in parts of a record, `part_bits` bits of it.
     `sensitivity`: how far they can move between neighbours, in L2; 0 releases them as they are.
-    `mu`: Gaussian differential privacy to spend; infinity for no noise.
-    `part_bits`: `counts` are in parts of a record, so many bits of it.
-
-    Returns: records, at least 1 each if there is noise.
     """
     exact = np.array(counts, dtype=np.int64)
     if sensitivity == 0 or math.isinf(mu):
-        public = release(exact, sensitivity * 2.0**part_bits, None)
-        return public / 2.0**part_bits
+        return release(exact, sensitivity * 2.0**part_bits, None) / 2.0**part_bits
     # In units of 2^-32, coarser where the noise is so large that its words would not reach.
     scale, bits = sensitivity / mu * 2.0**32, 32
     while scale > LARGEST_SCALE:

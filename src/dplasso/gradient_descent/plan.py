@@ -10,9 +10,9 @@ CONSTANT = 0.1
 # Weights beyond so many standard errors are significant.
 SIGNIFICANT = 3.0
 # A short list of k weights is reached by cuts: each stage runs on the columns that the one before
-# kept, and keeps so many times k. A stage that only ranks the columns stops early (small kappa):
-# on a long path the strong columns are fitted and stop growing while the noise of all the others
-# grows on. As (columns kept after it over k, share of mu^2, kappa); the last keeps what it has.
+# kept. A stage that only ranks the columns stops early (small kappa): on a long path the strong
+# columns are fitted and stop growing while the noise of all the others grows on. As (columns kept
+# after it over k, share of mu^2, kappa); the last keeps what it has.
 _CUTS = ((30, 0.4, 0.10), (5, 0.2, 0.10), (1, 0.2, 0.15), (0, 0.2, KAPPA))
 _CUT_STEPS, _CUT_MOMENTUM = 80, 0.85
 
@@ -21,10 +21,8 @@ _CUT_STEPS, _CUT_MOMENTUM = 80, 0.85
 class Stage:
     """A run of gradient descent on some of the columns.
 
-    `n_steps`: gradients.
     `share`: of the part of mu^2 that the count leaves.
     `kappa`: how far noise may move the margin of a unit row, in standard deviations.
-    `n_columns`: columns that it runs on.
     """
 
     n_steps: int
@@ -40,11 +38,9 @@ class RunPlan:
 
     `stages`: the runs; the first on all columns.
     `significant`: whether only significant weights are kept in the end.
-    `fit_intercept`: whether every row has a constant entry.
     `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
     `n_records`: N, if it is public.
-    `calibration`: share of what the count leaves that sets the margins right in the end
-    (`dplasso.gradient_descent.calibration`); 0 leaves them as they are.
+    `calibration`: share of what the count leaves that calibrates the margins; 0 leaves them.
     """
 
     stages: tuple[Stage, ...]
@@ -65,10 +61,9 @@ def plan_stages(
 ) -> tuple[Stage, ...]:
     """Divide gradients and budget among the runs.
 
+    Cuts that would keep all columns are left out, and their budget goes to the others.
+
     `n_steps`: gradients in all; None for 300 of a dense run, 80 of each of the others.
-    `max_weights`: weights to keep; None keeps all.
-    `n_features`: D. Cuts that would keep all columns are left out, and their budget goes to the
-    others.
     `kappa`: of a dense run; those of cuts are in proportion.
     """
     if max_weights is None or max_weights >= n_features:
@@ -76,10 +71,9 @@ def plan_stages(
     cuts = [cut for cut in _CUTS if cut[0] * max_weights < n_features]
     if n_steps is not None:
         cuts = cuts[-n_steps:]
-    total, lengths = sum(share for _, share, _ in cuts), [_CUT_STEPS] * len(cuts)
-    if n_steps is not None:
-        lengths = [n_steps // len(cuts)] * len(cuts)
-        lengths[-1] += n_steps % len(cuts)
+    each, rest = (_CUT_STEPS, 0) if n_steps is None else divmod(n_steps, len(cuts))
+    total, lengths = sum(share for _, share, _ in cuts), [each] * len(cuts)
+    lengths[-1] += rest
     columns = [n_features, *(kept * max_weights for kept, _, _ in cuts[:-1])]
     return tuple(
         Stage(length, share / total, part * (kappa / KAPPA), _CUT_MOMENTUM, size)

@@ -11,8 +11,7 @@ from dplasso.gradient_descent.row_part import GradientPart
 from dplasso.gradient_descent.slopes import LinearModel, Margins
 from dplasso.losses.contract import without_offset
 from dplasso.losses.targets import Targets
-from dplasso.matrix.compressed import Compressed
-from dplasso.matrix.margins import clipped
+from dplasso.matrix.compressed import Compressed, clipped
 from dplasso.matrix.numbering import AS_GIVEN, Numbering
 from dplasso.matrix.unit_rows import (
     UnitRows,
@@ -27,11 +26,7 @@ from dplasso.runtime.threads import Threads
 
 @dataclass(frozen=True)
 class Records:
-    """Records that one process holds.
-
-    `rows`, `columns`: X both ways, in the same column numbers.
-    `numbering`: of the columns.
-    """
+    """Records that one process holds: X both ways, in the same column numbers."""
 
     rows: Compressed
     columns: Compressed
@@ -63,11 +58,8 @@ class Records:
     def part(
         self, kept: NDArray[np.int64], constant: float, norm_bound: float | None, unit: float
     ) -> GradientPart:
-        """Make ready the sums of gradients of rows that are unit rows of some columns.
+        """Make ready the sums of gradients of unit rows; the first three as in `LinearModel`.
 
-        `kept`: the columns, ascending; none for all.
-        `constant`: the constant entry of every row, as a part of its unit length.
-        `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
         `unit`: fixed-point units per unit of gradient.
         """
         rows, columns, numbering = self._selected(kept)
@@ -112,12 +104,10 @@ def records_of(
     kept: NDArray[np.int64] | None = None,
     columns: Compressed | None = None,
 ) -> Records:
-    """Lay out a matrix, or take a store as it is.
+    """Lay out a matrix in memory, or take a store as it is.
 
-    `X`, shape (N, D): a store, or a matrix in memory as `dplasso.matrix.compressed.compress`
-    takes it.
     `kept`: the columns that the records are to have, ascending; by default all.
-    `columns`: X by columns, where there is a matrix in memory in that layout already.
+    `columns`: X by columns, where a matrix in memory has that layout already.
     """
     if isinstance(X, Store) and kept is None:
         numbering = Numbering(X.internal_column, X.original_column)

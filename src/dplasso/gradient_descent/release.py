@@ -10,11 +10,7 @@ from scipy.sparse import csr_array
 
 
 class Calibration(NamedTuple):
-    """A slope for margins and what is added to each.
-
-    `slope`: a.
-    `shift`: b, a number for each of K outputs.
-    """
+    """A slope for margins, and what is added to each of K."""
 
     slope: float
     shift: tuple[float, ...]
@@ -29,10 +25,8 @@ class NoisyWeights:
 
     `n_steps`: gradients they were made from.
     `columns`, shape (k,): those with a weight, ascending; empty if every column has one.
-    `weights`, shape (K, k) or (K, D): for each of K outputs.
-    `intercept`, shape (K,): the constant terms of the margins.
-    `standard_error`, `intercept_error`: standard deviation of each by the noise alone; 0 without
-    privacy.
+    `weights`, shape (K, k) or (K, D); `intercept`, shape (K,): of each margin.
+    `standard_error`, `intercept_error`: standard deviation of each by the noise alone.
     """
 
     kind: ClassVar[str] = "weights"

@@ -24,11 +24,8 @@ from dplasso.runtime.threads import ONE_THREAD, Threads, even_parts
 class GradientPart:
     """Rows that add up their gradients at weights that they are told.
 
-    `loss`: with K outputs, coordinate ``j K + k`` is that of column j and output k.
-    `unit`: fixed-point units per unit of gradient, S.
-    `threads`: share the rows, and those of `whole` the columns; the bits do not depend on them.
-    `numbering`: of the columns, where `data` numbers them by itself. Weights and sums go by the
-    original numbers.
+    With K outputs, coordinate ``j K + k`` is that of column j and output k. The bits do not depend
+    on the threads. Weights and sums go by the original numbers of `numbering`.
     """
 
     def __init__(
@@ -52,11 +49,7 @@ class GradientPart:
         self._row_edges = even_parts(data.rows.indptr, threads.count)
 
     def begin(self, weights: NDArray[np.float64], spans: list[tuple[int, int]]) -> None:
-        """Compute what `sums` adds up.
-
-        `weights`, shape (K D,) or (K (D + 1),): the model so far.
-        `spans`: begins and ends of all columns that are going to be asked for.
-        """
+        """Compute what `sums` adds up; `spans` are begins and ends of all columns asked for."""
         if self._original.size:
             self._share(spans, lambda begin, end: self._reorder(weights, begin, end))
             weights = self._reordered
@@ -97,7 +90,7 @@ class GradientPart:
         return totals
 
     def _by_columns(self, flat: NDArray[Any]) -> NDArray[Any]:
-        """View a flat array as one row of K numbers for each column, where there are several."""
+        """View a flat array as rows of K numbers for each column, where K is more than 1."""
         return flat if self.n_outputs == 1 else flat.reshape(-1, self.n_outputs)
 
     def _share(self, spans: list[tuple[int, int]], work: Any) -> None:
@@ -108,9 +101,9 @@ class GradientPart:
     def _sums(self, begin: int, end: int) -> NDArray[np.int64]:
         totals = np.empty((end - begin) * self.n_outputs, dtype=np.int64)
         add_up = column_gradients if self.n_outputs == 1 else column_gradient_vectors
-        scaled, last = self._scaled, min(end, self._data.n_columns)
-        given = scaled, scaled.view(np.int64), self._units[1]
-        add_up(self._data.columns, *given, begin, last, self._by_columns(totals))
+        given = self._scaled, self._scaled.view(np.int64), self._units[1]
+        span = begin, min(end, self._data.n_columns)
+        add_up(self._data.columns, *given, *span, self._by_columns(totals))
         return totals
 
     def _reordered_sums(self, begin: int, end: int) -> None:

@@ -17,7 +17,7 @@ from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeight
 from dplasso.gradient_descent.schedule import Schedule, schedule_for
 from dplasso.gradient_descent.slopes import LinearModel
 from dplasso.gradient_descent.solve import NoisyGradientDescent, gradient_unit
-from dplasso.gradient_descent.state import GradientState, empty_state
+from dplasso.gradient_descent.state import GradientState
 from dplasso.matrix.unit_rows import constant_entry
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, GaussianSteps
 from dplasso.privacy.parameters import check_records, share_bits
@@ -36,8 +36,7 @@ class GradientRun:
     `prefix`: where an interrupted fit had come to; its numbers are not drawn again.
     """
 
-    history = None
-    work = None
+    history = work = None
 
     def __init__(
         self,
@@ -79,10 +78,9 @@ class GradientRun:
         # A fit that goes on from a checkpoint does not take its gradients again.
         done = max(first - 1, self.skipped)
         while done < last:
-            end = self._plan.ends[self._stage]
-            if done == end:
+            if done == self._plan.ends[self._stage]:
                 self._begin_next()
-                end = self._plan.ends[self._stage]
+            end = self._plan.ends[self._stage]
             begin = end - self._plan.stages[self._stage].n_steps
             reached = min(last, end)
             self._solver.advance(done - begin + 1, reached - begin)
@@ -94,7 +92,8 @@ class GradientRun:
         """Return what the fit has released after `done` gradients, by default after all."""
         done = self.n_steps if done is None else done
         if not done:
-            return replace(empty_state(self._records.n_columns), numbers=self._numbers.copy())
+            empty = GradientState.empty({"n_features": self._records.n_columns})
+            return replace(empty, numbers=self._numbers.copy())
         if done < self.n_steps:
             solver, n_columns = self._solver, self._records.n_columns
             state = solver.weights.copy(), solver.velocity.copy(), solver.averaged.copy()
@@ -113,8 +112,7 @@ class GradientRun:
             return float(self._plan.n_records)
         mechanism, mu = self._mechanism, self._mechanism.mu * math.sqrt(COUNT_SHARE)
         counts = [self._records.counted]
-        found = noisy_counts(counts, mechanism.count_sensitivity, mu, self._stream)
-        return float(found[0])
+        return float(noisy_counts(counts, mechanism.count_sensitivity, mu, self._stream)[0])
 
     def _run(self, start: NDArray[np.float64] | None) -> NoisyGradientDescent:
         """Make the solver of the stage that begins, on the columns that are kept."""
@@ -122,16 +120,17 @@ class GradientRun:
         prepared, self._prepared = self._prepared, None
         if prepared is None or prepared[1] != self._unit:
             prepared = self._part()
-        n_columns = self._kept.size or self._records.n_columns
+        part, unit = prepared
         return NoisyGradientDescent(
-            prepared[0],
-            n_columns + int(self._constant != 0.0),
+            part,
+            self._kept.size or self._records.n_columns,
             self._records.loss.n_outputs,
-            prepared[1],
+            unit,
             self._schedule,
             self._stream,
             threads=self._threads,
             start=start,
+            intercept=self._constant != 0.0,
         )
 
     def _part(self) -> tuple[Any, float]:
@@ -164,8 +163,7 @@ class GradientRun:
         share, records = self._plan.calibration, self._records
         if not share or math.isinf(self._mechanism.mu):
             return None
-        weights, intercept = self._averaged()
-        model = LinearModel(weights, intercept, self._kept, self._constant, self._plan.norm_bound)
+        model = LinearModel(*self._averaged(), self._kept, self._constant, self._plan.norm_bound)
         return calibrate_margins(
             records.margins(model),
             records.loss,
@@ -178,15 +176,12 @@ class GradientRun:
 
     def _averaged(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights of the last stage, shape (k, K), and the constants of the margins."""
-        solver, n_columns = self._solver, self._kept.size or self._records.n_columns
-        averaged = solver.average().reshape(-1, solver.n_outputs)
-        weights, constant = averaged[:n_columns], averaged[n_columns:]
+        weights, constant = self._solver.average()
         if self._plan.significant:
             weights = np.where(np.abs(weights) > SIGNIFICANT * self._error, weights, 0.0)
-        intercept = np.zeros(solver.n_outputs)
-        if constant.size:
-            intercept = constant[0] * constant_entry(self._constant)
-        return weights, intercept
+        if not constant.size:
+            return weights, np.zeros(weights.shape[1])
+        return weights, constant[0] * constant_entry(self._constant)
 
     @property
     def _error(self) -> float:
@@ -196,16 +191,12 @@ class GradientRun:
     def _begin_next(self) -> None:
         """Keep the largest weights of the stage that is over, and start the next from them."""
         self._stage += 1
-        solver = self._solver
-        average = solver.average().reshape(-1, solver.n_outputs)
-        before = average.shape[0] - int(self._constant != 0.0)
-        several = solver.n_outputs > 1
-        sizes = np.linalg.norm(average[:before], axis=1) if several else average[:before, 0]
+        weights, constant = self._solver.average()
+        sizes = np.linalg.norm(weights, axis=1) if weights.shape[1] > 1 else weights[:, 0]
         places = largest(sizes, self._plan.stages[self._stage].n_columns)
         self._kept = self._kept[places] if self._kept.size else places
-        start = _START * np.concatenate([average[places], average[before:]]).ravel()
         self._numbers[1] = _START * self._error
-        self._solver = self._run(start)
+        self._solver = self._run(_START * np.concatenate([weights[places], constant]).ravel())
 
     def _go_on(self, state: GradientState) -> None:
         """Take up an interrupted fit where it was.
@@ -213,9 +204,8 @@ class GradientRun:
         Raises ValueError for a state of another plan: more would be taken than was paid for.
         """
         self.skipped, self._kept = state.done, state.columns
-        self._stage = min(
-            int(np.searchsorted(self._plan.ends, state.done)), len(self._plan.stages) - 1
-        )
+        ends = self._plan.ends
+        self._stage = min(int(np.searchsorted(ends, state.done)), len(ends) - 1)
         self._solver = self._run(None)
         n_kept = self._plan.stages[self._stage].n_columns if self._stage else 0
         if self._kept.size != n_kept or self._solver.weights.shape != state.weights.shape:
@@ -254,8 +244,7 @@ class CompletedRun:
     n_steps: int
     finished: NoisyWeights
 
-    history = None
-    work = None
+    history = work = None
 
     def begin(self) -> None:
         """Do nothing: the records were counted before."""

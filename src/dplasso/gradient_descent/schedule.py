@@ -12,8 +12,8 @@ MOMENTUM = 0.8
 STEPS = 300
 # With h at most so much over N and the curvature of the loss, steps are stable at any momentum.
 _STABLE = 2.0
-# Part of the iterates, the last, that is averaged: where the loss is flat, averaging the last half
-# costs 8 % of the signal over the noise, the last quarter 4 %.
+# Part of the iterates, the last, that is averaged: in a flat loss that costs 4 % of the signal over
+# the noise, half of them 8 %.
 AVERAGED = 0.25
 
 
@@ -23,8 +23,7 @@ class Schedule:
 
     `step_size`: h, for gradients summed over records.
     `first_averaged`: the first step, from 1, whose iterate is averaged.
-    `noise_scale`: standard deviation of the noise in every coordinate of every gradient; 0 without
-    privacy.
+    `noise_scale`: standard deviation of the noise in every coordinate of every gradient.
     `sensitivity`: how far a summed gradient can move between neighbours, in L2.
     """
 
@@ -69,10 +68,8 @@ def schedule_for(
 ) -> Schedule:
     """Choose the steps from public numbers.
 
-    `n_rows`: N, given as public or counted privately; only an upper limit of the step size.
+    `n_rows`: N, given as public or counted privately; only limits the step size.
     `mu`: Gaussian differential privacy of all steps together; infinity for no privacy.
-    `sensitivity`: how far the gradient can move between neighbours, in L2.
-    `n_steps`: T, which only discretises.
     `kappa`: how far noise may move the margin of a unit row.
     """
     noise_scale = sensitivity * math.sqrt(n_steps) / mu

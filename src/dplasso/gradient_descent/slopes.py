@@ -29,13 +29,11 @@ _LARGEST_MARGIN = 2.0**400
 class LinearModel:
     """A released model, and the rows that it is one of.
 
-    `weights`, shape (k, K): of the columns.
-    `intercept`, shape (K,): the constant terms.
+    `weights`, shape (k, K), and `intercept`, shape (K,): of each margin.
     `kept`: the columns, ascending; none for all.
     `constant`: the constant entry of every row, as a part of its unit length.
     `norm_bound`: what longer rows are scaled down to and all divided by; None makes unit rows.
-    `bound`: rows are not made unit rows, but entries are clipped to [-bound, bound]; None for unit
-    rows.
+    `bound`: instead of making unit rows, entries are clipped to [-bound, bound].
     """
 
     weights: NDArray[np.float64]
@@ -50,9 +48,7 @@ class LinearModel:
 class Margins:
     """Margins of the rows that one process holds, and what they pull along slope and constants.
 
-    `margins`, shape (N, K): with what the loss adds to each.
-    `loss`: without its offset.
-    `threads`: share the rows; the bits do not depend on them.
+    `margins`, shape (N, K), hold what the loss would add to each: `loss` has no offset.
     """
 
     margins: NDArray[np.float64]
@@ -80,8 +76,7 @@ class Margins:
 def slope_gradient(loss, targets, margins, parameters, unit, limit, first, last, totals):
     """Add up the rows' shares of the gradient in slope and constant, in units, exactly.
 
-    `parameters`, shape (2,): a and b / c.
-    `unit`, `limit`: fixed-point units per unit of gradient, and the bound on a share in them.
+    `parameters`, shape (2,): a and b / c. `limit`: the bound on a share, in units.
     """
     labels, weights, _ = targets
     for i in range(first, last):
@@ -101,8 +96,7 @@ def slope_gradient_vectors(loss, targets, margins, parameters, unit, limit, firs
     """
     labels, weights, _ = targets
     n_outputs = margins.shape[1]
-    stretched, residuals = np.empty(n_outputs), np.empty(n_outputs)
-    own = np.empty(n_outputs)
+    stretched, residuals, own = np.empty(n_outputs), np.empty(n_outputs), np.empty(n_outputs)
     for i in range(first, last):
         squares = CONSTANT * CONSTANT
         for k in range(n_outputs):

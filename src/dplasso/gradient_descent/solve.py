@@ -16,16 +16,13 @@ from dplasso.runtime.threads import ONE_THREAD, Threads
 # Coordinates that share a stream of noise, all K of a column together. A stream belongs to its
 # coordinates, not to a thread: the bits do not depend on the number of threads.
 BLOCK = 2**15
-# |q z S| <= 2^32 for every record: sums of fewer than 2^31 of them fit 64 bits.
-_CONTRIBUTION_BITS = 32
 
 
-def gradient_unit(
-    residual_bound: float, noise_scale: float, bits: int = _CONTRIBUTION_BITS
-) -> float:
+def gradient_unit(residual_bound: float, noise_scale: float, bits: int = 32) -> float:
     """Return S, the fixed-point units per unit of gradient, for so many bits of a record's share.
 
-    Fewer than ``2^bits / C`` where the noise is so large that its words would not reach.
+    ``|q z S| <= 2^32``: sums of fewer than 2^31 records fit 64 bits. S is below ``2^bits / C``
+    where the noise is so large that its words would not reach.
     """
     unit = 2.0**bits / residual_bound
     if noise_scale * unit > LARGEST_SCALE:
@@ -37,19 +34,17 @@ class NoisyGradientDescent:
     """T steps of full-batch gradient descent with Gaussian noise, taken when `advance` is called.
 
     `part`: `GradientPart`, or anything with its `begin` and `sums`, in these units.
-    `n_coordinates`: D, plus one for an intercept.
-    `n_outputs`: K. Coordinate ``j K + k`` is that of column j and output k.
-    `unit`: fixed-point units per unit of gradient, of `gradient_unit`.
+    `n_columns`, `n_outputs`: D and K. Coordinate ``j K + k`` is that of column j and output k.
     `start`: weights to start from, already released; zero otherwise.
 
-    `weights`, `velocity`, `averaged`: the iterate, the momentum and the sum of the averaged
-    iterates. They are functions of the noisy gradients, so released by composition.
+    `weights`, `velocity` and `averaged`, the sum of the averaged iterates, are functions of the
+    noisy gradients, so released by composition.
     """
 
     def __init__(
         self,
         part: Any,
-        n_coordinates: int,
+        n_columns: int,
         n_outputs: int,
         unit: float,
         schedule: Schedule,
@@ -57,11 +52,12 @@ class NoisyGradientDescent:
         *,
         threads: Threads = ONE_THREAD,
         start: NDArray[np.float64] | None = None,
+        intercept: bool = False,
     ) -> None:
-        self.n_outputs = n_outputs
+        n_coordinates = n_columns + intercept
         size = n_coordinates * n_outputs
-        self.n_steps, self.done = schedule.n_steps, 0
-        self.schedule = schedule
+        self.n_outputs, self._n_columns = n_outputs, n_columns
+        self.n_steps, self.schedule = schedule.n_steps, schedule
         self.weights = np.zeros(size) if start is None else start.astype(np.float64)
         self.velocity, self.averaged = np.zeros(size), np.zeros(size)
         self._part, self._threads, self._unit = part, threads, unit
@@ -78,7 +74,6 @@ class NoisyGradientDescent:
         """Take steps `first` to `last`, counted from 1, both included."""
         for step in range(first, last + 1):
             self._step(step)
-            self.done = step
 
     def _step(self, step: int) -> None:
         schedule = self.schedule
@@ -97,7 +92,8 @@ class NoisyGradientDescent:
 
         self._threads.run(some)
 
-    def average(self) -> NDArray[np.float64]:
-        """Return the average of the iterates that count, once all steps are taken."""
-        count: float = self.n_steps - self.schedule.first_averaged + 1
-        return self.averaged / count
+    def average(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the average of the iterates that count: shape (D, K), and of the constants."""
+        count = self.n_steps - self.schedule.first_averaged + 1
+        average = (self.averaged / count).reshape(-1, self.n_outputs)
+        return average[: self._n_columns], average[self._n_columns :]

@@ -9,25 +9,23 @@ from numpy.typing import NDArray
 
 from dplasso.gradient_descent.release import NoisyWeights, check_ascending, same_arrays
 
+_RUN = ("weights", "velocity", "averaged")
+
 
 @dataclass(frozen=True)
 class GradientState:
-    """A fit between two gradients: functions of the noisy gradients so far, so released with them.
+    """A fit after `done` gradients, functions of the noisy ones, so released with them.
 
-    `done`: gradients so far.
-    `n_features`: D.
-    `weights`, `velocity`, `averaged`: of the run that is under way.
+    `weights`, `velocity`, `averaged`: of the run that is under way; empty after step 0.
     `columns`: columns of a later run; empty in the first.
     `numbers`, shape (2,): the count, 0 before there is one, and the standard error of the starting
     weights.
-
-    After step 0 there is a count and nothing else; the arrays are empty.
     """
 
     kind: ClassVar[str] = "gradient state"
     method: ClassVar[tuple[str, str]] = NoisyWeights.method
     types: ClassVar[dict[str, str]] = {
-        **dict.fromkeys(("weights", "velocity", "averaged", "numbers"), "<f8"),
+        **dict.fromkeys((*_RUN, "numbers"), "<f8"),
         "columns": "<i8",
     }
     n_outputs: ClassVar[int] = 1
@@ -67,38 +65,23 @@ class GradientState:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
-        return {
-            "weights": self.weights,
-            "velocity": self.velocity,
-            "averaged": self.averaged,
-            "columns": self.columns,
-            "numbers": np.concatenate([[float(self.done)], self.numbers]),
-        }
+        given = {name: getattr(self, name) for name in (*_RUN, "columns")}
+        return given | {"numbers": np.concatenate([[float(self.done)], self.numbers])}
 
     @classmethod
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], public: Mapping[str, Any]
     ) -> "GradientState":
         """Rebuild a release from what a file holds, and the fit's parameters and sizes."""
-        numbers = arrays["numbers"].astype(np.float64)
+        numbers, *parts = (arrays[name].astype(np.float64) for name in ("numbers", *_RUN))
+        columns = arrays["columns"].astype(np.int64)
+        run = dict(zip(_RUN, parts, strict=True))
         return cls(
-            done=int(numbers[0]),
-            n_features=public["n_features"],
-            weights=arrays["weights"].astype(np.float64),
-            velocity=arrays["velocity"].astype(np.float64),
-            averaged=arrays["averaged"].astype(np.float64),
-            columns=arrays["columns"].astype(np.int64),
-            numbers=numbers[1:],
+            int(numbers[0]), public["n_features"], **run, columns=columns, numbers=numbers[1:]
         )
 
     @classmethod
     def empty(cls, public: Mapping[str, Any]) -> "GradientState":
         """Return the state of a fit before anything is counted."""
-        return empty_state(public["n_features"])
-
-
-def empty_state(n_features: int) -> GradientState:
-    """Return the state of a fit before anything is counted."""
-    nothing = np.zeros(0)
-    no_columns = np.zeros(0, dtype=np.int64)
-    return GradientState(0, n_features, nothing, nothing, nothing, no_columns, np.zeros(2))
+        columns = np.zeros(0, dtype=np.int64)
+        return cls(0, public["n_features"], *3 * (np.zeros(0),), columns, np.zeros(2))

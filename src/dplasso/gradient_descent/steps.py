@@ -28,9 +28,7 @@ def row_gradients(data, loss, targets, model, units, first, last, scaled, intege
     `totals`, shape (1,): the rows' contribution to the constant column is added.
     """
     (labels, weights, _), (unit, limit), rows = targets, units, data.rows
-    offset = 0.0
-    if data.constant != 0.0:
-        offset = data.constant * model[data.n_columns]
+    offset = data.constant * model[data.n_columns] if data.constant != 0.0 else 0.0
     total = np.int64(0)
     for i in range(first, last):
         margin = row_margin(rows, i, model) * data.factor[i] + offset
@@ -104,7 +102,6 @@ def update(totals, unit, momentum, step_size, velocity, weights, averaged, avera
     """Take a step ``m <- beta m + g``, ``w <- w - h m`` along some coordinates, in place.
 
     `totals`: their noisy gradients, in units.
-    `averaging`: whether this iterate is added to `averaged`.
     """
     inverse = 1.0 / unit
     for k in range(totals.size):

@@ -12,11 +12,9 @@ _LEAST_SHARE = 0.01
 
 
 def mean_target(counts: NDArray[np.float64], deviation: float) -> float:
-    """Return the mean of targets of -1 and 1, or between them.
+    """Return the mean of targets in [-1, 1], from noisy counts at the lower and the upper end.
 
-    `counts`, shape (2,): records at the lower and at the upper end, noisy.
-    `deviation`: standard deviation of each count's noise. A difference within two of its own
-    standard deviations is taken for none.
+    `deviation`: of each count's noise. A difference within two of its own deviations is none.
     """
     negative, positive = float(counts[0]), float(counts[1])
     difference, noise = positive - negative, _DEVIATIONS * math.sqrt(2.0) * deviation
@@ -29,8 +27,5 @@ def class_shares(counts: NDArray[np.float64], deviation: float) -> NDArray[np.fl
     mean = counts.mean()
     beyond = np.abs(counts - mean) - _DEVIATIONS * deviation
     level = mean + np.copysign(np.maximum(0.0, beyond), counts - mean)
-    shares: NDArray[np.float64] = np.maximum(
-        level / max(1.0, level.sum()), _LEAST_SHARE / counts.size
-    )
-    shares /= shares.sum()
-    return shares
+    shares = np.maximum(level / max(1.0, level.sum()), _LEAST_SHARE / counts.size)
+    return np.asarray(shares / shares.sum())

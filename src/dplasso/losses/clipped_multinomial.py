@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dplasso.losses.balance import class_shares
 from dplasso.losses.contract import register
 from dplasso.losses.exponential import exponential
-from dplasso.losses.multinomial import softmax
+from dplasso.losses.multinomial import normalized, softmax
 
 # How far one residual moves, at most, when all margins move by 1: p (1 - p) times the range 2.
 STEEPEST = 0.5
@@ -30,15 +30,9 @@ _ROUNDS = 100
 class ClippedMultinomial(NamedTuple):
     """The multinomial logistic loss of a target in {0, ..., K - 1}, clipped entry by entry.
 
-    Attributes
-    ----------
-    residual_bound : float
-        C in [1/2, 1], public.
-    offset : ndarray of float64, shape (K,)
-        Added to the margins: public, or released before.
-    weights : ndarray of float64, shape (K,)
-        What the loss of a record of each class counts, in (0, 1]: residuals stay within C. Empty
-        for 1.
+    `residual_bound`: C in [1/2, 1], public.
+    `offset`, shape (K,): added to the margins; public, or released before.
+    `weights`, shape (K,): what a record of each class counts, in (0, 1]; empty for 1.
     """
 
     residual_bound: float
@@ -76,9 +70,7 @@ class ClippedMultinomial(NamedTuple):
         C)``.
         """
         p = softmax(margins + self.offset)
-        p *= np.maximum(1.0, (1.0 - p) / self.residual_bound)
-        p /= p.sum(axis=1, keepdims=True)
-        return p
+        return normalized(p * np.maximum(1.0, (1.0 - p) / self.residual_bound))
 
 
 @njit(cache=True, nogil=True)

@@ -12,17 +12,8 @@ A loss is a NamedTuple of public numbers, in a file of its own, that says
 `starting_offset`  the offset that minimises it without columns; for the LASSO alone
 =================  ========================================================================
 
-and has kernels, tied to it by `register`: one of the first two, the others for some solvers.
-
-=================  ========================================================================
-`gradient`         the residual q of a record with one margin; ``|q| <= residual_bound``
-`residual_vector`  fills in the residuals of a record, of one margin or several
-`value`            the loss at a margin: for the history of Algorithm 1
-`margins_within`   the lowest and the highest margin whose residual is within a tolerance of
-                   q, rounded inwards to float32; exchanged where none is: for Algorithm 2
-`tangent_offset`   ``value - q * margin`` at any margin with residual q: for the history of
-                   Algorithm 2
-=================  ========================================================================
+and has kernels for the functions below, tied to it by `register`: `gradient` or `residual_vector`,
+and the others for some solvers.
 
 What the mechanisms take for the sensitivity of a record is `residual_bound`, so a kernel that let a
 residual out of it would break the guarantee. Targets are float64: 0 or 1, numbers of classes, or
@@ -38,28 +29,31 @@ from dplasso.runtime.dispatch import implement, implementation
 
 
 def gradient(loss: Any, margin: float, target: float) -> float:
-    """Return the residual of a record; see the module's table."""
+    """Return the residual q of a record with one margin; ``|q| <= residual_bound``."""
     return float(implementation("gradient", loss)(loss, margin, target))
 
 
 def residual_vector(loss: Any, margins: Any, target: float, residuals: Any) -> None:
-    """Set `residuals` to those of a record; see the module's table."""
+    """Set `residuals` to those of a record, of one margin or several."""
     implementation("residual_vector", loss)(loss, margins, target, residuals)
 
 
 def value(loss: Any, margin: float, target: float) -> float:
-    """Return the loss of a record; see the module's table."""
+    """Return the loss of a record: for the history of Algorithm 1."""
     return float(implementation("value", loss)(loss, margin, target))
 
 
 def margins_within(loss: Any, q: float, target: float, tolerance: float) -> tuple[Any, Any]:
-    """Return the margins with about the same residual; see the module's table."""
+    """Return the lowest and the highest margin whose residual is within a tolerance of q.
+
+    Rounded inwards to float32; exchanged where no margin is. For Algorithm 2.
+    """
     lowest, highest = implementation("margins_within", loss)(loss, q, target, tolerance)
     return lowest, highest
 
 
 def tangent_offset(loss: Any, q: float, target: float) -> float:
-    """Return where the tangent of slope q meets margin zero; see the module's table."""
+    """Return ``value - q * margin`` at any margin with residual q: for Algorithm 2's history."""
     return float(implementation("tangent_offset", loss)(loss, q, target))
 
 
@@ -81,11 +75,9 @@ _CONTRACT = {
 
 
 def register(loss_class: type, **kernels: Callable[..., Any]) -> None:
-    """Make a loss known to the solvers.
+    """Make known to the solvers the kernels of a loss, by the names and with the arguments above.
 
-    `loss_class`: a NamedTuple class, defined at the top of an importable module.
-    `**kernels`: numba functions by the names and with the arguments of those above. With one
-    margin, `residual_vector` follows from `gradient`.
+    With one margin, `residual_vector` follows from `gradient`.
     """
     if "gradient" in kernels:
         kernels = {"residual_vector": one_residual} | kernels

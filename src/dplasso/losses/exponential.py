@@ -1,8 +1,8 @@
 """The exponential and the logarithm that residuals are computed with: the same bits everywhere.
 
-Those of C libraries differ in the last place with the machine, for one with and without fused
-multiply-add, and the parts of a sum may lie on different machines (docs/cluster.md). These are
-fixed sequences of additions, multiplications and divisions of IEEE 754, which numba does not fuse.
+Those of C libraries differ in the last place between machines, and the parts of a sum may lie on
+different machines (docs/cluster.md). These are fixed sequences of additions, multiplications and
+divisions of IEEE 754, which numba does not fuse.
 
 ``exp(x) = 2^(k / 256) exp(r)`` with ``0 < r < ln 2 / 255`` and a polynomial without negative terms,
 so that every operation, and with it the whole, grows with x; where k changes, a test looks at
@@ -33,20 +33,15 @@ def _powers() -> tuple[NDArray[np.int64], NDArray[np.float64], float, float, flo
         for _ in range(8):
             root = root.sqrt()
         powers = [root**i for i in range(_STEPS)]
-        nearest = np.array([float(power) for power in powers])
+        nearest = np.array(powers, dtype=np.float64)
         missing = [
             float(power / Decimal(near) - 1) for power, near in zip(powers, nearest, strict=True)
         ]
         step = Decimal(2).ln() / _STEPS
         # So few bits that any k times them is exact.
         high = float(round(step * 2**42)) / 2.0**42
-        return (
-            nearest.view(np.int64),
-            np.array(missing),
-            high,
-            float(step - Decimal(high)),
-            float(1 / step),
-        )
+        low, inverse = float(step - Decimal(high)), float(1 / step)
+    return nearest.view(np.int64), np.array(missing), high, low, inverse
 
 
 _POWER, _MISSING, _STEP_HIGH, _STEP_LOW, _STEPS_PER_UNIT = _powers()

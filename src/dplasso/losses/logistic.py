@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from dplasso.losses.balance import mean_target
 from dplasso.losses.contract import register
 from dplasso.losses.exponential import exponential, logarithm
+from dplasso.matrix.compressed import clip
 
 _UPWARDS = 2.0**-23
 _TINY = 1e-30
@@ -25,14 +26,9 @@ _SMALLEST = 2.0**-1022
 class Logistic(NamedTuple):
     """The logistic loss of a target in {0, 1}.
 
-    Attributes
-    ----------
-    residual_bound : float
-        C in [1/2, 1], public.
-    offset : float
-        Added to every margin: public, or released before.
-    negative_weight, positive_weight : float
-        What the loss of a record of each class counts, in (0, 1]: a residual stays within C.
+    `residual_bound`: C in [1/2, 1], public.
+    `offset`: added to every margin; public, or released before.
+    `negative_weight`, `positive_weight`: what a record of each class counts, in (0, 1].
     """
 
     residual_bound: float = 1.0
@@ -110,13 +106,8 @@ def round_up(margin):
 @njit(cache=True, nogil=True)
 def logistic_gradient(loss, margin, target):
     """Return the residual, clipped; a margin that is no number pulls with nothing."""
-    q = sigma(margin + loss.offset) - target
-    bound = loss.residual_bound
-    if q > bound:
-        q = bound
-    if q < -bound:
-        q = -bound
-    return q * (loss.positive_weight if target else loss.negative_weight) if q == q else 0.0
+    q = clip(sigma(margin + loss.offset) - target, loss.residual_bound)
+    return q * (loss.positive_weight if target else loss.negative_weight)
 
 
 @njit(cache=True, nogil=True)

@@ -21,15 +21,9 @@ from dplasso.losses.exponential import exponential
 class Multinomial(NamedTuple):
     """The multinomial logistic loss of a target in {0, ..., K - 1}.
 
-    Attributes
-    ----------
-    n_classes : int
-        K.
-    residual_bound : float
-        Bound C on the L2 norm of the residual vector, public.
-    weights : ndarray of float64, shape (K,)
-        What the loss of a record of each class counts, in (0, 1]: residuals stay within C. Empty
-        for 1.
+    `n_classes`: K.
+    `residual_bound`: bound C on the L2 norm of the residual vector, public.
+    `weights`, shape (K,): what a record of each class counts, in (0, 1]; empty for 1.
     """
 
     n_classes: int
@@ -64,23 +58,21 @@ class Multinomial(NamedTuple):
         p = softmax(margins)
         squares = (p * p).sum(axis=1, keepdims=True) - 2.0 * p + 1.0
         length = np.sqrt(np.maximum(squares, 0.0))
-        p *= np.maximum(1.0, length / self.residual_bound)
-        p /= p.sum(axis=1, keepdims=True)
-        return p
+        return normalized(p * np.maximum(1.0, length / self.residual_bound))
+
+
+def normalized(p: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return rows divided by their sums."""
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def softmax(margins: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the class probabilities of the plain multinomial model, shape (N, K)."""
-    p: NDArray[np.float64] = np.exp(margins - margins.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    return p
+    return normalized(np.exp(margins - margins.max(axis=1, keepdims=True)))
 
 
 def norm_bound(n_classes: int, residual_bound: float) -> float:
-    """Return the bound on the L2 norm that goes with a bound C on every entry.
-
-    With C = 1/2 nothing is shortened at zero weights, with 1 nothing anywhere.
-    """
+    """Return the L2 bound for a bound C on entries: C = 1/2 shortens nothing at zero weights."""
     return min(math.sqrt(2.0), 2.0 * residual_bound * residual_norm_at_zero(n_classes))
 
 
@@ -99,11 +91,10 @@ def multinomial_residuals(loss, margins, target, residuals):
     for k in range(1, margins.size):
         if margins[k] > largest:
             largest = margins[k]
-    total = 0.0
+    total = squares = 0.0
     for k in range(margins.size):
         residuals[k] = exponential(margins[k] - largest)
         total += residuals[k]
-    squares = 0.0
     for k in range(margins.size):
         residuals[k] = residuals[k] / total - (1.0 if k == target else 0.0)
         squares += residuals[k] * residuals[k]
@@ -113,8 +104,7 @@ def multinomial_residuals(loss, margins, target, residuals):
         for k in range(margins.size):
             residuals[k] *= shorter
     elif not norm <= loss.residual_bound:
-        for k in range(margins.size):
-            residuals[k] = 0.0
+        residuals[:] = 0.0
     if loss.weights.size:
         for k in range(margins.size):
             residuals[k] *= loss.weights[np.int64(target)]

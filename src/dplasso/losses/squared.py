@@ -13,17 +13,14 @@ from numpy.typing import NDArray
 from dplasso.losses.balance import mean_target
 from dplasso.losses.contract import register
 from dplasso.losses.logistic import round_up
+from dplasso.matrix.compressed import clip
 
 
 class Squared(NamedTuple):
     """The squared loss of a target in [-1, 1].
 
-    Attributes
-    ----------
-    residual_bound : float
-        C > 0, public.
-    offset : float
-        Added to every margin: public, or released before.
+    `residual_bound`: C > 0, public.
+    `offset`: added to every margin; public, or released before.
     """
 
     residual_bound: float = 0.25
@@ -55,13 +52,7 @@ class Squared(NamedTuple):
 @njit(cache=True, nogil=True)
 def squared_gradient(loss, margin, target):
     """Return the residual, clipped; a margin that is no number pulls with nothing."""
-    q = margin + loss.offset - target
-    bound = loss.residual_bound
-    if q > bound:
-        return bound
-    if q < -bound:
-        return -bound
-    return q if q == q else 0.0
+    return clip(margin + loss.offset - target, loss.residual_bound)
 
 
 @njit(cache=True, nogil=True)

@@ -19,9 +19,8 @@ NO_WEIGHTS = np.zeros(0)
 
 
 class Targets(NamedTuple):
-    """The targets of some records.
+    """The targets of some records; the table of `dplasso.losses.contract` says what they are.
 
-    `labels`, shape (N,): 0 or 1, numbers of classes, or numbers in [-1, 1].
     `weights`, shape (N,): what each record counts, in [0, 1]; empty where each counts 1.
     `n_records`: the records that are not left out, whatever their weights.
     """
@@ -41,11 +40,10 @@ def targets_of(
     weights: NDArray[np.float64] | None = None,
     within: NDArray[np.bool_] | None = None,
 ) -> Targets:
-    """Put targets and weights together.
+    """Put targets and weights, in [0, 1], together.
 
-    `weights`, shape (N,): in [0, 1]; None for 1 each.
-    `within`, shape (N,): which records are not left out; by default all. The others have no weight
-    and are not counted.
+    `within`, shape (N,): which records are not left out; the others are neither weighted nor
+    counted.
     """
     n_records = labels.size if within is None else int(np.count_nonzero(within))
     if within is not None:
@@ -57,9 +55,7 @@ def count_classes(loss: Any, targets: Targets) -> tuple[list[int], int]:
     """Count the records of each class, or at both ends of an interval.
 
     A record counts for its weight; in a regression for both ends, in the parts that make its target
-    their mean.
-
-    Returns the counts in parts of a record, and how many bits of it they are.
+    their mean. Returns the counts in parts of a record, and how many bits of it they are.
     """
     labels, weights, _ = targets
     bits = _WEIGHT_BITS if weights.size else _PART_BITS

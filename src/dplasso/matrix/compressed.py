@@ -8,22 +8,43 @@ from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.errors import DataError
-from dplasso.matrix.check import check_rows
 
 
 class Compressed(NamedTuple):
     """One orientation of X, by rows or by columns; the arrays may be the caller's.
 
-    `indptr`: where each row (column) starts.
     `indices`: column (row) numbers, each at most once in a row (column).
     `values`: entries as given, not clipped; empty when every entry is `constant`.
-    `constant`: the value of every entry where `values` is empty.
     """
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.integer]
     values: NDArray[np.floating]
     constant: float
+
+
+@njit(cache=True, nogil=True)
+def check_rows(indptr, indices, n_columns):
+    """Look for rows that cannot be those of a matrix; return (outside, unordered, largest column).
+
+    They are the first row whose pointers or columns lie outside the matrix, and the first, up to
+    that one, whose columns do not ascend strictly; -1 where there is none. The same for columns.
+    """
+    unordered, largest = -1, np.int64(-1)
+    for i in range(indptr.size - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        if begin > end or begin < 0 or end > indices.size:
+            return i, unordered, largest
+        before = np.int64(-1)
+        for p in range(begin, end):
+            k = np.int64(indices[p])
+            if k < 0 or k >= n_columns:
+                return i, unordered, largest
+            if k <= before and unordered < 0:
+                unordered = i
+            before = k
+            largest = max(largest, k)
+    return -1, unordered, largest
 
 
 @njit(cache=True, nogil=True)
@@ -35,6 +56,14 @@ def clip(value, bound):
     if number < -bound:
         return -bound
     return number if number == number else 0.0
+
+
+def clipped(matrix: Compressed, bound: float) -> Compressed:
+    """Return a copy of a matrix with its entries clipped to [-bound, bound]."""
+    return matrix._replace(
+        values=np.clip(matrix.values, -bound, bound),
+        constant=float(np.clip(matrix.constant, -bound, bound)),
+    )
 
 
 def working_dtype(X: Any) -> np.dtype:
@@ -50,12 +79,10 @@ def working_dtype(X: Any) -> np.dtype:
 
 
 def compress(X: Any) -> tuple[Compressed, bool]:
-    """View a matrix as compressed rows or columns.
+    """View a matrix as compressed rows, or as columns if it is CSC; return which.
 
-    `X`, shape (N, D): float32 or float64, finite. Never written to.
-
-    Returns `compressed`: the caller's arrays where they will do.
-    `by_rows`: False for CSC input, which comes compressed by columns.
+    `X`, shape (N, D): float32 or float64, finite; never written to. Its arrays are taken where they
+    will do.
 
     Raises DataError if an index lies outside the matrix or the row pointers are inconsistent.
     """

@@ -64,12 +64,11 @@ def lay_out(
     n_steps: int,
     n_threads: int = 1,
 ) -> Design:
-    """Lay out a matrix in memory, copying of it no more than pays.
+    """Lay out a matrix in memory, copying of it no more than pays; it is never written to.
 
-    `X`, shape (N, D): float32 or float64, finite. Never written to.
     `by_columns`, `n_steps`: whether rows are looked up by column, and how often.
 
-    Raises DataError as for `dplasso.matrix.compressed.compress`; for more than `MAX_ROWS` rows.
+    Raises DataError as `compress` does, and for more than `MAX_ROWS` rows.
     """
     check_row_count(X.shape[0])
     matrix, given_by_rows = compress(X)
@@ -82,17 +81,8 @@ def lay_out(
     if by_columns and has_columns and worth_renumbering(n_entries, n_rows, n_columns, n_steps):
         numbering = by_frequency(np.diff(columns.indptr), intercept)
         rows = relabel(rows, numbering, n_threads)
-    return Design(
-        rows=rows,
-        columns=columns,
-        has_columns=has_columns,
-        columns_internal=False,
-        numbering=numbering,
-        n_rows=n_rows,
-        n_columns=n_columns,
-        intercept=intercept,
-        bound=float(bound),
-    )
+    layout = rows, columns, has_columns, False, numbering
+    return Design(*layout, n_rows, n_columns, intercept, float(bound))
 
 
 def adopt(
@@ -106,21 +96,10 @@ def adopt(
     check_row_count(n_rows)
     if intercept:
         kind = np.int32 if n_columns < 2**31 - 1 else np.int64
-        numbering = Numbering(
-            np.append(numbering.internal, n_columns).astype(kind),
-            np.append(numbering.original, n_columns).astype(kind),
-        )
-    return Design(
-        rows=rows,
-        columns=columns,
-        has_columns=True,
-        columns_internal=True,
-        numbering=numbering,
-        n_rows=n_rows,
-        n_columns=n_columns,
-        intercept=intercept,
-        bound=float(bound),
-    )
+        internal, original = (np.append(way, kind(n_columns)) for way in numbering)
+        numbering = Numbering(internal.astype(kind), original.astype(kind))
+    layout = rows, columns, True, True, numbering
+    return Design(*layout, n_rows, n_columns, intercept, float(bound))
 
 
 def check_row_count(n_rows: int) -> None:
@@ -148,8 +127,7 @@ def worth_transposing(n_entries: int, n_columns: int, n_steps: int) -> bool:
 def worth_renumbering(n_entries: int, n_rows: int, n_columns: int, n_steps: int) -> bool:
     """Return whether storing the gradients of frequent columns together saves more than it costs.
 
-    A step touches the rows of one column: on average as many entries as the rows of a column drawn
-    at random have.
+    A step touches as many entries as the rows of one column have.
     """
     if n_columns <= _CACHED_COLUMNS:
         return False
@@ -182,12 +160,10 @@ Column = tuple[NDArray[np.integer], NDArray[np.floating], float]
 
 @register_jitable
 def column_span(design, j):
-    """Return a coordinate's column, and the part of its arrays from where to where it stands.
-
-    `design`: with X by columns, unless j is the constant column.
+    """Return a coordinate's column, and the begin and end of its part of the arrays.
 
     The column is rows and entries: without values every entry is `constant`, without indices every
-    row holds it, and the part is one of rows.
+    row holds it, and the part is one of rows. Other columns need X by columns.
     """
     columns = design.columns
     if j == design.n_columns:
@@ -207,10 +183,7 @@ def column_of(design: Design, j: int, threads: Threads) -> tuple[Column, int, in
 
 
 def scan_column(design: Design, j: int, threads: Threads) -> tuple[Column, int]:
-    """Find a column, and its length, by reading all rows: few steps do so instead of a transpose.
-
-    `j`: original number of the column.
-    """
+    """Find a column and its length by reading all rows: for few steps, cheaper than a transpose."""
     rows = design.rows
     k = int(look_up(design.numbering.internal, j))
     edges = even_parts(rows.indptr, threads.count)

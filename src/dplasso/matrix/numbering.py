@@ -38,7 +38,7 @@ def look_up(numbers, k):
 def by_frequency(counts: NDArray[np.integer], intercept: bool) -> Numbering:
     """Rank columns by their number of entries, most first; the first wins a tie.
 
-    `intercept`: whether an intercept follows the columns; it keeps its number.
+    An intercept follows the columns and keeps its number.
     """
     size = counts.size + int(intercept)
     kind = np.int32 if size < 2**31 else np.int64

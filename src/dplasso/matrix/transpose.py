@@ -9,22 +9,19 @@ The dealt entries lie where their block will stand in the result, so beyond the 
 transpose needs 2 bytes per entry and a copy of one block per thread.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from dplasso.matrix.compressed import Compressed
+from dplasso.runtime.threads import even_parts, thread_pool
 
 BLOCK_BITS = 16
 
 
 def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compressed:
     """Return a matrix by rows (columns) by its `n_columns` columns (rows), in new arrays."""
-    n_rows = matrix.indptr.size - 1
-    n_entries = matrix.indices.size
+    n_rows, n_entries = matrix.indptr.size - 1, matrix.indices.size
     indptr = np.zeros(n_columns + 1, dtype=np.int64)
     index = np.int32 if n_rows < 2**31 else np.int64
     rows: NDArray[np.integer] = np.empty(n_entries, dtype=index)
@@ -35,11 +32,10 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
         _place(matrix.indptr, matrix.indices, matrix.values, indptr, rows, values)
         return result
 
-    edges = _even_rows(matrix.indptr, n_threads)
-    parts = range(n_threads)
+    edges = even_parts(matrix.indptr, n_threads)
     counts = np.zeros((n_threads, n_blocks), dtype=np.int64)
     columns = np.empty(n_entries, dtype=np.uint16)
-    with ThreadPoolExecutor(n_threads) as pool:
+    with thread_pool(n_threads) as threads:
 
         def count(part: int) -> None:
             begin, end = matrix.indptr[edges[part]], matrix.indptr[edges[part + 1]]
@@ -48,30 +44,22 @@ def transpose(matrix: Compressed, n_columns: int, n_threads: int = 1) -> Compres
         def deal(part: int) -> None:
             _deal(matrix, edges[part], edges[part + 1], position[part], columns, rows, values)
 
-        def sort(block: int) -> None:
-            first = block << BLOCK_BITS
-            last = min(first + (1 << BLOCK_BITS), n_columns)
-            begin, end = bounds[block], bounds[block + 1]
-            scratch = rows[begin:end].copy(), values[begin:end].copy()
-            _sort_block(columns[begin:end], *scratch, indptr[first : last + 1], begin, rows, values)
+        def sort(part: int) -> None:
+            for block in range(part, n_blocks, n_threads):
+                first, begin, end = block << BLOCK_BITS, bounds[block], bounds[block + 1]
+                pointers = indptr[first : min(first + (1 << BLOCK_BITS), n_columns) + 1]
+                scratch = rows[begin:end].copy(), values[begin:end].copy()
+                _sort_block(columns[begin:end], *scratch, pointers, begin, rows, values)
 
-        list(pool.map(count, parts))
+        threads.run(count)
         # Within a block, the threads' parts follow each other, which keeps rows ascending.
         before = np.cumsum(counts.T.ravel()) - counts.T.ravel()
         position = np.ascontiguousarray(before.reshape(n_blocks, n_threads).T)
         bounds = np.append(position[0], n_entries)
-        list(pool.map(deal, parts))
-        list(pool.map(sort, range(n_blocks)))
+        threads.run(deal)
+        threads.run(sort)
     indptr[n_columns] = n_entries
     return result
-
-
-def _even_rows(indptr: NDArray[np.integer], n_parts: int) -> NDArray[Any]:
-    """Cut the rows into parts of about equally many entries."""
-    targets = np.linspace(0, indptr[-1], n_parts + 1).astype(indptr.dtype)
-    edges = np.searchsorted(indptr, targets)
-    edges[0], edges[-1] = 0, indptr.size - 1
-    return edges
 
 
 @njit(cache=True, nogil=True)

@@ -48,7 +48,7 @@ def row_factors(
 ) -> NDArray[np.float64]:
     """Compute what each row's entries are multiplied by, shape (N,): by the row alone; 0 if empty.
 
-    `rows`: X by rows; every entry finite, as all inputs are checked to be.
+    `rows`: with finite entries, as all inputs are checked to have.
     `constant`: the constant entry, in [0, 1); the others share the rest of the unit length.
     `norm_bound`: None scales every row to unit length. A number R scales longer rows down to R,
     leaves the others as they are, and then divides all by R.
@@ -127,9 +127,7 @@ def row_margins(rows, i, weights, margins):
 def both_orientations(X: Any, n_threads: int) -> tuple[Compressed, Compressed]:
     """Return a matrix in memory by rows and by columns; one of them is the caller's.
 
-    `X`, shape (N, D): float32 or float64, finite. Never written to.
-
-    Raises DataError as for `dplasso.matrix.compressed.compress`.
+    Raises DataError as `compress` does.
     """
     matrix, by_rows = compress(X)
     if by_rows:
@@ -142,15 +140,11 @@ def select_columns(
 ) -> tuple[Compressed, Compressed]:
     """Return the matrix of some columns, in this order, by rows and by columns."""
     spans = [slice(int(columns.indptr[j]), int(columns.indptr[j + 1])) for j in kept]
-    lengths = [span.stop - span.start for span in spans]
-    taken = Compressed(
-        np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        np.concatenate([columns.indices[span] for span in spans]),
-        np.concatenate([columns.values[span] for span in spans])
-        if columns.values.size
-        else columns.values,
-        columns.constant,
-    )
+    pointers = np.cumsum([0, *(span.stop - span.start for span in spans)], dtype=np.int64)
+    indices = np.concatenate([columns.indices[span] for span in spans])
+    # Without values, each span of them is empty too.
+    values = np.concatenate([columns.values[span] for span in spans])
+    taken = Compressed(pointers, indices, values, columns.constant)
     return transpose(taken, n_rows, n_threads), taken
 
 
@@ -163,8 +157,7 @@ def unit_row_margins(
 ) -> NDArray[np.float64]:
     """Compute the margins of unit rows, shape (N,), or (N, K) for weights of shape (D, K).
 
-    `rows`: X by rows; its column numbers must be known to lie inside the matrix.
-    `factor`, shape (N,): of `row_factors`.
+    `rows`: its column numbers must be known to lie inside the matrix.
     `offset`: the intercept, or K of them.
     """
     offsets = np.atleast_1d(np.asarray(offset, dtype=np.float64))

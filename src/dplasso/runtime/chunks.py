@@ -41,11 +41,8 @@ def run_in_chunks(
         last = min([done + chunk, solver.n_steps, *(mark for mark in marks if mark > done)])
         began = time.perf_counter()
         solver.advance(done + 1, last)
-        if time.perf_counter() - began < _CHUNK_SECONDS:
-            chunk *= 2
-        elif chunk > 1:
-            chunk //= 2
-        done = last
+        is_short = time.perf_counter() - began < _CHUNK_SECONDS
+        done, chunk = last, 2 * chunk if is_short else max(1, chunk // 2)
         if checkpoint is not None:
             checkpoint(done)
         if progress is not None:

@@ -18,30 +18,27 @@ class CompileTime:
 
 @contextmanager
 def announce_compilation(announce: Callable[[str], None]) -> Iterator[CompileTime]:
-    """Call `announce` with one line when a kernel has to be compiled inside the block.
+    """Call `announce` once, with `COMPILING`, when a kernel has to be compiled inside the block.
 
-    It is called at most once, with `COMPILING`, and not for kernels that are loaded from numba's
-    cache on disk. The time that is yielded grows whenever a kernel has been compiled.
+    Kernels that are loaded from numba's cache on disk do not count. The time that is yielded grows.
     """
     from numba.core import event
 
-    spent = CompileTime()
+    spent, begun = CompileTime(), list[float]()
 
     class Listener(event.Listener):
-        depth = 0  # a kernel is compiled inside the compilation of the kernel that calls it
-        began = 0.0
+        """A kernel is compiled inside the compilation of the kernel that calls it."""
 
         def on_start(self, _event: Any) -> None:
-            if self.depth == 0:
-                self.began = time.perf_counter()
-                if spent.seconds == 0:
-                    announce(COMPILING)
-            self.depth += 1
+            if not begun and not spent.seconds:
+                announce(COMPILING)
+            begun.append(time.perf_counter())
 
         def on_end(self, _event: Any) -> None:
-            self.depth -= 1
-            if self.depth == 0:
-                spent.seconds += time.perf_counter() - self.began
+            # Another thread may have begun before there was anybody to listen.
+            began = begun.pop() if begun else time.perf_counter()
+            if not begun:
+                spent.seconds += time.perf_counter() - began
 
     with event.install_listener("numba:compile", Listener()):
         yield spent

@@ -22,16 +22,13 @@ def implement(function: Callable[..., Any], state_class: type, kernel: Callable[
     @overload(function, strict=False)
     def _implementation(state: Any, *_: Any) -> Any:
         is_named = isinstance(state, types.BaseNamedTuple)
-        if not is_named or getattr(state, "instance_class", None) is not state_class:
-            return None
-        return lambda state, *arguments: kernel(state, *arguments)
+        if is_named and getattr(state, "instance_class", None) is state_class:
+            return lambda state, *arguments: kernel(state, *arguments)
+        return None
 
 
 def implementation(name: str, state: Any) -> Callable[..., Any]:
-    """Return the kernel that does `name` for a state.
-
-    Raises TypeError if none was registered for its class.
-    """
+    """Return the kernel that does `name` for a state; raise TypeError if its class has none."""
     try:
         return _IMPLEMENTATIONS[name, type(state)]
     except KeyError:

@@ -13,15 +13,11 @@ EXTRAS = {"fsspec": "storage", "matplotlib": "plot", "pooch": "download", "zstan
 
 def missing(module: str, purpose: str) -> str:
     """Return the sentence, begun by the purpose, that a module of `EXTRAS` is missing, or ""."""
-    if module in sys.modules:
-        found = sys.modules[module] is not None  # None where its import is forbidden
-    else:
-        found = find_spec(module) is not None
-    if found:
+    # Among the modules stands None where an import is forbidden.
+    if (sys.modules[module] if module in sys.modules else find_spec(module)) is not None:
         return ""
-    return (
-        f"{purpose} needs {module}, which is not installed: pip install 'dplasso[{EXTRAS[module]}]'"
-    )
+    how = f"pip install 'dplasso[{EXTRAS[module]}]'"
+    return f"{purpose} needs {module}, which is not installed: {how}"
 
 
 def need(module: str, purpose: str) -> None:

@@ -24,7 +24,6 @@ ROOMS_WITHOUT_KERNELS = (
     *("cli", "audit", "checkpoint", "tuning", "estimators", "fit", "cluster", "ledger", "model"),
     "encoding",
 )
-_STAMP = "kernels.stamp"
 _VARIABLE = "NUMBA_CACHE_DIR"
 
 
@@ -32,10 +31,9 @@ def source_stamp(package: Path) -> str:
     """Return a digest of the names, sizes and times of the sources that kernels may depend on."""
     digest = sha256()
     for path in sorted(package.rglob("*.py")):
-        if path.relative_to(package).parts[0] in ROOMS_WITHOUT_KERNELS:
-            continue
-        status = path.stat()
-        digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+        if path.relative_to(package).parts[0] not in ROOMS_WITHOUT_KERNELS:
+            status = path.stat()
+            digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 
@@ -45,24 +43,30 @@ def drop_stale_kernels(package: Path) -> bool:
     None of the package's kernels may have been imported yet. Return whether there was anything to
     forget.
     """
-    _forget_inherited_cache()
-    stamp = source_stamp(package)
-    record = package / "__pycache__" / _STAMP
+    root = user_cache() / "kernels"
+    if root in Path(os.environ.get(_VARIABLE, "")).parents:
+        # A parent process of this package chose it for its own sources.
+        _set_cache("")
+    stamp, record = source_stamp(package), package / "__pycache__" / "kernels.stamp"
+    is_writable = all(_is_writable(path.parent) for path in package.rglob("__init__.py"))
     with contextlib.suppress(OSError):
-        if record.read_text() == stamp and _are_writable(package):
+        if record.read_text() == stamp and is_writable:
             return False
-    for kind in ("nbi", "nbc"):
-        for kernel in package.rglob(f"__pycache__/*.{kind}"):
-            with contextlib.suppress(OSError):
-                kernel.unlink()
-    if not _are_writable(package):
-        return _use_cache_of_user(package, stamp)
-    record.write_text(stamp)
-    return True
-
-
-def _are_writable(package: Path) -> bool:
-    return all(_is_writable(path.parent) for path in package.rglob("__init__.py"))
+    for kernel in package.rglob("__pycache__/*.nb[ic]"):
+        with contextlib.suppress(OSError):
+            kernel.unlink()
+    if is_writable:
+        record.write_text(stamp)
+        return True
+    if os.environ.get(_VARIABLE):
+        return False
+    # Kernels of these sources alone are kept in the user's folder.
+    home = root / sha256(str(package.resolve()).encode()).hexdigest()[:16]
+    stale = [folder for folder in home.glob("*") if folder.name != stamp]
+    for folder in stale:
+        shutil.rmtree(folder, ignore_errors=True)
+    _set_cache(str(home / stamp))
+    return bool(stale)
 
 
 def _is_writable(folder: Path) -> bool:
@@ -75,30 +79,7 @@ def _is_writable(folder: Path) -> bool:
     return os.access(cache, os.W_OK | os.X_OK)
 
 
-def _use_cache_of_user(package: Path, stamp: str) -> bool:
-    """Point numba, in this process, to kernels of these sources alone; drop those of others."""
-    if os.environ.get(_VARIABLE):
-        return False
-    home = _cache_root() / sha256(str(package.resolve()).encode()).hexdigest()[:16]
-    stale = [folder for folder in home.glob("*") if folder.name != stamp]
-    for folder in stale:
-        shutil.rmtree(folder, ignore_errors=True)
-    _set_cache(str(home / stamp))
-    return bool(stale)
-
-
-def _forget_inherited_cache() -> None:
-    """Undo what a parent process of this package has chosen for its own sources."""
-    chosen = os.environ.get(_VARIABLE)
-    if chosen and _cache_root() in Path(chosen).parents:
-        _set_cache("")
-
-
 def _set_cache(place: str) -> None:
     os.environ[_VARIABLE] = place
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = place
-
-
-def _cache_root() -> Path:
-    return user_cache() / "kernels"

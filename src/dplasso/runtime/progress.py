@@ -8,17 +8,11 @@ from contextlib import contextmanager
 @contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar while the block runs; what is yielded takes the steps done and the total."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich import console, progress
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bar:
+    columns = progress.TextColumn(label), progress.BarColumn(), progress.MofNCompleteColumn()
+    shown = console.Console(stderr=True)
+    with progress.Progress(*columns, progress.TimeRemainingColumn(), console=shown) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

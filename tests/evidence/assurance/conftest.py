@@ -25,9 +25,8 @@ def private_model():
 def replay():
     """Return a function that fits one of two neighbours, replays it on the other and compares.
 
-    It takes the estimator, the pair and the form of its data, and returns what differs although the
-    same vertices were released: an empty list where nothing else leaves a fit. The vertices are
-    those given, or else the ones that the first fit draws.
+    It returns what differs although the same vertices were released: an empty list where nothing
+    else leaves a fit. The vertices are those given, or else the ones that the first fit draws.
     """
 
     def run(model, pair, form, drawn=None):
@@ -37,8 +36,8 @@ def replay():
                 # `record` looks at warnings; here they would only stop the test.
                 warnings.simplefilter("ignore")
                 drawn = clone(model).fit(*one).transcript_
-        first = record(model, one, drawn)
+        first, second = (record(model, data, drawn) for data in (one, other))
         assert first.error == ""
-        return differences(first, record(model, other, drawn))
+        return differences(first, second)
 
     return run

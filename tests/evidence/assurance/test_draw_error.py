@@ -21,17 +21,13 @@ from selection.distance import IMPLIED, implied, total_variation
 N_STEPS = 12
 
 
-@pytest.fixture(params=["add-remove", "replace-one"])
-def neighbors(request):
-    return request.param
-
-
-@pytest.fixture(params=[0.1, 1.0, 50.0])
-def epsilon(request):
-    return request.param
+each_cost = pytest.mark.parametrize("epsilon", [0.1, 1.0, 50.0])
+each_relation = pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
 
 
 @pytest.mark.parametrize("selector", IMPLIED)
+@each_cost
+@each_relation
 def test_what_is_drawn_is_what_is_paid_for(
     private_model, selector, neighbors, epsilon, monkeypatch, tmp_path
 ):
@@ -82,6 +78,8 @@ def test_what_is_drawn_is_what_is_paid_for(
     assert statement.sampling_delta > 0
 
 
+@each_cost
+@each_relation
 def test_the_cost_told_in_advance_is_the_cost(private_model, neighbors, epsilon):
     statement = private_model(neighbors=neighbors, epsilon=epsilon).fit(*common_records()).privacy_
     told = privacy_cost(epsilon, statement.delta, N_STEPS, neighbors, BOUND)

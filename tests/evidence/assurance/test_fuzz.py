@@ -115,12 +115,9 @@ def test_a_planted_fault_is_counted(tmp_path):
     script = f"FAULTS = {FAULTS!r}\nFOLDER = {str(tmp_path)!r}\n{script}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    reports = dict(zip(FAULTS, map(json.loads, done.stdout.splitlines()), strict=True))
-    for name, (_, kind) in FAULTS.items():
-        assert not reports[name]["passed"]
-        tally = reports[name]
-        assert tally["failures"] == {kind: 1}
-        assert tally["failed"] == 1
+    reports = map(json.loads, done.stdout.splitlines())
+    for (name, (_, kind)), tally in zip(FAULTS.items(), reports, strict=True):
+        assert (tally["passed"], tally["failures"], tally["failed"]) == (False, {kind: 1}, 1)
         assert tally["inputs"] == tally["refused"] + 1 == 10
         # The seventh judged, the first of them the warm-up.
         assert tally["examples"][0]["input"] == 5
@@ -134,8 +131,7 @@ def test_what_is_read_is_counted():
     tallies = [measure(**given) for given in cells.values()]
     for tally in tallies:
         assert tally["passed"]
-        assert tally["accepted"] + tally["refused"] == tally["inputs"]
-        assert tally["refused"]
+        assert tally["accepted"] + tally["refused"] == tally["inputs"] > tally["accepted"]
     inputs = sum(tally["inputs"] for tally in tallies)
     assert inputs >= 60
     assert section(tallies)[0].startswith(f"{inputs} corrupted inputs (0 by coverage), 0 failures")

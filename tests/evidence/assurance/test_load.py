@@ -25,9 +25,3 @@ def test_a_case_is_run_and_measured(monkeypatch):
 def test_more_memory_than_promised_fails(monkeypatch):
     monkeypatch.setattr(load, "BASE_MIB", 1.0)
     assert not load.run_case(small(), 0)["passed"]
-
-
-def test_the_promise_is_dominated_by_columns_and_steps():
-    for case in load.CASES.values():
-        assert case.promised_mib < load.BASE_MIB * 10
-        assert replace(case, n_columns=2 * case.n_columns).promised_mib > case.promised_mib

@@ -17,15 +17,9 @@ def failed(words):
     return {name for name, p in word_tests(words).items() if p < ALARM}
 
 
-def test_one_stream():
+def test_one_stream_neighbouring_seeds_and_two_streams_pass():
     assert failed(draw_words(random_stream(1), 4 * COUNT)) == set()
-
-
-def test_the_first_words_of_neighbouring_seeds():
     assert failed(first_words(COUNT // 8, 8, seeds=True)) == set()
-
-
-def test_two_streams_interleaved():
     one, other = (draw_words(random_stream(seed), COUNT) for seed in (2, 3))
     assert failed(np.stack([one, other], axis=1).ravel()) == set()
     assert failed(one ^ other) == set()
@@ -33,9 +27,7 @@ def test_two_streams_interleaved():
 
 def test_fresh_entropy_is_tested():
     report = measure(words=COUNT, streams=2**14)
-    assert report["passed"]
-    assert report["tests"] == 20
-    assert report["words"] == COUNT + 2**15
+    assert (report["passed"], report["tests"], report["words"]) == (True, 20, COUNT + 2**15)
 
 
 def sound(seed=5):
@@ -90,20 +82,19 @@ def bytes_in_pairs():
     return octets.view(np.uint64)
 
 
-WEAK = {
-    "linear congruential": (linear_congruential, "each bit's changes"),
-    "one bit at 0.53": (one_leaning_bit, "each bit"),
-    "one-byte seeds": (one_byte_seeds, "equal words"),
-    "a counter that stands still": (a_counter_that_stands_still, "equal words"),
-    "32 bits": (thirty_two_bits, "bytes"),
-    "sticky words": (sticky_words, "correlation, next word"),
-    "bytes in pairs": (bytes_in_pairs, "pairs of bytes"),
-}
-
-
-@pytest.mark.parametrize("name", WEAK)
-def test_a_weak_generator_is_found(name):
-    make, test = WEAK[name]
+@pytest.mark.parametrize(
+    ("make", "test"),
+    [
+        (linear_congruential, "each bit's changes"),
+        (one_leaning_bit, "each bit"),
+        (one_byte_seeds, "equal words"),
+        (a_counter_that_stands_still, "equal words"),
+        (thirty_two_bits, "bytes"),
+        (sticky_words, "correlation, next word"),
+        (bytes_in_pairs, "pairs of bytes"),
+    ],
+)
+def test_a_weak_generator_is_found(make, test):
     assert test in failed(make())
 
 

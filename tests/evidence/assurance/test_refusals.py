@@ -13,16 +13,10 @@ import pytest
 import scipy.sparse as sp
 from numba.core.dispatcher import Dispatcher
 
-import dplasso.frank_wolfe
-import dplasso.gradient_descent
-import dplasso.losses
-import dplasso.selection
 from dplasso.errors import DataError
 from dplasso.fit import records as records_module
 from dplasso.fit import run as run_module
 from dplasso.frank_wolfe import problem as problem_module
-from dplasso.matrix import transpose as transpose_module
-from dplasso.privacy import gaussian_noise, randomness, share
 from dplasso.privacy.randomness import WORDS_PER_BLOCK
 from neighbours import INPUT_KINDS, common_records
 
@@ -33,22 +27,14 @@ STORES = [name for name in FORMS if "store" in name]
 def kernels():
     """Yield module and name of every compiled function a fit may enter from Python."""
     names = [
-        randomness.__name__,
-        gaussian_noise.__name__,
-        share.__name__,
-        transpose_module.__name__,
+        "matrix.transpose",
+        *(f"privacy.{n}" for n in ("randomness", "gaussian_noise", "share")),
     ]
-    for package in (
-        dplasso.frank_wolfe,
-        dplasso.gradient_descent,
-        dplasso.losses,
-        dplasso.selection,
-    ):
-        names += [
-            f"{package.__name__}.{found.name}" for found in pkgutil.iter_modules(package.__path__)
-        ]
+    for room in ("frank_wolfe", "gradient_descent", "losses", "selection"):
+        path = importlib.import_module(f"dplasso.{room}").__path__
+        names += [f"{room}.{found.name}" for found in pkgutil.iter_modules(path)]
     for name in names:
-        module = importlib.import_module(name)
+        module = importlib.import_module(f"dplasso.{name}")
         for attribute, value in vars(module).items():
             if isinstance(value, Dispatcher):
                 yield module, attribute
@@ -73,13 +59,12 @@ def spies(monkeypatch, private_model):
 
         return call
 
-    for module, name in list(kernels()):
-        monkeypatch.setattr(module, name, spy(name, getattr(module, name)))
-    for module, name in (
+    calls = (
         (problem_module, "lay_out"),
         (records_module, "FrankWolfe"),
         (run_module, "run_in_chunks"),
-    ):
+    )
+    for module, name in (*kernels(), *calls):
         monkeypatch.setattr(module, name, spy(name, getattr(module, name)))
     monkeypatch.setattr(run_module, "random_stream", stream)
     return streams, entered
@@ -142,20 +127,16 @@ def test_a_label_that_was_not_declared(private_model, spies, form):
 @pytest.mark.parametrize("label", [np.nan, np.inf])
 def test_a_label_that_is_no_number(private_model, spies, label):
     X, y = common_records()
-    y = y.astype(np.float64)
-    y[5] = label
-    refused(private_model, spies, (X, y), "NaN|infinity")
+    refused(private_model, spies, (X, np.where(np.arange(y.size) == 5, label, y)), "NaN|infinity")
 
 
 def test_a_number_too_large_for_single_precision_is_not_let_through_as_infinity(
     private_model, spies
 ):
-    X, y = common_records()
-    X = X.astype(np.float64)
+    X, y = common_records(dtype=np.float64)
     X[2, 2] = 1e300
     with np.errstate(over="ignore"):
-        single = sp.csr_array(X).astype(np.float32)
-    refused(private_model, spies, (single, y), "infinity")
+        refused(private_model, spies, (sp.csr_array(X).astype(np.float32), y), "infinity")
 
 
 def test_an_index_outside_the_matrix(private_model, spies):
@@ -180,12 +161,9 @@ def test_modules_searched_for_kernels_are_those_a_fit_uses():
         if name.startswith("dplasso.")
         and any(isinstance(value, Dispatcher) for value in vars(module).values())
     }
-    # Reading files and checking the data come before training.
-    before = ("dplasso.data.", "dplasso.datasets.", "dplasso.matrix.")
-    # Searches and partitions train through the same kernels, and pass some on.
-    through = "dplasso.tuning.", "dplasso.cluster."
-    used = {name for name in used if not name.startswith((*before, *through))}
-    # Nor do audits, which train through the same kernels.
-    used -= {"dplasso.audit.targets", "dplasso.selection.implied"}
-    found -= {"dplasso.selection.implied"}
-    assert used | {transpose_module.__name__} == found
+    # Reading files and checking the data come before training; searches, partitions and audits
+    # train through the same kernels.
+    rooms = "data", "datasets", "matrix", "tuning", "cluster", "audit"
+    used = {name for name in used if name.split(".")[1] not in rooms}
+    implied = {"dplasso.selection.implied"}
+    assert used - implied | {"dplasso.matrix.transpose"} == found - implied

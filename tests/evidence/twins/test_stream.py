@@ -2,45 +2,36 @@
 
 import numpy as np
 import pytest
-from evidence.twins.generate import (
-    SHAPES,
-    Shape,
-    generate,
-    make_synthetic,
-    shape_source,
-    synthetic_source,
-)
+from evidence.twins.generate import SHAPES, Shape, generate, make_synthetic, shape_source
 from evidence.twins.plan import PILOT_ROWS
+
+from evidence.twins import generate as twins
 
 SCALES = {"rcv1": 0.05, "news20": 0.005, "url": 0.0005, "web": 0.0005, "kdda": 0.0005}
 
 
-def gather(blocks):
-    """Put blocks together: row pointers, columns, values, labels."""
-    starts, indices, values, labels = [np.zeros(1, np.int64)], [], [], []
+def check_same(blocks, made):
+    """Put blocks together and compare: row pointers, columns, values, labels."""
+    parts = [[np.zeros(1, np.int64)], [], [], []]
     for block in blocks:
         assert block.indptr[0] == 0
         assert block.indptr[-1] == block.indices.size == block.values.size
         assert block.indptr.size == block.labels.size + 1
-        starts.append(block.indptr[1:] + starts[-1][-1])
-        indices.append(block.indices)
-        values.append(block.values)
-        labels.append(block.labels)
-    return tuple(np.concatenate(parts) for parts in (starts, indices, values, labels))
-
-
-def check_same(blocks, made):
-    found = gather(blocks)
-    for mine, other in zip(
-        found, (made.X.indptr, made.X.indices, made.X.data, made.y), strict=True
-    ):
+        ends = block.indptr[1:] + parts[0][-1][-1]
+        for part, more in zip(
+            parts, (ends, block.indices, block.values, block.labels), strict=True
+        ):
+            part.append(more)
+    found = [np.concatenate(part) for part in parts]
+    expected = made.X.indptr, made.X.indices, made.X.data, made.y
+    for mine, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(mine, other)
     assert [part.dtype for part in found] == [np.int64, np.int32, np.float32, np.int8]
 
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_same_rows_as_in_memory(name):
-    source = synthetic_source(name, SCALES[name], 5, n_jobs=2)
+    source = twins.synthetic_source(name, SCALES[name], 5, n_jobs=2)
     made = make_synthetic(name, scale=SCALES[name], seed=5, n_jobs=1)
     assert source.n_features == made.X.shape[1]
     assert source.total == made.X.shape[0]
@@ -61,9 +52,7 @@ def test_same_labels_where_the_pilot_rows_end(n_rows):
 
 
 def test_blocks_keep_to_the_memory_they_are_given():
-    shape = Shape(3000, 500, 20.0, 0.5)
-    source = shape_source(shape)
-    blocks = list(source.blocks(40_000))
+    blocks = list(shape_source(Shape(3000, 500, 20.0, 0.5)).blocks(40_000))
     # Half for the block in use, half for the one that is being filled.
     assert max(block.indices.nbytes + block.values.nbytes for block in blocks) <= 20_000
     assert len(blocks) >= 3000 * 20 * 8 / 20_000
@@ -76,17 +65,13 @@ def test_a_row_longer_than_the_memory_is_a_block_of_its_own():
     check_same(blocks, generate(shape))
 
 
-def test_progress_counts_rows():
-    seen = []
-    shape = Shape(100, 50, 3.0)
-    list(shape_source(shape).blocks(800, lambda done, total: seen.append((done, total))))
+def test_progress_counts_rows_and_a_stream_may_be_left_early():
+    seen, source = [], shape_source(Shape(100, 50, 3.0))
+    list(source.blocks(800, lambda done, total: seen.append((done, total))))
     assert len(seen) > 2
     assert seen == sorted(seen)
     assert seen[-1] == (100, 100)
-
-
-def test_a_stream_may_be_left_early():
-    blocks = shape_source(Shape(1000, 50, 3.0)).blocks(800)
+    blocks = source.blocks(800)
     next(blocks)
     blocks.close()
 
@@ -95,5 +80,4 @@ def test_too_many_nonzeros_for_memory_are_no_matter_for_a_stream():
     shape = Shape(10**6, 100_000, 3000.0)
     with pytest.raises(ValueError, match="3000000000 non-zeros do not fit 32-bit indices"):
         generate(shape)
-    source = shape_source(shape)
-    assert source.total == 10**6
+    assert shape_source(shape).total == 10**6

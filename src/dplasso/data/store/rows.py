@@ -17,7 +17,7 @@ from dplasso.data.store.arrays import ArrayFiles
 from dplasso.data.store.format import LABELS, PEOPLE
 from dplasso.data.store.kernel import count_columns
 from dplasso.errors import DataError
-from dplasso.matrix.check import check_rows
+from dplasso.matrix.compressed import check_rows
 
 _MOST_WORDS = 2**16
 

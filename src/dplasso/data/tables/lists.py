@@ -12,8 +12,7 @@ from dplasso.data.formats import INT32_MAX, MOST_COLUMNS, check_n_features, tabl
 from dplasso.data.source_files import Paths, source_files
 from dplasso.data.tables.batches import Batch, table_source
 from dplasso.errors import DataError
-from dplasso.matrix.check import check_rows
-from dplasso.matrix.compressed import working_dtype
+from dplasso.matrix.compressed import check_rows, working_dtype
 
 
 @dataclass(frozen=True)
