@@ -59,7 +59,7 @@ PLACES = {
         "frank_wolfe.problem": ("lay_out", "adopt"),
         "cluster.worker": ("build_problem",),
         "fit.lasso": ("build_mechanism",),
-        "fit.vertices": ("make_selector",),
+        "fit.drawing": ("make_selector",),
         "fit.records": ("FrankWolfe",),
         "fit.run": ("make_statement", "run_in_chunks"),
     }.items()

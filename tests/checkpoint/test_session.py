@@ -21,7 +21,7 @@ from dplasso.checkpoint.session import (
 from dplasso.errors import CheckpointError
 from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.lock import claim
-from dplasso.fit import vertices
+from dplasso.fit import drawing
 from dplasso.fit.hooks import Hooks
 
 STEPS = 60
@@ -107,13 +107,13 @@ def test_what_was_returned_cannot_be_drawn_differently_again(data, path):
 
 def test_the_state_is_rebuilt_bit_for_bit(data, path, monkeypatch):
     """Steps that are taken again leave the selection structure as drawing them did."""
-    selectors, make = [], vertices.make_selector
+    selectors, make = [], drawing.make_selector
 
     def selector(*arguments):
         selectors.append(make(*arguments))
         return selectors[-1]
 
-    monkeypatch.setattr(vertices, "make_selector", selector)
+    monkeypatch.setattr(drawing, "make_selector", selector)
     fit_with_checkpoints(model(), *data, path)
     resume_fit(model(), *data, path)
     one, again = selectors

@@ -7,19 +7,14 @@ import pytest
 
 from dplasso import DPLassoClassifier, weakest_association
 from dplasso.fit.column_plan import columns_to_be_found, most_vertices, plan_lasso
+from dplasso.fit.task import Binary
 from dplasso.privacy.mechanisms import build_staged
 
 
-def plan(n_features, n_records, epsilon=1.0, **changes):
-    asked = {"n_iter": None, "l1_radius": None, "refit": None} | changes
-    mechanism = build_staged(
-        epsilon=epsilon,
-        delta=1e-6,
-        n_vertices=most_vertices(asked["n_iter"], asked["l1_radius"], n_features),
-        n_gradients=100,
-    )
-    asked |= {"n_records": n_records, "n_features": n_features, "offset": 0.25}
-    return plan_lasso(mechanism, **asked, step=0.8, calibration=0.0)
+def plan(n_features, n_records, epsilon=1.0, **asked):
+    n_vertices = most_vertices(asked.get("n_iter"), asked.get("l1_radius"), n_features)
+    shared = {"epsilon": epsilon, "delta": 1e-6, "n_vertices": n_vertices, "n_gradients": 100}
+    return plan_lasso(Binary(np.arange(2)), build_staged(**shared), n_records, n_features, **asked)
 
 
 def test_few_columns_are_all_taken():

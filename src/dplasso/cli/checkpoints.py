@@ -120,7 +120,6 @@ def kept_checkpoint(
     from dplasso.checkpoint.session import check_resumable, keep_checkpoints
     from dplasso.files.lock import claim
     from dplasso.files.room import held_room
-    from dplasso.fit.room import model_bytes
 
     if path.resolve() in {other.resolve() for other in (*inputs, *outputs.paths())}:
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
@@ -139,7 +138,7 @@ def kept_checkpoint(
             if charged and outputs.model is not None:
                 rows, classes = fit.records, fit.task.classes
                 columns = rows.feature_names, rows.origin
-                size = model_bytes(fit.method, fit.mechanism, rows.shape[1], classes, *columns)
+                size = fit.method.model_bytes(fit.mechanism, rows.shape[1], classes, *columns)
                 kept.temporary = held.enter_context(held_room(outputs.model, size))
             session, begun = keep(fit), True
             return session

@@ -153,7 +153,6 @@ def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
 
     from dplasso.encoding.origin import origin_of
     from dplasso.estimators.fitting import method_of
-    from dplasso.fit.room import model_bytes
     from dplasso.tuning.candidates import list_candidates
 
     params, largest = search.estimator.get_params(), 0
@@ -164,7 +163,7 @@ def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
     for candidate in list_candidates(search.estimator, search.grid, search.delta):
         method = method_of(candidate.estimator)
         mechanism = method.cost(n_features, classes.size)
-        largest = max(largest, model_bytes(method, mechanism, n_features, classes, origin=origin))
+        largest = max(largest, method.model_bytes(mechanism, n_features, classes, origin=origin))
     return largest
 
 

@@ -17,9 +17,8 @@ from dplasso.runtime.chunks import Progress
 class Begun:
     """What is known of a fit before anything private is computed.
 
-    `statement`: what the whole fit will guarantee.
     `records`: for what is public of them: D, the names of the columns and how they were made.
-    `notes`: what the ledger's entry shall hold besides the cost.
+    `notes`: what the ledger's entry holds besides the cost.
     """
 
     method: Method
@@ -49,21 +48,14 @@ class Session:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What the command line, replays and checkpoints add to a fit.
+    """What a fit is given besides data and method; all of it is optional.
 
-    Attributes
-    ----------
-    progress : callable, optional
-        Called between chunks with the steps done and T.
-    seconds : dict, optional
-        Receives the times of preparing and training, which are the curator's and no part of the
-        model.
-    replay : Transcript, optional
-        Steps to take instead of drawing them.
-    checkpoints : callable, optional
-        Takes a `Begun` fit, returns its `Session`.
-    copied : callable, optional
-        Called with the bytes that workers have copied from object storage, and those to be copied.
+    `progress`: called between chunks with the steps done and T.
+    `seconds`: receives the times of preparing and training; the curator's, no part of the model.
+    `replay`: vertices to take instead of drawing any.
+    `checkpoints`: takes a `Begun` fit, returns its `Session`.
+    `copied`: called with the bytes that workers have copied from object storage, and those to be
+    copied.
     """
 
     progress: Progress | None = None
