@@ -132,7 +132,7 @@ def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, m
             fit_with_checkpoints(model, *parts, path, engine=engine)
         kept = read_checkpoint(path).release
         assert synced
-        told = [call for call in engine.calls if call[0] in ("move", "gradient", "begin_vertices")]
+        told = [call for call in engine.calls if call[0] in ("move", "sums", "begin_vertices")]
         for method, *args in told:
             if method == "begin_vertices" and name == "strong":
                 assert kept.counts.all()
@@ -142,7 +142,7 @@ def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, m
                 some = slice(args[0] - 1, args[0] - 1 + args[1].size)
                 np.testing.assert_array_equal(vertices.vertex[some], args[1])
                 np.testing.assert_array_equal(vertices.sign[some], args[2])
-        if told and told[-1][0] == "gradient":
+        if told and told[-1][0] == "sums":
             state = getattr(kept, "weights", kept)
             state = state.weights if hasattr(state, "weights") else state
             weights = told[-1][1]

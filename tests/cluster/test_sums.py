@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from cluster.cases import MODELS, cut, records, released
-from dplasso.cluster import sums
+from dplasso.cluster import partitions
 from dplasso.cluster.engines import Held, LocalHandle, WorkerLost
 from dplasso.cluster.ray_engine import RayWorker
 from dplasso.cluster.worker import Worker
 from dplasso.frank_wolfe.round_part import Changes
 
-SUMMED = ("begin_vertices", "move", "gradient", "slope")
+SUMMED = ("begin_vertices", "move", "sums")
 
 
 @dataclass
@@ -66,7 +66,7 @@ def test_order_and_shape_of_the_tree_do_not_change_a_bit(name, monkeypatch):
     X, y = records(120, 410 if name == "strong" else 60)
     expected = released(MODELS[name].fit(X, y))
     for n_parts, fan_in, depth in ((4, 4, 0), (5, 4, 1), (9, 2, 3), (7, 3, 1)):
-        monkeypatch.setattr(sums, "FAN_IN", fan_in)
+        monkeypatch.setattr(partitions, "FAN_IN", fan_in)
         engine = Holding()
         assert released(MODELS[name].fit(*cut(X, y, n_parts), engine=engine)) == expected
         assert max(engine.fetched) == depth
@@ -85,6 +85,8 @@ def test_every_answer_is_in_the_sum_once():
     for count in range(1, 40):
         engine = Holding()
         parts = [np.array([1, 1 << n], dtype=np.int64) for n in range(count)]
-        whole = sum(one.fetch() for one in sums.tree_of([engine.held(part) for part in parts]))
+        whole = sum(
+            one.fetch() for one in partitions.tree_of([engine.held(part) for part in parts])
+        )
         assert whole.tolist() == [count, (1 << count) - 1]
-        assert len(engine.fetched) <= sums.FAN_IN
+        assert len(engine.fetched) <= partitions.FAN_IN

@@ -15,33 +15,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.cluster.engines import Engine, Handle, Held, Pending, WorkerLost
-from dplasso.cluster.sums import tree_of
 from dplasso.cluster.worker import Description, Partition
 from dplasso.data.source_files import is_address
 from dplasso.errors import ClusterError, DataError
 
 # What a fresh worker has to be told: a method, and a function that gives its arguments.
 Told = tuple[str, Callable[[], tuple[Any, ...]]]
+# The coordinator fetches so many answers itself; of more, groups of so many are added up before.
+FAN_IN = 4
 
 
 class Partitions:
-    """The workers of a fit, one for each partition; a context.
+    """The workers of a fit, one for each partition, in the order of the rows; a context.
 
-    Parameters
-    ----------
-    engine : Engine
-        What runs them.
-    partitions : sequence of Partition
-        The rows, in the order in which one process would have them.
-    progress : callable, optional
-        Called with the bytes that workers have copied from object storage, and those to be copied.
+    `progress` is called with the bytes that workers have copied from object storage, and those to
+    be copied.
 
-    Raises
-    ------
-    DataError
-        If a partition is damaged, or not one of the same columns; if two hold the same rows.
-    ClusterError
-        If a worker cannot be had.
+    Raises DataError if a partition is damaged, has other columns or holds the same rows as another;
+    ClusterError if a worker cannot be had.
     """
 
     def __init__(
@@ -126,10 +117,9 @@ class Partitions:
     def begin(
         self, method: str, steps: Any, caught_up: Callable[[], tuple[Any, ...]] | None = None
     ) -> list[Any]:
-        """Begin a run, the one before it being over.
+        """Begin a run, the one before it being over: tell all workers its steps.
 
-        `method`, `steps`: the workers' method and its argument.
-        `caught_up`: gives the arguments of `catch_up` for a worker that comes later.
+        `caught_up` gives the arguments of `catch_up` for a worker that comes later.
         """
         self._told = [one for one in self._told if one[0] in ("copy", "describe", "encode")]
         found = self.tell(method, steps)
@@ -162,10 +152,7 @@ class Partitions:
         *,
         fetch: bool = False,
     ) -> Any:
-        """Return a worker's answer, of another worker if it is lost.
-
-        `fetch`: even if it is held.
-        """
+        """Return a worker's answer, from another if it is lost; `fetch` it even if it is held."""
         while True:
             try:
                 found = pending()
@@ -205,6 +192,18 @@ class Partitions:
         )
 
 
+def tree_of(held: Sequence[Held]) -> list[Held]:
+    """Begin to add up answers that workers hold, so that at most `FAN_IN` are left.
+
+    They are integers: neither the order nor the shape of the tree changes a bit of the sum.
+    """
+    found = list(held)
+    while len(found) > FAN_IN:
+        groups = [found[first : first + FAN_IN] for first in range(0, len(found), FAN_IN)]
+        found = [one.add(others) if others else one for one, *others in groups]
+    return found
+
+
 def _differs(one: Description, other: Description) -> bool:
     return (one.shape, one.n_entries, one.content) != (other.shape, other.n_entries, other.content)
 
@@ -217,10 +216,7 @@ def _raises(error: Exception) -> Pending:
 
 
 def _check(partitions: Sequence[Partition], found: Sequence[Description]) -> None:
-    """Refuse partitions that do not make one data set.
-
-    Raises DataError.
-    """
+    """Refuse partitions that do not make one data set (DataError)."""
     first = found[0]
     contents = Counter(one.content for one in found if one.content is not None)
     for partition, one in zip(partitions, found, strict=True):

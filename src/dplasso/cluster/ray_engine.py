@@ -26,7 +26,7 @@ from dplasso.frank_wolfe.round_part import Changes
 _PRIVATE = 0o077
 # Methods whose answers are parts of a sum. Those of more bytes stay where they are until they are
 # added up; smaller ones Ray sends with its own messages.
-_SUMMED = ("begin_vertices", "move", "gradient", "slope")
+_SUMMED = ("begin_vertices", "move", "sums")
 _SMALL = 100_000
 
 
@@ -40,9 +40,9 @@ class RayWorker(Worker):
             partition = replace(partition, X=partition.X.copy())
         super().__init__(partition, n_threads)
 
-    def gradient(self, weights: NDArray[np.float64]) -> NDArray[np.int64]:
-        """As `Worker.gradient`."""
-        return super().gradient(weights.copy())
+    def sums(self, released: NDArray[np.float64], *unit: float) -> NDArray[np.int64]:
+        """As `Worker.sums`."""
+        return super().sums(released.copy(), *unit)
 
     def part_of_sum(self, method: str, *args: Any) -> tuple[Any, Any]:
         """Call a method; return its answer and None, or None and one that is large and dense."""

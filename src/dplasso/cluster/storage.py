@@ -33,8 +33,8 @@ _CREDENTIALS = re.compile(r"://[^:@]*:[^:].*@|\?")
 def checked_address(address: str) -> str:
     """Return an address without slashes at its end.
 
-    Raises DataError for one that holds a password or a signature: messages, logs and the system's
-    list of commands show addresses.
+    Raises DataError for one with a password or a signature: messages, logs and the system's list of
+    commands show addresses.
     """
     if _CREDENTIALS.search(address):
         scheme = address.partition("://")[0]
@@ -49,10 +49,7 @@ def checked_address(address: str) -> str:
 def stores_at(address: str) -> list[str]:
     """Return the addresses of a store or of those in a folder, part-2 before part-10.
 
-    `address`: as fsspec takes it.
-
-    Raises MissingExtraError without fsspec; DataError if there are none, or for an address that
-    holds a password.
+    Raises MissingExtraError without fsspec; DataError if there are none, and as `checked_address`.
     """
     address = checked_address(address)
     inside: list[str] = []
@@ -92,10 +89,7 @@ def header_and_labels(address: str) -> Store:
 
 
 def copy_store(address: str, folder: Path) -> Iterator[tuple[int, int]]:
-    """Copy the files of a store, so that nobody else may read them.
-
-    `address`: as fsspec takes it.
-    `folder`: where to; closed to others.
+    """Copy the files of a store into a folder that is closed to others.
 
     Yields the bytes copied and those to be copied, after every piece.
 
