@@ -93,7 +93,7 @@ def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
 
 
 def _is_unfinished(path: Path) -> bool:
-    from dplasso.checkpoint.session import read_checkpoint
+    from dplasso.checkpoint import read_checkpoint
     from dplasso.errors import CheckpointError
 
     try:
