@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from dplasso import DPLassoClassifier
+from dplasso import DPLassoClassifier, DPLogisticRegression
 from dplasso.checkpoint import session as module
 from dplasso.checkpoint.session import (
     fit_with_checkpoints,
@@ -23,6 +23,8 @@ from dplasso.estimators.fitting import fit_estimator
 from dplasso.files.lock import claim
 from dplasso.fit import drawing
 from dplasso.fit.hooks import Hooks
+from dplasso.model.release import digest_of
+from fit.cases import four_classes, records
 
 STEPS = 60
 
@@ -46,43 +48,52 @@ def test_a_fit_with_checkpoints_is_an_ordinary_fit(data, path):
     assert [other.name for other in path.parent.iterdir()] == [path.name]
 
 
+VERTICES = {"n_iter": STEPS, "l1_radius": 10.0}
 REPEATABLE = {
-    "seeded": {"random_state": 7},
-    "seeded, standard": {"random_state": 7, "solver": "standard"},
-    "not private, heap": {"epsilon": math.inf, "selector": "heap"},
+    "seeded": DPLassoClassifier(2.0, random_state=7, **VERTICES),
+    "seeded, standard": DPLassoClassifier(2.0, random_state=7, solver="standard", **VERTICES),
+    "not private, heap": DPLassoClassifier(math.inf, selector="heap", **VERTICES),
+    "dense": DPLogisticRegression(2.0, n_iter=30, random_state=7),
+    "dense, not private": DPLogisticRegression(math.inf, n_iter=30),
+    "short list": DPLogisticRegression(2.0, n_iter=30, max_weights=2, random_state=7),
+    "significant": DPLogisticRegression(2.0, n_iter=30, max_weights="significant", random_state=7),
+    "staged": DPLassoClassifier(20.0, n_iter=20, random_state=7),
+    "staged, several classes": DPLassoClassifier(20.0, n_iter=20, random_state=7),
 }
 
 
 @pytest.mark.parametrize("name", REPEATABLE)
-def test_a_repeatable_fit_ends_as_the_very_same_model(name, data, path, killed_after):
-    make = model(**REPEATABLE[name])
+def test_a_repeatable_fit_ends_as_the_very_same_model(name, data, path, killed):
+    make = REPEATABLE[name]
+    if name.startswith("staged"):
+        data = four_classes() if "several" in name else records()
     whole = clone(make).fit(*data)
-    killed_after(20, clone(make), data, path)
-    assert len(read_checkpoint(path).transcript) == 19
-    killed_after(10, clone(make), data, path, resume=True)
-    assert len(read_checkpoint(path).transcript) == 29
-    resumed = resume_fit(clone(make), *data, path)
-    same_model(resumed, whole)
-    for name in ("history_", "work_"):
-        assert hasattr(resumed, name) == hasattr(whole, name)
-        if hasattr(whole, name):
-            for one, other in zip(
-                vars(getattr(resumed, name)).values(),
-                vars(getattr(whole, name)).values(),
-                strict=True,
-            ):
-                np.testing.assert_array_equal(one, other)
+    killed(clone(make), data, path, 13)
+    reached = len(read_checkpoint(path).release)
+    killed(clone(make), data, path, 8)
+    assert 10 < reached < len(read_checkpoint(path).release) < whole.privacy_.steps
+    # Complete, it is the same again.
+    for _ in range(2):
+        resumed = resume_fit(clone(make), *data, path)
+        assert digest_of(resumed.model_.release) == digest_of(whole.model_.release)
+        assert resumed.privacy_ == whole.privacy_
+        assert resumed.classes_.tolist() == whole.classes_.tolist()
+        for noted in ("history_", "work_"):
+            assert hasattr(resumed, noted) == hasattr(whole, noted)
+            if hasattr(whole, noted):
+                np.testing.assert_equal(vars(getattr(resumed, noted)), vars(getattr(whole, noted)))
+    if make.random_state is not None:
+        with pytest.raises(CheckpointError, match="the data or the seed are not those"):
+            resume_fit(clone(make).set_params(random_state=8), *data, path)
 
 
 @pytest.mark.parametrize(
     ("selector", "solver"),
     [("bucket", "sparse"), ("big-little", "standard"), ("noisy-max", "sparse")],
 )
-def test_an_unseeded_fit_keeps_its_steps_and_draws_the_rest(
-    selector, solver, data, path, killed_after
-):
+def test_an_unseeded_fit_keeps_its_steps_and_draws_the_rest(selector, solver, data, path, killed):
     make = model(selector=selector, solver=solver)
-    killed_after(20, clone(make), data, path)
+    killed(clone(make), data, path, 20)
     kept = read_checkpoint(path).transcript
     content = path.read_bytes()
     ends = []
@@ -145,8 +156,8 @@ class TestRefused:
     """One sentence, and nothing is drawn or changed."""
 
     @pytest.fixture
-    def begun(self, data, path, killed_after):
-        killed_after(20, model(), data, path)
+    def begun(self, data, path, killed):
+        killed(model(), data, path, 20)
         return path
 
     def refuse(self, estimator, data, path, words, error=CheckpointError):
@@ -178,14 +189,10 @@ class TestRefused:
     def test_a_seed_on_one_side(self, data, begun):
         self.refuse(model(random_state=1), data, begun, "another privacy statement")
 
-    def test_another_seed(self, data, path, killed_after):
-        killed_after(20, model(random_state=1), data, path)
-        self.refuse(model(random_state=2), data, path, "the data or the seed")
-
     @pytest.mark.parametrize("options", [{"random_state": 1}, {"epsilon": math.inf}])
-    def test_other_data_where_the_draws_tell(self, options, data, path, killed_after):
+    def test_other_data_where_the_draws_tell(self, options, data, path, killed):
         make = model(fit_intercept=False, **options)
-        killed_after(20, clone(make), data, path)
+        killed(clone(make), data, path, 20)
         X, y = data
         self.refuse(make, (-X, y), path, "the data or the seed")
 
@@ -258,9 +265,9 @@ def test_a_checkpoint_that_cannot_be_written_stops_the_fit_and_stays(data, path,
     assert len(resume_fit(model(), *data, path).transcript_) == STEPS
 
 
-def test_other_rows_are_not_noticed_and_cost_no_more(data, path, killed_after):
+def test_other_rows_are_not_noticed_and_cost_no_more(data, path, killed):
     """Nothing of the rows is in a checkpoint; each record still meets T steps at most."""
-    killed_after(20, model(), data, path)
+    killed(model(), data, path, 20)
     X, y = data
     resumed = resume_fit(model(), X[::2], y[::2], path)
     assert len(resumed.transcript_) == STEPS

@@ -60,7 +60,7 @@ class Killed:
         self.inside.end()
 
 
-@pytest.mark.parametrize("name", ["strong", "dense"])
+@pytest.mark.parametrize("name", ["strong", "vertices", "dense"])
 def test_a_worker_may_be_lost_at_any_call(name):
     X, y = records(120, 410)
     model, parts = MODELS[name], cut(X, y, 2)
@@ -75,20 +75,6 @@ def test_a_worker_may_be_lost_at_any_call(name):
             engine = Killer((number, number + 5), before)
             assert released(model.fit(*parts, engine=engine)) == expected, methods[number]
             assert len(engine.calls) > len(methods)
-
-
-@pytest.mark.parametrize("name", ["vertices", "dense"])
-def test_fifty_losses_at_random_moments_change_nothing(name):
-    """Those of one fit may meet while a worker is being replaced, or replays."""
-    X, y = records(120, 60)
-    model, parts, rng = MODELS[name], cut(X, y, 2), np.random.default_rng(11)
-    expected, calm = released(model.fit(X, y)), Killer(())
-    model.fit(*parts, engine=calm)
-    for before in (True, False) * 5:
-        at = rng.choice(len(calm.calls), 5, replace=False)
-        engine = Killer(tuple(at), before, restarts=5)
-        assert released(model.fit(*parts, engine=engine)) == expected, at
-        assert len(engine.calls) > len(calm.calls)
 
 
 def test_a_partition_that_cannot_be_had_back_ends_the_fit(tmp_path):
@@ -196,17 +182,17 @@ def test_a_partition_that_comes_back_with_other_rows_is_refused():
         MODELS["vertices"].fit(*parts, engine=Other((30,)))
 
 
-def test_what_does_not_go_together_is_refused(tmp_path):
+def test_what_does_not_go_together_is_refused():
     X, y = records(60, 12)
-    model, engine = MODELS["vertices"], InProcessEngine()
-    with pytest.raises(DataError, match="a matrix is given twice"):
-        model.fit([X, X], [y, y], engine=engine)
-    with pytest.raises(DataError, match="partition 2 has 11 columns and partition 1 has 12"):
-        model.fit([X, X[:, :11]], [y, y], engine=engine)
-    with pytest.raises(DataError, match="there are 2 partitions, but labels of 1"):
-        model.fit([X[:30], X[30:]], [y], engine=engine)
-    foreign, declared = np.where(np.arange(60) == 45, 2, y), clone_of("vertices", classes=[0, 1])
-    with pytest.raises(DataError, match=r"partition 2: y holds a label that is not one of"):
-        declared.fit(*cut(X, foreign, 2), engine=engine)
-    with pytest.raises(ValueError, match="solver='standard' runs in one process"):
-        clone_of("vertices", solver="standard").fit([X], [y], engine=engine)
+    declared = clone_of("vertices", classes=[0, 1])
+    foreign = cut(X, np.where(np.arange(60) == 45, 2, y), 2)
+    for model, given, error, sentence in (
+        (declared, ([X, X], [y, y]), DataError, "a matrix is given twice"),
+        (declared, ([X, X[:, :11]], [y, y]), DataError, "partition 2 has 11 columns and partition"),
+        (declared, ([X[:30], X[30:]], [y]), DataError, "there are 2 partitions, but labels of 1"),
+        (declared, foreign, DataError, "partition 2: y holds a label that is not one of"),
+        (clone_of("vertices", solver="standard"), ([X], [y]), ValueError, "'standard' runs in one"),
+        (clone_of("vertices", selector="big-little"), ([X], [y]), ValueError, "in one process"),
+    ):
+        with pytest.raises(error, match=sentence):
+            model.fit(*given, engine=InProcessEngine())
