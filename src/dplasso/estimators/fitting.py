@@ -63,7 +63,7 @@ def fit_estimator(
     X, y
         As in its `fit`.
     hooks : Hooks, optional
-        Progress, times, replay, checkpoints. Without progress, `verbose` shows a bar.
+        Progress, times, checkpoints. Without progress, `verbose` shows a bar.
     groups : array-like, shape (N,), optional
         The person each row belongs to; a store may say so itself.
     sample_weight : array-like, shape (N,), optional

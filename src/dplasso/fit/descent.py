@@ -88,8 +88,6 @@ class GradientDescent(Method):
         self, task: Task, mechanism: Any, records: Any, drawing: Drawing
     ) -> GradientRun | CompletedRun:
         """Return the run, ready for its first gradient."""
-        if drawing.replay is not None:
-            raise ValueError("a replay is of vertices, and this method draws none")
         if isinstance(drawing.prefix, NoisyWeights):
             return CompletedRun(len(drawing.prefix), drawing.prefix)
         plan = self.plan(task, records.shape[1])

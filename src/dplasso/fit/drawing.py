@@ -5,7 +5,6 @@ from typing import Any
 
 from dplasso.frank_wolfe.problem import Problem
 from dplasso.frank_wolfe.round_part import RoundSteps
-from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.privacy.randomness import RandomStream
 from dplasso.privacy.release import drawing_from
@@ -15,16 +14,11 @@ from dplasso.selection.registry import make_selector
 
 @dataclass(frozen=True)
 class Drawing:
-    """The random stream and the threads of a fit, and what is not drawn.
-
-    `prefix`: what an interrupted fit has released; it is taken again.
-    `replay`: vertices to take instead of drawing any.
-    """
+    """The random stream and the threads of a fit, and what an interrupted one has released."""
 
     stream: RandomStream
     threads: Threads = ONE_THREAD
     prefix: Any = None
-    replay: Transcript | None = None
 
 
 def vertex_selector(kind: str, mechanism: Mechanism, problem: Problem | RoundSteps) -> Any:

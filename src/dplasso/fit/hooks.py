@@ -1,4 +1,4 @@
-"""What the command line, replays and checkpoints add to a fit."""
+"""What the command line and checkpoints add to a fit."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ from typing import Any
 from dplasso.fit.method import Method
 from dplasso.fit.partitioned import Records
 from dplasso.fit.task import Task
-from dplasso.frank_wolfe.transcript import Transcript
 from dplasso.ledger import Payment
 from dplasso.privacy.statement import Accounted, PrivacyStatement
 from dplasso.runtime.chunks import Progress
@@ -52,7 +51,6 @@ class Hooks:
 
     `progress`: called between chunks with the steps done and T.
     `seconds`: receives the times of preparing and training; the curator's, no part of the model.
-    `replay`: vertices to take instead of drawing any.
     `checkpoints`: takes a `Begun` fit, returns its `Session`.
     `copied`: called with the bytes that workers have copied from object storage, and those to be
     copied.
@@ -60,6 +58,5 @@ class Hooks:
 
     progress: Progress | None = None
     seconds: dict[str, float] | None = None
-    replay: Transcript | None = None
     checkpoints: Callable[[Begun], Session] | None = None
     copied: Callable[[int, int], None] | None = None

@@ -203,8 +203,6 @@ class Lasso(Method):
     def solver(self, task: Task, mechanism: Any, records: Any, drawing: Drawing) -> Any:
         """Return the run, ready for its first vertex."""
         if self.is_staged:
-            if drawing.replay is not None:
-                raise ValueError("a replay needs both n_iter and l1_radius")
             return StagedLasso(self, task, mechanism, records, drawing)
         if drawing.prefix is not None:
             drawing = replace(drawing, prefix=drawing.prefix.transcript)

@@ -111,8 +111,6 @@ class ClusterRecords:
         recorded: bool = False,  # noqa: ARG002
     ) -> PartitionedFrankWolfe:
         """Return the coordinator of a run with a given radius."""
-        if drawing.replay is not None:
-            raise ValueError("a replay runs in one process; leave engine out")
         problem = problem_of(self.workers, steps)
         selector = vertex_selector(method.selector, mechanism, problem)
         given = self.workers, steps, problem, selector, drawing.stream

@@ -32,7 +32,6 @@ from dplasso.matrix.compressed import compress, working_dtype
 from dplasso.matrix.design import Design, check_row_count
 from dplasso.privacy.mechanisms import Mechanism
 from dplasso.runtime.threads import Threads
-from dplasso.selection.replay import replay_state
 
 _NO_TARGETS = targets_of(np.zeros(0))
 
@@ -139,14 +138,10 @@ class LocalRecords:
         recorded: bool = False,
     ) -> FrankWolfe:
         """Return a run with a given radius; `recorded` with history and work, where allowed."""
-        problem, replay = self.problem(steps), drawing.replay
-        if replay is None:
-            selector = vertex_selector(method.selector, mechanism, problem)
-        else:
-            selector = replay_state(replay.vertex, replay.sign)
+        problem = self.problem(steps)
         return FrankWolfe(
             problem,
-            selector,
+            vertex_selector(method.selector, mechanism, problem),
             drawing.stream,
             solver=method.algorithm,
             drift_tol=steps.drift_tol,

@@ -1,4 +1,4 @@
-"""The one path from a method and records to a model; checkpoints and replays take it too."""
+"""The one path from a method and records to a model; fits with checkpoints take it too."""
 
 import time
 
@@ -51,7 +51,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     begun = Begun(method, task, mechanism, statement, records, notes)
     session = Session() if hooks.checkpoints is None else hooks.checkpoints(begun)
     with thread_pool(method.n_threads) as threads:
-        drawing = Drawing(stream, threads, session.prefix, hooks.replay)
+        drawing = Drawing(stream, threads, session.prefix)
         solver = method.solver(task, mechanism, records, drawing)
         prepared = time.perf_counter()
         with charged(
