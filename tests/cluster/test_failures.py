@@ -1,14 +1,11 @@
 """Lost workers, steps asked for twice, drivers that die: the same model, or one sentence."""
 
-from dataclasses import dataclass, field
-
 import numpy as np
 import pytest
 
-from cluster.cases import MODELS, cut, records, released
+from cluster.cases import MODELS, Killer, cut, records, released
 from dplasso.checkpoint import fit_with_checkpoints, read_checkpoint, resume_fit
 from dplasso.cluster import InProcessEngine, ThreadEngine
-from dplasso.cluster.engines import LocalHandle, WorkerLost
 from dplasso.cluster.worker import Partition, VertexSteps, Worker
 from dplasso.errors import ClusterError, DataError
 from dplasso.fit.task import Binary
@@ -16,55 +13,11 @@ from dplasso.ledger import create_ledger, read_budgets
 from dplasso.losses.logistic import Logistic
 
 
-@dataclass
-class Killer:
-    """An engine in this process whose workers are lost when told.
-
-    `at`: numbers of the calls, over all workers, whose answer never comes.
-    `before`: whether the call is not even begun.
-    """
-
-    at: tuple
-    before: bool = False
-    restarts: int = 3
-    calls: list = field(default_factory=list)
-
-    def start(self, partition):
-        return Killed(self, LocalHandle(Worker(partition)))
-
-    def shared(self, args):
-        return args
-
-
-@dataclass
-class Killed:
-    engine: Killer
-    inside: LocalHandle
-    lost: bool = False
-
-    def call(self, method, *args):
-        self.engine.calls.append((method, *args))
-        self.lost = self.lost or len(self.engine.calls) - 1 in self.engine.at
-        found = None
-        if not (self.lost and self.engine.before):
-            found = self.inside.call(method, *args)
-
-        def result():
-            if self.lost:
-                raise WorkerLost("it was killed")
-            return found()
-
-        return result
-
-    def end(self):
-        self.inside.end()
-
-
 @pytest.mark.parametrize("name", ["strong", "vertices", "dense"])
 def test_a_worker_may_be_lost_at_any_call(name):
     X, y = records(120, 410)
     model, parts = MODELS[name], cut(X, y, 2)
-    expected, calm = released(model.fit(X, y)), Killer(())
+    expected, calm = released(model.fit(X, y)), Killer()
     assert released(model.fit(*parts, engine=calm)) == expected
     methods = [call[0] for call in calm.calls]
     some = {methods.index(method) for method in methods}
@@ -72,7 +25,7 @@ def test_a_worker_may_be_lost_at_any_call(name):
     for number in sorted(some):
         for before in (True, False):
             # And the one that replaces it is lost too, on its way.
-            engine = Killer((number, number + 5), before)
+            engine = Killer(at=(number, number + 5), before=before)
             assert released(model.fit(*parts, engine=engine)) == expected, methods[number]
             assert len(engine.calls) > len(methods)
 
@@ -83,7 +36,7 @@ def test_a_partition_that_cannot_be_had_back_ends_the_fit(tmp_path):
     create_ledger(ledger, epsilon=50.0, delta=1e-5, dataset="visits")
     options = {"classes": [0, 1], "ledger": ledger, "dataset": "visits"}
     model, parts = clone_of("vertices", **options), cut(X, y, 2)
-    engine = Killer(tuple(range(40, 200)), restarts=2)
+    engine = Killer(at=tuple(range(40, 200)), restarts=2)
     with pytest.raises(
         ClusterError, match=r"partition \d, partition \d, was lost 3 times .*resume"
     ):
@@ -112,7 +65,7 @@ def test_every_step_is_on_the_disk_before_a_worker_hears_of_it(name, tmp_path, m
     X, y = records(120, 410)
     parts = cut(X, y, 2)
     for dies_at in (9, 14, 31):
-        path, engine = tmp_path / f"{dies_at}.npz", Killer((dies_at,), before=True, restarts=0)
+        path, engine = tmp_path / f"{dies_at}.npz", Killer(at=(dies_at,), before=True, restarts=0)
         model = clone_of(name)
         with pytest.raises(ClusterError):
             fit_with_checkpoints(model, *parts, path, engine=engine)
@@ -179,7 +132,7 @@ def test_a_partition_that_comes_back_with_other_rows_is_refused():
             return super().start(partition)
 
     with pytest.raises(DataError, match="has changed since the fit began"):
-        MODELS["vertices"].fit(*parts, engine=Other((30,)))
+        MODELS["vertices"].fit(*parts, engine=Other(at=(30,)))
 
 
 def test_what_does_not_go_together_is_refused():

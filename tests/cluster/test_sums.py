@@ -5,32 +5,31 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from cluster.cases import MODELS, cut, records, released
+from cluster.cases import MODELS, Watched, cut, records, released
 from dplasso.cluster import partitions
-from dplasso.cluster.engines import Held, LocalHandle, WorkerLost
+from dplasso.cluster.engines import Held, WorkerLost
 from dplasso.cluster.ray_engine import RayWorker
-from dplasso.cluster.worker import Worker
 from dplasso.frank_wolfe.round_part import Changes
 
 SUMMED = ("begin_vertices", "move", "sums")
 
 
 @dataclass
-class Holding:
-    """An engine in this process whose workers hold their dense answers.
+class Holding(Watched):
+    """Its workers hold their dense answers.
 
     `lost`: numbers of the fetches at which what is held, and its worker, are found to be lost.
     """
 
     lost: tuple = ()
-    restarts: int = 3
     fetched: list = field(default_factory=list)
 
-    def start(self, partition):
-        return HoldingHandle(self, LocalHandle(Worker(partition)))
-
-    def shared(self, args):
-        return args
+    def answer(self, handle, method, *args):
+        found = handle.inside.call(method, *args)()
+        sparse = isinstance(found, Changes) and found.coordinates is not None
+        if method in SUMMED and not sparse:
+            found = self.held(found)
+        return lambda: found
 
     def held(self, answer, depth=0):
         def fetch():
@@ -43,22 +42,6 @@ class Holding:
             return self.held(RayWorker.add(None, answer, *(o.reference for o in others)), depth + 1)
 
         return Held(fetch, add, answer)
-
-
-@dataclass
-class HoldingHandle:
-    engine: Holding
-    inside: LocalHandle
-
-    def call(self, method, *args):
-        found = self.inside.call(method, *args)()
-        sparse = isinstance(found, Changes) and found.coordinates is not None
-        if method in SUMMED and not sparse:
-            found = self.engine.held(found)
-        return lambda: found
-
-    def end(self):
-        self.inside.end()
 
 
 @pytest.mark.parametrize("name", ["strong", "wide gradients", "short list"])
@@ -75,7 +58,7 @@ def test_order_and_shape_of_the_tree_do_not_change_a_bit(name, monkeypatch):
 @pytest.mark.parametrize("lost", [(3,), (4, 6, 9), (11, 12, 13, 40)])
 def test_what_is_lost_while_it_is_added_up_is_asked_for_again(lost):
     X, y = records(120, 60)
-    expected, engine = released(MODELS["dense"].fit(X, y)), Holding(lost)
+    expected, engine = released(MODELS["dense"].fit(X, y)), Holding(lost=lost)
     assert released(MODELS["dense"].fit(*cut(X, y, 6), engine=engine)) == expected
     # The tree is given up, and every answer fetched by itself.
     assert engine.fetched.count(0) >= 6
