@@ -205,21 +205,20 @@ class TestRefused:
         assert kept.read_bytes() == content
         assert not hasattr(estimator, "coef_")
 
-    def test_another_ledger(self, begun, tmp_path):
-        other = tmp_path / "other.ledger"
+    def test_another_ledger_or_none(self, begun, tmp_path):
+        other, foreign = tmp_path / "other.ledger", tmp_path / "foreign"
         create_ledger(other, 3.0, 1e-5)
-        self.refuse(model(str(other)), begun, "holds no entry 1 of the fit", LedgerError)
+        foreign.write_text("no ledger")
+        for ledger, words, error in (
+            (str(other), "holds no entry 1 of the fit", LedgerError),
+            (str(tmp_path / "none"), "there is no ledger", LedgerError),
+            (str(foreign), "not a dplasso ledger", LedgerError),
+            (None, "charged to entry 1 of a ledger", CheckpointError),
+        ):
+            self.refuse(model(ledger), begun, words, error)
         reserve(other, None, charge(2.0, 1e-6, STEPS))
         self.refuse(model(str(other)), begun, "holds no entry 1 of the fit", LedgerError)
         assert states(other) == ["reserved"]
-
-    def test_a_missing_and_a_foreign_ledger(self, begun, tmp_path):
-        (tmp_path / "foreign").write_text("no ledger")
-        self.refuse(model(str(tmp_path / "none")), begun, "there is no ledger", LedgerError)
-        self.refuse(model(str(tmp_path / "foreign")), begun, "not a dplasso ledger", LedgerError)
-
-    def test_no_ledger(self, begun):
-        self.refuse(model(None), begun, "charged to entry 1 of a ledger", CheckpointError)
 
     def test_a_ledger_for_a_fit_that_had_none(self, ledger, kept, killed):
         killed(model(None), DATA, kept, 5)

@@ -179,15 +179,19 @@ class TestRefused:
         other |= {"selector": "noisy-max", "drift_tol": None}
         for name, value in other.items():
             self.refuse(model(**{name: value}), data, begun, f"with {name}=")
-
-    def test_every_parameter_is_compared_or_cannot_matter(self):
-        compared = module._stored(model().get_params())
-        assert set(model().get_params()) - set(compared) <= {
+        self.refuse(model(random_state=1), data, begun, "another privacy statement")
+        # The others cannot matter.
+        assert set(model().get_params()) - set(module._stored(model().get_params())) <= {
             *("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose"),
         }
 
-    def test_a_seed_on_one_side(self, data, begun):
-        self.refuse(model(random_state=1), data, begun, "another privacy statement")
+    def test_other_data(self, data, begun):
+        X, y = data
+        frame = pd.DataFrame(X.toarray(), columns=[f"c{k}" for k in range(40)])
+        never = np.where(y == "no", "never", y)
+        self.refuse(model(), (X[:, 1:], y), begun, "on 40 columns and these data have 39")
+        self.refuse(model(), (X, never), begun, "the labels 'no' and 'yes' and these data have")
+        self.refuse(model(), (frame, y), begun, "on columns of other names")
 
     @pytest.mark.parametrize("options", [{"random_state": 1}, {"epsilon": math.inf}])
     def test_other_data_where_the_draws_tell(self, options, data, path, killed):
@@ -196,52 +200,33 @@ class TestRefused:
         X, y = data
         self.refuse(make, (-X, y), path, "the data or the seed")
 
-    def test_other_data_than_those_of_the_fit(self, data, begun):
-        X, y = data
-        frame = pd.DataFrame(X.toarray(), columns=[f"c{k}" for k in range(40)])
-        never = np.where(y == "no", "never", y)
-        self.refuse(model(), (X[:, 1:], y), begun, "on 40 columns and these data have 39")
-        self.refuse(model(), (X, never), begun, "the labels 'no' and 'yes' and these data have")
-        self.refuse(model(), (frame, y), begun, "on columns of other names")
-
-    def test_a_finished_fit(self, data, path):
-        fit_with_checkpoints(model(), *data, path)
+    def test_nothing_to_resume(self, data, path):
+        self.refuse(model(), data, path, "no checkpoint", FileNotFoundError)
+        fitted = fit_with_checkpoints(model(), *data, path)
         mark_finished(path)
         assert read_checkpoint(path).finished
         self.refuse(model(), data, path, "finished fit")
-
-    def test_an_unfinished_fit_is_not_marked(self, begun):
-        with pytest.raises(CheckpointError, match="holds 19 of 60 steps"):
-            mark_finished(begun)
-
-    def test_no_checkpoint(self, data, path):
-        self.refuse(model(), data, path, "no checkpoint", FileNotFoundError)
-
-    def test_a_model_file(self, data, path):
-        model().fit(*data).save(path)
+        fitted.save(path)
         self.refuse(model(), data, path, "not a dplasso checkpoint file")
 
-    def test_a_checkpoint_in_use(self, data, begun):
+    def test_a_checkpoint_that_is_needed_still(self, data, begun):
+        content = begun.read_bytes()
+        with pytest.raises(CheckpointError, match="holds 19 of 60 steps"):
+            mark_finished(begun)
+        with pytest.raises(FileExistsError, match="exists already"):
+            fit_with_checkpoints(model(), *data, begun)
         with claim(begun):
             self.refuse(model(), data, begun, "in use by another process")
             with pytest.raises(CheckpointError, match="in use"):
                 fit_with_checkpoints(model(), *data, begun, overwrite=True)
-        resume_fit(model(), *data, begun)
-
-    def test_a_new_fit_on_an_old_checkpoint(self, data, begun):
-        content = begun.read_bytes()
-        with pytest.raises(FileExistsError, match="exists already"):
-            fit_with_checkpoints(model(), *data, begun)
         assert begun.read_bytes() == content
         fit_with_checkpoints(model(), *data, begun, overwrite=True)
         assert read_checkpoint(begun).is_complete
 
-    def test_seconds_that_are_none(self, data, path):
+    def test_wrong_seconds_and_a_missing_folder(self, data, path, tmp_path):
         for seconds in (-1.0, math.nan):
             with pytest.raises(ValueError, match="must be 0 or more"):
                 fit_with_checkpoints(model(), *data, path, seconds=seconds)
-
-    def test_a_fit_without_its_directory(self, data, tmp_path):
         with pytest.raises(FileNotFoundError, match="no folder"):
             fit_with_checkpoints(model(), *data, tmp_path / "none" / "c")
 
@@ -270,8 +255,7 @@ def test_other_rows_are_not_noticed_and_cost_no_more(data, path, killed):
     killed(model(), data, path, 20)
     X, y = data
     resumed = resume_fit(model(), X[::2], y[::2], path)
-    assert len(resumed.transcript_) == STEPS
-    assert resumed.privacy_.steps == STEPS
+    assert len(resumed.transcript_) == resumed.privacy_.steps == STEPS
 
 
 def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeypatch):
@@ -289,12 +273,6 @@ def test_a_checkpoint_holds_nothing_of_the_data_but_the_transcript(path, monkeyp
         module._write(replace(stored, release=release), path)
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]
-    header = json.loads(np.load(path_as_npz(path), allow_pickle=False)["header"].tobytes())
+    header = json.loads(np.load(path, allow_pickle=False)["header"].tobytes())
     assert "random_state" not in header["params"]
     assert "release the model instead" in header["about"]
-
-
-def path_as_npz(path):
-    copy = path.with_suffix(".npz")
-    copy.write_bytes(path.read_bytes())
-    return copy

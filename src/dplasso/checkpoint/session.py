@@ -36,8 +36,6 @@ _PAUSE = 10.0
 # They say how to compute or what to report, not what is computed. A seed is a secret.
 _NOT_STORED = ("random_state", "n_jobs", "verbose", "ledger", "dataset", "purpose")
 
-Begin = Callable[[Begun], Session]
-
 
 def fit_with_checkpoints(
     estimator: Estimator,
@@ -167,7 +165,7 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
 
 def keep_checkpoints(
     path: str | os.PathLike[str], stored: Checkpoint | None, seconds: float = DEFAULT_SECONDS
-) -> Begin:
+) -> Callable[[Begun], Session]:
     """Return what `dplasso.fit.hooks.Hooks` takes as `checkpoints`; the path is already claimed.
 
     `stored`: what to go on from; None starts at the first step.

@@ -84,8 +84,11 @@ class Partitions:
 
     @property
     def labels(self) -> NDArray[Any]:
-        """The different labels."""
-        return np.unique(np.concatenate([one.labels for one in self.descriptions]))
+        """The different labels; DataError if they are too many for classes."""
+        labels = np.unique(np.concatenate([one.labels for one in self.descriptions]))
+        if not labels.size:
+            raise DataError("the labels are not classes: declare them with the parameter classes")
+        return labels
 
     def call(self, method: str, *args: Any) -> list[Any]:
         """Call a method of all workers; return what they answer, in their order.
@@ -137,7 +140,7 @@ class Partitions:
         self._told.append(("copy", lambda: (True,)))
 
     def _begin(self, worker: Handle, method: str, args: tuple[Any, ...]) -> Pending:
-        """Begin a call; that the worker is lost is found out when its answer is asked for."""
+        """Begin a call; a lost worker is noticed when its answer is asked for."""
         try:
             return worker.call(method, *args)
         except WorkerLost as lost:
@@ -160,7 +163,13 @@ class Partitions:
             except WorkerLost as lost:
                 self._lost[number] += 1
                 if self._lost[number] > self._engine.restarts:
-                    raise ClusterError(self._lost_for_good(number, lost)) from None
+                    times = f"{self._lost[number]} times" if self._lost[number] > 1 else "once"
+                    raise ClusterError(
+                        f"the worker of partition {number + 1}, {self._partitions[number].name}, "
+                        f"was lost {times} ({str(lost).rstrip('.')}); the fit has ended and what "
+                        "it was charged stays: resume it from its checkpoint once the partition "
+                        "can be had"
+                    ) from None
             pending = self._begin_anew(number, method, args)
 
     def _begin_anew(self, number: int, method: str, args: tuple[Any, ...]) -> Pending:
@@ -182,14 +191,6 @@ class Partitions:
             return worker.call(method, *args)
         except WorkerLost as lost:
             return _raises(lost)
-
-    def _lost_for_good(self, number: int, lost: WorkerLost) -> str:
-        times = "once" if self._lost[number] == 1 else f"{self._lost[number]} times"
-        return (
-            f"the worker of partition {number + 1}, {self._partitions[number].name}, was lost "
-            f"{times} ({str(lost).rstrip('.')}); the fit has ended and what it was charged stays: "
-            "resume it from its checkpoint once the partition can be had"
-        )
 
 
 def tree_of(held: Sequence[Held]) -> list[Held]:

@@ -50,10 +50,7 @@ class ClusterRecords:
     @property
     def labels(self) -> NDArray[Any]:
         """The different labels of all partitions; DataError if they are too many for classes."""
-        labels = self.workers.labels
-        if not labels.size:
-            raise DataError("the labels are not classes: declare them with the parameter classes")
-        return labels
+        return self.workers.labels
 
     @property
     def shape(self) -> tuple[int, int]:

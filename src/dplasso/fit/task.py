@@ -25,11 +25,9 @@ A task answers every question that depends on this.
 regression that is the whole task.
 
 =================  ==============================================================================
-`bounds_allowed`   the range of `residual_bound`
 `is_declared`      whether the labels were named, not taken from the data
-`task`             the task of some records
-`of_classes`       the task of known classes; ValueError for weights of other classes
-`of_size`          the task of so many classes, None for as many as are declared, or 2: for costs
+`task`             the task of some records; `of_classes`: of known classes; `of_size`: of so many,
+                   None for as many as are declared, or 2
 `written`          parameters as a file holds them
 `in_order`         parameters with the weights in the order of the classes
 =================  ==============================================================================
