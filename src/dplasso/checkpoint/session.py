@@ -30,7 +30,7 @@ from dplasso.model.release import digest_of, empty_release, public_values
 from dplasso.privacy.wording import FROM_SYSTEM
 
 DEFAULT_SECONDS = 5.0
-# No checkpoint is written before so many times as long as the last one took have passed.
+# The pause between checkpoints, at least, in multiples of the time that the last one took.
 _PAUSE = 10.0
 
 # They say how to compute or what to report, not what is computed. A seed is a secret.
@@ -125,7 +125,7 @@ def mark_finished(path: str | os.PathLike[str]) -> None:
 
 
 def note_finished(path: str | os.PathLike[str]) -> None:
-    """Do what `mark_finished` does, for whoever has claimed the checkpoint."""
+    """Do what `mark_finished` does, with the checkpoint claimed already."""
     checkpoint = read_checkpoint(path)
     if not checkpoint.is_complete:
         raise CheckpointError(
@@ -152,12 +152,12 @@ def check_resumable(estimator: Estimator, path: str | os.PathLike[str]) -> Check
             f"{os.fspath(path)} belongs to a finished fit, whose results were written: there is "
             "nothing to resume."
         )
-    # Weights of classes may go by the names of labels that were taken from the data.
+    # Class weights may be given by label, and the labels may come from the data.
     method = method_of(estimator)
     task = method.targets.of_classes(stored.classes)
     method = method.knowing(task)
     _check_same_params(path, stored.params, _stored(method.params), besides=("classes",))
-    # Of a mechanism that a ledger accounts for, the number of rows is no part.
+    # The cost that a ledger accounts for does not depend on the number of rows.
     mechanism = method.mechanism(task, 1, stored.n_features)
     check_charge(method, mechanism, stored, path)
     return stored
@@ -202,7 +202,7 @@ class _KeptFit:
             _check_same(path, stored, start)
         note = check_charge(begun.method, begun.mechanism, stored, path)
         self._start = replace(start, charge=note)
-        # Of a fit that is charged, right before it is: one that is refused leaves no checkpoint.
+        # A fit that is charged writes it right before the charge: a refused one leaves none behind.
         if stored is None and note is None:
             _write(self._start, path)
         self._reached: Release = nothing if stored is None else stored.release
@@ -248,12 +248,12 @@ class _KeptFit:
         try:
             reservation = take_charge(method, self._begun.mechanism, *given)
         except BudgetError:
-            # Another fit took the last of it meanwhile: there is nothing to go on with.
+            # Another fit has used up the budget meanwhile, so there is nothing to resume.
             if self._stored is None:
                 Path(self._path).unlink()
             raise
         if note.number is None:
-            # From here on it is known which entry has paid for whatever is drawn.
+            # From here on the checkpoint knows which entry has paid for what is drawn.
             self._start = replace(self._start, charge=replace(note, number=reservation.number))
             _write(self._start, self._path)
         return reservation

@@ -21,7 +21,7 @@ from dplasso.errors import ClusterError, DataError
 
 # What a fresh worker has to be told: a method, and a function that gives its arguments.
 Told = tuple[str, Callable[[], tuple[Any, ...]]]
-# The coordinator fetches so many answers itself; of more, groups of so many are added up before.
+# The coordinator fetches at most this many answers; more are added up before, in such groups.
 FAN_IN = 4
 
 
@@ -104,7 +104,7 @@ class Partitions:
         if not held:
             return found
         rest = [one for one in found if not isinstance(one, Held)]
-        # Whoever is lost is found below: nothing of a tree that lacks an answer is taken.
+        # If a worker is lost, the tree is dropped and every answer is fetched by itself below.
         with suppress(Exception):
             return rest + [one.fetch() for one in tree_of([found[number] for number in held])]
         return rest + [
@@ -174,7 +174,7 @@ class Partitions:
 
     def _begin_anew(self, number: int, method: str, args: tuple[Any, ...]) -> Pending:
         """Replace a worker, bring the new one to where the others are, and call it."""
-        # The one that is lost may be there still: nothing it says is listened to any more.
+        # The lost worker may still run; its answers are ignored from now on.
         with suppress(Exception):
             self._workers[number].end()
         try:

@@ -112,7 +112,7 @@ class RayHandle:
     def call(self, method: str, *args: Any) -> Pending:
         """Send the call."""
         if method not in _SUMMED:
-            # Any other call takes as long as it takes: Ray says when an actor is lost.
+            # Other calls have no time limit: Ray says when an actor is lost.
             patience = self.patience if method == "ready" else None
             return _answer_of(getattr(self.actor, method).remote(*args), patience)
         small, large = self.actor.part_of_sum.options(num_returns=2).remote(method, *args)
@@ -206,7 +206,7 @@ def _refuse_open(ray: Any) -> None:
 
 def _closed(ray: Any, cores: int | None, meanwhile: ExitStack) -> dict[str, Any]:
     """Return how Ray is started for this process alone; `meanwhile` lasts until it has."""
-    # Ray opens its folders to everybody, so that the one around them has to be closed.
+    # Ray opens its folders to everybody, so the folder around them is closed.
     folder = Path(tempfile.mkdtemp(prefix="dplasso-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if "RAY_AUTH_MODE" not in os.environ:

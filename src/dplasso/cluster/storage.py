@@ -83,7 +83,7 @@ def header_and_labels(address: str) -> Store:
             store = Store(
                 folder, header, {LABELS: map_array(place, entry.dtype, entry.size).copy()}
             )
-            # Labels that are words are looked up, while an error can name the address.
+            # Labels that are words are looked up here, where an error can still name the address.
             assert store.y is not None
             return store
 

@@ -34,7 +34,7 @@ from dplasso.matrix.compressed import compress
 from dplasso.matrix.design import Design
 from dplasso.runtime.threads import Threads, thread_pool
 
-# A partition with more different labels does not list them: they are no classes.
+# A partition with more different labels does not list them; they are not classes.
 MOST_LABELS = 10_000
 
 Sums = Callable[..., NDArray[np.int64]]
@@ -193,7 +193,7 @@ class Worker:
                 self._y = self._X.y
                 check_entries(self._X, n_threads=self._threads.count)
             content, origin = _content_of(self._X), self._X.header.origin
-            # What is mapped stays readable, and a killed worker leaves no files behind.
+            # Mapped files stay readable, and a killed worker leaves none behind.
             self._away.close()
             n_entries = self._X.nnz
         else:

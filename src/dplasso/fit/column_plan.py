@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dplasso.fit.task import Task
 from dplasso.privacy.mechanisms import StagedSteps
 
-# The most columns drawn unless more are asked for; with no more columns than that, none is drawn.
+# The most columns drawn unless more are asked for; data with no more columns keep all of them.
 MOST_COLUMNS = 200
 # Gradients of the refit.
 REFIT_STEPS = 100
@@ -20,9 +20,9 @@ REFIT_STEPS = 100
 LATE_START = 2**20
 # theta: how strong the best column is.
 _STRENGTH = 0.35
-# Share of the budget that the refit has, and the one where half of all columns are drawn.
+# Share of the budget for the refit; the second where half of all columns are drawn.
 _REFIT_SHARE, _REFIT_SHARE_OF_FEW = 0.3, 0.6
-# With fewer columns than these to be found, all of the budget goes to finding them.
+# Where fewer columns can be found, all of the budget is spent on finding them.
 _FEWEST_REFITTED = 8
 
 
@@ -58,7 +58,7 @@ def most_vertices(n_iter: int | None, l1_radius: float | None, n_features: int) 
 
 
 def columns_to_be_found(rho: float, n_records: float, n_coordinates: int) -> int:
-    """Return how many columns vertices of this zCDP can tell from noise, if data are like most."""
+    """Return how many columns vertices of this zCDP can tell from noise, in typical data."""
     if math.isinf(rho):
         return MOST_COLUMNS
     found = _STRENGTH * math.sqrt(2.0 * rho) * n_records / math.log(2.0 * n_coordinates)

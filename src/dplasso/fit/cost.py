@@ -245,7 +245,7 @@ def _weakest_drawn(
     most = most_vertices(n_iter, None, n_features)
     drawn = replace(mechanism, n_vertices=most)
     plan = plan_lasso(task, drawn, n_records, n_features, n_iter=n_iter)
-    # With so few columns none is drawn: about as much is learnt about each.
+    # With so few columns none is drawn: about as much is learnt about each of them.
     n_weights = plan.n_vertices or n_features
     share = 1.0 - plan.refit_share - plan.calibration_share if most else 1.0
     scale = 2.0 * mechanism.sensitivity / mechanism.vertices(n_weights, share).eps0

@@ -34,7 +34,7 @@ class Session:
 
     `prefix`: what was drawn already, to be taken again.
     `keep`: called after each chunk with the steps done and a function that returns what they have
-    released: of a dense model a copy, which is made only to be written.
+    released (a copy, so call it only to write it).
     `payment`: how the fit is charged, if there is a ledger.
     `marks`: steps at which what is released must be looked at.
     """

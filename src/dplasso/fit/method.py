@@ -65,11 +65,11 @@ class Method:
         return not math.isinf(self.epsilon)
 
     def knowing(self, task: Task) -> Self:
-        """Return the method once the classes are known, by which weights may go by name."""
+        """Return the method once the classes are known, with their weights in order."""
         return replace(self, params=self.targets.in_order(self.params, task.classes))
 
     def warn(self) -> None:
-        """Warn of a method that is not private whatever epsilon is; most are."""
+        """Warn if the method is not private at any epsilon."""
 
     def mechanism(self, task: Task, n_rows: int, n_features: int) -> Accounted:
         """Return the private step; only the paper's depends on the number of rows."""
@@ -146,9 +146,9 @@ def word_or_number(
     right: str,
     kind: Any = Real,
 ) -> Any:
-    """Return what the word that a parameter holds stands for, or else its number, if it is valid.
+    """Return what the parameter's word stands for, or its number if that is valid.
 
-    Raises ValueError, which says that it must be what is `right`.
+    Raises ValueError, which says that the parameter must be `right`.
     """
     value = params[name]
     if (value is None or isinstance(value, str)) and value in words:
@@ -168,5 +168,5 @@ def _checked_count(params: Mapping[str, Any], name: str) -> int | None:
 def _checked_threads(params: Mapping[str, Any]) -> int:
     right = "None or a whole number other than 0 (-1 for all cores)"
     n_jobs = word_or_number(params, "n_jobs", {None: None}, lambda n: n != 0, right, Integral)
-    # More would only wait for each other, and each takes memory of its own.
+    # More threads would only wait for each other, and each needs memory.
     return min(int(effective_n_jobs(n_jobs)), max(_MOST_THREADS, int(effective_n_jobs(-1))))

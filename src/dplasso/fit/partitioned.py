@@ -1,4 +1,4 @@
-"""Records in partitions: what a fit asks of them is asked of their workers."""
+"""Records in partitions: a fit's questions are passed on to their workers."""
 
 import os
 from collections.abc import Callable
@@ -34,10 +34,7 @@ from dplasso.runtime.threads import Threads
 
 @dataclass(frozen=True)
 class ClusterRecords:
-    """Records that workers hold: as `LocalRecords`, by asking them.
-
-    `workers`: the rows, and a context: close it.
-    """
+    """Records that workers hold, with the interface of `LocalRecords`; close `workers`."""
 
     workers: Partitions
     feature_names: NDArray[np.object_] | None
@@ -59,7 +56,7 @@ class ClusterRecords:
 
     def encoded(self, task: Task) -> "ClusterRecords":
         """Have the workers turn their labels into targets."""
-        # A label that was not declared is found where it is, so that the partition is named.
+        # Workers refuse an undeclared label themselves, so that the message names the partition.
         self.workers.tell("encode", task)
         return replace(self, task=task)
 

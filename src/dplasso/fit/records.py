@@ -78,7 +78,7 @@ class LocalRecords:
     def limited(self, groups: ArrayLike | None, rows_per_person: int) -> "LocalRecords":
         """Leave out all but the first rows of each person; DataError as `person_numbers`.
 
-        Without `groups` the store is asked, and where it does not know nothing is left out.
+        Without `groups`, those that a store knows are used; without any, nothing is left out.
         """
         if groups is None and isinstance(self.X, Store):
             groups = self.X.people
@@ -175,7 +175,7 @@ def local_records(estimator: BaseEstimator, X: Any, y: ArrayLike | None) -> Loca
     """
     store = store_of(X)
     if store is None:
-        # scikit-learn notes the columns on the estimator: a fit that is refused must not.
+        # scikit-learn sets attributes of the estimator; a refused fit must not change it.
         noted = copy(estimator)
         matrix, labels = validated(noted, X, y, reset=True)
         names = getattr(noted, "feature_names_in_", None)
@@ -207,7 +207,7 @@ def store_of(X: Any) -> Store | None:
 
 def validated(estimator: BaseEstimator, X: Any, *y: Any, reset: bool) -> Any:
     """Check a matrix, and labels if given, as scikit-learn does, copying as little as possible."""
-    # The search for NaN adds everything up; that its sum overflows must not be heard of.
+    # The search for NaN adds everything up; its sum may overflow, without a warning.
     with np.errstate(over="ignore", invalid="ignore"), in_our_words(X):
         return validate_data(
             estimator,

@@ -43,7 +43,7 @@ def run(method: Method, records: Records, hooks: Hooks) -> tuple[Model, Work | N
     )
     if hooks.checkpoints is None:
         check_affordable(method.ledger, method.dataset, mechanism)
-    # All of a store is read, so only after what can be refused without.
+    # This reads all of a store, so what can be refused without comes first.
     records.check(method.n_threads)
     notes = {}
     if method.ledger is not None:

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 class StagedLasso:
     """Counts, vertices, gradients on their columns; a `dplasso.runtime.chunks.Solver`.
 
-    `n_steps` is the most vertices and gradients. Steps beyond the vertices that were planned do
-    nothing.
+    `n_steps` is the most vertices and gradients. Steps beyond the planned vertices do nothing.
     """
 
     history = None
@@ -51,7 +50,7 @@ class StagedLasso:
         if prefix is not None and not len(prefix) and not prefix.counts.any():
             prefix = None
         self._drawing, self._prefix = drawing, prefix
-        # Once the refit has begun, the vertices are only to be named.
+        # Once the refit has begun, the vertices are not drawn again, only released.
         refitting = prefix is not None and prefix.weights is not None
         self._drawn = prefix.vertices.transcript if prefix is not None and refitting else None
         # A damaged matrix is refused before anything is paid for or drawn.
@@ -131,16 +130,16 @@ class StagedLasso:
         )
 
     def _count(self) -> NDArray[np.float64]:
-        """Return the noisy counts of all classes; of them at most their sum is public.
+        """Return noisy counts of the classes, or equal counts where only their sum is needed.
 
-        In a regression a record counts for both ends of the interval, in the parts that make its
-        target their mean. One with a weight counts for that part of a record.
+        In a regression a record counts partly for each end of the interval, so that its target is
+        their weighted mean. A record with a weight counts for that part of a record.
         """
         mechanism, public = self._mechanism, self._method.n_records
         exact, part_bits = self._records.counts(self._method.loss(self._task))
         n_classes = len(exact)
         if not mechanism.counted:
-            # Nothing but N is used then, and in equal parts.
+            # Only N is needed then.
             total = float(self._records.shape[0] if public is None else public)
             return np.full(n_classes, total / n_classes)
         sensitivity, mu = mechanism.count_sensitivity, mechanism.count_mu
@@ -183,7 +182,7 @@ class StagedLasso:
         return records.vertices(method, steps, mechanism, replace(self._drawing, prefix=prefix))
 
     def _gradient_run(self) -> GradientRun | None:
-        """Begin the refit; with the constant alone drawn there is nothing to refit."""
+        """Begin the refit; None if only the constant was drawn."""
         kept = self.release(self._mechanism.n_vertices).columns
         if not kept.size:
             return None
@@ -233,6 +232,6 @@ class StagedLasso:
         )
 
     def _rows(self, kept: NDArray[np.int64], loss: Any) -> Any:
-        """Return the records in the columns that are kept; the layout for vertices is let go."""
+        """Return the records in the kept columns; the layout for vertices is freed."""
         records, self._laid_out = self._laid_out or self._records, None
         return records.gradients(loss, self._drawing.threads, kept)

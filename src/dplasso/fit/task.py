@@ -179,7 +179,7 @@ class Labels:
         return self.declared is not None
 
     def task(self, records: Any) -> Task:
-        # Only asked for where they are needed: partitions may have too many to be classes.
+        # Asked for only where needed: partitions may have too many different labels.
         y = None if self.is_declared else records.labels
         return self.of_classes(classes_of(y, self.declared))
 
