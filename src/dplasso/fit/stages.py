@@ -80,23 +80,19 @@ class StagedLasso:
 
     def advance(self, first: int, last: int) -> None:
         """Take steps `first` to `last`, counted from 1, both included."""
-        if first == 1 and self._drawn is None and self._plan.n_vertices:
+        plan, most = self._plan, self._mechanism.n_vertices
+        if first == 1 and self._drawn is None and plan.n_vertices:
             self._columns = self._vertex_run()
-        self._advance(first, last)
-        if last == self.n_steps and self._calibration is None and self._plan.calibration_share:
+        drawn = min(last, plan.n_vertices)
+        if self._columns is not None and first <= drawn:
+            self._columns.advance(first, drawn)
+        if last > most and plan.refit_share and self._finished is None:
+            if self._refit is None:
+                self._refit = self._gradient_run()
+            if self._refit is not None:
+                self._refit.advance(max(1, first - most), last - most)
+        if last == self.n_steps and self._calibration is None and plan.calibration_share:
             self._calibration = self._calibrated()
-
-    def _advance(self, first: int, last: int) -> None:
-        n_vertices, most = self._plan.n_vertices, self._mechanism.n_vertices
-        if self._columns is not None and first <= min(last, n_vertices):
-            self._columns.advance(first, min(last, n_vertices))
-        first, last = first - most, last - most
-        if last < 1 or not self._plan.refit_share or self._finished is not None:
-            return
-        if self._refit is None:
-            self._refit = self._gradient_run()
-        if self._refit is not None:
-            self._refit.advance(max(1, first), last)
 
     def release(self, done: int | None = None) -> StagedRelease:
         """Return what the first `done` steps have released, by default all of them."""
