@@ -22,11 +22,13 @@ if TYPE_CHECKING:
         PrivacyLeakWarning as PrivacyLeakWarning,
         StoreError as StoreError,
     )
-    from dplasso.estimators.lasso import DPLassoClassifier as DPLassoClassifier
-    from dplasso.estimators.lasso_regression import DPLasso as DPLasso
-    from dplasso.estimators.linear import DPLinearRegression as DPLinearRegression
+    from dplasso.estimators.linear_models import (
+        DPLasso as DPLasso,
+        DPLassoClassifier as DPLassoClassifier,
+        DPLinearRegression as DPLinearRegression,
+        DPLogisticRegression as DPLogisticRegression,
+    )
     from dplasso.estimators.load import load as load
-    from dplasso.estimators.logistic import DPLogisticRegression as DPLogisticRegression
     from dplasso.fit.cost import (
         privacy_cost as privacy_cost,
         weakest_association as weakest_association,
@@ -47,11 +49,10 @@ _HOMES = {
             *("BudgetError", "DataError", "LedgerError", "LedgerWarning", "ModelFileError"),
             *("PrivacyLeakWarning", "StoreError"),
         ),
-        "estimators.lasso": ("DPLassoClassifier",),
-        "estimators.lasso_regression": ("DPLasso",),
-        "estimators.linear": ("DPLinearRegression",),
+        "estimators.linear_models": (
+            *("DPLasso", "DPLassoClassifier", "DPLinearRegression", "DPLogisticRegression"),
+        ),
         "estimators.load": ("load",),
-        "estimators.logistic": ("DPLogisticRegression",),
         "fit.cost": ("privacy_cost", "weakest_association"),
         "privacy.statement": ("PrivacyStatement",),
         "tuning.scores": ("PrivateScore", "private_score"),

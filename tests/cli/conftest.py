@@ -19,6 +19,25 @@ def run_command(*arguments: Any) -> Any:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
+def done(*arguments: Any, code: int = 0) -> Any:
+    """Run a command line that has to end with this exit code."""
+    result = run_command(*arguments)
+    assert result.exit_code == code, result.output
+    return result
+
+
+def found(*arguments: Any) -> Any:
+    """Run a command line that has to succeed, and return its one line of strict JSON."""
+    result = done(*arguments, "--json")
+    assert result.stdout.count("\n") == 1
+    return json.loads(result.stdout, parse_constant=pytest.fail)
+
+
+def said(*arguments: Any) -> str:
+    """Run a command line that has to succeed, and return what it says, in one line."""
+    return " ".join(done(*arguments).stdout.split())
+
+
 def refused(result: Any, *words: str, code: int = 1) -> None:
     """Check for one sentence on standard error that holds the words, and nothing else."""
     assert result.exit_code == code, result.output
@@ -71,9 +90,7 @@ def run() -> Callable[..., Any]:
 def model(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give a model that separates the classes: fitted with a budget where noise is no matter."""
     path = tmp_path_factory.mktemp("model") / "model.npz"
-    arguments = ("fit", train, "--epsilon", "50", "--n-iter", "20", "--binarize")
-    result = run_command(*arguments, "--model", path)
-    assert result.exit_code == 0, result.output
+    done("fit", train, "--epsilon", "50", "--n-iter", "20", "--binarize", "--model", path)
     return path
 
 
@@ -84,10 +101,8 @@ def stores(train: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = train.read_text().splitlines(keepends=True)
     for number, (first, last) in enumerate(((0, 100), (100, 350), (350, 800)), 9):
         (folder / f"part-{number}.svm").write_text("".join(lines[first:last]))
-    arguments = ("convert", folder / "part-*", folder / "stores", "--json")
-    result = run_command(*arguments, "--features", "30", "--cluster", "threads")
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
+    made = (folder / "part-*", folder / "stores", "--features", "30", "--cluster", "threads")
+    report = found("convert", *made)
     assert (report["n_samples"], report["n_features"]) == (800, 30)
     names = [path.split("/")[-1] for path in report["stores"]]
     assert names == ["part-9.store", "part-10.store", "part-11.store"]
@@ -101,4 +116,4 @@ def no_training(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("training started")
 
-    monkeypatch.setattr("dplasso.estimators.fitting.fit_estimator", refuse)
+    monkeypatch.setattr("dplasso.cli.training.fit_estimator", refuse)

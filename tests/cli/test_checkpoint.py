@@ -1,6 +1,5 @@
 """``fit --checkpoint`` and ``--resume``."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import time
 
 import pytest
 
+from cli.conftest import done, found, refused
 from dplasso import load
 from dplasso.checkpoint.session import read_checkpoint
 
@@ -51,7 +51,7 @@ def stop(process, path, steps, with_signal=signal.SIGKILL):
     return read_checkpoint(path).transcript, stderr
 
 
-def test_killed_and_resumed_with_a_seed_it_is_the_same_model(train, tmp_path, kept, run):
+def test_killed_and_resumed_with_a_seed_it_is_the_same_model(train, tmp_path, kept):
     model, whole = tmp_path / "model.npz", tmp_path / "whole.npz"
     arguments = [train, *SETTINGS, "--seed", 5]
     options = ["--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
@@ -59,29 +59,27 @@ def test_killed_and_resumed_with_a_seed_it_is_the_same_model(train, tmp_path, ke
     steps = len(taken)
     assert 0 < steps < STEPS
     assert not model.exists()
-    result = run("fit", *arguments, *options, "--resume", "--json")
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
+    report = found("fit", *arguments, *options, "--resume")
     assert report["checkpoint"] == {"path": str(kept), "resumed_after": steps}
-    assert run("fit", *arguments, "--model", whole).exit_code == 0
+    done("fit", *arguments, "--model", whole)
     assert model.read_bytes() == whole.read_bytes()
 
 
 def test_killed_and_resumed_without_a_seed_it_keeps_its_steps(train, tmp_path, kept, run):
-    model = tmp_path / "model.npz"
+    model, statement = tmp_path / "model.npz", tmp_path / "s.json"
     options = ["--checkpoint", kept, "--checkpoint-seconds", 0, "--model", model]
-    process = start(train, *SETTINGS, *options)
+    process = start(train, *SETTINGS, *options, "--statement", statement)
     taken, stderr = stop(process, kept, 0, signal.SIGINT)
     assert process.returncode == 130
+    assert stderr.splitlines()[-1] == "interrupted, no result was written"
+    assert not model.exists() | statement.exists()
     assert f"{kept} keeps what was done: go on, spending nothing twice, with dplasso fit" in stderr
-    assert run("fit", train, *SETTINGS, *options, "--resume").exit_code == 0
+    done("fit", train, *SETTINGS, *options, "--resume")
     final = load(model).transcript_
     assert final.vertex[: len(taken)].tolist() == taken.vertex.tolist()
     assert final.sign[: len(taken)].tolist() == taken.sign.tolist()
     # The model is safe: there is nothing to resume any more.
-    result = run("fit", train, *SETTINGS, *options, "--resume", "--force")
-    assert result.exit_code == 1
-    assert "finished fit" in result.stderr
+    refused(run("fit", train, *SETTINGS, *options, "--resume", "--force"), "finished fit")
 
 
 def quick(*options):
@@ -89,17 +87,11 @@ def quick(*options):
 
 
 def test_without_a_model_file_the_fit_can_still_be_resumed(train, tmp_path, kept, run):
-    assert run("fit", train, *quick("--checkpoint", kept)).exit_code == 0
+    done("fit", train, *quick("--checkpoint", kept))
     assert not read_checkpoint(kept).finished
     model = tmp_path / "model.npz"
-    result = run("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))
-    assert result.exit_code == 0
+    other = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
+    refused(other, "--l1-radius 10.0, not 3.0")
+    done("fit", train, *quick("--checkpoint", kept, "--resume", "--model", model))
     assert load(model).transcript_ == read_checkpoint(kept).transcript
     assert read_checkpoint(kept).finished
-
-
-def test_other_options_are_refused(train, kept, run):
-    assert run("fit", train, *quick("--checkpoint", kept)).exit_code == 0
-    result = run("fit", train, *quick("--checkpoint", kept, "--resume", "--l1-radius", "3"))
-    assert result.exit_code == 1
-    assert "--l1-radius 10.0, not 3.0" in result.stderr

@@ -1,80 +1,170 @@
-"""`dplasso convert` and `dplasso data info`."""
+"""`dplasso convert` and `dplasso data info`: the right columns, and what of them is public."""
 
-import json
-from pathlib import Path
+import sys
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 
-from cli.conftest import refused
+from cli.conftest import done, found, refused, said
+from dplasso.cli.data import parse_memory
 from dplasso.data.files import read_data
 from dplasso.data.store import open_store
 
 
 @pytest.fixture
-def store(run, train, tmp_path):
-    result = run("convert", str(train), str(tmp_path / "train.store"))
-    assert result.exit_code == 0, result.output
+def store(train, tmp_path):
+    done("convert", train, tmp_path / "train.store")
     return tmp_path / "train.store"
 
 
-def test_converts_what_the_reader_reads(run, train, store):
+def test_converts_what_the_reader_reads(train, store):
     data = read_data(train)
     opened = open_store(store, verify=True)
     assert (opened.X.tocsr() != data.X).nnz == 0
     assert opened.y.tolist() == data.y.tolist()
 
 
-def test_says_what_was_converted(run, train, tmp_path):
-    result = run("convert", str(train), str(tmp_path / "s"), "--memory", "100MB", "--jobs", "2")
-    assert result.exit_code == 0, result.output
-    assert "800 rows, 30 columns" in result.output
-    assert "declare it with --features" in " ".join(result.output.split())
-    result = run("convert", str(train), str(tmp_path / "s"), "--force", "--features", "50")
-    assert "800 rows, 50 columns" in result.output
-    assert "declare it" not in result.output
+def test_says_what_was_converted(train, tmp_path):
+    told = said("convert", train, tmp_path / "s", "--memory", "100MB", "--jobs", "2")
+    assert "800 rows, 30 columns" in told
+    assert "declare it with --features" in told
+    told = said("convert", train, tmp_path / "s", "--force", "--features", "50")
+    assert "800 rows, 50 columns" in told
+    assert "declare it" not in told
 
 
-def test_json(run, train, tmp_path):
-    result = run("convert", str(train), str(tmp_path / "s"), "--json")
-    report = json.loads(result.stdout)
+def test_json(train, tmp_path):
+    report = found("convert", train, tmp_path / "s")
     assert (report["n_samples"], report["n_features"]) == (800, 30)
     assert report["bytes"] == sum(report["arrays"].values())
-    info = json.loads(run("data", "info", str(tmp_path / "s"), "--json").stdout)
+    info = found("data", "info", tmp_path / "s")
     assert report.pop("seconds") > 0
     assert info.pop("verified") is False
     assert "column" in report.pop("public")
     assert info == report
 
 
-def test_info_for_people(run, store):
-    text = " ".join(run("data", "info", str(store)).output.split())
-    assert "rows 800" in text
-    assert "columns 30 (30 with entries)" in text
-    assert "not compared" in text
-    text = " ".join(run("data", "info", str(store), "--verify").output.split())
-    assert "every checksum fits" in text
-
-
-def test_info_of_ones(run, tmp_path):
-    (tmp_path / "a.svm").write_text("1 1:1 2:1\n-1 3:1\n")
-    run("convert", str(tmp_path / "a.svm"), str(tmp_path / "s"))
-    assert "all 1, so not stored" in run("data", "info", str(tmp_path / "s")).output
+def test_info_for_people(store, tmp_path):
+    text = said("data", "info", store)
+    for words in ("rows 800", "columns 30 (30 with entries)", "not compared"):
+        assert words in text
+    assert "every checksum fits" in said("data", "info", store, "--verify")
+    (tmp_path / "ones.svm").write_text("1 1:1 2:1\n-1 3:1\n")
+    done("convert", tmp_path / "ones.svm", tmp_path / "ones")
+    assert "all 1, so not stored" in said("data", "info", tmp_path / "ones")
 
 
 def test_a_flipped_byte_is_found_by_verify_alone(run, store):
-    path = Path(store) / "columns.indices.npy"
+    path = store / "columns.indices.npy"
     content = bytearray(path.read_bytes())
     content[500] ^= 1
     path.write_bytes(content)
-    assert run("data", "info", str(store)).exit_code == 0
+    done("data", "info", store)
     verified = run("data", "info", store, "--verify")
     refused(verified, "columns.indices.npy is damaged: its checksum does not fit")
 
 
-def test_amounts_of_memory():
-    from dplasso.cli.convert import parse_memory
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("2GB", 2 * 10**9), (" 1.5 gib ", 3 * 2**29), ("500M", 500 * 10**6), ("100000000", 10**8)],
+)
+def test_amounts_of_memory(text, amount):
+    assert parse_memory(text) == amount
 
-    assert parse_memory("2GB") == 2 * 10**9
-    assert parse_memory(" 1.5 gib ") == 3 * 2**29
-    assert parse_memory("500M") == 500 * 10**6
-    assert parse_memory("100000000") == 10**8
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.parquet"
+    columns = {
+        "words": [[3, 0], [1], [], [2, 4]],
+        "counts": [[1.0, 2.0], [0.5], [], [3.0, 1.5]],
+        "city": ["Rome", "Oslo", None, "Rome"],
+        "y": [1, 0, 0, 1],
+    }
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def converted(data, *arguments):
+    """Convert a file and return the report and the rows."""
+    out = data.with_name("out.store")
+    report = found("convert", data, out, *arguments, "--force", "--label-column", "y")
+    return report, open_store(out)
+
+
+def test_text(tmp_path):
+    reviews = tmp_path / "reviews.csv"
+    reviews.write_text('id,body,y\n1,"Good, good film",pos\n2,bad,neg\n')
+    given = ("--text-column", "body", "--hash-bits", "10", "--ngrams", "1,2", "--binary")
+    report, store = converted(reviews, "--text", *given)
+    assert store.shape == (2, 1024)
+    # good, film, "good good", "good film"; bad
+    assert np.diff(store.X.tocsr().indptr).tolist() == [4, 1]
+    assert set(store.X.tocsr().data) == {1.0}
+    assert store.y.tolist() == ["pos", "neg"]
+    assert report["public"].startswith("The 1,024 columns follow from the schema alone")
+    (text,) = report["origin"]["schema"]["parts"]
+    assert (text["kind"], text["bits"], text["ngrams"]) == ("text", 10, [1, 2])
+
+
+def test_text_defaults_and_what_is_said(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"text": "Good good", "label": 1}\n{"text": "bad", "label": 0}\n')
+    told = said("convert", "--text", path, tmp_path / "t.store")
+    assert "no category, word or range is taken from the data" in told
+    store = open_store(tmp_path / "t.store")
+    assert store.shape == (2, 2**20)
+    assert sorted(store.X.tocsr().data) == [1.0, 2.0]
+
+
+def test_lists(table):
+    report, store = converted(table, "--indices", "words")
+    assert store.shape == (4, 5)
+    assert "treated as public" in report["public"]
+    assert store.X.tocsr().toarray()[0].tolist() == [1, 0, 0, 1, 0]
+    report, store = converted(table, "--indices", "words", "--values", "counts", "--features", "9")
+    assert store.shape == (4, 9)
+    assert report["public"] == "The 9 columns were declared."
+    assert store.X.tocsr().toarray()[3, [2, 4]].tolist() == [3.0, 1.5]
+
+
+def test_declared_categories(table, tmp_path):
+    lists = tmp_path / "lists.json"
+    given = (table, "--categories", lists)
+    lists.write_text('{"city": ["Oslo", "Lima", "Rome"]}')
+    report, store = converted(*given)
+    assert store.X.tocsr().toarray().tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    assert report["public"].startswith("The 3 columns follow from the schema")
+    lists.write_text('{"city": ["Oslo"]}')
+    _, store = converted(*given, "--ignore-unknown")
+    assert store.X.tocsr().toarray().tolist() == [[0], [1], [0], [0]]
+
+
+def test_hashed_categories(table):
+    report, store = converted(table, "--hash-columns", "city", "--hash-bits", "6")
+    assert store.shape == (4, 64)
+    assert np.diff(store.X.tocsr().indptr).tolist() == [1, 1, 0, 1]
+    assert "no category, word or range is taken from the data" in report["public"]
+
+
+def test_without_pyarrow(run, table, tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("dplasso.data.tables.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    lacking = run("convert", table, "--indices", "words", tmp_path / "out.store")
+    refused(lacking, "pip install 'dplasso[arrow]'")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_hashing_a_number_is_remarked_on(tmp_path, suffix):
+    path = tmp_path / f"t{suffix}"
+    columns = {"age": range(40), "ward": ["A", "B"] * 20, "id": [f"x{i}" for i in range(40)]}
+    table = pa.table({name: list(values) for name, values in columns.items()} | {"label": [0] * 40})
+    write = pq.write_table if suffix == ".parquet" else csv.write_csv
+    write(table, path)
+    given = ("convert", path, tmp_path / "o.store", "--hash-bits", "6", "--force")
+    assert "column 'age' holds numbers" in done(*given, "--hash-columns", "ward,age").stderr
+    assert "numbers" not in done(*given, "--hash-columns", "ward,id").stderr

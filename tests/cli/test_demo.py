@@ -4,16 +4,14 @@ import pytest
 from matplotlib.image import imread
 
 import dplasso
+from cli.conftest import found
 from dplasso.datasets.adult import cross_name
 
 
-def test_the_whole_job_on_the_real_data(run, tmp_path):
+def test_the_whole_job_on_the_real_data(tmp_path):
     """Eight iterations instead of a hundred: enough to see every part of the output."""
     directory = tmp_path / "new" / "demo"
-    result = run("demo", "--out", directory, "--n-iter", "8", "--epsilon", "2", "--json")
-
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
+    report = found("demo", "--out", directory, "--n-iter", "8", "--epsilon", "2")
     assert (report["n_samples"], report["n_test"], report["n_features"]) == (32560, 16281, 193681)
     for name in ("lasso", "logistic", "plain"):
         assert set(report[name]) == {"auc", "accuracy", "n_nonzero", "seconds"}

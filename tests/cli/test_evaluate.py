@@ -1,4 +1,3 @@
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -6,14 +5,13 @@ import pytest
 from sklearn.metrics import accuracy_score, log_loss, roc_auc_score
 
 import dplasso
+from cli.conftest import found, said
 from dplasso.cli.metrics import score
 from dplasso.data.files import read_data
 
 
-def test_scores_are_scikit_learns(run, model, held_out):
-    result = run("evaluate", model, held_out, "--binarize", "--json")
-    assert result.exit_code == 0, result.output
-    scores = json.loads(result.stdout)
+def test_scores_are_scikit_learns(model, held_out):
+    scores = found("evaluate", model, held_out, "--binarize")
     assert scores.pop("private") is False
     names = {"n_samples", "accuracy", "auc", "log_loss", "majority_accuracy"}
     assert set(scores) == names | {"classes", "confusion"}
@@ -30,13 +28,13 @@ def test_scores_are_scikit_learns(run, model, held_out):
     assert scores["auc"] > 0.9  # the fixture's classes are nearly separated
 
 
-def test_rows_of_one_class_have_no_auc(run, model, tmp_path):
+def test_rows_of_one_class_have_no_auc(model, tmp_path):
     one_class = tmp_path / "one.svm"
     one_class.write_text("+1 1:1\n+1 2:1\n")
-    scores = json.loads(run("evaluate", model, one_class, "--json").stdout)
+    scores = found("evaluate", model, one_class)
     assert scores["auc"] is None
     assert scores["majority_accuracy"] == 1.0
-    text = run("evaluate", model, one_class).stdout
+    text = said("evaluate", model, one_class)
     for word in ("accuracy", "majority class", "AUC", "undefined", "log-loss", "not private"):
         assert word in text
 
@@ -53,6 +51,4 @@ def test_log_loss_stays_finite_at_certain_mistakes():
             return np.array([1, 0])
 
     scores = score(Certain(), None, np.array([0, 1]), "here")
-    assert scores.log_loss == 1000.0
-    assert scores.accuracy == 0.0
-    assert scores.auc == 0.0
+    assert (scores["log_loss"], scores["accuracy"], scores["auc"]) == (1000.0, 0.0, 0.0)

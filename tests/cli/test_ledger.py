@@ -1,13 +1,13 @@
+"""``dplasso ledger``, and fits that are charged."""
+
 import itertools
-import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from cli.conftest import refused
-from cli.test_checkpoint import start, stop
+from cli.conftest import done, found, refused, run_command, said
 from dplasso import DPLassoClassifier, load
 from dplasso.checkpoint.format import ChargeNote, Checkpoint, write_checkpoint
 from dplasso.checkpoint.session import _stored
@@ -29,40 +29,44 @@ def ledger(tmp_path):
     return path
 
 
-def fit(run, train, ledger, *more, epsilon=1):
-    """Draw as many vertices as `FAST` says, which is what the ledger takes --n-iter for."""
-    given = ("--epsilon", epsilon, *FAST, "--l1-radius", 10)
+def fit(train, ledger, *more, epsilon=1):
+    """Return the command of a fit that draws as many vertices as the ledger takes --n-iter for."""
     if "--model" not in more:
         more += ("--model", ledger.with_name(f"model-{next(NUMBERS)}.npz"))
-    return run("fit", train, *given, "--ledger", ledger, *more)
+    settings = ("--epsilon", epsilon, *FAST, "--l1-radius", 10)
+    return ("fit", train, *settings, "--ledger", ledger, *more)
 
 
-def test_the_commands_of_the_documentation(run, train, tmp_path):
+def cannot_pay(train, ledger, *words, epsilon=1):
+    refused(run_command(*fit(train, ledger, epsilon=epsilon)), *words or ("cannot pay",))
+
+
+def shown(ledger, *more):
+    """Return what JSON says of the one data set."""
+    (report,) = found("ledger", "show", ledger, *FAST, *more)["datasets"]
+    return report
+
+
+def test_the_commands_of_the_documentation(train, tmp_path):
     path = tmp_path / "team.ledger"
-    assert run("ledger", "init", path, "--epsilon", "3", "--delta", "1e-5").exit_code == 0
-    result = fit(run, train, path, "--dataset", "visits")
-    assert result.exit_code == 0, result.output
-    assert "charged to 'visits'" in result.stdout
-    report = json.loads(fit(run, train, path, "--json", epsilon=0.5).stdout)["ledger"]
+    done("ledger", "init", path, "--epsilon", "3", "--delta", "1e-5")
+    assert "charged to 'visits'" in said(*fit(train, path, "--dataset", "visits"))
+    report = found(*fit(train, path, epsilon=0.5))["ledger"]
     assert set(report) == {
         *("dataset", "epsilon", "delta", "epsilon_spent", "epsilon_left"),
         *("share_spent", "fits_left", "rows_per_person"),
     }
     assert (report["dataset"], report["epsilon"], report["delta"]) == ("visits", 3.0, 1e-5)
-    shown = run("ledger", "show", path, "--epsilon", "0.25", *FAST)
-    assert shown.exit_code == 0
-    assert "visits: epsilon 3 at delta 1e-05, add-remove, for each row" in shown.stdout
-    assert shown.stdout.count("finished") == 2
-    assert "by 2 fits" in shown.stdout
-    assert "After a fit of epsilon 0.25:" in shown.stdout
+    told = said("ledger", "show", path, "--epsilon", "0.25", *FAST)
+    assert told.startswith("visits: epsilon 3 at delta 1e-05, add-remove, for each row")
+    assert told.count("finished") == 2
+    assert "by 2 fits" in told
+    assert "After a fit of epsilon 0.25:" in told
 
 
-def test_show_json_has_the_documented_keys(run, train, ledger):
-    fit(run, train, ledger)
-    options = ("--epsilon", "0.5", *FAST, "--json")
-    document = json.loads(run("ledger", "show", ledger, *options).stdout)
-    assert set(document) == {"ledger", "datasets"}
-    (report,) = document["datasets"]
+def test_show_json_has_the_documented_keys(train, ledger):
+    done(*fit(train, ledger))
+    report = shown(ledger, "--epsilon", "0.5")
     assert set(report) == {
         *("dataset", "epsilon", "delta", "neighbors", "epsilon_spent", "rho_spent", "rho_left"),
         *("draw_delta_spent", "epsilon_left", "another_fit", "entries", "share_spent"),
@@ -81,137 +85,105 @@ def test_show_json_has_the_documented_keys(run, train, ledger):
     assert report["epsilon_spent"] < another["epsilon_spent_after"] < 3
     assert another["epsilon_left_after"] < report["epsilon_left"]
     # What it foretells comes true.
-    fit(run, train, ledger, epsilon=0.5)
-    (report,) = json.loads(run("ledger", "show", ledger, *FAST, "--json").stdout)["datasets"]
+    done(*fit(train, ledger, epsilon=0.5))
+    report = shown(ledger)
     assert report["epsilon_spent"] == another["epsilon_spent_after"]
     assert report["epsilon_left"] == another["epsilon_left_after"]
 
 
-def test_what_is_left_adds_up(run, train, held_out, ledger, tmp_path):
+def test_what_is_left_adds_up(train, held_out, ledger, tmp_path):
     """Shares add up to the whole budget, and the fits foretold are those that can be paid."""
     model = tmp_path / "m.npz"
-    first = fit(run, train, ledger, "--purpose", "readmission", "--model", model, epsilon=1.5)
-    words = first.stdout.split("charged to 'visits': ")[1].splitlines()[0]
+    first = said(*fit(train, ledger, "--purpose", "readmission", "--model", model, epsilon=1.5))
+    words = first.split("charged to 'visits': ")[1]
     spent, left = (float(word) for word in re.findall(r"([\d.]+) % (?:of|is left)", words))
     assert spent + left == 100
     assert "(epsilon 3 at delta 1e-05, for each row)" in words
     count = int(words.split("enough for ")[1].split()[0])
     assert count >= 1
-    for _ in range(count):
-        last = fit(run, held_out, ledger, epsilon=1.5)
-        assert last.exit_code == 0
-    refused(fit(run, train, ledger, epsilon=1.5), "cannot pay")
-    assert "but no other such fit" in last.stdout or "nothing is left" in last.stdout
+    last = [said(*fit(held_out, ledger, epsilon=1.5)) for _ in range(count)][-1]
+    cannot_pay(train, ledger, epsilon=1.5)
+    assert "but no other such fit" in last or "nothing is left" in last
     # What a fit prints may be handed on: which rows others had is not in it.
-    assert "rows of fit" not in last.stdout.lower()
-    shown = run("ledger", "show", ledger).stdout
-    assert "readmission" in shown
-    assert digest_of(load(model).model_.release)[:12] in shown
+    assert "rows of fit" not in last.lower()
+    told = said("ledger", "show", ledger)
     numbers = [f"{number} as {min(number, 2)}" for number in range(1, count + 2)]
-    assert "Not for release: fits on different rows" in shown
-    assert f"Rows of fit {', '.join(numbers)}." in " ".join(shown.split())
-    same = run("ledger", "show", two_of(ledger, run, train)).stdout
-    assert "Not for release" not in same
-
-
-def two_of(ledger, run, train):
-    """Return another ledger, with two fits on the same rows."""
+    for part in (
+        *("readmission", digest_of(load(model).model_.release)[:12]),
+        *("Not for release: fits on different rows", f"Rows of fit {', '.join(numbers)}."),
+    ):
+        assert part in told
+    # Two fits on the same rows.
     other = ledger.with_name("other.ledger")
     create_ledger(other, 3.0, 1e-5, dataset="visits")
     for bound in (1.0, 0.5):
-        assert fit(run, train, other, "--feature-bound", bound).exit_code == 0
-    return other
+        done(*fit(train, other, "--feature-bound", bound))
+    assert "Not for release" not in said("ledger", "show", other)
 
 
-def test_spend_notes_a_purpose(run, ledger):
-    result = run("ledger", "spend", ledger, "--epsilon", "1", "--purpose", "before the ledger")
-    assert "of the budget" in result.stdout
-    assert read_budgets(ledger)[0].entries[0].charge.purpose == "before the ledger"
-    refused(run("ledger", "spend", ledger, "--epsilon", "1", "--purpose", " "), "--purpose")
-
-
-def test_plan_uses_it_up(run, train, ledger):
-    planned = json.loads(run("ledger", "plan", ledger, "--fits", "3", *FAST, "--json").stdout)
+def test_plan_uses_it_up(train, ledger):
+    planned = found("ledger", "plan", ledger, "--fits", "3", *FAST)
     assert (planned["dataset"], planned["fits"]) == ("visits", 3)
     for _ in range(3):
-        assert fit(run, train, ledger, epsilon=repr(planned["epsilon"])).exit_code == 0
-    refused(fit(run, train, ledger, epsilon=0.001), "cannot pay", "epsilon 0.001")
+        done(*fit(train, ledger, epsilon=repr(planned["epsilon"])))
+    cannot_pay(train, ledger, "cannot pay", "epsilon 0.001", epsilon=0.001)
     assert len(read_budgets(ledger)[0].entries) == 3
 
 
-def test_plan_in_words_can_be_typed_in(run, train, ledger):
-    words = run("ledger", "plan", ledger, "--dataset", "visits", *FAST).stdout
+def test_plan_in_words_can_be_typed_in(train, ledger):
+    words = said("ledger", "plan", ledger, "--dataset", "visits", *FAST)
     assert "on 'visits'" in words
-    epsilon = words.split("can have epsilon ")[1].split()[0]
-    assert fit(run, train, ledger, epsilon=epsilon).exit_code == 0
-    several = run("ledger", "plan", ledger, "--fits", "1000", *FAST).stdout
+    done(*fit(train, ledger, epsilon=words.split("can have epsilon ")[1].split()[0]))
+    several = said("ledger", "plan", ledger, "--fits", "1000", *FAST)
     assert "Each of 1,000 more fits" in several or "Nothing is left" in several
-    assert run("ledger", "show", ledger, "--epsilon", "1").stdout.count("would be refused") == 1
+    assert said("ledger", "show", ledger, "--epsilon", "1").count("would be refused") == 1
 
 
-def test_spent_and_delta_are_never_shown_as_less(run, tmp_path):
-    path = tmp_path / "l"
-    create_ledger(path, 3.0000001, 1.00000001e-5, dataset="visits")
-    shown = run("ledger", "show", path).stdout
-    assert "epsilon 3.00001 at delta 1.00001e-05" in shown
+def test_spent_and_delta_are_never_shown_as_less(tmp_path):
+    create_ledger(tmp_path / "l", 3.0000001, 1.00000001e-5, dataset="visits")
+    assert "epsilon 3.00001 at delta 1.00001e-05" in said("ledger", "show", tmp_path / "l")
 
 
-def test_a_budget_for_persons(run, train, tmp_path):
-    path = tmp_path / "l"
+def test_a_budget_for_persons(train, tmp_path):
+    path, person = tmp_path / "l", "for each person with up to 5 rows"
     given = ("--epsilon", "3", "--delta", "1e-5", "--dataset", "visits", "--rows-per-person", "5")
-    assert run("ledger", "init", path, *given).exit_code == 0
-    planned = run("ledger", "plan", path, "--fits", "2", *FAST).stdout
+    done("ledger", "init", path, *given)
+    planned = said("ledger", "plan", path, "--fits", "2", *FAST)
     assert "with --rows-per-person 5." in planned
     epsilon = planned.split("can have epsilon ")[1].split()[0]
-    made = fit(run, train, path, "--rows-per-person", 5, epsilon=epsilon)
-    assert "(epsilon 3 at delta 1e-05, for each person with up to 5 rows) is spent" in made.stdout
-    refused(
-        fit(run, train, path, epsilon=epsilon),
-        *("in all for each person with up to 5 rows", "counts 25 times", "--rows-per-person 5"),
-    )
-    spent = run("ledger", "spend", path, "--epsilon", "0.05", *FAST)
-    assert spent.exit_code == 0
-    (report,) = json.loads(run("ledger", "show", path, *FAST, "--json").stdout)["datasets"]
+    made = said(*fit(train, path, "--rows-per-person", 5, epsilon=epsilon))
+    assert f"(epsilon 3 at delta 1e-05, {person}) is spent" in made
+    words = (f"in all {person}", "counts 25 times", "--rows-per-person 5")
+    cannot_pay(train, path, *words, epsilon=epsilon)
+    done("ledger", "spend", path, "--epsilon", "0.05", *FAST)
+    report = shown(path)
     assert report["rows_per_person"] == 5
     assert [entry["rows_per_person"] for entry in report["entries"]] == [5, 1]
-    row, person = report["totals"]
-    assert (row["rows_per_person"], person["rows_per_person"]) == (1, 5)
-    assert row["epsilon"] < person["epsilon"] == report["epsilon_spent"]
-    fifth = report["entries"][1]
-    assert fifth["share"] == pytest.approx(
-        25 * fifth["rho"] / (report["rho_spent"] + report["rho_left"])
-    )
-    shown = " ".join(run("ledger", "show", path, *FAST).stdout.split())
-    assert (
-        "visits: epsilon 3 at delta 1e-05, add-remove, for each person with up to 5 rows" in shown
-    )
-    assert "for each row, " in shown.split("At delta 1e-05 that is epsilon ")[1]
-    assert run("ledger", "add", path, "rows", "--epsilon", "1", "--delta", "1e-6").exit_code == 0
+    of_row, of_person = report["totals"]
+    assert (of_row["rows_per_person"], of_person["rows_per_person"]) == (1, 5)
+    assert of_row["epsilon"] < of_person["epsilon"] == report["epsilon_spent"]
+    fifth, whole = report["entries"][1], report["rho_spent"] + report["rho_left"]
+    assert fifth["share"] == pytest.approx(25 * fifth["rho"] / whole)
+    told = said("ledger", "show", path, *FAST)
+    assert f"visits: epsilon 3 at delta 1e-05, add-remove, {person}" in told
+    assert "for each row, " in told.split("At delta 1e-05 that is epsilon ")[1]
+    done("ledger", "add", path, "rows", "--epsilon", "1", "--delta", "1e-6")
     assert [one.rows_per_person for one in read_budgets(path)] == [5, 1]
-    none = ("--rows-per-person", "0")
-    for words in (
-        ("init", tmp_path / "m", *given[:-2], *none),
-        ("spend", path, "--dataset", "rows", "--epsilon", "0.1", *none),
-        ("plan", path, "--dataset", "rows", *none),
-    ):
-        refused(run("ledger", *words), "--rows-per-person must be at least 1, got 0")
-    assert read_budgets(path)[1].entries == ()
 
 
-def test_no_fingerprint_is_printed(run, train, tmp_path):
+def test_no_fingerprint_is_printed(train, tmp_path):
     """Those of 0.2.0 had no key: who knows all labels but one could read that one from them."""
     path = tmp_path / "version_0.2.0.ledger"
     held = Path(__file__).parents[1] / "ledger" / "version_0.2.0.ledger"
     path.write_bytes(held.read_bytes())
-    model = tmp_path / "m.npz"
-    assert fit(run, train, path, "--dataset", "visits", "--model", model).exit_code == 0
+    model, page = tmp_path / "m.npz", tmp_path / "page.html"
+    done(*fit(train, path, "--dataset", "visits", "--model", model))
     known = [e.charge.fingerprint for budget in read_budgets(path) for e in budget.entries]
     known = [one.split(":")[-1][:8] for one in known if one]
     assert len(known) == 4
-    page = tmp_path / "page.html"
-    assert run("report", model, "--out", page, "--ledger", path).exit_code == 0
+    done("report", model, "--out", page, "--ledger", path)
     assert "readmission" not in page.read_text()
-    told = [run("ledger", "show", path, *more).stdout for more in ((), ("--json",))]
+    told = [done("ledger", "show", path, *more).stdout for more in ((), ("--json",))]
     told += [page.read_text(), model.read_bytes().decode("latin-1")]
     for text in told:
         assert len(text) > 500
@@ -219,77 +191,56 @@ def test_no_fingerprint_is_printed(run, train, tmp_path):
         assert not re.search('fingerprint( of|")', text)
 
 
-def test_two_data_sets(run, train, ledger):
-    added = run("ledger", "add", ledger, "referrals", "--epsilon", "1", "--delta", "1e-6")
-    assert added.exit_code == 0
-    refused(fit(run, train, ledger), "'visits', 'referrals'")
-    assert fit(run, train, ledger, "--dataset", "referrals").exit_code == 0
-    document = json.loads(run("ledger", "show", ledger, "--json").stdout)
-    assert [len(report["entries"]) for report in document["datasets"]] == [0, 1]
-    one = json.loads(run("ledger", "show", ledger, "--dataset", "visits", "--json").stdout)
-    assert [report["dataset"] for report in one["datasets"]] == ["visits"]
+def test_two_data_sets(train, ledger):
+    done("ledger", "add", ledger, "referrals", "--epsilon", "1", "--delta", "1e-6")
+    cannot_pay(train, ledger, "'visits', 'referrals'")
+    done(*fit(train, ledger, "--dataset", "referrals"))
+    both = found("ledger", "show", ledger)["datasets"]
+    assert [len(report["entries"]) for report in both] == [0, 1]
+    assert shown(ledger, "--dataset", "visits")["dataset"] == "visits"
 
 
-def test_naming(run, tmp_path):
+def test_naming(tmp_path):
     path = tmp_path / "l"
-    run("ledger", "init", path, "--epsilon", "1", "--delta", "1e-5")
-    assert "without a name" in run("ledger", "show", path).stdout
-    assert run("ledger", "name", path, "visits").exit_code == 0
-    refused(run("ledger", "name", path, "other"), "names do not change")
+    done("ledger", "init", path, "--epsilon", "1", "--delta", "1e-5")
+    assert "without a name" in said("ledger", "show", path)
+    done("ledger", "name", path, "visits")
+    assert said("ledger", "show", path).startswith("visits: ")
 
 
-def test_spend_is_what_a_fit_would_have_spent(run, train, ledger, tmp_path):
+def test_spend_is_what_a_fit_would_have_spent(train, ledger, tmp_path):
     other = tmp_path / "other"
     create_ledger(other, 3.0, 1e-5)
-    fit(run, train, other)
-    result = run("ledger", "spend", ledger, "--epsilon", "1", *FAST)
-    assert result.exit_code == 0
-    assert "charged to 'visits'" in result.stdout
-    assert read_budgets(ledger)[0].rho == read_budgets(other)[0].rho
-    refused(run("ledger", "spend", ledger, "--epsilon", "inf"), "not private")
-    refused(run("ledger", "spend", ledger, "--epsilon", "9"), "cannot pay")
+    done(*fit(train, other))
+    told = said(
+        "ledger", "spend", ledger, "--epsilon", "1", *FAST, "--purpose", "before the ledger"
+    )
+    assert "charged to 'visits'" in told
+    assert "of the budget" in told
+    one, same = read_budgets(ledger)[0], read_budgets(other)[0]
+    assert one.rho == same.rho
+    assert one.entries[0].charge.purpose == "before the ledger"
 
 
-def test_killed_and_resumed_it_is_charged_once(run, train, ledger, tmp_path):
-    kept, model = tmp_path / "kept", tmp_path / "model.npz"
-    steps = 6000
-    settings = ["--epsilon", 2.5, "--delta", "0.000009", "--n-iter", steps, "--solver", "standard"]
-    settings += ["--l1-radius", 10]
-    options = [*settings, "--ledger", ledger, "--checkpoint", kept, "--checkpoint-seconds", 0]
-    options += ["--model", model]
-    taken, _ = stop(start(train, *options), kept, 0)
-    assert 0 < len(taken) < steps
-    assert [entry.state for entry in read_budgets(ledger)[0].entries] == ["reserved"]
-    # Nothing is left for another, and it has been paid for.
-    refused(run("fit", train, *options, "--force"), "cannot pay")
-    refused(run("fit", train, *settings, "--checkpoint", kept, "--resume"), "entry 1")
-    result = run("fit", train, *options, "--resume", "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["ledger"]["epsilon_spent"] <= 3
-    assert [entry.state for entry in read_budgets(ledger)[0].entries] == ["finished"]
-    again = load(model).transcript_
-    assert again.vertex[: len(taken)].tolist() == taken.vertex.tolist()
-
-
-def test_a_resumed_fit_names_its_own_ledger(run, train, ledger, tmp_path, no_training):
+def test_a_resumed_fit_names_its_own_ledger(train, ledger, tmp_path, no_training):
     kept, other = tmp_path / "kept", tmp_path / "other.ledger"
     create_ledger(other, 3.0, 1e-5)
-    missing = train.parent / "missing.svm"
+    params = DPLassoClassifier(1.0, l1_radius=10.0, n_iter=5).get_params(deep=False)
+    drawn = Transcript(np.zeros(1, np.int64), np.ones(1, np.int8))
+    mechanism = build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5)
     stored = Checkpoint(
-        _stored(DPLassoClassifier(1.0, l1_radius=10.0, n_iter=5).get_params(deep=False)),
-        VertexRelease(Transcript(np.zeros(1, np.int64), np.ones(1, np.int8)), 3, 10.0, 1.0),
-        make_statement(
-            build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5),
-            seeded=False,
-            classes_declared=False,
-        ),
+        _stored(params),
+        VertexRelease(drawn, 3, 10.0, 1.0),
+        make_statement(mechanism, seeded=False, classes_declared=False),
         np.array([0, 1]),
         3,
         charge=ChargeNote("0" * 32, 1),
     )
     write_checkpoint(stored, kept)
-    resumed = ("--checkpoint", kept, "--resume")
     # There is no such data: nothing tries to read it.
-    refused(fit(run, missing, other, *resumed), "holds no entry 1", str(other))
-    refused(fit(run, missing, tmp_path / "none", *resumed), "there is no ledger")
+    missing, resumed = tmp_path / "missing.svm", ("--checkpoint", kept, "--resume")
+    refused(run_command(*fit(missing, other, *resumed)), "holds no entry 1", str(other))
+    refused(run_command(*fit(missing, tmp_path / "none", *resumed)), "there is no ledger")
+    unpaid = ("fit", missing, "--epsilon", 1, *FAST, "--l1-radius", 10, *resumed)
+    refused(run_command(*unpaid), "entry 1")
     assert read_budgets(other)[0].entries == ()

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
 
+from cli.conftest import done
 from dplasso.data.store import open_store
 from dplasso.encoding.files import read_records
 from dplasso.encoding.schema import read_schema
@@ -75,11 +76,7 @@ VALUES = {
 }
 # Not refused by all readers: numbers are words in CSV, and texts read anything.
 MAY_PASS = {
-    "text",
-    "text of lists",
-    "number of lists",
-    "huge number",
-    "person",
+    *("text", "text of lists", "number of lists", "huge number", "person"),
     "label of two kinds",
 }
 BROKEN = {
@@ -98,26 +95,27 @@ BROKEN = {
 
 def commands(data, model, *options):
     """Return every command that reads data, as arguments."""
-    fit = [one for one in options if one != "--classes" or "--label-map" not in options]
-    common = ["--epsilon", "1", "--n-iter", "2"]
     given = dict(zip(options[::2], options[1::2], strict=True))
-    read = [
-        one for name in ("--label-map", "--schema") if name in given for one in (name, given[name])
-    ]
-    person = ["--person-column", given["--person-column"]] if "--person-column" in given else []
-    columns = ["--features", given["--features"]] if "--features" in given else []
-    rows = ["--rows-per-person", "1"] if person else []
+
+    def told(*names):
+        return [word for name in names if name in given for word in (name, given[name])]
+
+    read, person = told("--label-map", "--schema", "--features"), told("--person-column")
+    classes = [] if "--label-map" in given else told("--classes")
+    fit = [data, "--epsilon", "1", *read, *person, *classes]
+    fit += ["--rows-per-person", "1"] if person else []
+    score = told("--label-map", "--schema")
     return {
-        "fit": ["fit", data, *common, *fit, *rows],
-        "fit logistic": ["fit", data, "--method", "logistic", *common, *fit, *rows],
-        "regression": ["fit", data, "--target-bounds", "0,1", "--epsilon", "1", *read, *columns],
-        "convert": ["convert", data, data.with_suffix(".store"), *read, *person, *columns],
-        "evaluate": ["evaluate", model, data, *read],
-        "private score": ["evaluate", model, data, "--epsilon", "1", *read],
+        "fit": ["fit", *fit, "--n-iter", "2"],
+        "fit logistic": ["fit", *fit, "--n-iter", "2", "--method", "logistic"],
+        "regression": ["fit", data, "--target-bounds", "0,1", "--epsilon", "1", *read],
+        "convert": ["convert", data, data.with_suffix(".store"), *read, *person],
+        "evaluate": ["evaluate", model, data, *score],
+        "private score": ["evaluate", model, data, "--epsilon", "1", *score],
         "predict": ["predict", model, data],
         "draft": ["schema", "draft", data],
         "info": ["data", "info", data],
-        "tune": ["tune", data, "--epsilon", "1", "--grid", "n-iter=2,3", *fit],
+        "tune": ["tune", *fit, "--grid", "n-iter=2,3"],
     }
 
 
@@ -149,8 +147,7 @@ def none_quotes(run, data, model, *options, refused_by=("fit", "convert"), witho
 def test_svmlight(run, model, tmp_path, case):
     text, *options = SVMLIGHT[case] if isinstance(SVMLIGHT[case], tuple) else (SVMLIGHT[case],)
     data = tmp_path / "data.svm"
-    lines = text if isinstance(text, bytes) else f"{text}\n".encode()
-    data.write_bytes(lines)
+    data.write_bytes(text if isinstance(text, bytes) else f"{text}\n".encode())
     late = ("fit",) if case in ("undeclared label", "one class") else ("fit", "convert")
     none_quotes(run, data, model, *options, refused_by=late)
 
@@ -158,16 +155,13 @@ def test_svmlight(run, model, tmp_path, case):
 @pytest.fixture(scope="module")
 def table_model(tmp_path_factory):
     """Give a schema, and a model of tables."""
-    from cli.conftest import CliRunner, app
-
     folder = tmp_path_factory.mktemp("tables")
     (folder / "schema.json").write_text(json.dumps(SCHEMA))
     rows = [GOOD | {"y": k % 2, "a": "xy"[k % 2]} for k in range(40)]
     (folder / "good.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     fit = ["fit", "good.jsonl", "--schema", "schema.json", "--epsilon", "9", "--model", "m.npz"]
     given = [str(folder / one) if "." in one else one for one in [*fit, "--classes", "0,1"]]
-    result = CliRunner().invoke(app, given)
-    assert result.exit_code == 0, result.output
+    done(*given)
     return folder / "schema.json", folder / "m.npz"
 
 
@@ -276,14 +270,12 @@ def test_archives(run, model, tmp_path, case):
 
 
 @pytest.mark.parametrize("before", ["", "a header that is too long"])
-def test_files_of_labels(run, tmp_path, before):
+def test_files_of_labels(tmp_path, before):
     data, beside = tmp_path / "data.npz", tmp_path / "labels.npy"
     sp.save_npz(data, sp.csr_array(np.eye(2)))
     head = b"\x93NUMPY\x01\x00\x40\x00" if before else b""
     beside.write_bytes(head + f"{WORD} ".encode() * 9)
-    result = run("fit", data, "--epsilon", "1", "--labels", beside)
-    assert result.exit_code == 1
-    quotes_nothing(result.output)
+    quotes_nothing(done("fit", data, "--epsilon", "1", "--labels", beside, code=1).output)
 
 
 def test_stores(run, model, tmp_path):
@@ -293,19 +285,15 @@ def test_stores(run, model, tmp_path):
     )
     (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
     store = tmp_path / "rows.store"
-    made = run("convert", tmp_path / "rows.jsonl", store, "--schema", tmp_path / "schema.json")
-    assert made.exit_code == 0, made.output
+    done("convert", tmp_path / "rows.jsonl", store, "--schema", tmp_path / "schema.json")
     none_quotes(run, store, model, "--classes", "neg,pos", refused_by=("fit",))
-    spread = run("fit", store, "--epsilon", "1", "--classes", "neg,pos", "--cluster", "threads")
-    assert spread.exit_code == 1
-    quotes_nothing(spread.output)
-    for name, (wrong, kind) in {"rows.indices": (NUMBER % 2**31, "<i4")}.items():
-        content = bytearray((store / f"{name}.npy").read_bytes())
-        content[-4:] = np.array(wrong, kind).tobytes()
-        (store / f"{name}.npy").write_bytes(content)
-        said = run("fit", store, "--epsilon", "1", "--classes", f"neg,{WORD}").output
-        assert str(wrong) not in said
-        assert "is damaged: entry" in said
+    fit = ("fit", store, "--epsilon", "1", "--classes")
+    quotes_nothing(done(*fit, "neg,pos", "--cluster", "threads", code=1).output)
+    columns, wrong = store / "rows.indices.npy", NUMBER % 2**31
+    columns.write_bytes(columns.read_bytes()[:-4] + np.array(wrong, "<i4").tobytes())
+    said = run(*fit, f"neg,{WORD}").output
+    assert str(wrong) not in said
+    assert "is damaged: entry" in said
     header = (store / "header.json").read_text()
     for damaged in (header[:-20], header.replace('"size"', f'"{WORD}"'), header.replace("2", WORD)):
         (store / "header.json").write_text(damaged)

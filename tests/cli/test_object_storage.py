@@ -1,20 +1,17 @@
-"""``--cluster`` on addresses of stores: as on a folder; what cannot be is one sentence."""
+"""``--cluster`` on stores, on addresses of them as on a folder; what cannot be is one sentence."""
 
-import json
 import stat
 import sys
 import tempfile
-from contextlib import contextmanager
 
 import fsspec
 import numpy as np
 import pytest
 
 import dplasso
-from cli.conftest import refused
+from cli.conftest import done, found, refused
 from dplasso.checkpoint import read_checkpoint
 from dplasso.cli.clusters import open_stores
-from dplasso.cli.output import Bars
 from dplasso.cluster.partitions import Partitions
 from dplasso.ledger import create_ledger, read_budgets
 
@@ -52,69 +49,55 @@ def left_behind(tmp_path):
     return list((tmp_path / "temporary").iterdir())
 
 
-@pytest.mark.parametrize("method", [FIT, ("--epsilon", "20", "--seed", "1", "--method=logistic")])
-def test_a_fit_is_that_on_the_folder(run, stores, bucket, tmp_path, method):
+@pytest.mark.parametrize("method", [PAID[2:], (), ("--method=logistic",)])
+def test_a_fit_is_that_on_the_file(train, stores, bucket, tmp_path, method):
     parts = [f"{bucket}/part-9.store/", f"file://{stores}/part-10.store", f"{bucket}/part-11.store"]
-    models = []
+    seeded = ("--epsilon", "20", "--seed", "1", *method)
+    whole, kept, models = tmp_path / "whole.npz", tmp_path / "kept", []
+    done("fit", train, *seeded, "--model", whole)
     for number, data in enumerate(([stores], [f"{bucket}/"], [f"file://{stores}"], parts)):
-        model = tmp_path / f"{number}.npz"
-        result = run("fit", *data, *method, *CLUSTER, "--model", model, "--json")
-        assert result.exit_code == 0, result.output
-        report = json.loads(result.stdout)
+        models.append(tmp_path / f"{number}.npz")
+        more = () if number else ("--checkpoint", kept)
+        report = found("fit", *data, *seeded, *CLUSTER, "--model", models[-1], *more)
         assert (report["n_samples"], report["n_features"]) == (800, 30)
-        models.append(model.read_bytes())
-    assert models[1:] == models[:1] * 3
+    assert read_checkpoint(kept).finished
+    assert len({model.read_bytes() for model in models}) == 1
+    expected, made = (dplasso.load(path).model_.release.arrays() for path in (whole, models[0]))
+    for name, array in expected.items():
+        np.testing.assert_array_equal(made[name], array)
     assert not left_behind(tmp_path)
 
 
-def test_predictions_and_scores_are_those_of_the_folder(run, stores, bucket, tmp_path):
+def test_predictions_and_scores_are_those_of_the_rows(train, stores, bucket, tmp_path):
     model = tmp_path / "model.npz"
-    assert run("fit", stores, *FIT, *CLUSTER, "--model", model).exit_code == 0
-    for command in (("predict", "--proba"), ("predict",), ("evaluate", "--json")):
-        found = [
-            run(command[0], model, data, *command[1:], *CLUSTER) for data in (stores, f"{bucket}/")
-        ]
-        assert found[1].exit_code == 0, found[1].output
-        assert found[1].stdout == found[0].stdout
+    done("fit", train, "--epsilon", "50", "--seed", "1", "--model", model)
+    places = (train,), (stores, *CLUSTER), (f"{bucket}/", *CLUSTER)
+    for command, *more in (("predict", "--proba"), ("predict",), ("evaluate", "--json")):
+        one, *others = (done(command, model, *place, *more).stdout for place in places)
+        assert others == [one, one]
     assert not left_behind(tmp_path)
 
 
 def test_the_coordinator_copies_headers_and_labels_alone(stores, bucket, tmp_path, monkeypatch):
     memory, names, modes = fsspec.filesystem("memory"), [], set()
-    opened = type(memory).open
+    original = type(memory).open
 
     def opening(self, path, *args, **kwargs):
         names.append(path.rpartition("/")[2])
         for place in (tmp_path / "temporary").rglob("*"):
             modes.add((place.is_dir(), stat.S_IMODE(place.stat().st_mode)))
-        return opened(self, path, *args, **kwargs)
+        return original(self, path, *args, **kwargs)
 
     monkeypatch.setattr(type(memory), "open", opening)
-    found, labels = open_stores([bucket])
+    opened, labels = open_stores([bucket])
     assert set(names) == {"header.json", "labels.npy"}
     assert modes == {(True, 0o700), (False, 0o600)}
-    assert found.places == [f"{bucket}/part-{number}.store" for number in (9, 10, 11)]
+    assert opened.places == [f"{bucket}/part-{number}.store" for number in (9, 10, 11)]
     np.testing.assert_array_equal(labels, open_stores([str(stores)])[1])
     assert not left_behind(tmp_path)
 
 
-def test_a_bar_shows_what_is_copied(run, stores, bucket, monkeypatch):
-    moved, task = [], Bars.task
-
-    @contextmanager
-    def telling(self, label):
-        with task(self, label) as update:
-            yield lambda done, total: moved.append((label, done, total)) or update(done, total)
-
-    monkeypatch.setattr(Bars, "task", telling)
-    run("fit", stores, *FIT, *CLUSTER)
-    assert "copying stores" not in {label for label, *_ in moved}
-    run("fit", bucket, *FIT, *CLUSTER)
-    size = sum(place.stat().st_size for place in stores.rglob("*.*") if place.is_file())
-    assert [(done, total) for label, done, total in moved if "copying" in label][-1] == (size, size)
-
-
-def test_an_interrupted_fit_is_resumed_and_charged_once(run, bucket, ledger, tmp_path, monkeypatch):
+def test_an_interrupted_fit_is_resumed_and_charged_once(bucket, ledger, tmp_path, monkeypatch):
     model, kept = tmp_path / "model.npz", tmp_path / "kept"
     given = ("fit", bucket, *PAID, *CLUSTER, "--ledger", ledger, "--checkpoint", kept)
     given += ("--model", model)
@@ -126,12 +109,10 @@ def test_an_interrupted_fit_is_resumed_and_charged_once(run, bucket, ledger, tmp
         return call(self, method, *args)
 
     monkeypatch.setattr(Partitions, "call", calling)
-    assert run(*given).exit_code == 130
+    done(*given, code=130)
     taken = read_checkpoint(kept).transcript
     monkeypatch.setattr(Partitions, "call", call)
-    result = run(*given, "--resume", "--json")
-    assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout)["checkpoint"]["resumed_after"] == len(taken) > 10
+    assert found(*given, "--resume")["checkpoint"]["resumed_after"] == len(taken) > 10
     final = dplasso.load(model).transcript_
     assert final.vertex[: len(taken)].tolist() == taken.vertex.tolist()
     assert n_charges(ledger) == 1
@@ -152,7 +133,15 @@ def damage(name, change):
     return damaging
 
 
-STORE = "memory://bucket/stores/part-10.store"
+STORES = "memory://bucket/stores"
+STORE = f"{STORES}/part-10.store"
+SHORT_HEADER = damage("header.json", lambda data: data[:-9])
+SHORT_LABELS = damage("labels.npy", lambda data: data[:-8])
+WRONG_COLUMN = damage("rows.indices.npy", lambda data: data[:-8] + b"\xff" * 8)
+
+
+def NO_LABELS(memory):  # noqa: N802
+    memory.rm("/bucket/stores/part-10.store/labels.npy")
 
 
 @pytest.mark.parametrize(
@@ -161,26 +150,10 @@ STORE = "memory://bucket/stores/part-10.store"
         ("memory://nowhere/", None, "memory://nowhere: there is no such store, and no folder of"),
         (f"{STORE}/labels.npy", None, f"{STORE}/labels.npy: there is no such store, and"),
         ("nosuch://bucket/a", None, "nosuch://bucket/a cannot be read: Protocol not known"),
-        (
-            "memory://bucket/stores",
-            damage("header.json", lambda data: data[:-9]),
-            f"{STORE}/header.json is damaged: it is not JSON text",
-        ),
-        (
-            "memory://bucket/stores",
-            damage("labels.npy", lambda data: data[:-8]),
-            f"{STORE}/labels.npy is damaged: ",
-        ),
-        (
-            "memory://bucket/stores",
-            lambda memory: memory.rm("/bucket/stores/part-10.store/labels.npy"),
-            f"{STORE} cannot be read: ",
-        ),
-        (
-            "memory://bucket/stores",
-            damage("rows.indices.npy", lambda data: data[:-8] + b"\xff" * 8),
-            f"{STORE}/rows.indices.npy is damaged: entry ",
-        ),
+        (STORES, SHORT_HEADER, f"{STORE}/header.json is damaged: it is not JSON text"),
+        (STORES, SHORT_LABELS, f"{STORE}/labels.npy is damaged: "),
+        (STORES, NO_LABELS, f"{STORE} cannot be read: "),
+        (STORES, WRONG_COLUMN, f"{STORE}/rows.indices.npy is damaged: entry "),
     ],
 )
 def test_what_cannot_be_read_is_one_sentence_and_costs_nothing(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from evidence.assurance.crashes import in_child
 
+from cli.conftest import done, refused
 from dplasso import load
 from dplasso.checkpoint import charge as checkpoint_charge
 from dplasso.checkpoint import session
@@ -36,16 +37,9 @@ def every_step_is_kept(monkeypatch):
 
 @pytest.fixture
 def ledger(tmp_path):
+    """Give a ledger that has enough for one of these fits and not for another."""
     path = tmp_path / "team.ledger"
-    # Enough for one of these fits and not for another.
     create_ledger(path, 1.2, 1e-5)
-    return path
-
-
-@pytest.fixture
-def ample(tmp_path):
-    path = tmp_path / "team.ledger"
-    create_ledger(path, 10.0, 1e-5)
     return path
 
 
@@ -84,15 +78,14 @@ def check_paid_once(ledger):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_fit_that_ends_leaves_its_model_alone(method, train, ledger, run):
-    result = run(*paid(train, ledger, method))
-    assert result.exit_code == 0, result.output
+def test_a_fit_that_ends_leaves_its_model_alone(method, train, ledger):
+    done(*paid(train, ledger, method))
     check_paid_once(ledger)
 
 
-def test_a_checkpoint_that_was_asked_for_stays(train, ledger, run):
+def test_a_checkpoint_that_was_asked_for_stays(train, ledger):
     kept = ledger.with_name("kept")
-    assert run(*paid(train, ledger), "--checkpoint", kept).exit_code == 0
+    done(*paid(train, ledger), "--checkpoint", kept)
     assert read_checkpoint(kept).finished
     assert names(ledger.parent) == ["kept", "m.npz", "team.ledger"]
 
@@ -100,9 +93,8 @@ def test_a_checkpoint_that_was_asked_for_stays(train, ledger, run):
 def test_overwriting_a_model_is_said_to_cost(train, ledger, run):
     model = ledger.with_name("m.npz")
     model.write_text("an older model")
-    result = run(*paid(train, ledger))
-    assert result.exit_code == 1
-    assert "overwrite it with --force, which is charged again" in result.stderr
+    words = "overwrite it with --force, which is charged again"
+    refused(run(*paid(train, ledger)), words)
     assert states(ledger) == []
 
 
@@ -118,7 +110,7 @@ class Disk:
 
         def opened(path, mode="r", *rest, **options):
             file = original(path, mode, *rest, **options)
-            return Written(self, file) if set(mode) & set("wx+") else file
+            return Written(file, self.counted(file.write)) if set(mode) & set("wx+") else file
 
         monkeypatch.setattr(Path, "open", opened)
         for name in ("fsync", "posix_fallocate"):
@@ -126,22 +118,19 @@ class Disk:
 
     def counted(self, function):
         def call(*given):
-            self.write()
+            self.writes += 1
+            if self.full_at is not None and self.writes >= self.full_at:
+                raise OSError(errno.ENOSPC, "No space left on device")
             return function(*given)
 
         return call
-
-    def write(self):
-        self.writes += 1
-        if self.full_at is not None and self.writes >= self.full_at:
-            raise OSError(errno.ENOSPC, "No space left on device")
 
 
 class Written:
     """A file on such a disk."""
 
-    def __init__(self, disk, file):
-        self._disk, self._file = disk, file
+    def __init__(self, file, write):
+        self._file, self.write = file, write
 
     def __enter__(self):
         self._file.__enter__()
@@ -153,10 +142,6 @@ class Written:
     def __getattr__(self, name):
         return getattr(self._file, name)
 
-    def write(self, content):
-        self._disk.write()
-        return self._file.write(content)
-
 
 @pytest.fixture
 def disk(monkeypatch):
@@ -165,7 +150,7 @@ def disk(monkeypatch):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_full_disk_loses_nothing_that_is_paid_for(method, train, ledger, run, disk):
-    assert run(*paid(train, ledger, method)).exit_code == 0
+    done(*paid(train, ledger, method))
     count = disk.writes
     assert count > 30
     ended = set()
@@ -190,13 +175,12 @@ def test_a_full_disk_loses_nothing_that_is_paid_for(method, train, ledger, run, 
         charged = "paid" if states(ledger) else "nothing spent"
         ended.add((charged, kept.exists() and read_checkpoint(kept).is_complete))
         command = told_command(result.stderr) if kept.exists() else paid(train, ledger, method)
-        again = run(*command)
-        assert again.exit_code == 0, (place, again.output)
+        done(*command)
         check_paid_once(ledger)
     assert {("nothing spent", False), ("paid", False), ("paid", True)} <= ended
 
 
-def test_room_for_the_model_is_held_before_the_charge(train, ledger, run, monkeypatch):
+def test_room_for_the_model_is_held_before_the_charge(train, ledger, monkeypatch):
     seen = []
     reserve = checkpoint_charge.reserve
 
@@ -206,7 +190,7 @@ def test_room_for_the_model_is_held_before_the_charge(train, ledger, run, monkey
         return reserve(*given, **options)
 
     monkeypatch.setattr(checkpoint_charge, "reserve", charged)
-    assert run(*paid(train, ledger)).exit_code == 0
+    done(*paid(train, ledger))
     ((size, on_disk),) = seen
     assert ledger.with_name("m.npz").stat().st_size < size <= on_disk
     check_paid_once(ledger)
@@ -268,14 +252,11 @@ def test_a_killed_fit_is_paid_for_once_and_ends_in_a_model(name, method, train, 
         assert result.exit_code == 0, result.output
     else:
         # The same command again says how to go on, first, and what --force would cost.
-        assert result.exit_code == 1
-        assert len(result.stderr.splitlines()) == 1
-        assert f"{kept} keeps a fit that has not ended" in result.stderr
+        refused(result, f"{kept} keeps a fit that has not ended")
         assert result.stderr.index("--resume") < result.stderr.index("pays again")
         assert len(states(ledger)) == int(name != "before the charge")
         before = read_checkpoint(kept).release
-        again = run(*told_command(result.stderr))
-        assert again.exit_code == 0, again.output
+        done(*told_command(result.stderr))
         if len(before):
             final = load(ledger.with_name("m.npz")).model_.release
             assert final.agrees_with(before)
@@ -288,24 +269,23 @@ def test_where_nothing_is_left_force_gives_nothing_up(train, ledger, run):
     result = run(*arguments, "--force")
     assert "cannot pay" in result.stderr
     assert "gives it up" not in result.stderr
-    assert run(*arguments, "--force", "--resume").exit_code == 0
+    done(*arguments, "--force", "--resume")
     check_paid_once(ledger)
 
 
-def test_a_fit_that_is_given_up_is_named(train, ample, run):
+def test_a_fit_that_is_given_up_is_named(train, tmp_path, run):
+    ample = tmp_path / "team.ledger"
+    create_ledger(ample, 10.0, 1e-5)
     arguments = paid(train, ample)
     killed_at(KILLS["at a step"], "logistic", arguments, run)
-    result = run(*arguments, "--force")
-    assert result.exit_code == 0
-    assert "m.npz.checkpoint kept a fit that had not ended; --force gives it up" in result.stderr
+    told = done(*arguments, "--force").stderr
+    assert "m.npz.checkpoint kept a fit that had not ended; --force gives it up" in told
     assert states(ample) == ["reserved", "finished"]
     assert names(ample.parent) == ["m.npz", "team.ledger"]
 
 
 def test_resuming_needs_something_to_resume(train, ledger, run, no_training):
-    result = run(*paid(train, ledger), "--resume")
-    assert result.exit_code == 1
-    assert "There is no checkpoint" in result.stderr
+    refused(run(*paid(train, ledger), "--resume"), "There is no checkpoint")
     assert states(ledger) == []
 
 
@@ -318,10 +298,7 @@ def test_what_is_refused_before_the_charge_leaves_nothing(train, ledger, run, mo
         return reserve(path, dataset, charge, **options)
 
     monkeypatch.setattr(checkpoint_charge, "reserve", late)
-    result = run(*paid(train, ledger))
-    assert result.exit_code == 1
-    assert "cannot pay" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
+    refused(run(*paid(train, ledger)), "cannot pay")
     assert names(ledger.parent) == ["team.ledger"]
 
 
@@ -336,10 +313,8 @@ def test_a_search_holds_room_for_its_model(train, tmp_path, run, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "posix_fallocate", full)
-        result = run(*given)
-    assert result.exit_code == 1
-    assert "it needs room for" in result.stderr
+        refused(run(*given), "it needs room for")
     assert states(ledger) == []
-    assert run(*given).exit_code == 0
+    done(*given)
     assert names(tmp_path) == ["m.npz", "team.ledger"]
     assert load(model).privacy_.epsilon <= 20

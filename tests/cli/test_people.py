@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from cli.conftest import done, found, said
+
 
 @pytest.fixture
 def visits(tmp_path):
@@ -24,23 +26,15 @@ COMMON = ("--epsilon", 5, "--seed", 3)
 PERSON = ("--person-column", "patient")
 
 
-def test_a_table_and_its_store_give_the_same_model(run, visits, tmp_path):
-    made = run("convert", visits[0], tmp_path / "v.store", *visits[1:], *PERSON)
-    assert made.exit_code == 0, made.output
-    rows = ("--rows-per-person", 2, "--json")
-    direct = run("fit", *visits, *PERSON, *rows, *COMMON, "--model", tmp_path / "m.npz")
-    stored = run("fit", tmp_path / "v.store", *rows, *COMMON)
-    assert direct.exit_code == stored.exit_code == 0, direct.output + stored.output
-    one, other = json.loads(direct.stdout), json.loads(stored.stdout)
+def test_a_table_and_its_store_give_the_same_model(visits, tmp_path):
+    done("convert", visits[0], tmp_path / "v.store", *visits[1:], *PERSON)
+    rows = ("--rows-per-person", 2, *COMMON)
+    one = found("fit", *visits, *PERSON, *rows, "--model", tmp_path / "m.npz")
+    other = found("fit", tmp_path / "v.store", *rows)
     assert one["heaviest"] == other["heaviest"]
     assert one["privacy"] == other["privacy"]
     assert one["privacy"]["rows_per_person"] == 2
     # A model is applied to tables of whomever.
-    scores = run("evaluate", tmp_path / "m.npz", visits[0])
-    assert scores.exit_code == 0, scores.output
-
-
-def test_it_is_said_that_a_store_s_rows_were_limited(run, visits, tmp_path):
-    assert run("convert", visits[0], tmp_path / "v.store", *visits[1:], *PERSON).exit_code == 0
-    fitted = run("fit", tmp_path / "v.store", *COMMON)
-    assert "At most 1 rows of each person entered" in " ".join(fitted.stdout.split())
+    done("evaluate", tmp_path / "m.npz", visits[0])
+    told = said("fit", tmp_path / "v.store", *COMMON)
+    assert "At most 1 rows of each person entered" in told

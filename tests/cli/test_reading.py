@@ -1,10 +1,10 @@
 """Several files, patterns and label maps, through every command that reads data."""
 
-import json
-
 import pytest
 
-FIT = ("--epsilon", "50", "--n-iter", "10", "--seed", "3", "--json")
+from cli.conftest import done, found
+
+FIT = ("--epsilon", "50", "--n-iter", "10", "--seed", "3")
 
 
 @pytest.fixture(scope="module")
@@ -21,41 +21,35 @@ def parts(train, tmp_path_factory):
     return folder
 
 
-def fitted(result):
-    assert result.exit_code == 0, result.output
-    report = json.loads(result.stdout)
-    return {name: report[name] for name in ("n_samples", "n_features", "nnz", "n_nonzero")}
-
-
-def test_parts_are_fitted_as_one_file(run, train, parts):
-    whole = fitted(run("fit", train, *FIT))
-    assert whole["n_samples"] == 800
+def test_parts_are_fitted_as_one_file(train, parts):
     names = [parts / f"part-{number}.svm" for number in (1, 2, 3)]
-    assert fitted(run("fit", *names, *FIT)) == whole
-    assert fitted(run("fit", parts / "part-*.svm", *FIT)) == whole
-    assert fitted(run("fit", names[0], *FIT, parts / "part-[23].svm")) == whole
+    ways = [[train], names, [parts / "part-*.svm"], [names[0], parts / "part-[23].svm"]]
+    fits = [found("fit", *files, *FIT) for files in ways]
+    counted = ("n_samples", "n_features", "nnz", "n_nonzero")
+    whole, *others = [{name: report[name] for name in counted} for report in fits]
+    assert whole["n_samples"] == 800
+    assert others == [whole] * 3
 
 
-def test_parts_are_tested_evaluated_and_predicted_as_one_file(run, train, parts, model):
+def test_parts_are_tested_evaluated_and_predicted_as_one_file(train, parts, model):
+    scores = found("evaluate", model, train, "--binarize")
+    labels = done("predict", model, train, "--binarize").stdout
+    assert labels.count("\n") == 800
     for test in ([parts / "part-*.svm"], [parts / "part-1.svm", parts / "part-[23].svm"]):
         options = [word for path in test for word in ("--test", path)]
-        result = run("fit", train, *FIT, *options)
-        assert json.loads(result.stdout)["test"]["n_samples"] == 800
-        scores = run("evaluate", model, *test, "--binarize", "--json")
-        assert scores.stdout == run("evaluate", model, train, "--binarize", "--json").stdout
-        labels = run("predict", model, *test, "--binarize")
-        assert labels.stdout == run("predict", model, train, "--binarize").stdout
-        assert labels.stdout.count("\n") == 800
+        assert found("fit", train, *FIT, *options)["test"]["n_samples"] == 800
+        assert found("evaluate", model, *test, "--binarize") == scores
+        assert done("predict", model, *test, "--binarize").stdout == labels
 
 
-def test_words_as_labels(run, train, parts, model):
+def test_words_as_labels(train, parts, model):
     words, meaning = parts / "words-*.svm", ("--label-map", "no=-1,yes=1")
-    report = json.loads(run("fit", words, *FIT, *meaning, "--test", words).stdout)
-    plain = json.loads(run("fit", train, *FIT, "--classes", "-1,1", "--test", train).stdout)
+    report = found("fit", words, *FIT, *meaning, "--test", words)
+    plain = found("fit", train, *FIT, "--classes", "-1,1", "--test", train)
     # The statement too: whoever maps the labels has declared them.
     assert report["privacy"] == plain["privacy"]
     assert report["test"] == plain["test"]
     options = ("--binarize", *meaning)
-    scores = run("evaluate", model, words, *options, "--json")
-    assert scores.stdout == run("evaluate", model, train, "--binarize", "--json").stdout
-    assert run("predict", model, words, *options).stdout.count("\n") == 800
+    scores = found("evaluate", model, words, *options)
+    assert scores == found("evaluate", model, train, "--binarize")
+    assert done("predict", model, words, *options).stdout.count("\n") == 800

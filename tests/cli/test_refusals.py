@@ -1,5 +1,6 @@
 """Bad input: one clear sentence, an exit code that is not 0, nothing trained, nothing written."""
 
+import re
 import shlex
 import shutil
 
@@ -42,10 +43,11 @@ ROWS = {
 
 FIT, GOOD = "fit none.svm --epsilon 1", "fit part-1.svm --epsilon 1"
 PAID = f"{FIT} --model m.npz --ledger team.ledger"
-# A command line => what the sentence says; a 2 in front is the exit code of wrong usage.
+# A command line => what the sentence says; a 2 in front is the exit code of wrong usage. Braces
+# hold values that are tried one by one.
 TABLE = """
 fit number.svm --epsilon 1 --model m.npz => number.svm | line 2
-fit colon.svm --epsilon 1 => line 2
+fit {colon.svm|large.svm} --epsilon 1 => line 2
 fit label.svm --epsilon 1 => line 2 | label
 fit nan.svm --epsilon 1 => line 2 | entry 1 | NaN
 fit infinity.svm --epsilon 1 => line 2 | entry 1 | infinite
@@ -53,37 +55,23 @@ fit negative.svm --epsilon 1 => line 2 | negative
 fit zero.svm --epsilon 1 => line 2 | 0
 fit twice.svm --epsilon 1 => line 2 | entry 2 | twice
 fit unsorted.svm --epsilon 1 => line 2 | entry 2 | increase
-fit large.svm --epsilon 1 => line 2
 fit empty.svm --epsilon 1 => empty.svm
 fit nan.npz --labels y.npy --epsilon 1 --binarize => nan.npz
 fit inf.npz --labels y.npy --epsilon 1 --binarize => inf.npz
 fit two.svm --epsilon 1 --classes no,yes => no,yes | numbers
 
-fit none.svm --epsilon 0 => error: --epsilon
-fit none.svm --epsilon -1 => error: --epsilon
-fit none.svm --epsilon nan => error: --epsilon
-FIT --delta 0 => error: --delta
-FIT --delta 1 => error: --delta
-FIT --delta -0.1 => error: --delta
-FIT --delta nan => error: --delta
-FIT --l1-radius 0 => error: --l1-radius
-FIT --l1-radius -1 => error: --l1-radius
-FIT --l1-radius nan => error: --l1-radius
-FIT --l1-radius inf => error: --l1-radius
-FIT --n-iter 0 => error: --n-iter
-FIT --n-iter -5 => error: --n-iter
+fit none.svm --epsilon {0|-1|nan} => error: --epsilon
+FIT --delta {0|1|-0.1|nan} => error: --delta
+FIT --l1-radius {0|-1|nan|inf} => error: --l1-radius
+FIT --n-iter {0|-5} => error: --n-iter
 2 FIT --n-iter nan => whole number
 2 FIT --method logistic --max-weights 1.5 => whole number
-FIT --feature-bound 0 => error: --feature-bound
-FIT --feature-bound nan => error: --feature-bound
-FIT --feature-bound inf => error: --feature-bound
+FIT --feature-bound {0|nan|inf} => error: --feature-bound
 FIT --neighbors both => error: --neighbors
 FIT --mechanism laplace => error: --mechanism
 FIT --solver fast => error: --solver
-FIT --selector best => error: --selector
-FIT --selector argmax => error: --selector
-FIT --drift-tol -1 => error: --drift-tol
-FIT --drift-tol nan => error: --drift-tol
+FIT --selector {best|argmax} => error: --selector
+FIT --drift-tol {-1|nan} => error: --drift-tol
 FIT --n-records 0 => error: --n-records must be
 FIT --method ridge => --method must be lasso, logistic or linear, got 'ridge'
 FIT --max-weights 3 => --max-weights does not go with --method lasso
@@ -112,30 +100,23 @@ convert part-1.svm s.store --person-column p => does not say which person each r
 2 fit => Missing argument
 2 fit part-1.svm => Missing option
 2 fit part-1.svm --epsilon much => --epsilon
-2 GOOD --classes 1 => does not name two different labels
-2 GOOD --classes 1,1 => does not name two different labels
+2 GOOD --classes {1|1,1} => does not name two different labels
 2 GOOD --drift-tol little => neither a number nor auto nor none
 2 GOOD --l1-radius wide => neither a number nor auto
 2 GOOD --features 0 => --features
 2 GOOD --seed -1 => --seed
 2 train part-1.svm => No such command
 2 fit words.svm --epsilon 1 --label-map '' => label map
-2 fit words.svm --epsilon 1 --label-map no => no
-2 fit words.svm --epsilon 1 --label-map no=0,no=1 => no
-2 fit words.svm --epsilon 1 --label-map no=x => no
+2 fit words.svm --epsilon 1 --label-map {no|no=0,no=1|no=x} => no
 2 fit words.svm --epsilon 1 --label-map no=0,yes=0 => two are needed
 fit words.svm --epsilon 1 => words.svm | line 1 | label map
 fit words.svm --epsilon 1 --label-map no=0,maybe=1 => line 1 | 'maybe'
 evaluate model.npz words.svm => words.svm | line 1
 
-GOOD --model no/such/directory/out => no
-GOOD --model folder => folder
-GOOD --model taken => taken
-GOOD --model taken/below => taken
-GOOD --statement no/such/directory/out => no
-GOOD --statement folder => folder
-GOOD --statement taken => taken
-GOOD --statement taken/below => taken
+GOOD {--model|--statement} no/such/directory/out => no
+GOOD {--model|--statement} folder => folder
+GOOD --model {taken|taken/below} => taken
+GOOD --statement {taken|taken/below} => taken
 GOOD --model /proc/self/model.npz => /proc/self/model.npz
 GOOD --model part-1.svm --force => input of this command
 fit 'part-*.svm' --epsilon 1 --model part-2.svm --force => input of this command
@@ -154,21 +135,16 @@ GOOD --checkpoint taken --resume => not a dplasso checkpoint file
 predict model.npz number.svm --out labels.txt => number.svm | line 2
 predict model.npz part-1.svm --out taken => --force
 fit 'none-*.svm' --epsilon 1 => none-*.svm | no file fits
-evaluate model.npz 'none-*.svm' => none-*.svm | no file fits
-predict model.npz 'none-*.svm' => none-*.svm | no file fits
+{evaluate|predict} model.npz 'none-*.svm' => none-*.svm | no file fits
 fit 'part-*.svm' part-2.svm --epsilon 1 => part-2.svm | named twice
-evaluate model.npz 'part-*.svm' part-2.svm => part-2.svm | named twice
-predict model.npz 'part-*.svm' part-2.svm => part-2.svm | named twice
+{evaluate|predict} model.npz 'part-*.svm' part-2.svm => part-2.svm | named twice
 evaluate model.npz strange.svm => strange.svm | the label of row 2 is not one of
 evaluate model.npz part-1.svm --metric auc => needs --epsilon
 
-predict short.npz part-1.svm => short.npz
-evaluate short.npz part-1.svm => short.npz
-predict flipped.npz part-1.svm => flipped.npz
-evaluate flipped.npz part-1.svm => flipped.npz
+{predict|evaluate} short.npz part-1.svm => short.npz
+{predict|evaluate} flipped.npz part-1.svm => flipped.npz
 predict none.npz part-1.svm => none.npz
-predict foreign.npz part-1.svm => foreign.npz
-evaluate foreign.npz part-1.svm => foreign.npz
+{predict|evaluate} foreign.npz part-1.svm => foreign.npz
 predict gone.npz part-1.svm => gone.npz
 show gone.npz => No such file
 show part-1.svm => is not a dplasso model file
@@ -191,8 +167,7 @@ budget --epsilon 1 --method ridge => --method must be lasso, logistic or linear
 budget --epsilon 1 --method linear --n-classes 3 => --n-classes does not go with
 budget --epsilon 1 --method logistic --feature-bound 2 => --feature-bound does not go with
 demo --epsilon 0 --out new => --epsilon
-demo --out taken => taken
-demo --out taken/below => taken
+demo --out {taken|taken/below} => taken
 
 audit --method guess => method
 audit --epsilon inf => nothing to audit
@@ -215,18 +190,14 @@ fit nan.svm --epsilon 1 --model m.npz --ledger team.ledger => line 2
 GOOD --model team.ledger --ledger team.ledger --force => is an input
 FIT --model m.npz --ledger gone => there is no ledger | gone
 FIT --model m.npz --ledger taken => is not a dplasso ledger | taken
-ledger show gone => there is no ledger | gone
-ledger show taken => is not a dplasso ledger | taken
-ledger plan gone => there is no ledger | gone
-ledger plan taken => is not a dplasso ledger | taken
+ledger {show|plan} gone => there is no ledger | gone
+ledger {show|plan} taken => is not a dplasso ledger | taken
 ledger name gone x => there is no ledger | gone
 ledger name taken x => is not a dplasso ledger | taken
 ledger name team.ledger other => names do not change
 ledger init team.ledger --epsilon 9 --delta 1e-5 => exists already
-ledger init l --epsilon inf --delta 1e-5 => --epsilon
-ledger init l --epsilon 0 --delta 1e-5 => --epsilon
-ledger init l --epsilon 1 --delta 0 => --delta
-ledger init l --epsilon 1 --delta 2 => --delta
+ledger init l --epsilon {inf|0} --delta 1e-5 => --epsilon
+ledger init l --epsilon 1 --delta {0|2} => --delta
 ledger init no/l --epsilon 1 --delta 1e-5 => no folder
 ledger init l --epsilon 3 --delta 1e-5 --rows-per-person 0 => --rows-per-person must be at least 1
 ledger spend team.ledger --epsilon 0.1 --rows-per-person 0 => --rows-per-person must be at least 1
@@ -241,10 +212,8 @@ convert number.svm s => line 2
 convert nan.npz --labels y.npy s --binarize => entry 2 is not a finite number
 2 convert part-1.svm s --memory=2 => is too little
 2 convert part-1.svm s --memory=lots => is not an amount of memory
-2 convert part-1.svm s --memory=2XB => is not an amount of memory
+2 convert part-1.svm s {--memory=2XB|--memory=-2GB|--memory=} => is not an amount of memory
 2 convert part-1.svm s --memory=63MiB => too little
-2 convert part-1.svm s --memory=-2GB => is not an amount of memory
-2 convert part-1.svm s --memory= => is not an amount of memory
 data info gone => no such store
 data info folder => is not a dplasso store
 evaluate model.npz folder => is not a dplasso store
@@ -292,7 +261,18 @@ paper table4 --data rcv1@0 => rcv1@0 | positive number
 paper table4 --data rcv1@0.01 --out taken => taken | not a folder
 2 paper table4 --data rcv1@0.01 --iterations 0 => --iterations
 """
-CASES = [line for line in TABLE.splitlines() if line]
+
+
+def expanded(line):
+    """Return a case for each value in braces."""
+    values = re.search(r"\{([^{}]*)\}", line)
+    if values is None:
+        return [line]
+    cases = (line.replace(values[0], value, 1) for value in values[1].split("|"))
+    return [one for case in cases for one in expanded(case)]
+
+
+CASES = [case for line in TABLE.splitlines() if line for case in expanded(line)]
 SHORT = {"FIT ": f"{FIT} ", "GOOD ": f"{GOOD} ", "PAID ": f"{PAID} "}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cli.conftest import done, found, said
 from dplasso import DPLassoClassifier, DPLogisticRegression, load
 from dplasso.ledger import create_ledger
 from dplasso.model.release import digest_of
@@ -66,33 +67,31 @@ def cells(page):
 
 
 @pytest.mark.parametrize("kind", ["lasso", "refit", "logistic", "seeded", "plain"])
-def test_show_fits_80_columns_and_says_what_the_file_says(run, models, kind, monkeypatch):
+def test_show_fits_80_columns_and_says_what_the_file_says(models, kind, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     path = models / f"{kind}.npz"
     model = load(path)
-    result = run("show", path, "--top", "5")
-    assert result.exit_code == 0, result.output
-    lines = result.stdout.splitlines()
+    told = done("show", path, "--top", "5").stdout
+    lines = told.splitlines()
     assert max(len(line) for line in lines if str(models) not in line) <= 80
     top = model.top_features(5)
     for name, value in top:
         (line,) = (line for line in lines if f"{value:+.3f}" in line)
         assert name[:10] in line
-    assert ("NOT differentially private" in result.stdout) == (kind in ("seeded", "plain"))
-    assert (BY_NOISE in result.stdout) == (top.clear is not None and not top.clear.all())
-    document = json.loads(run("show", path, "--top", "3", "--json").stdout)
+    assert ("NOT differentially private" in told) == (kind in ("seeded", "plain"))
+    assert (BY_NOISE in told) == (top.clear is not None and not top.clear.all())
+    document = found("show", path, "--top", "3")
     assert [one["name"] for one in document["weights"]] == list(top.index[:3])
     assert document["privacy"] == model.privacy_.to_dict()
     assert document["facts"]["digest"] == digest_of(model.model_.release)
     assert document["intercept"] == model.intercept_[0]
-    assert "Taken as public" in run("show", models / "lasso.npz", "--explain").stdout
+    assert "Taken as public" in said("show", models / "lasso.npz", "--explain")
 
 
 @pytest.mark.parametrize("kind", ["lasso", "refit", "logistic", "seeded", "plain"])
-def test_the_page_is_one_file_with_everything_on_it(run, models, kind, tmp_path):
+def test_the_page_is_one_file_with_everything_on_it(models, kind, tmp_path):
     path, page = models / f"{kind}.npz", tmp_path / "report.html"
-    result = run("report", path, "--out", page)
-    assert result.exit_code == 0, result.output
+    done("report", path, "--out", page)
     model, text = load(path), page.read_text(encoding="utf-8")
     told = cells(text)
     for paragraph in model.privacy_.text().split("\n\n"):
@@ -129,27 +128,25 @@ def test_entries_that_a_statement_may_get_are_shown_without_new_code():
     }
 
 
-def test_the_page_names_the_entry_that_paid(run, train, tmp_path):
-    ledger, model = tmp_path / "team.ledger", tmp_path / "m.npz"
+def test_the_page_names_the_entry_that_paid(train, tmp_path):
+    ledger, other, page = (tmp_path / name for name in ("team.ledger", "other.ledger", "r.html"))
+    models = tmp_path / "first.npz", tmp_path / "m.npz"
     create_ledger(ledger, 3.0, 1e-5, dataset="visits")
-    for number in (1, 2):
+    create_ledger(other, 3.0, 1e-5)
+    for number, model in enumerate(models, 1):
         options = ("--n-iter", "5", "--ledger", ledger, "--purpose", f"reason {number}")
-        more = ("--model", model if number == 2 else tmp_path / "first.npz")
-        assert run("fit", train, "--epsilon", "0.5", *options, *more).exit_code == 0
-    page = tmp_path / "report.html"
-    assert run("report", model, "--out", page, "--ledger", ledger).exit_code == 0
+        done("fit", train, "--epsilon", "0.5", *options, "--model", model)
+    done("report", model, "--out", page, "--ledger", ledger)
     told = cells(page.read_text(encoding="utf-8"))
     assert {"2 of team.ledger", "visits", "reason 2"} <= set(told)
     assert "reason 1" not in told
-    other = tmp_path / "other.ledger"
-    create_ledger(other, 3.0, 1e-5)
-    assert run("report", model, "--out", page, "--ledger", other, "--force").exit_code == 0
+    done("report", model, "--out", page, "--ledger", other, "--force")
     assert "No entry of other.ledger has paid for this model" in page.read_text(encoding="utf-8")
     # The curator's purpose is no part of the model.
     assert b"reason 2" not in model.read_bytes()
 
 
-def test_columns_of_a_schema_are_named_and_the_schema_is_shown(run, tmp_path, monkeypatch):
+def test_columns_of_a_schema_are_named_and_the_schema_is_shown(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.integers(0, 100, 900), "ward": rng.choice(["A", "B"], 900)})
@@ -166,20 +163,19 @@ def test_columns_of_a_schema_are_named_and_the_schema_is_shown(run, tmp_path, mo
     (tmp_path / "s.json").write_text(json.dumps({"label": "label", "parts": parts}))
     model, page = tmp_path / "m.npz", tmp_path / "r.html"
     given = ("--schema", tmp_path / "s.json", "--method", "logistic", "--epsilon", 20)
-    fitted = run("fit", tmp_path / "t.csv", *given, "--model", model)
-    assert "50<=age<100" in fitted.stdout
+    assert "50<=age<100" in said("fit", tmp_path / "t.csv", *given, "--model", model)
     assert {"age", "50<=age<100"} <= set(load(model).top_features(4).index)
-    told = run("show", model).stdout
+    told = done("show", model).stdout
     words = (
         *("age: 3 edges from 0 to 100", "age: a number from 0 to 100", "ward: 2 categories"),
         *("age2: hashed to 2^2 columns", "ward: words hashed to 2^2", "crossed, hashed to 2^3"),
     )
     assert all(len(line) <= 80 for line in told.splitlines() if str(model) not in line)
-    run("report", model, "--out", page)
+    done("report", model, "--out", page)
     for text in (" ".join(told.split()), " ".join(cells(page.read_text()))):
         assert "made by a schema, which is in the file and must be public" in text
         for word in words:
             assert word in text
-    shown = json.loads(run("show", model, "--json").stdout)
+    shown = found("show", model)
     assert [part["kind"] for part in shown["schema"]["parts"]] == [part["kind"] for part in parts]
     assert "0<=age<50" in [row["name"] for row in shown["weights"]]

@@ -1,11 +1,10 @@
 """More than two classes, and numbers, on the command line."""
 
-import json
-
 import numpy as np
 import pytest
 
 import dplasso
+from cli.conftest import found, refused, said
 
 
 @pytest.fixture
@@ -13,9 +12,9 @@ def rows(tmp_path):
     """Write rows whose first columns name their class, with classes or numbers as labels."""
     rng = np.random.default_rng(0)
 
-    def write(name, task, n_rows=300):
+    def write(name, task):
         lines = []
-        for _ in range(n_rows):
+        for _ in range(300):
             k = int(rng.integers(3))
             label = k + 1 if task == "classes" else 10.0 * k + rng.normal()
             entries = sorted({k + 1, *(4 + rng.integers(6, size=2)).tolist()})
@@ -37,53 +36,45 @@ def rows(tmp_path):
         ("--n-iter", "4"),
     ],
 )
-def test_classes(run, rows, tmp_path, options):
+def test_classes(rows, tmp_path, options):
     train, test = rows("train.svm", "classes"), rows("test.svm", "classes")
-    path = tmp_path / "model.npz"
-    found = run(
-        "fit", train, "--epsilon", "5", "--test", test, "--model", path, "--seed", "1", *options,
-        "--json",
-    )  # fmt: skip
-    report = json.loads(found.stdout)
+    path, fit = tmp_path / "model.npz", ("fit", train, "--epsilon", "5", *options)
+    report = found(*fit, "--test", test, "--model", path, "--seed", "1")
     assert report["test"]["auc"] > 0.85
     assert {one["class"] for one in report["heaviest"]} <= {1.0, 2.0, 3.0}
     assert report["privacy"]["n_classes"] == 3
-    scores = json.loads(run("evaluate", path, test, "--json").stdout)
+    scores = found("evaluate", path, test)
     assert scores["auc"] == report["test"]["auc"]
     assert np.array(scores["confusion"]).shape == (3, 3)
     assert np.sum(scores["confusion"]) == 300
     assert np.trace(scores["confusion"]) / 300 == pytest.approx(scores["accuracy"])
     assert scores["log_loss"] < np.log(3)
-    shown = run("evaluate", path, test).stdout
+    shown = said("evaluate", path, test)
     assert "macro AUC" in shown
     assert "│ 3 " in shown
-    labels = run("predict", path, test).stdout.split()
-    assert set(labels) <= {"1", "2", "3"}
-    given = [line.split() for line in run("predict", path, test, "--proba").stdout.splitlines()]
-    np.testing.assert_allclose(np.array(given, dtype=float).sum(axis=1), 1.0, atol=1e-6)
-    assert "The largest weights" in run("fit", train, "--epsilon", "5", *options).stdout
+    assert set(said("predict", path, test).split()) <= {"1", "2", "3"}
+    given = np.array(said("predict", path, test, "--proba").split(), dtype=float)
+    np.testing.assert_allclose(given.reshape(-1, 3).sum(axis=1), 1.0, atol=1e-6)
+    assert "The largest weights" in said(*fit)
 
 
 @pytest.mark.parametrize("method", ["lasso", "linear"])
 def test_numbers(run, rows, tmp_path, method):
     train, test = rows("train.svm", "numbers"), rows("test.svm", "numbers")
-    path = tmp_path / "model.npz"
-    options = ("--epsilon", "5", "--method", method, "--target-bounds=-5,25", "--seed", "1")
-    found = run("fit", train, *options, "--test", test, "--model", path, "--json")
-    report = json.loads(found.stdout)
+    path, options = tmp_path / "model.npz", ("--method", method, "--target-bounds=-5,25")
+    fit = ("fit", train, "--epsilon", "5", *options, "--seed", "1", "--test", test)
+    report = found(*fit, "--model", path)
     assert report["test"]["r2"] > 0.5
     assert report["test"]["mae"] < 5.0
     assert report["privacy"]["target_bounds"] == [-5.0, 25.0]
-    scores = json.loads(run("evaluate", path, test, "--json").stdout)
-    assert report["test"].items() <= scores.items()
-    shown = run("evaluate", path, test).stdout
+    assert report["test"].items() <= found("evaluate", path, test).items()
+    shown = said("evaluate", path, test)
     assert "R^2" in shown
     assert "mean absolute error" in shown
-    lines = run("predict", path, test).stdout.split()
+    predicted = np.array(said("predict", path, test).split(), dtype=float)
     model = dplasso.load(path)
     assert type(model) is (dplasso.DPLasso if method == "lasso" else dplasso.DPLinearRegression)
-    assert len(lines) == 300
-    assert all(-5.0 <= float(line) <= 25.0 for line in lines)
-    assert "R^2" in run("fit", train, *options, "--test", test).stdout
-    failed = run("predict", path, test, "--proba")
-    assert "predicts numbers, not probabilities" in failed.stderr
+    assert predicted.size == 300
+    assert np.all(np.abs(predicted - 10.0) <= 15.0)
+    assert "R^2" in said(*fit)
+    refused(run("predict", path, test, "--proba"), "predicts numbers, not probabilities", code=2)

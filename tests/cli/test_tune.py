@@ -5,32 +5,20 @@ from dataclasses import replace
 
 import pytest
 
+from cli.conftest import done, found, refused, said
 from dplasso.ledger import Entry, affords, charge_of, new_budget, read_budgets
 from dplasso.tuning.plan import plan_budget
 
 
-@pytest.fixture
-def run(run):
-    """Run a command, which has to end with `code`."""
-
-    def ran(*arguments, code=0):
-        result = run(*arguments)
-        assert result.exit_code == code, result.output
-        return result
-
-    return ran
-
-
-def tune(run, train, *more, code=0):
+def tune(train, *more):
     given = ("--epsilon", 5, "--method", "logistic", "--grid", "n-iter=10,20", "--tries", 2)
-    return run("tune", train, *given, "--law", "geometric", *more, code=code)
+    return ("tune", train, *given, "--law", "geometric", *more)
 
 
 class TestTune:
-    def test_the_model_is_written_with_the_statement_of_the_search(self, run, train, tmp_path):
+    def test_the_model_is_written_with_the_statement_of_the_search(self, train, tmp_path):
         model, statement = tmp_path / "m.npz", tmp_path / "s.json"
-        result = tune(run, train, "--model", model, "--statement", statement, "--json")
-        report = json.loads(result.stdout)
+        report = found(*tune(train, "--model", model, "--statement", statement))
         assert report["best_params"]["n_iter"] in (10, 20)
         assert report["best_score"]["low"] <= report["best_score"]["value"]
         assert report["privacy"]["tries"] == 2
@@ -39,47 +27,47 @@ class TestTune:
         # Nothing that grows with the number of tries.
         assert "seconds" not in report
 
-    def test_a_person_is_told_as_much(self, run, train):
-        text = tune(run, train, "--explain").stdout
+    def test_a_person_is_told_as_much(self, train):
+        text = said(*tune(train, "--explain"))
         for words in ("n_iter ", "auc ", "too high", "random number of tries", "nothing (give"):
-            assert words in " ".join(text.split())
+            assert words in text
 
     def test_one_charge(self, run, train, tmp_path):
         ledger = tmp_path / "l"
-        run("ledger", "init", ledger, "--epsilon", 5, "--delta", 1e-6)
+        done("ledger", "init", ledger, "--epsilon", 5, "--delta", 1e-6)
         paid = ("--ledger", ledger, "--model", tmp_path / "m.npz", "--force")
-        tune(run, train, *paid)
+        done(*tune(train, *paid))
         assert len(read_budgets(ledger)[0].entries) == 1
-        assert "cannot pay for this search" in tune(run, train, *paid, code=1).stderr
+        refused(run(*tune(train, *paid)), "cannot pay for this search")
 
-    def test_a_store(self, run, train, tmp_path):
+    def test_a_store(self, train, tmp_path):
         store, model, ledger = tmp_path / "t.store", tmp_path / "m.npz", tmp_path / "l"
-        run("convert", train, store)
-        run("ledger", "init", ledger, "--epsilon", 9, "--delta", 1e-5)
-        tune(run, store, "--model", model, "--ledger", ledger)
+        done("convert", train, store)
+        done("ledger", "init", ledger, "--epsilon", 9, "--delta", 1e-5)
+        done(*tune(store, "--model", model, "--ledger", ledger))
         # The report knows who paid for it, and a private score reads the store.
-        run("report", model, "--ledger", ledger, "--out", tmp_path / "r.html")
+        done("report", model, "--ledger", ledger, "--out", tmp_path / "r.html")
         assert "has paid for this model" not in (tmp_path / "r.html").read_text()
-        assert "interval" in run("evaluate", model, store, "--epsilon", 1).stdout
+        assert "interval" in said("evaluate", model, store, "--epsilon", 1)
 
 
 class TestEvaluate:
     @pytest.mark.parametrize("metric", ["accuracy", "auc", "log_loss", "calibration"])
-    def test_a_private_score_tells_nothing_else(self, run, model, held_out, metric):
+    def test_a_private_score_tells_nothing_else(self, model, held_out, metric):
         given = ("evaluate", model, held_out, "--binarize", "--epsilon", 3, "--metric", metric)
-        report = json.loads(run(*given, "--json").stdout)
+        report = found(*given)
         assert report.keys() == {
             *("metric", "value", "low", "high", "confidence", "curve", "privacy", "private")
         }
         assert report["private"]
         assert report["low"] <= report["value"] <= report["high"]
-        assert "epsilon = 3" in run(*given).stdout
+        assert "epsilon = 3" in said(*given)
 
-    def test_it_is_charged(self, run, model, held_out, tmp_path):
+    def test_it_is_charged(self, model, held_out, tmp_path):
         ledger = tmp_path / "l"
-        run("ledger", "init", ledger, "--epsilon", 1, "--delta", 1e-5)
+        done("ledger", "init", ledger, "--epsilon", 1, "--delta", 1e-5)
         given = ("evaluate", model, held_out, "--binarize", "--epsilon", 0.5, "--ledger", ledger)
-        assert "of the budget" in run(*given, "--purpose", "a check").stdout
+        assert "of the budget" in said(*given, "--purpose", "a check")
         (entry,) = read_budgets(ledger)[0].entries
         assert entry.charge.purpose == "a check"
 
@@ -87,12 +75,12 @@ class TestEvaluate:
         rows, model = tmp_path / "r.svm", tmp_path / "m.npz"
         rows.write_text("".join(f"{j % 7}.5 {1 + j % 9}:1 20:1\n" for j in range(300)))
         given = ("--method", "linear", "--target-bounds", "0,10", "--grid", "n-iter=5,9")
-        tuned = run("tune", rows, "--epsilon", 5, *given, "--law", "geometric", "--model", model)
-        assert "mae " in tuned.stdout
-        assert "mae " in run("evaluate", model, rows, "--epsilon", 1).stdout
-        assert "r2 " in run("evaluate", model, rows, "--epsilon", 1, "--metric", "r2").stdout
-        told = run("evaluate", model, rows, "--epsilon", 1, "--metric", "auc", code=1).stderr
-        assert "is for models that predict classes" in " ".join(told.split())
+        tuned = said("tune", rows, "--epsilon", 5, *given, "--law", "geometric", "--model", model)
+        assert "mae " in tuned
+        score = ("evaluate", model, rows, "--epsilon", 1)
+        assert "mae " in said(*score)
+        assert "r2 " in said(*score, "--metric", "r2")
+        refused(run(*score, "--metric", "auc"), "is for models that predict classes")
 
 
 class TestPlan:
@@ -110,12 +98,11 @@ class TestPlan:
         # And it is used up.
         assert not affords(budget, max(charges, key=lambda charge: charge.rho))
 
-    def test_it_is_printed(self, run):
+    def test_it_is_printed(self):
         given = ("plan", "--epsilon", 2, "--rows", 30000, "--method", "logistic")
-        report = json.loads(run(*given, "--tries", 3, "--json").stdout)
-        search, score = report["parts"]
+        search, score = found(*given, "--tries", 3)["parts"]
         assert (search["name"], score["name"]) == ("search", "score")
         assert 0 < search["try_epsilon"] < search["epsilon"] < 2
-        text = run(*given).stdout
+        text = said(*given)
         for words in ("ledger init", "dplasso fit", "dplasso evaluate", "to within"):
             assert words in text

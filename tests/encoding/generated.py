@@ -1,6 +1,8 @@
 """Schemas and tables made by Hypothesis, and the same table as a data frame and as files."""
 
 import csv
+import gzip
+import io
 import json
 
 import pandas as pd
@@ -100,22 +102,25 @@ def _dtype(name, values):
 
 
 def write(path, columns):
-    """Write the table in the kind of file that the name says."""
-    if path.suffix == ".parquet":
-        pq.write_table(arrow(columns), path)
-        return path
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        if path.suffix == ".csv":
-            writer = csv.DictWriter(file, list(columns))
-            writer.writeheader()
-            # A line with nothing on it is none.
-            rows = [{k: _field(v, alone=len(row) == 1) for k, v in row.items()} for row in rows]
-            writer.writerows(rows)
+    """Write columns, lists or a pyarrow.Table, in the kind of file that the name says."""
+    kind = path.suffixes[0]
+    if kind in (".parquet", ".arrow"):
+        table = columns if isinstance(columns, pa.Table) else arrow(columns)
+        if kind == ".parquet":
+            pq.write_table(table, path)
         else:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+            with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table)
+        return path
+    lists = columns.to_pydict() if isinstance(columns, pa.Table) else columns
+    rows = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    text = io.StringIO(newline="")
+    if kind == ".jsonl":
+        text.writelines(json.dumps(row) + "\n" for row in rows)
+    else:
+        writer = csv.DictWriter(text, list(lists), delimiter="\t" if kind == ".tsv" else ",")
+        writer.writeheader()
+        writer.writerows(rows)
+    data = text.getvalue().encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
     return path
-
-
-def _field(value, alone):
-    return '""' if value is None and alone else value

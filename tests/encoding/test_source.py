@@ -1,11 +1,9 @@
 """Tables of every kind by a schema: the columns no record decides, and errors that name rows."""
 
-import csv
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from sklearn.feature_extraction import FeatureHasher
 
@@ -14,6 +12,7 @@ from dplasso.encoding.parts import Bins, Categories, Hashed, Number
 from dplasso.encoding.schema import Schema
 from dplasso.encoding.source import first_rows, table_source
 from dplasso.errors import DataError
+from encoding.generated import write
 
 MEMORY = 1 << 20
 CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
@@ -22,20 +21,6 @@ CITIES = {"size": [0, 1, 2], "city": ["Lima", "Oslo"], "new": [False, True]}
 def declared(unknown="error", **lists):
     parts = [Categories(name, found, unknown, "ignore") for name, found in lists.items()]
     return Schema(parts, "y")
-
-
-def write(path, table):
-    if path.suffix == ".parquet":
-        pq.write_table(table, path)
-    elif path.suffix == ".arrow":
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-            writer.write_table(table)
-    else:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, table.column_names)
-            writer.writeheader()
-            writer.writerows(table.to_pylist())
-    return path
 
 
 @pytest.fixture(params=[".parquet", ".arrow", ".csv"])
@@ -56,27 +41,6 @@ class TestCategories:
             "y": [0, 1, 0, 1],
         }
         return pa.table(columns | changes)
-
-    def test_columns_follow_the_declared_lists(self, tmp_path, suffix):
-        path = write(tmp_path / f"t{suffix}", self.table())
-        X, y, _ = matrix(path, declared(**CITIES))
-        expected = np.zeros((4, 7))
-        for row, columns in enumerate([[2, 4, 6], [1, 3, 6], [1, 5], [2, 4, 6]]):
-            expected[row, columns] = 1
-        np.testing.assert_array_equal(X.toarray(), expected)
-        assert y.tolist() == [0, 1, 0, 1]
-
-    def test_nothing_is_taken_from_the_data(self, tmp_path, suffix):
-        """Columns stay the same when other values occur, dictionaries in the file or not."""
-        plain = self.table()
-        coded = plain.set_column(0, "city", plain.column("city").dictionary_encode())
-        found = []
-        for i, table in enumerate((plain, coded, coded.slice(1), plain.slice(3))):
-            path = write(tmp_path / f"{i}{suffix}", table)
-            found.append(matrix(path, declared(**CITIES))[0].toarray())
-        np.testing.assert_array_equal(found[0], found[1])
-        np.testing.assert_array_equal(found[0][1:], found[2])
-        np.testing.assert_array_equal(found[0][3:], found[3])
 
     def test_a_value_that_is_not_declared(self, tmp_path, suffix):
         path = write(tmp_path / f"t{suffix}", self.table(city=["Oslo", "Lima", "Oslo", "Bonn"]))

@@ -8,13 +8,10 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
 
-
-def table(n_rows=400):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(n_rows, 6)) * (rng.random((n_rows, 6)) < 0.7)
-    X[0] = 0.0
-    return X, np.where(X[:, 0] - X[:, 1] + rng.normal(size=n_rows) > 0, "yes", "no")
-
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=(400, 6)) * (RNG.random((400, 6)) < 0.7)
+X[0] = 0.0
+Y = np.where(X[:, 0] - X[:, 1] + RNG.normal(size=400) > 0, "yes", "no")
 
 ESTIMATORS = {
     "lasso": DPLassoClassifier(
@@ -31,20 +28,17 @@ ESTIMATORS = {
 
 @pytest.fixture(scope="module", params=list(ESTIMATORS))
 def fitted(request):
-    return ESTIMATORS[request.param].fit(*table())
+    return ESTIMATORS[request.param].fit(X, Y)
 
 
 def test_it_decides_as_the_model_does(fitted):
-    X, _ = table()
-    X *= 3.0
-    plain = fitted.to_sklearn()
-    np.testing.assert_allclose(
-        plain.decision_function(X), fitted.decision_function(X), rtol=1e-7, atol=1e-7
-    )
-    np.testing.assert_array_equal(plain.predict(X), fitted.predict(X))
+    plain, long = fitted.to_sklearn(), 3.0 * X
+    margins = fitted.decision_function(long)
+    np.testing.assert_allclose(plain.decision_function(long), margins, rtol=1e-7, atol=1e-7)
+    np.testing.assert_array_equal(plain.predict(long), fitted.predict(long))
     if fitted.privacy_.residual_bound == 1.0:
         assert isinstance(plain[-1], LogisticRegression)
-        np.testing.assert_allclose(plain.predict_proba(X), fitted.predict_proba(X), rtol=1e-6)
+        np.testing.assert_allclose(plain.predict_proba(long), fitted.predict_proba(long), rtol=1e-6)
     else:
         # No model of scikit-learn has these probabilities: refused rather than wrong.
         assert isinstance(plain[-1], SGDClassifier)
@@ -53,7 +47,6 @@ def test_it_decides_as_the_model_does(fitted):
 
 
 def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
-    X, _ = table()
     linear = fitted.to_sklearn(scaling=False)
     if isinstance(fitted, DPLassoClassifier) and not hasattr(fitted, "coef_standard_error_"):
         rows = np.clip(X, -fitted.feature_bound, fitted.feature_bound)
@@ -69,9 +62,8 @@ def test_without_scaling_it_is_the_linear_part_and_takes_sparse_rows(fitted):
 
 
 def test_names_of_columns_go_along():
-    X, y = table()
     frame = pd.DataFrame(X, columns=[f"name {j}" for j in range(6)])
-    plain = DPLassoClassifier(epsilon=30.0, n_iter=5, l1_radius=9.0).fit(frame, y).to_sklearn()
+    plain = DPLassoClassifier(epsilon=30.0, n_iter=5, l1_radius=9.0).fit(frame, Y).to_sklearn()
     assert list(plain.feature_names_in_) == list(frame.columns)
     assert plain.predict(frame).shape == (400,)
     with pytest.raises(ValueError, match="feature names should match"):
@@ -79,8 +71,7 @@ def test_names_of_columns_go_along():
 
 
 def test_a_scaling_that_scikit_learn_does_not_have_is_refused():
-    X, y = table()
-    model = DPLogisticRegression(epsilon=30.0, row_norm=2.0).fit(X, y)
+    model = DPLogisticRegression(epsilon=30.0, row_norm=2.0).fit(X, Y)
     with pytest.raises(ValueError, match=r"row_norm=2.0 .* scaling=False, divide the rows"):
         model.to_sklearn()
     rows = X / np.maximum(2.0, np.sqrt((X**2).sum(axis=1, keepdims=True)))
@@ -92,24 +83,22 @@ def test_onnx(fitted):
     import onnxruntime
     from skl2onnx import to_onnx
 
-    X, _ = table()
-    X = X.astype(np.float32)
+    rows = X.astype(np.float32)
     plain = fitted.to_sklearn()
     options = {"zipmap": False} if hasattr(plain, "predict_proba") else {"raw_scores": True}
-    graph = to_onnx(plain, X[:1], options={id(plain): options})
+    graph = to_onnx(plain, rows[:1], options={id(plain): options})
     session = onnxruntime.InferenceSession(
         graph.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    labels = session.run(None, {"X": X})[0]
-    sure = np.abs(fitted.decision_function(X)) > 1e-4
-    np.testing.assert_array_equal(labels[sure], fitted.predict(X)[sure])
+    labels = session.run(None, {"X": rows})[0]
+    sure = np.abs(fitted.decision_function(rows)) > 1e-4
+    np.testing.assert_array_equal(labels[sure], fitted.predict(rows)[sure])
     assert sure.sum() > 390
 
 
 def test_skops(fitted, tmp_path):
     import skops.io
 
-    X, _ = table()
     skops.io.dump(fitted.to_sklearn(), tmp_path / "model.skops")
     assert skops.io.get_untrusted_types(file=tmp_path / "model.skops") == []
     again = skops.io.load(tmp_path / "model.skops")
@@ -121,7 +110,6 @@ def test_skops(fitted, tmp_path):
 def test_shap(fitted):
     import shap
 
-    X, _ = table()
     plain = fitted.to_sklearn()
     rows = plain[:-1].transform(X)
     values = shap.LinearExplainer(plain[-1], rows)(rows)
@@ -132,10 +120,9 @@ def test_shap(fitted):
 def test_fairlearn(fitted):
     from fairlearn.metrics import MetricFrame, selection_rate
 
-    X, y = table()
     frame = MetricFrame(
-        metrics={"rate": lambda _, predicted: selection_rate(y, predicted, pos_label="yes")},
-        y_true=y,
+        metrics={"rate": lambda _, predicted: selection_rate(Y, predicted, pos_label="yes")},
+        y_true=Y,
         y_pred=fitted.predict(X),
         sensitive_features=X[:, 2] > 0,
     )

@@ -3,14 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from dplasso import load
 from dplasso.errors import ModelFileError
 from dplasso.gradient_descent.state import empty_state
 from dplasso.model import read_model, write_model
-from estimators.kinds import each_classifier, each_kind, few, make
+from estimators.kinds import each_kind, few, make
 
 
 @each_kind
@@ -26,16 +25,6 @@ def test_what_was_set_since_the_fit_is_not_in_the_file(kind, tmp_path):
     assert loaded.fit_intercept
     assert loaded.privacy_ == model.privacy_
     np.testing.assert_array_equal(loaded.predict(X), expected)
-
-
-@each_classifier
-@pytest.mark.parametrize(
-    "classes", [pd.Index([0, 1]), pd.Series([0, 1]), range(2), (0, 1), np.array([0, 1])]
-)
-def test_classes_of_any_kind_can_be_saved(kind, classes, tmp_path):
-    X, y = few(kind)
-    make(kind, classes=classes).fit(X, 1 * (y == "yes")).save(tmp_path / "m.npz")
-    assert load(tmp_path / "m.npz").classes_.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

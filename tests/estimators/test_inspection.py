@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn import config_context
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
@@ -116,9 +115,3 @@ def test_a_notebook_shows_the_report_once_there_is_a_model(model):
     assert "Pipeline" in make_pipeline(model)._repr_html_()
     with config_context(display="text"):
         assert set(model._repr_mimebundle_()) == {"text/plain"}
-
-
-def test_an_unfitted_model_has_nothing_to_show():
-    for ask in ("weights", "top_features", "to_sklearn"):
-        with pytest.raises(NotFittedError):
-            getattr(DPLassoClassifier(), ask)()

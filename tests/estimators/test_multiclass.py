@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from dplasso import DPLassoClassifier, DPLogisticRegression
 from dplasso.model.report import report_section
-from estimators.kinds import each_classifier, few, four, make, numbers
+from estimators.kinds import each_classifier, four, make, numbers
 from fit.cases import COLUMNS, NAMES
 
 INF = float("inf")
@@ -150,8 +150,3 @@ def test_weights_of_classes():
     assert (weighted == "bee").sum() > 1.2 * (plain == "bee").sum()
     with pytest.raises(ValueError, match="must have a weight for each of the 4 classes"):
         DPLassoClassifier(class_weight=[1.0, 2.0]).fit(X, y)
-
-
-def test_two_classes_of_many_that_could_be_are_the_binary_fit():
-    X, y = few()
-    assert DPLogisticRegression(n_iter=5).fit(X, y).coef_.shape == (1, 12)

@@ -12,13 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from dplasso import DPLassoClassifier, PrivacyLeakWarning
 from estimators.kinds import CLASSIFIERS, SORTS, each_kind, each_sort, few, fitted, make, numbers
-from estimators.workers import fingerprint, noise_data, transcript_of, transcript_of_default
+from estimators.workers import fingerprint, noise_data, transcript_of
 
 INF = float("inf")
 COMMON = {"coef_", "intercept_", "n_iter_", "model_", "n_features_in_", "privacy_"}
@@ -58,9 +57,11 @@ def test_history_and_work_belong_to_fits_that_are_not_private():
 
 @each_kind
 class TestStatement:
-    def test_a_default_fit_is_private(self, kind):
+    def test_a_default_fit_is_private_and_one_without_noise_is_not(self, kind):
         declared = {"classes": ("no", "yes")} if kind in CLASSIFIERS else {}
         statement = make(kind, **declared).fit(*few(kind)).privacy_
+        without = make(kind, INF).fit(*few(kind)).privacy_
+        assert (without.is_private, without.epsilon, without.randomness) == (False, INF, "none")
         assert statement.is_private
         assert 0.99 < statement.epsilon <= 1.0
         assert statement.delta == 1e-6
@@ -77,12 +78,6 @@ class TestStatement:
         assert statement.randomness == "seeded"
         assert "random_state was given" in " ".join(statement.reasons)
         assert "NOT differentially private" in statement.text()
-
-    def test_neither_is_one_without_noise(self, kind):
-        statement = make(kind, INF).fit(*few(kind)).privacy_
-        assert not statement.is_private
-        assert statement.epsilon == INF
-        assert statement.randomness == "none"
 
     def test_classes_taken_from_the_labels_are_declared_public(self, kind):
         told = make(kind).fit(*few(kind)).privacy_.classes
@@ -130,11 +125,6 @@ class TestNoiseNeverRepeats:
     def test_threads(self):
         with ThreadPoolExecutor(4) as pool:
             self.distinct(list(pool.map(transcript_of, [DPLassoClassifier(n_iter=20)] * 8)))
-
-    def test_processes(self):
-        tasks = [delayed(transcript_of)(DPLassoClassifier(n_iter=20)) for _ in range(4)]
-        tasks += [delayed(transcript_of_default)() for _ in range(2)]
-        self.distinct(Parallel(n_jobs=2, backend="loky")(tasks))
 
     def test_grid_search(self):
         search = GridSearchCV(

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dplasso import DPLasso, DPLinearRegression, PrivacyLeakWarning, PrivacyStatement
-from dplasso.checkpoint import fit_with_checkpoints, resume_fit
 from estimators.kinds import BOUNDS, each_regression, few, make, numbers
 
 INF = float("inf")
@@ -75,29 +74,6 @@ def test_the_table_of_weights_is_in_the_target_s_unit(kind, data):
     assert row["weight"] == model.weights(dense=True)[row["column"]]
     assert row["standard_error"] == model.coef_standard_error_
     assert "numbers from 10 to 50" in model._repr_html_inner()
-
-
-@each_regression
-def test_a_checkpoint_is_of_its_interval(kind, data, tmp_path):
-    path = tmp_path / "fit.checkpoint"
-    fit_with_checkpoints(make(kind), *data, path)
-    with pytest.raises(ValueError, match="target_bounds"):
-        resume_fit(make(kind, target_bounds=(0.0, 50.0)), *data, path)
-
-
-def test_short_lists_have_few_weights(data):
-    model = fitted("linear", data, INF, max_weights=2)
-    assert model.coef_.indices.tolist() == [0, 1]
-    # Rows are unit rows of the two columns, so no linear rule of theirs is exact.
-    assert model.score(*data) > 0.5
-
-
-@pytest.mark.parametrize("solver", ["sparse", "standard"])
-def test_plain_frank_wolfe_over_the_ball(data, solver):
-    options = {"l1_radius": 2.0, "n_iter": 200, "solver": solver, "drift_tol": 0.0}
-    model = fitted("lasso of numbers", data, INF, **options)
-    assert len(model.transcript_) == 200
-    assert model.history_.objective[-1] < 0.5 * model.history_.objective[0]
 
 
 def test_the_paper_s_squared_loss_runs(data):

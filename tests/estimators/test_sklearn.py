@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from importlib import import_module
 
 import numpy as np
 import pandas
@@ -21,6 +20,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.utils import get_tags
 
 from dplasso import DPLassoClassifier, load
+from dplasso.estimators import linear_models
 from estimators.kinds import (
     CLASSIFIERS,
     KINDS,
@@ -58,10 +58,9 @@ def test_the_interface_is_the_documented_one(kind):
     assert positional == ["epsilon", "delta"]
 
 
-@pytest.mark.parametrize("name", ["lasso", "logistic", "linear", "lasso_regression"])
-def test_the_examples_of_the_docs(name):
-    results = doctest.testmod(import_module(f"dplasso.estimators.{name}"))
-    assert results.attempted
+def test_the_examples_of_the_docs():
+    results = doctest.testmod(linear_models)
+    assert results.attempted > 4 * 5
     assert not results.failed
 
 

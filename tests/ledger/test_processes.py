@@ -29,7 +29,7 @@ def context():
     """Processes forked from one clean process that has done the imports."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["dplasso.estimators.lasso", "dp_accounting.rdp", "ledger.workers"]
+        ["dplasso.estimators.linear_models", "dp_accounting.rdp", "ledger.workers"]
     )
     return context
 

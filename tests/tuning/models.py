@@ -9,8 +9,14 @@ import numpy as np
 from dp_accounting import GaussianDpEvent
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from dplasso import PrivateSearch
 from dplasso.privacy.gaussian import calibrate_mu
 
+RNG = np.random.default_rng(0)
+ROWS = 400
+X = np.column_stack([np.arange(ROWS, dtype=float), RNG.normal(size=(ROWS, 5))])
+Y = (X[:, 1] > 0).astype(int)
+GRID = {"bias": [-2.0, 2.0]}
 mu_of = lru_cache(calibrate_mu)
 
 
@@ -61,3 +67,13 @@ class NoisyShare(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return (self.predict_proba(X)[:, 1] > 0.5).astype(int)
+
+
+def toy(**changes):
+    settings = {"tries": 3.0, "law": "logarithmic", "metric": "accuracy"}
+    return PrivateSearch(NoisyShare(), GRID, **(settings | changes))
+
+
+def seen(wanted):
+    """Return the rows that each fit, or each score, was shown."""
+    return [list(map(int, rows)) for kind, rows in NoisyShare.seen if kind == wanted]

@@ -52,15 +52,6 @@ def test_the_mean_is_the_one_asked_for(law):
         assert exact(tries).mean() == pytest.approx(mean, rel=1e-6)
 
 
-def test_no_law_but_poissons_makes_no_try():
-    streams = {law: random_stream(1) for law in LAWS}
-    least = {
-        law: min(draw_tries(tries_of(1.5, law), stream) for _ in range(200))
-        for law, stream in streams.items()
-    }
-    assert least == {"poisson": 0, "geometric": 1, "logarithmic": 1}
-
-
 def test_the_choice_follows_the_mean():
     assert tries_of(3).law == "poisson"
     assert tries_of(5).law == "logarithmic"

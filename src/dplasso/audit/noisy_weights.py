@@ -15,8 +15,7 @@ from dplasso.audit.problems import canary_pair
 from dplasso.audit.report import make_report
 from dplasso.audit.suite import Outcome
 from dplasso.estimators.fitting import method_of
-from dplasso.estimators.lasso import DPLassoClassifier
-from dplasso.estimators.logistic import DPLogisticRegression
+from dplasso.estimators.linear_models import DPLassoClassifier, DPLogisticRegression
 
 FitWeights = Callable[[Data], Any]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dplasso.audit.claims import Data, Prefix, Target, claim_of
 from dplasso.audit.suite import Builder
 from dplasso.errors import PrivacyLeakWarning
-from dplasso.estimators.lasso import DPLassoClassifier
+from dplasso.estimators.linear_models import DPLassoClassifier
 from dplasso.fit.drawing import Drawing, vertex_selector
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.records import LocalRecords

@@ -1,7 +1,7 @@
 """The command line: ``dplasso fit | predict | evaluate | budget | demo``.
 
-Everything heavy (numba, scikit-learn, matplotlib, dp-accounting) is imported inside the commands,
-so that ``dplasso --help`` answers at once.
+Everything heavy (numba, scikit-learn, matplotlib, dp-accounting) is imported with the module of a
+command, and that when the command is called: ``dplasso --help`` answers at once.
 """
 
 import sys

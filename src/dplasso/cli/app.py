@@ -1,13 +1,149 @@
-"""The Typer application: its commands, their order and the help in front of them."""
+"""The Typer application: its commands, how they are put together, and how an error ends one."""
 
-from collections.abc import Callable
+import ast
+import shlex
+import warnings
+from contextvars import ContextVar
+from functools import cache, cached_property
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from importlib.util import find_spec
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from dplasso.cli import audit, budget, convert, data, demo, fit, ledger, models, output, paper, tune
-from dplasso.cli.commands import SETTINGS, GuardedGroup, add_command
+from dplasso.cli import output
+from dplasso.cli.options import documented, in_options, with_options
+from dplasso.errors import ClusterError, MissingExtraError
+
+INTERRUPTED = 130
+SETTINGS = {"help_option_names": ["-h", "--help"]}
+# Functions that are not called like their command.
+_CALLED = {"list_sets": "list"}
+_ARGUMENTS: ContextVar[tuple[str, ...]] = ContextVar("arguments", default=())
+
+
+class _Help:
+    """A command or group whose ``--help`` is listed without a type, as other flags are."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option."""
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.metavar = ""
+        return option
+
+
+class Command(_Help, TyperCommand):
+    """A command whose module is imported when its options are first asked for."""
+
+    home: tuple[str, str]
+
+    @cached_property
+    def _whole(self) -> Any:
+        module, function = self.home
+        alone = typer.Typer(add_completion=False, context_settings=SETTINGS)
+        alone.command()(with_options(getattr(import_module(module), function)))
+        return typer.main.get_command(alone)
+
+    params = property(lambda self: self._whole.params, lambda *_: None)
+    callback = property(lambda self: self._whole.callback, lambda *_: None)
+
+
+class Group(_Help, TyperGroup):
+    """A group of commands."""
+
+
+class GuardedGroup(Group):
+    """A group of commands in which every expected failure ends in one sentence and an exit code.
+
+    Notes that an error carries are printed below it.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep the arguments as they were given."""
+        _ARGUMENTS.set(tuple(args))
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; turn errors a user can meet into one sentence and exit code 1."""
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as error:
+                _print_notes(error)
+                output.warn("interrupted, no result was written")
+                raise typer.Exit(INTERRUPTED) from None
+            except BrokenPipeError:
+                raise  # the reader of our output left: not an error worth a sentence
+            # DataError and ModelFileError are ValueErrors.
+            except (ValueError, OSError, ClusterError, MissingExtraError, MemoryError) as error:
+                memory = "not enough memory: " if isinstance(error, MemoryError) else ""
+                output.error(memory + output.one_line(error))
+                _print_notes(error)
+                raise typer.Exit(1) from None
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    output.warn(f"warning: {in_options(' '.join(str(message).split()))}")
+
+
+def _print_notes(error: BaseException) -> None:
+    for note in getattr(error, "__notes__", ()):
+        output.warn(note)
+
+
+def command_line(*more: str) -> str:
+    """Return the command line that runs, as it could be typed, with options that it lacks."""
+    given = _ARGUMENTS.get()
+    return shlex.join(["dplasso", *given, *(one for one in more if one not in given)])
+
+
+def add_group(app: typer.Typer, name: str, docstring: str, functions: tuple[str, ...]) -> None:
+    """Add a group of commands, which stand in the module of its name."""
+    told = documented(docstring)
+    group = typer.Typer(
+        name=name,
+        cls=Group,
+        help=told.summary,
+        epilog=told.epilog,
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        context_settings=SETTINGS,
+    )
+    app.add_typer(group)
+    for function in functions:
+        add_command(group, f"{name}.{function}")
+
+
+def add_command(app: typer.Typer, home: str) -> None:
+    """Add a command, ``module.function`` of this package, without importing the module.
+
+    `with_options` says how signature and docstring become options.
+    """
+    place, _, function = f"dplasso.cli.{home}".rpartition(".")
+    told = documented(_docstrings(place)[function])
+    kind = type("Command", (Command,), {"home": (place, function)})
+    app.command(
+        _CALLED.get(function, function),
+        cls=kind,
+        help=told.summary,
+        epilog=told.epilog,
+        context_settings=SETTINGS,
+    )(lambda: None)
+
+
+@cache
+def _docstrings(module: str) -> dict[str, str | None]:
+    """Read functions' docstrings off their source: importing the module may take seconds."""
+    spec: Any = find_spec(module)
+    parsed = ast.parse(spec.loader.get_source(module)).body
+    return {one.name: ast.get_docstring(one) for one in parsed if isinstance(one, ast.FunctionDef)}
+
+
+# --- the commands --------------------------------------------------------------------------------
 
 app = typer.Typer(
     name="dplasso",
@@ -35,28 +171,36 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-_Version = Annotated[
-    bool,
-    typer.Option(
-        "--version",
-        help="Print the version and exit.",
-        metavar="",
-        callback=_print_version,
-        is_eager=True,
-    ),
-]
+_VERSION = typer.Option(
+    "--version",
+    help="Print the version and exit.",
+    metavar="",
+    callback=_print_version,
+    is_eager=True,
+)
 
 
 @app.callback()
-def _options(_version: _Version = False) -> None:
+def _options(_version: Annotated[bool, _VERSION] = False) -> None:
     """Hold the options that stand before the command's name."""
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (
-    *(fit.fit, tune.tune, models.predict, models.evaluate, models.show, models.report),
-    *(budget.plan, budget.budget, audit.audit, demo.demo, paper.paper, convert.convert),
-)
-for command in COMMANDS:
-    add_command(app, command.__name__, command)
-for group in (data.app, data.schemas, ledger.app):
-    app.add_typer(group)
+for home in (
+    *("fit.fit", "tune.tune", "models.predict", "models.evaluate", "models.show", "models.report"),
+    *("budget.plan", "budget.budget", "audit.audit", "demo.demo", "paper.paper", "convert.convert"),
+):
+    add_command(app, home)
+DATA = "Data sets and stores: list and fetch them, and see what is in them."
+add_group(app, "data", DATA, ("info", "list_sets", "fetch"))
+SCHEMA = "What the columns of a table are: draft a schema to edit."
+add_group(app, "schema", SCHEMA, ("draft",))
+LEDGER = """Keep one privacy budget for all fits on a data set: who spent what, and what is left.
+
+Examples
+--------
+dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits
+dplasso ledger plan team.ledger --fits 5
+dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
+dplasso ledger show team.ledger
+"""
+add_group(app, "ledger", LEDGER, ("init", "add", "name", "spend", "show", "plan"))

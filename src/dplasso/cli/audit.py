@@ -4,18 +4,17 @@ import json
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
-
+from dplasso.audit import METHODS, Outcome, Plan, Report, run_audits
+from dplasso.audit.noisy_weights import audit_weights, weights_target
+from dplasso.audit.suite import FEWEST_PUBLIC, PUBLIC_PART
+from dplasso.audit.targets import AuditSettings, builder
 from dplasso.cli import output
-from dplasso.cli.files import check_directory, write_file
+from dplasso.privacy.wording import rounded_up
 from dplasso.runtime.extras import missing
-
-if TYPE_CHECKING:
-    from dplasso.audit import Outcome, Plan, Report
-    from dplasso.audit.targets import AuditSettings
 
 # Not 1, which is any failure to audit at all, and not 2, which is a misspelt command line.
 VIOLATION_FOUND = 3
@@ -36,8 +35,7 @@ def audit(
     canaries: int = 1000,
     false_alarm: float = 5e-4,
     out: Path | None = None,
-    as_json: bool = False,
-) -> None:
+) -> output.Result:
     """Try to refute the privacy claim by attacking the implementation.
 
     Exit code 3 if the claim is refuted, 0 if not.
@@ -76,9 +74,6 @@ def audit(
     Exit code: 0 if nothing refutes the claim, 3 if an audit refutes it, 1 if the audit could not be
     run. An audit can refute a claim, never prove one.
     """
-    from dplasso.audit import METHODS, Plan, run_audits
-    from dplasso.audit.targets import AuditSettings, builder
-
     promised = {"mechanism": mechanism, "epsilon": epsilon, "delta": delta, "neighbors": neighbors}
     drawn = {"feature_bound": feature_bound, "selector": selector, "solver": solver}
     settings = AuditSettings(**promised, **drawn)  # type: ignore[arg-type]
@@ -87,59 +82,38 @@ def audit(
     plan = Plan(methods, n_iter, runs, canaries, false_alarm)
     build = builder(settings)
     build(n_iter, public=True)
-    attack = _weights_attack(settings, plan, method) if whole else None
+    attack = _weights_attack(settings, plan, method) if whole else partial(run_audits, build, plan)
     if out is not None:
-        check_directory(out, FILES.values())
+        output.check_directory(out, FILES.values())
     started = time.perf_counter()
     with output.progress_bars() as bars, bars.stages() as progress:
-        outcome = run_audits(build, plan, progress) if attack is None else attack(progress)
+        outcome = attack(progress)
     seconds = time.perf_counter() - started
     document = {**outcome.report.to_dict(), "settings": vars(settings), "seconds": seconds}
     files = {} if out is None else _write(out, outcome, document)
-    if as_json:
-        output.document({**document, "files": files})
-    else:
-        _print(outcome.report, files, seconds)
-    if outcome.report.violated:
-        raise typer.Exit(VIOLATION_FOUND)
+    show = partial(_print, outcome.report, files, seconds)
+    exit_code = VIOLATION_FOUND if outcome.report.violated else 0
+    return output.Result({**document, "files": files}, show, exit_code)
 
 
 def _weights_attack(
-    settings: "AuditSettings", plan: "Plan", method: str
-) -> Callable[[Any], "Outcome"]:
+    settings: AuditSettings, plan: Plan, method: str
+) -> Callable[[Callable[[str, int, int], None]], Outcome]:
     """Return the audit of whole fits by a weight; refuse what only vertices have."""
-    from dplasso.audit.noisy_weights import audit_weights, weights_target
-    from dplasso.audit.suite import FEWEST_PUBLIC, PUBLIC_PART
-    from dplasso.audit.targets import AuditSettings
-
     for name in ("mechanism", "selector", "solver", "feature_bound"):
         if getattr(settings, name) != getattr(AuditSettings, name):
             raise ValueError(f"{name} does not go with method={method}")
-    claim, fit = weights_target(
-        epsilon=settings.epsilon,
-        delta=settings.delta,
-        neighbors=settings.neighbors,
-        n_iter=plan.n_iter,
-        method=method,
-    )
+    asked = {name: getattr(settings, name) for name in ("epsilon", "delta", "neighbors")}
+    claim, fit = weights_target(**asked, n_iter=plan.n_iter, method=method)
     runs = max(FEWEST_PUBLIC, plan.runs // PUBLIC_PART)
-
-    def attack(progress: Any) -> "Outcome":
-        return audit_weights(
-            claim,
-            fit,
-            runs,
-            plan.false_alarm,
-            lambda done, total: progress("canary: noisy gradients", done, total),
-        )
-
-    return attack
+    return lambda progress: audit_weights(
+        claim, fit, runs, plan.false_alarm, partial(progress, "canary: noisy gradients")
+    )
 
 
-def _write(directory: Path, outcome: "Outcome", document: dict[str, Any]) -> dict[str, Path]:
-    contents: dict[str, str | bytes] = {
-        "report": json.dumps(output.json_safe(document), indent=2, allow_nan=False) + "\n"
-    }
+def _write(directory: Path, outcome: Outcome, document: dict[str, Any]) -> dict[str, Path]:
+    report = json.dumps(output.json_safe(document), indent=2, allow_nan=False) + "\n"
+    contents: dict[str, str | bytes] = {"report": report}
     if outcome.roc is not None and outcome.attack is not None:
         if undrawn := missing("matplotlib", "The picture"):
             output.note(undrawn)
@@ -151,27 +125,27 @@ def _write(directory: Path, outcome: "Outcome", document: dict[str, Any]) -> dic
     with output.uninterrupted():
         directory.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
-            write_file(files[name], content)
+            output.write_file(files[name], content)
     return files
 
 
-def _print(report: "Report", files: dict[str, Path], seconds: float) -> None:
-    from dplasso.privacy.wording import rounded_up as up
+def _print(report: Report, files: dict[str, Path], seconds: float) -> None:
+    def claimed(one: Any) -> str:
+        name = "eps0" if one.about == "step" else "epsilon"
+        return "-" if one.about == "randomness" else f"{name} {rounded_up(one.claimed)}"
 
-    rows = []
-    for finding in report.findings:
-        claimed = "eps0" if finding.about == "step" else "epsilon"
-        verdict = "nothing found" if finding.audited == 0 else "consistent"
-        rows.append(
-            (
-                finding.name,
-                "-" if finding.about == "randomness" else f"{claimed} {up(finding.claimed)}",
-                "-" if math.isnan(finding.audited) else f"{finding.audited:.4g}",
-                "VIOLATION" if finding.violated else verdict,
-            )
-        )
+    def verdict(one: Any) -> str:
+        consistent = "nothing found" if one.audited == 0 else "consistent"
+        return "VIOLATION" if one.violated else consistent
+
+    columns: dict[str, Callable[[Any], str]] = {
+        "audit": lambda one: one.name,
+        ">claimed": claimed,
+        ">at least": lambda one: "-" if math.isnan(one.audited) else f"{one.audited:.4g}",
+        "verdict": verdict,
+    }
     found = {i: "bold red" for i, finding in enumerate(report.findings) if finding.violated}
-    output.table(["audit", ">claimed", ">at least", "verdict"], rows, strong=found)
+    output.listing(columns, report.findings, strong=found)
     for finding in report.findings:
         if finding.violated:
             output.text(f"{finding.name}: {finding.detail}.")

@@ -1,16 +1,21 @@
 """``dplasso budget`` and ``plan``: what a privacy budget buys, before any data is touched."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
+from dplasso import privacy_cost, weakest_association
 from dplasso.cli import output
-from dplasso.cli.ledger_report import down
 from dplasso.cli.training import parse_target_bounds
-
-if TYPE_CHECKING:
-    from dplasso.privacy.statement import PrivacyStatement
-    from dplasso.tuning.plan import Part
+from dplasso.fit.cost import dense_schedule
+from dplasso.gradient_descent.plan import SIGNIFICANT
+from dplasso.ledger.refusal import rounded_down as down
+from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, COUNT_SHARE
+from dplasso.privacy.statement import PrivacyStatement
+from dplasso.privacy.wording import COUNT_PRIVATE, rounded_up
+from dplasso.tuning.plan import Part, plan_budget
 
 ITERATIONS_SHOWN = (10, 30, 100, 300, 1000, 4000)
 EPSILONS_SHOWN = (0.1, 0.3, 1.0, 3.0, 10.0)
@@ -30,8 +35,7 @@ def budget(
     method: str = "lasso",
     n_iter: int | None = None,
     explain: bool = False,
-    as_json: bool = False,
-) -> None:
+) -> output.Result:
     """Say what a fit would cost and what it could find, without any data.
 
     Model
@@ -54,8 +58,6 @@ def budget(
     dplasso budget --epsilon 1 --method linear
     dplasso budget --epsilon 1 --neighbors replace-one --json
     """
-    from dplasso import privacy_cost, weakest_association
-
     settings: dict[str, Any] = {
         "method": method,
         "neighbors": neighbors,
@@ -65,7 +67,7 @@ def budget(
         **({} if feature_bound == 1.0 else {"feature_bound": feature_bound}),
     }
 
-    def cost(epsilon: float, steps: int | None) -> "PrivacyStatement":
+    def cost(epsilon: float, steps: int | None) -> PrivacyStatement:
         return privacy_cost(epsilon, delta, steps, n_records=n_records, **settings)
 
     asked, draws = cost(epsilon, n_iter), method == "lasso"
@@ -77,11 +79,8 @@ def budget(
     else:
         rows = [_noise_row(cost(one, n_iter), n_records) for one in shown]
         mine = shown.index(epsilon)
-    report: dict[str, Any] = {
-        "privacy": asked.to_dict(),
-        "noise_scale": rows[mine]["noise_scale"],
-        "table": rows,
-    }
+    noise = rows[mine]["noise_scale"]
+    report: dict[str, Any] = {"privacy": asked.to_dict(), "noise_scale": noise, "table": rows}
     if n_records is not None and features is not None:
         size = n_records, features
         extent = {"n_iter": n_iter, "row_entries": row_entries, **settings}
@@ -89,51 +88,26 @@ def budget(
             {"epsilon": one, **asdict(weakest_association(one, delta, *size, **extent))}
             for one in shown
         ]
-    if as_json:
-        output.document(report)
-        return
-    output.text("A fit with these settings would be:\n")
-    output.promise(asked, explain=explain)
-    output.text()
-    if "findable" in report:
-        _print_findable(report["findable"], shown.index(epsilon))
-        _explain_findable(asked, f"Of {features:,} columns in {n_records:,} rows", draws=draws)
-    if draws and (n_iter is not None or "findable" not in report):
-        _print_draws(rows, None if n_iter is None else mine, features)
-        _explain_draws(asked.residual_bound * feature_bound)
-    if not draws and "findable" not in report:
-        _print_noise(rows, mine)
-        _explain_noise(asked)
-    if draws and "findable" not in report:
-        output.text("With --rows N and --columns D: what such a fit can find.")
+
+    def show() -> None:
+        output.text("A fit with these settings would be:\n")
+        output.promise(asked, explain=explain)
+        output.text()
+        if "findable" in report:
+            among = f"Of {features:,} columns in {n_records:,} rows"
+            _print_findable(report["findable"], shown.index(epsilon), asked, among, draws=draws)
+        if draws and (n_iter is not None or "findable" not in report):
+            share = asked.residual_bound * feature_bound
+            _print_draws(rows, None if n_iter is None else mine, features, share)
+        if not draws and "findable" not in report:
+            _print_noise(rows, mine, asked)
+        if draws and "findable" not in report:
+            output.text("With --rows N and --columns D: what such a fit can find.")
+
+    return output.Result(report, show)
 
 
-def _explain_findable(asked: "PrivacyStatement", among: str, *, draws: bool) -> None:
-    reached = "is drawn rather than noise" if draws else "is beyond 3 standard errors"
-    sides = "of one class than of the other"
-    if asked.n_classes == 0:
-        sides = "far above what the others predict than far below"
-    output.text(f"{among}: one that occurs in so many more rows {sides} {reached}.")
-
-
-def _explain_draws(share: float) -> None:
-    output.text(
-        f"A column's gradient is a sum over records, each giving at most {share:g}. At noise scale "
-        "s, a column whose gradient is larger by s is about e times as likely to be chosen."
-    )
-
-
-def _explain_noise(asked: "PrivacyStatement") -> None:
-    unit = "log-odds" if asked.n_classes else "in halves of the targets' interval"
-    output.text(
-        f"Rows have length 1, so the standard error is also that of any row's margin ({unit}): "
-        "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
-        "column's gradient is a sum over records: with R entries of equal size in a row, each "
-        f"that speaks for the column gives at most {asked.residual_bound:.3g}/sqrt(R)."
-    )
-
-
-def _draws_row(statement: "PrivacyStatement", features: int | None) -> dict[str, Any]:
+def _draws_row(statement: PrivacyStatement, features: int | None) -> dict[str, Any]:
     """Say what the noise of a draw is: 1/c of the exponential mechanism exp(c alpha).
 
     That is the scale of its Gumbel noise, too; 0 without privacy.
@@ -148,13 +122,8 @@ def _draws_row(statement: "PrivacyStatement", features: int | None) -> dict[str,
     return row
 
 
-def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str, Any]:
+def _noise_row(statement: PrivacyStatement, n_records: int | None) -> dict[str, Any]:
     """Say what the noise of a dense fit is, from public numbers."""
-    from dplasso.fit.cost import dense_schedule
-    from dplasso.gradient_descent.plan import SIGNIFICANT
-    from dplasso.privacy.mechanisms.gaussian import CALIBRATION_SHARE, COUNT_SHARE
-    from dplasso.privacy.wording import COUNT_PRIVATE
-
     mu = statement.mu if statement.mechanism == "gaussian" else math.inf
     mu *= math.sqrt(1.0 - CALIBRATION_SHARE)
     if statement.records == COUNT_PRIVATE and n_records is None:
@@ -171,44 +140,59 @@ def _noise_row(statement: "PrivacyStatement", n_records: int | None) -> dict[str
     }
 
 
-def _print_findable(found: list[dict[str, Any]], asked: int) -> None:
-    cells = [
-        [
-            f"{one['epsilon']:g}",
-            f"{one['n_weights']:,}",
-            f"{math.ceil(one['rows']):,}",
-            f"{100 * one['part']:.2g} %" if one["part"] <= 1 else "nothing can be found",
-        ]
-        for one in found
-    ]
-    headings = [">epsilon", ">weights", ">weakest column,\nin rows", ">of all rows"]
-    output.table(headings, cells, strong={asked: "bold"})
+def _print_findable(
+    found: list[dict[str, Any]], mine: int, asked: PrivacyStatement, among: str, *, draws: bool
+) -> None:
+    def part(one: dict[str, Any]) -> str:
+        return f"{100 * one['part']:.2g} %" if one["part"] <= 1 else "nothing can be found"
 
-
-def _print_draws(rows: list[dict[str, Any]], asked: int | None, features: int | None) -> None:
-    from dplasso.privacy.wording import rounded_up
-
-    headings = [">steps", ">eps0 per step", ">noise scale on a gradient"]
-    cells = [
-        [f"{row['n_iter']:,}", rounded_up(row["eps0"], 5), f"{row['noise_scale']:,.1f}"]
-        for row in rows
-    ]
-    if features is not None:
-        headings.append(f">gradient that stands out\namong {features:,} columns")
-        for line, row in zip(cells, rows, strict=True):
-            line.append(f"{row['findable_gradient']:,.0f}")
-    output.table(headings, cells, strong={} if asked is None else {asked: "bold"})
-
-
-def _print_noise(rows: list[dict[str, Any]], asked: int) -> None:
-    columns = {
-        ">epsilon": ("epsilon", "g"),
-        ">noise on one gradient\n(standard deviation)": ("noise_scale", ",.1f"),
-        ">standard error\nof a weight": ("standard_error", ".3f"),
-        ">gradient beyond\n3 standard errors": ("findable_gradient", ",.1f"),
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        ">epsilon": lambda one: f"{one['epsilon']:g}",
+        ">weights": lambda one: f"{one['n_weights']:,}",
+        ">weakest column,\nin rows": lambda one: f"{math.ceil(one['rows']):,}",
+        ">of all rows": part,
     }
-    cells = [[format(row[name], form) for name, form in columns.values()] for row in rows]
-    output.table(list(columns), cells, strong={asked: "bold"})
+    output.listing(columns, found, strong={mine: "bold"})
+    reached = "is drawn rather than noise" if draws else "is beyond 3 standard errors"
+    sides = "of one class than of the other"
+    if asked.n_classes == 0:
+        sides = "far above what the others predict than far below"
+    output.text(f"{among}: one that occurs in so many more rows {sides} {reached}.")
+
+
+def _print_draws(
+    rows: list[dict[str, Any]], mine: int | None, features: int | None, share: float
+) -> None:
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        ">steps": lambda row: f"{row['n_iter']:,}",
+        ">eps0 per step": lambda row: rounded_up(row["eps0"], 5),
+        ">noise scale on a gradient": lambda row: f"{row['noise_scale']:,.1f}",
+    }
+    if features is not None:
+        heading = f">gradient that stands out\namong {features:,} columns"
+        columns[heading] = lambda row: f"{row['findable_gradient']:,.0f}"
+    output.listing(columns, rows, strong={} if mine is None else {mine: "bold"})
+    output.text(
+        f"A column's gradient is a sum over records, each giving at most {share:g}. At noise scale "
+        "s, a column whose gradient is larger by s is about e times as likely to be chosen."
+    )
+
+
+def _print_noise(rows: list[dict[str, Any]], mine: int, asked: PrivacyStatement) -> None:
+    columns: dict[str, Callable[[dict[str, Any]], str]] = {
+        ">epsilon": lambda row: f"{row['epsilon']:g}",
+        ">noise on one gradient\n(standard deviation)": lambda row: f"{row['noise_scale']:,.1f}",
+        ">standard error\nof a weight": lambda row: f"{row['standard_error']:.3f}",
+        ">gradient beyond\n3 standard errors": lambda row: f"{row['findable_gradient']:,.1f}",
+    }
+    output.listing(columns, rows, strong={mine: "bold"})
+    unit = "log-odds" if asked.n_classes else "in halves of the targets' interval"
+    output.text(
+        f"Rows have length 1, so the standard error is also that of any row's margin ({unit}): "
+        "training stops there, whatever the epsilon. What a budget buys is finer signal. A "
+        "column's gradient is a sum over records: with R entries of equal size in a row, each "
+        f"that speaks for the column gives at most {asked.residual_bound:.3g}/sqrt(R)."
+    )
 
 
 def plan(
@@ -223,8 +207,7 @@ def plan(
     encoding: float = 0.0,
     refit: float = 0.0,
     tries: float = 0.0,
-    as_json: bool = False,
-) -> None:
+) -> output.Result:
     """Divide a budget among encoding, fit or search, second fit and score.
 
     Privacy
@@ -254,47 +237,45 @@ def plan(
 
     Shares are of zCDP, which adds up; the epsilons of the parts sum to more than the whole.
     """
-    from dplasso.tuning.plan import plan_budget
-
     shares: dict[str, Any] = {"score": score, "encoding": encoding, "refit": refit, "tries": tries}
     fit: dict[str, Any] = {"method": method, "n_iter": n_iter}
-    parts = plan_budget(epsilon, delta, neighbors=neighbors, **fit, **shares)
-    finds = [_finds(part, rows, columns, fit) for part in parts]
-    if as_json:
-        told = [
-            {name: getattr(part, name) for name in ("name", "share", "epsilon", "delta")}
-            | {"try_epsilon": part.try_epsilon or None, "finds": found}
-            for part, found in zip(parts, finds, strict=True)
-        ]
-        whole = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
-        output.document({**whole, "parts": told})
-        return
-    output.table(
-        ["part", ">share", ">epsilon", "what it finds"],
-        [
-            [part.name, f"{part.share:.0%}", down(part.epsilon), found]
-            for part, found in zip(parts, finds, strict=True)
-        ],
-    )
-    output.text("\nA ledger takes the plan:")
-    relation = "" if neighbors == "add-remove" else f" --neighbors {neighbors}"
-    init = f"  dplasso ledger init L --epsilon {epsilon:g} --delta {delta:g}{relation}"
-    output.text(init, wrap=False)
-    train = f"DATA --method {method}"
-    search = f"tune {train} --grid NAME=V,V --tries {tries:g} --law poisson"
-    commands = dict.fromkeys(("fit", "refit"), f"fit {train}")
+    whole: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "neighbors": neighbors}
+    found = {
+        part: _finds(part, rows, columns, fit) for part in plan_budget(**whole, **fit, **shares)
+    }
+    told = [
+        {name: getattr(part, name) for name in ("name", "share", "epsilon", "delta")}
+        | {"try_epsilon": part.try_epsilon or None, "finds": finds}
+        for part, finds in found.items()
+    ]
+    search = f"tune DATA --method {method} --grid NAME=V,V --tries {tries:g} --law poisson"
+    commands = dict.fromkeys(("fit", "refit"), f"fit DATA --method {method}")
     commands |= {"search": search, "score": "evaluate model.npz DATA"}
-    for part in parts:
+    return output.Result({**whole, "parts": told}, partial(_print_plan, whole, found, commands))
+
+
+def _print_plan(whole: dict[str, Any], found: dict[Part, str], commands: dict[str, str]) -> None:
+    headings: dict[str, Callable[[Part], str]] = {
+        "part": lambda part: part.name,
+        ">share": lambda part: f"{part.share:.0%}",
+        ">epsilon": lambda part: down(part.epsilon),
+        "what it finds": lambda part: found[part],
+    }
+    output.listing(headings, found)
+    output.text("\nA ledger takes the plan:")
+    neighbors, delta = whole["neighbors"], f"--delta {whole['delta']:g}"
+    relation = "" if neighbors == "add-remove" else f" --neighbors {neighbors}"
+    init = f"  dplasso ledger init L --epsilon {whole['epsilon']:g} {delta}{relation}"
+    output.text(init, wrap=False)
+    for part in found:
         if part.epsilon and part.name in commands:
-            spent = f"--epsilon {down(part.epsilon)} --delta {delta:g} --ledger L"
             kept = "" if part.name == "score" else " --model model.npz"
-            output.text(f"  dplasso {commands[part.name]} {spent}{kept}", wrap=False)
+            spent = f"--epsilon {down(part.epsilon)} {delta} --ledger L{kept}"
+            output.text(f"  dplasso {commands[part.name]} {spent}", wrap=False)
 
 
-def _finds(part: "Part", rows: int, columns: int, fit: dict[str, Any]) -> str:
+def _finds(part: Part, rows: int, columns: int, fit: dict[str, Any]) -> str:
     """Say what a part can tell from so many rows."""
-    from dplasso import weakest_association
-
     if part.mechanism is None:
         return "nothing: the share is too small"
     if part.name in ("score", "encoding"):

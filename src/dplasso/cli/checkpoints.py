@@ -5,22 +5,21 @@ for the model before it is charged: what was paid for is not lost.
 """
 
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import typer
-
+from dplasso.checkpoint import read_checkpoint, session
 from dplasso.cli import output
-from dplasso.cli.commands import command_line
-from dplasso.cli.files import check_outputs
+from dplasso.cli.app import command_line
 from dplasso.cli.training import OutputOptions
-
-if TYPE_CHECKING:
-    from dplasso.estimators.load import Estimator
-    from dplasso.fit.hooks import Begun, Session
+from dplasso.errors import CheckpointError
+from dplasso.estimators.load import Estimator
+from dplasso.files.lock import claim
+from dplasso.files.room import held_room
+from dplasso.fit.hooks import Begun, Session
 
 
 @dataclass(frozen=True)
@@ -42,14 +41,6 @@ class CheckpointOptions:
     checkpoint_seconds: float = 5.0
     resume: bool = False
 
-    def place(self, model: Path | None, *, charged: bool) -> Path | None:
-        """Return where the checkpoint is kept: as asked, or beside the model that is paid for."""
-        if self.checkpoint is None and charged and model is not None:
-            return model.with_name(f"{model.name}.checkpoint")
-        if self.checkpoint is None and self.resume:
-            raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
-        return self.checkpoint
-
 
 @dataclass
 class KeptFit:
@@ -68,14 +59,10 @@ class KeptFit:
 
     def finish(self) -> None:
         """Note that the outputs are in place; a checkpoint that nobody asked for goes."""
-        if self.path is None:
-            return
-        from dplasso.checkpoint.session import note_finished
-
-        if self.passing:
+        if self.path is not None and self.passing:
             self.path.unlink()
-        else:
-            note_finished(self.path)
+        elif self.path is not None:
+            session.note_finished(self.path)
 
 
 def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
@@ -93,9 +80,6 @@ def refuse_unfinished(path: Path | None, outputs: list[Path]) -> None:
 
 
 def _is_unfinished(path: Path) -> bool:
-    from dplasso.checkpoint import read_checkpoint
-    from dplasso.errors import CheckpointError
-
     try:
         return path.is_file() and not read_checkpoint(path).finished
     except CheckpointError:
@@ -104,46 +88,38 @@ def _is_unfinished(path: Path) -> bool:
 
 @contextmanager
 def kept_checkpoint(
-    estimator: "Estimator",
+    estimator: Estimator,
     options: CheckpointOptions,
     path: Path | None,
     outputs: OutputOptions,
-    inputs: list[Path],
-    *,
-    charged: bool,
+    inputs: Iterable[Path | None],
 ) -> Iterator[KeptFit]:
     """Hold the checkpoint during a fit; refuse at once what could not be kept or resumed."""
-    kept, resume = KeptFit(), options.resume
+    kept, resume, model = KeptFit(path), options.resume, outputs.model
     if path is None:
         yield kept
         return
-    from dplasso.checkpoint.session import check_resumable, keep_checkpoints
-    from dplasso.files.lock import claim
-    from dplasso.files.room import held_room
-
-    if path.resolve() in {other.resolve() for other in (*inputs, *outputs.paths())}:
+    if path.resolve() in {one.resolve() for one in (*inputs, *outputs.paths()) if one is not None}:
         raise ValueError(f"{path} is named twice; give the checkpoint a file of its own")
-    check_outputs([path], force=outputs.force or resume)
+    output.check_outputs([path], force=outputs.force or resume)
     begun = False
     with claim(path), ExitStack() as held:
-        stored = check_resumable(estimator, path) if resume else None
+        stored = session.check_resumable(estimator, path) if resume else None
         if not resume and _is_unfinished(path):
-            output.note(
-                f"{path} kept a fit that had not ended; --force gives it up", style="yellow"
-            )
-        keep = keep_checkpoints(path, stored, options.checkpoint_seconds)
+            output.warn(f"{path} kept a fit that had not ended; --force gives it up")
+        keep = session.keep_checkpoints(path, stored, options.checkpoint_seconds)
 
-        def begin(fit: "Begun") -> "Session":
+        def begin(fit: Begun) -> Session:
             nonlocal begun
-            if charged and outputs.model is not None:
+            if fit.method.ledger is not None and model is not None:
                 rows, classes = fit.records, fit.task.classes
                 columns = rows.feature_names, rows.origin
                 size = fit.method.model_bytes(fit.mechanism, rows.shape[1], classes, *columns)
-                kept.temporary = held.enter_context(held_room(outputs.model, size))
-            session, begun = keep(fit), True
-            return session
+                kept.temporary = held.enter_context(held_room(model, size))
+            kept_fit, begun = keep(fit), True
+            return kept_fit
 
-        kept.path, kept.begin, kept.passing = path, begin, options.checkpoint is None
+        kept.begin, kept.passing = begin, options.checkpoint is None
         kept.steps = None if stored is None else len(stored.release)
         try:
             yield kept

@@ -1,19 +1,96 @@
-"""``dplasso data`` and ``dplasso schema``: data sets, stores, and the columns of tables."""
+"""``dplasso data``: data sets and stores."""
 
-import json
+import os
+import re
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from dplasso.cli import output
-from dplasso.cli.commands import add_command, command_group
-from dplasso.cli.convert import StoreOptions, new_store
+from dplasso.data.blocks import BlockSource
+from dplasso.data.files import block_source
+from dplasso.data.store import describe, open_store, write_store
+from dplasso.data.store.place import check_place
+from dplasso.datasets import catalog
 
-app = command_group("data", "Data sets and stores: list and fetch them, and see what is in them.")
-schemas = command_group("schema", "What the columns of a table are: draft a schema to edit.")
+_AMOUNT = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([KMGT]?)(I?)B?", re.IGNORECASE)
+SMALLEST = 64 * 2**20
 
 
-def info(store: Path, verify: bool = False, as_json: bool = False) -> None:
+def parse_memory(text: str) -> int:
+    """Read a number of bytes, or one with a unit: ``2GB`` (10^9 each), ``2GiB`` (2^30 each)."""
+    found = _AMOUNT.fullmatch(text.strip())
+    # An I stands for powers of 2 only behind another letter.
+    if found is None or (found[3] and not found[2]):
+        raise typer.BadParameter(
+            f"{text!r} is not an amount of memory; write 2GB or 500MB, for example"
+        )
+    power = " KMGT".index(found[2].upper() or " ")
+    amount = int(float(found[1]) * (1024 if found[3] else 1000) ** power)
+    if amount < SMALLEST:
+        raise typer.BadParameter(f"{text} is too little; give at least {SMALLEST // 2**20}MiB")
+    return amount
+
+
+@dataclass(frozen=True)
+class StoreOptions:
+    """How a store is made.
+
+    Options
+    -------
+    memory : SIZE
+        Memory to use in all, for example 2GB or 500MB; the disk does the rest.
+
+    Output
+    ------
+    force
+        Replace an existing store, once the new one is complete.
+    """
+
+    memory: str = "2GB"
+    jobs: int | None = None
+    force: bool = False
+
+    def check(self, place: Path) -> None:
+        """Find out now whether a store can be made there, and as the options say."""
+        parse_memory(self.memory)
+        check_place(place.absolute(), force=self.force)
+
+    def write(
+        self, source: BlockSource, place: Path, bars: output.Bars, origin: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """Write a store, and describe it."""
+        threads = self.jobs or len(os.sched_getaffinity(0))
+        with bars.stages() as progress:
+            written = write_store(
+                source,
+                place,
+                memory=parse_memory(self.memory),
+                force=self.force,
+                origin=origin,
+                progress=progress,
+                n_threads=threads,
+            )
+        return describe(written)
+
+
+def print_made(what: Mapping[str, str], report: Mapping[str, Any], *more: str | None) -> None:
+    """Print what was made, its size, and more sentences."""
+    facts = {**what, "data": output.data_text(report), "size": f"{report['bytes']:,} bytes"}
+    if "seconds" in report:
+        facts["seconds"] = f"{report['seconds']:.2f}"
+    output.facts(facts)
+    for sentence in more:
+        if sentence is not None:
+            output.text(sentence)
+
+
+def info(store: Path, verify: bool = False) -> output.Result:
     """Say what a store holds: for the curator, since some of it depends on the data.
 
     Arguments
@@ -32,18 +109,13 @@ def info(store: Path, verify: bool = False, as_json: bool = False) -> None:
     dplasso data info train.store --verify
     dplasso data info train.store --json
     """
-    from dplasso.data.store import describe, open_store
-
     with output.progress_bars() as bars:
         if verify:
             with bars.task(f"verifying {store.name}") as progress:
                 opened = open_store(store, verify=True, progress=progress)
         else:
             opened = open_store(store)
-    report = describe(opened) | {"verified": verify}
-    if as_json:
-        output.document(report)
-        return
+    report = describe(opened)
     values = f"{report['dtype']}, largest |value| {report['largest_value']:g}"
     if report["constant"] is not None:
         values = f"all {report['constant']:g}, so not stored"
@@ -60,10 +132,10 @@ def info(store: Path, verify: bool = False, as_json: bool = False) -> None:
         **({"origin": origin} if origin else {}),
         "checksums": "every checksum fits" if verify else "not compared (give --verify)",
     }
-    output.facts(facts)
+    return output.Result(report | {"verified": verify}, partial(output.facts, facts))
 
 
-def list_sets(base_url: str | None = None, as_json: bool = False) -> None:
+def list_sets(base_url: str | None = None) -> output.Result:
     """Show the data sets that can be fetched, with their sizes and source.
 
     Examples
@@ -73,8 +145,6 @@ def list_sets(base_url: str | None = None, as_json: bool = False) -> None:
 
     fetch downloads one and converts it to a store.
     """
-    from dplasso.datasets import catalog
-
     base, folder = catalog.base_url(base_url), catalog.download_folder()
     rows: list[dict[str, Any]] = []
     for entry in catalog.CATALOG.values():
@@ -92,25 +162,29 @@ def list_sets(base_url: str | None = None, as_json: bool = False) -> None:
                 "download_bytes": there.stat().st_size if there else None,
             }
         )
-    if as_json:
-        output.document({"data_sets": rows, "base_url": base, "folder": folder})
-        return
-    plain: dict[str, Any] = {"box": None, "pad_edge": False}
-    sizes = [
-        (
-            row["name"],
-            *(f"{row[count]:,}" for count in ("n_samples", "n_features", "nnz")),
-            _size(row["store_bytes"]),
-            _size(row["download_bytes"]) if row["downloaded"] else "no",
-        )
-        for row in rows
-    ]
-    headings = ["name", ">rows", ">columns", ">entries", ">store, about", ">downloaded"]
-    output.table(headings, sizes, **plain)
+    document = {"data_sets": rows, "base_url": base, "folder": folder}
+    return output.Result(document, partial(_print_sets, document))
+
+
+def _print_sets(document: dict[str, Any]) -> None:
+    rows, look = document["data_sets"], {"box": None, "pad_edge": False}
+    sizes = {
+        "name": lambda row: row["name"],
+        ">rows": lambda row: f"{row['n_samples']:,}",
+        ">columns": lambda row: f"{row['n_features']:,}",
+        ">entries": lambda row: f"{row['nnz']:,}",
+        ">store, about": lambda row: _size(row["store_bytes"]),
+        ">downloaded": lambda row: _size(row["download_bytes"]) if row["downloaded"] else "no",
+    }
+    output.listing(sizes, rows, **look)
     output.text()
-    sources = [(row["name"], row["title"], row["source"].rpartition("/")[2]) for row in rows]
-    output.table(["name", "what", "file at the source"], sources, **plain)
-    output.text(f"\nsource: {base}\ndownloads: {folder}")
+    sources = {
+        "name": lambda row: row["name"],
+        "what": lambda row: row["title"],
+        "file at the source": lambda row: row["source"].rpartition("/")[2],
+    }
+    output.listing(sources, rows, **look)
+    output.text(f"\nsource: {document['base_url']}\ndownloads: {document['folder']}")
 
 
 def _size(n_bytes: int) -> str:
@@ -125,7 +199,7 @@ def fetch(
     downloads: Path | None = None,
     base_url: str | None = None,
     making: StoreOptions,
-) -> None:
+) -> output.Result:
     """Download one of the public data sets and convert it to a store.
 
     Arguments
@@ -149,53 +223,16 @@ def fetch(
     A broken download resumes where it stopped, in a later run too. The checksum is pinned beside
     the file at the first download and compared from then on.
     """
-    from dplasso.data.files import block_source
-    from dplasso.datasets import catalog
-
-    entry = catalog.find_entry(name)
-    new = new_store(out or Path(f"{name}.store"), making)
+    entry, place = catalog.find_entry(name), out or Path(f"{name}.store")
+    making.check(place)
+    started = time.perf_counter()
     with output.progress_bars() as bars:
         with bars.task(f"fetching {name}") as progress:
             file = catalog.fetch(name, folder=downloads, url=base_url, progress=progress)
-        seconds = time.perf_counter() - new.began
+        fetched = time.perf_counter() - started
         source = block_source([file], n_features=entry.n_columns)
         origin = {"route": "fetch", "name": name, "file": file.name}
-        report = new.write(source, bars, origin)
-    new.report(report | {"downloaded": file, "download_seconds": seconds})
-
-
-def draft(table: str, label_column: str | None = None, rows: int = 1 << 16) -> None:
-    """Print a draft of a schema, as JSON.
-
-    Arguments
-    ---------
-    table : TABLE
-        CSV, JSON lines, Parquet or Arrow.
-
-    Options
-    -------
-    label_column : NAME
-        Where the label is. Default: label.
-    rows : N >= 1
-        Rows to look at.
-
-    Examples
-    --------
-    dplasso schema draft visits.csv --label-column readmitted > schema.json
-    dplasso fit visits.csv --schema schema.json --epsilon 1 --model model.npz    (after editing)
-
-    The first rows are looked at. What is drafted from records is not private: replace it by what
-    was known without them.
-    """
-    from dplasso.encoding.source import first_rows
-    from dplasso.encoding.suggest import NOTE, suggest_schema
-
-    schema = suggest_schema(first_rows(table, rows), label_column)
-    output.write_out(json.dumps(schema.to_json(), indent=1, ensure_ascii=False) + "\n")
-    output.note(NOTE[0].upper() + NOTE[1:], style="yellow")
-
-
-add_command(app, "info", info)
-add_command(app, "list", list_sets)
-add_command(app, "fetch", fetch)
-add_command(schemas, "draft", draft)
+        report = making.write(source, place, bars, origin)
+    report |= {"seconds": time.perf_counter() - started, "downloaded": file}
+    report["download_seconds"] = fetched
+    return output.Result(report, partial(print_made, {"store": str(place)}, report))

@@ -1,44 +1,54 @@
 """``dplasso demo``: the main job on real data, from reading to the picture."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
 from dplasso.cli import output
-from dplasso.cli.files import check_directory, naming, write_file
+from dplasso.cli.metrics import score
 from dplasso.cli.training import train_with_bar
+from dplasso.data.files import Dataset
+from dplasso.datasets.adult import cross_name, crosses, load_adult
+from dplasso.estimators.load import Estimator
+from dplasso.model.weights import beyond_by_chance, weights_of
 from dplasso.runtime.extras import missing
 
 if TYPE_CHECKING:
-    from dplasso.cli.metrics import Scores
-    from dplasso.data.files import Dataset
-    from dplasso.estimators.load import Estimator
+    from matplotlib.axes import Axes
 
+# Blue, orange and grey of the Okabe-Ito palette: told apart by colour-blind readers and in print.
+COLORS = ("#E69F00", "#0072B2", "#999999")
+GRID: dict[str, Any] = {"color": "#dddddd", "linewidth": 0.6}
+LONGEST_NAME = 68
+# Where bars of AUC begin: guessing.
+GUESSING = 0.5
 DELTA = 1e-6
 HEAVIEST_PRINTED, HEAVIEST_DRAWN = 5, 15
 METHODS = {"lasso": "LASSO", "logistic": "logistic"}
 FILES = {
-    "lasso": "lasso.npz",
-    "logistic": "logistic.npz",
-    "lasso_statement": "lasso.json",
-    "logistic_statement": "logistic.json",
+    **{method: f"{method}.npz" for method in METHODS},
+    **{f"{method}_statement": f"{method}.json" for method in METHODS},
     "picture": "demo.png",
 }
 
 
 @dataclass(frozen=True)
 class Trained:
-    """One of the models, what it reached on the test rows, and how long it took.
+    """One of the models, what it reached on the test rows, and the weights of it that are shown.
 
     The seconds are those of any later run: without the compiler's, which come once on a machine.
-    `heaviest` lists the weights of a private model that are shown.
     """
 
     name: str
-    model: "Estimator"
-    scores: "Scores"
+    model: Estimator
+    scores: dict[str, Any]
     seconds: float
     heaviest: list[dict[str, Any]] = field(default_factory=list)
 
@@ -49,8 +59,7 @@ def demo(
     random_state: int | None = None,
     explain: bool = False,
     n_iter: int | None = None,
-    as_json: bool = False,
-) -> None:
+) -> output.Result:
     """Train on real data by both methods, privately and plainly, and look at the difference.
 
     Output
@@ -70,12 +79,10 @@ def demo(
     The data is UCI Adult (Becker and Kohavi, 1996; CC BY 4.0), 32,560 people to train on and 16,281
     to test on; it is packaged, nothing is downloaded.
     """
-    from dplasso import DPLassoClassifier, DPLogisticRegression, privacy_cost
-
     for method in METHODS:
         privacy_cost(epsilon, DELTA, n_iter, method=method)
     undrawn = missing("matplotlib", "The picture")
-    check_directory(out, FILES.values())
+    output.check_directory(out, FILES.values())
     started = time.perf_counter()
     public: dict[str, Any] = {"classes": (-1, 1), "n_jobs": -1}
     public["n_iter"] = "auto" if n_iter is None else n_iter
@@ -86,58 +93,34 @@ def demo(
         "plain": DPLogisticRegression(float("inf"), DELTA, **public),
     }
     with output.progress_bars() as bars:
-        train, test = _load(bars)
+        with bars.task("crossing columns"):
+            train, test = _crossed(load_adult("train")), _crossed(load_adult("test"))
         results = {key: _train(key, model, train, test, bars) for key, model in models.items()}
         # Everything is held in memory until all of it is known, then put in place at once.
         picture = None
         if not undrawn:
-            from dplasso.cli.plots import demo_picture
-
             title = f"UCI Adult, all 1- to 3-way crosses ({test.X.shape[1]:,} columns)"
             with bars.task("drawing"):
-                picture = demo_picture(list(results.values()), title)
+                picture = _picture(list(results.values()), title)
     if undrawn:
         output.note(undrawn)
     with output.uninterrupted():
         files = _write(out, results, picture)
     seconds = {"seconds": time.perf_counter() - started, "compile_seconds": bars.compiled.seconds}
-    report = _report(results, train, test) | seconds
-    if as_json:
-        output.document(report | {"files": files})
-        return
-    _print(report, results)
-    output.promise(results["logistic"].model.privacy_, explain=explain)
-    compiling = f" ({report['compile_seconds']:.0f} of it compiling, once on this machine)"
-    output.text(
-        f"\nDone in {report['seconds']:.0f} s{compiling if report['compile_seconds'] > 1 else ''}. "
-        f"Written: {', '.join(map(str, files.values()))}"
-    )
+    report = _report(results, train, test) | seconds | {"files": files}
+    return output.Result(report, partial(_print, report, results, explain=explain))
 
 
-def _load(bars: output.Bars) -> tuple["Dataset", "Dataset"]:
-    """Load both parts and cross their columns over the whole public domain."""
-    from dplasso.data.files import Dataset
-    from dplasso.datasets.adult import crosses, load_adult
-
-    parts = []
-    with bars.task("crossing columns") as progress:
-        for data in (load_adult("train"), load_adult("test")):
-            parts.append(Dataset(crosses(data.X), data.y, data.source))
-            progress(len(parts), 2)
-    return parts[0], parts[1]
+def _crossed(data: Dataset) -> Dataset:
+    """Cross the columns over the whole public domain."""
+    return Dataset(crosses(data.X), data.y, data.source)
 
 
-def _train(
-    key: str, model: "Estimator", train: "Dataset", test: "Dataset", bars: output.Bars
-) -> Trained:
-    from dplasso.cli.metrics import Scores, score
-    from dplasso.datasets.adult import cross_name
-
+def _train(key: str, model: Estimator, train: Dataset, test: Dataset, bars: output.Bars) -> Trained:
     private = key in METHODS
     name = f"{METHODS[key]}, epsilon {model.epsilon:g}" if private else "logistic, no privacy"
     seconds = train_with_bar(model, train.X, train.y, bars, f"training: {name}")
     scores = score(model, test.X, test.y, test.source)
-    assert isinstance(scores, Scores)
     heaviest = [
         one | {"name": cross_name(one["column"])}
         for one in model.top_features(HEAVIEST_DRAWN if private else 0).rows()
@@ -153,23 +136,19 @@ def _write(
     files = {kind: directory / name for kind, name in FILES.items()}
     for key in METHODS:
         model = results[key].model
-        with naming(files[key]):
+        with output.naming(files[key]):
             model.save(files[key])
-        write_file(files[f"{key}_statement"], model.privacy_.to_json(indent=2) + "\n")
-    if picture is None:
-        del files["picture"]
-    else:
-        write_file(files["picture"], picture)
-    return files
+        output.write_file(files[f"{key}_statement"], model.privacy_.to_json(indent=2) + "\n")
+    if picture is not None:
+        output.write_file(files["picture"], picture)
+    return {kind: path for kind, path in files.items() if picture or kind != "picture"}
 
 
-def _report(results: Mapping[str, Trained], train: "Dataset", test: "Dataset") -> dict[str, Any]:
-    from dplasso.model.weights import weights_of
-
+def _report(results: Mapping[str, Trained], train: Dataset, test: Dataset) -> dict[str, Any]:
     models = {
         key: {
-            "auc": one.scores.auc,
-            "accuracy": one.scores.accuracy,
+            "auc": one.scores["auc"],
+            "accuracy": one.scores["accuracy"],
             "n_nonzero": len(weights_of(one.model.model_)),
             "seconds": one.seconds,
         }
@@ -181,15 +160,13 @@ def _report(results: Mapping[str, Trained], train: "Dataset", test: "Dataset") -
         "n_features": train.X.shape[1],
         "nnz": train.X.nnz,
         **models,
-        "majority_accuracy": results["plain"].scores.majority_accuracy,
+        "majority_accuracy": results["plain"].scores["majority_accuracy"],
         "heaviest": {key: results[key].heaviest[:HEAVIEST_PRINTED] for key in METHODS},
         "privacy": {key: results[key].model.privacy_.to_dict() for key in METHODS},
     }
 
 
-def _print(report: Mapping[str, Any], results: Mapping[str, Trained]) -> None:
-    from dplasso.model.weights import beyond_by_chance
-
+def _print(report: Mapping[str, Any], results: Mapping[str, Trained], *, explain: bool) -> None:
     columns = report["n_features"]
     output.text(
         f"UCI Adult: is a person's income above 50,000 dollars? {report['n_samples']:,} people to "
@@ -210,8 +187,77 @@ def _print(report: Mapping[str, Any], results: Mapping[str, Trained]) -> None:
     output.table(["", *names, ">majority\nclass"], rows, title="On the test rows")
     for key, ones in report["heaviest"].items():
         output.weights(ones, f"{METHODS[key]}: the largest weights")
-    chance = beyond_by_chance(columns)
-    told = f"Of {columns:,} columns, noise alone takes about {chance:,} beyond a z of 3.\n"
-    output.text(told, "dim")
+    chance = f"noise alone takes about {beyond_by_chance(columns):,} beyond a z of 3."
+    output.text(f"Of {columns:,} columns, {chance}\n", "dim")
     output.text("logistic: the most accurate model, and every weight with its standard error.")
     output.text("LASSO: few, named weights and nothing else to show or store.\n")
+    output.promise(results["logistic"].model.privacy_, explain=explain)
+    seconds, compiling = report["seconds"], report["compile_seconds"]
+    told = f" ({compiling:.0f} of it compiling, once on this machine)" if compiling > 1 else ""
+    files = ", ".join(map(str, report["files"].values()))
+    output.text(f"\nDone in {seconds:.0f} s{told}. Written: {files}")
+
+
+def _picture(trained: Sequence[Trained], title: str) -> bytes:
+    """Draw AUC bars (left) and the heaviest weights of each private model, as a PNG image."""
+    from matplotlib.figure import Figure
+
+    private = [one for one in trained if one.heaviest]
+    statement = private[-1].model.privacy_
+    title += f": epsilon {private[-1].model.epsilon:g}, delta {statement.delta:g}"
+    figure = Figure(figsize=(17, 8.4), layout="constrained")
+    title += "" if statement.is_private else " (not private: see the statement)"
+    figure.suptitle(title, fontsize=15, fontweight="bold")
+    left, *panels = figure.subplots(
+        1, 1 + len(private), width_ratios=(0.62, *(1.0,) * len(private))
+    )
+    _draw_areas(left, trained)
+    for axes, one, color in zip(panels, private, COLORS, strict=False):
+        _draw_weights(axes, one, color)
+    for axes in (left, *panels):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.set_axisbelow(True)
+    image = BytesIO()
+    figure.savefig(image, format="png", dpi=110)
+    return image.getvalue()
+
+
+def _draw_areas(axes: "Axes", trained: Sequence[Trained]) -> None:
+    names = [one.name.replace(", ", ",\n") for one in trained]
+    values = np.array([one.scores["auc"] or 0.0 for one in trained])
+    look: dict[str, Any] = {"bottom": GUESSING, "width": 0.6, "color": COLORS[: len(trained)]}
+    bars = axes.bar(range(len(names)), values - GUESSING, **look)
+    axes.bar_label(bars, [f"{value:.3f}" for value in values], padding=3, fontsize=12)
+    axes.set_xticks(range(len(names)), names, fontsize=10)
+    axes.set_ylim(min(GUESSING, float(values.min())), 1.0)
+    axes.set_title("AUC on the test rows (0.5: guessing)", fontsize=12, loc="left")
+    axes.grid(axis="y", **GRID)
+
+
+def _draw_weights(axes: "Axes", trained: Trained, color: str) -> None:
+    # Each feature owns one unit of height: its name on top, the bar below it. Names have the
+    # whole width of the panel that way, however long they are.
+    rows = np.arange(len(trained.heaviest))
+    weights = np.array([one["weight"] for one in trained.heaviest])
+    # A LASSO of too little budget for a refit has none.
+    error = 2.0 * (trained.heaviest[0]["standard_error"] or 0.0)
+    whiskers = {"ecolor": "black", "elinewidth": 1.2, "capsize": 3}
+    shown: Any = {"xerr": np.full(rows.size, error), "error_kw": whiskers} if error else {}
+    axes.barh(rows + 0.2, weights, height=0.36, color=color, **shown)
+    axes.axvline(0, color="#666666", linewidth=0.8)
+    low = min(0.0, float(weights.min(initial=0.0)) - error)
+    high = max(0.0, float(weights.max(initial=0.0)) + error)
+    margin = 0.04 * (high - low or 1.0)
+    axes.set_xlim(low - margin, high + margin)
+    behind = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    for row, one in zip(rows.tolist(), trained.heaviest, strict=True):
+        name = one["name"]
+        name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        axes.text(low - margin, row - 0.2, name, fontsize=8.5, va="center", bbox=behind)
+    axes.set_ylim(len(rows) - 0.4, -0.5)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+    axes.set_xlabel("weight (positive: towards income above 50,000 dollars)")
+    remark = "the largest, \u00b1 2 standard errors" if error else "the largest weights"
+    axes.set_title(f"{trained.name}: {remark}", fontsize=12, loc="left")
+    axes.grid(axis="x", **GRID)

@@ -1,36 +1,32 @@
 """``dplasso fit``: train on a file, report, write the model and its statement."""
 
 import time
-from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.checkpoints import (
-    CheckpointOptions,
-    KeptFit,
-    kept_checkpoint,
-    refuse_unfinished,
-)
-from dplasso.cli.clusters import ClusterOptions, read_partitions, refuse_beside
-from dplasso.cli.files import check_outputs
-from dplasso.cli.ledger_report import left_in, left_sentence
-from dplasso.cli.reading import ReadingOptions, read
-from dplasso.cli.training import (
-    EstimatorOptions,
-    OutputOptions,
-    check_before_reading,
-    train_with_bar,
-)
-
-if TYPE_CHECKING:
-    from dplasso.cli.metrics import RegressionScores, Scores
-    from dplasso.data.files import Dataset
-    from dplasso.encoding.schema import Schema
-    from dplasso.estimators.load import Estimator
+from dplasso.cli.checkpoints import CheckpointOptions, KeptFit, kept_checkpoint, refuse_unfinished
+from dplasso.cli.clusters import ClusterOptions, read_partitions
+from dplasso.cli.ledger_report import left_after, left_sentence
+from dplasso.cli.metrics import check_known, score, scores_text
+from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.cli.training import EstimatorOptions, OutputOptions, train_with_bar
+from dplasso.data.files import Dataset
+from dplasso.data.source_files import expand
+from dplasso.encoding.origin import check_same_origin, origin_of
+from dplasso.encoding.schema import Schema
+from dplasso.estimators.fitting import method_of
+from dplasso.estimators.hints import raw_numbers
+from dplasso.estimators.load import Estimator
+from dplasso.fit.records import store_of
+from dplasso.ledger import check_affordable
+from dplasso.model.release import digest_of
+from dplasso.model.weights import beyond_by_chance, weights_of
 
 HEAVIEST = 10
 # Entries of the JSON object that depend on the data without noise, or on other fits.
@@ -38,9 +34,9 @@ _CURATORS = ("n_samples", "nnz", "seconds", "test", "checkpoint", "ledger")
 _SCORES = ("auc", "accuracy", "r2", "mae", "n_samples")
 
 
-@dataclass(frozen=True)
-class TestOptions:
-    """Rows to score the model on.
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """All options of the command but those of the report.
 
     Data
     ----
@@ -51,69 +47,44 @@ class TestOptions:
         Labels of a --test .npz that holds none.
     """
 
-    test: list[str] | None = None
-    test_labels: Path | None = None
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """All options of the command but those of the report."""
-
     data: list[str]
     wanted: EstimatorOptions
     reading: ReadingOptions
-    testing: TestOptions
+    test: list[str] | None = None
+    test_labels: Path | None = None
     outputs: OutputOptions
     interruptions: CheckpointOptions
     cluster: ClusterOptions
-    person_column: str | None
+    person_column: str | None = None
 
     @property
     def place(self) -> Path | None:
-        """Where the checkpoint is kept."""
-        return self.interruptions.place(self.outputs.model, charged=self.wanted.ledger is not None)
+        """Where the checkpoint is kept: as asked, or beside the model that is paid for."""
+        kept, model = self.interruptions, self.outputs.model
+        if kept.checkpoint is None and self.wanted.ledger is not None and model is not None:
+            return model.with_name(f"{model.name}.checkpoint")
+        if kept.checkpoint is None and kept.resume:
+            raise typer.BadParameter("--resume needs --checkpoint PATH: the file to go on from")
+        return kept.checkpoint
 
     @property
-    def beside(self) -> list[Path]:
+    def beside(self) -> tuple[Path | None, ...]:
         """Files that are read besides the data."""
-        beside = (self.reading.labels, self.reading.schema, self.testing.test_labels)
-        return [path for path in (*beside, self.wanted.ledger) if path is not None]
-
-    def kept(self, estimator: "Estimator", data: list[Path]) -> AbstractContextManager[KeptFit]:
-        """Hold the checkpoint of a fit on these files."""
-        return kept_checkpoint(
-            estimator,
-            self.interruptions,
-            self.place,
-            self.outputs,
-            [*data, *self.beside],
-            charged=self.wanted.ledger is not None,
-        )
+        return self.reading.labels, self.reading.schema, self.test_labels, self.wanted.ledger
 
 
 @dataclass(frozen=True)
 class _Fitted:
     """What a fit came to: for the model's release, and for the curator alone."""
 
-    estimator: "Estimator"
-    train: "Dataset"
-    scores: "Scores | RegressionScores | None"
+    estimator: Estimator
+    train: Dataset
+    scores: dict[str, Any] | None
     seconds: dict[str, float]
     resumed_after: int | None
 
 
-def fit(
-    data: list[str],
-    wanted: EstimatorOptions,
-    reading: ReadingOptions,
-    testing: TestOptions,
-    outputs: OutputOptions,
-    interruptions: CheckpointOptions,
-    cluster: ClusterOptions,
-    person_column: str | None = None,
-    explain: bool = False,
-    as_json: bool = False,
-) -> None:
+def fit(asked: FitOptions, explain: bool = False) -> output.Result:
     """Train a private model on labelled sparse rows.
 
     Examples
@@ -137,27 +108,23 @@ def fit(
     Row counts, seconds and test scores are for the curator. They are computed without noise and are
     not part of the release: what may be released is the model and its statement.
     """
-    beside = interruptions, cluster, person_column
-    asked = _Asked(data, wanted, reading, testing, outputs, *beside)
     estimator, schema, files, tests = _checked(asked)
-    with asked.kept(estimator, [*files, *tests]) as kept, output.progress_bars() as bars:
+    outputs, inputs = asked.outputs, (*files, *tests, *asked.beside)
+    keeping = kept_checkpoint(estimator, asked.interruptions, asked.place, outputs, inputs)
+    with keeping as kept, output.progress_bars() as bars:
         fitted = _trained(asked, estimator, schema, files, tests, kept, bars)
         with output.uninterrupted():
             outputs.write(estimator, kept.temporary)
             if outputs.model is not None:
                 kept.finish()
     report = _report(fitted, asked)
-    if as_json:
-        curators = [name for name in _CURATORS if name in report]
-        output.document(report | {"not_for_release": curators})
-        return
-    _print(fitted, report, asked, explain=explain)
+    curators = [name for name in _CURATORS if name in report]
+    show = partial(_print, fitted, report, asked, explain=explain)
+    return output.Result(report | {"not_for_release": curators}, show)
 
 
-def _checked(asked: _Asked) -> "tuple[Estimator, Schema | None, list[Path], list[Path]]":
+def _checked(asked: FitOptions) -> tuple[Estimator, Schema | None, list[Path], list[Path]]:
     """Refuse all that can be refused before the long work; return what the work begins with."""
-    from dplasso.data.source_files import expand
-
     wanted, reading, outputs = asked.wanted, asked.reading, asked.outputs
     schema = reading.declared()
     estimator = wanted.estimator(reading.meaning())
@@ -171,75 +138,57 @@ def _checked(asked: _Asked) -> "tuple[Estimator, Schema | None, list[Path], list
         refuse_unfinished(asked.place, outputs.paths())
     # A fit that is resumed was charged already; its checkpoint checks the settings.
     if not resume:
-        check_before_reading(estimator)
-    tests = asked.testing.test or []
+        method = method_of(estimator)
+        # Finds a delta too small for n_iter; the size of the data does not matter for that.
+        check_affordable(method.ledger, method.dataset, method.cost())
+    tests = asked.test or []
     if asked.cluster.cluster is not None:
-        refuse_beside({"--test": bool(tests), "--labels": reading.labels is not None})
+        refuse({"--test": bool(tests), "--labels": reading.labels}, BESIDE_CLUSTER)
     files = expand(asked.data) if asked.cluster.cluster is None else []
     found = expand(tests) if tests else []
-    again = ", which is charged again" if wanted.ledger is not None and not resume else ""
-    inputs = [*files, *found, *asked.beside]
-    check_outputs(outputs.paths(), inputs, force=outputs.force, again=again)
+    charged = wanted.ledger is not None and not resume
+    outputs.check((*files, *found, *asked.beside), charged=charged)
     return estimator, schema, files, found
 
 
 def _trained(
-    asked: _Asked,
-    estimator: "Estimator",
-    schema: "Schema | None",
+    asked: FitOptions,
+    estimator: Estimator,
+    schema: Schema | None,
     files: list[Path],
     tests: list[Path],
     kept: KeptFit,
     bars: output.Bars,
 ) -> _Fitted:
     """Read the rows, train on them, and score the model on those of --test."""
-    from dplasso.cli.metrics import score
-    from dplasso.estimators.hints import raw_numbers
-
     started, reading, wanted = time.perf_counter(), asked.reading, asked.wanted
-    engine, held_out = asked.cluster.engine(), None
+    engine, rows, labels, scores = asked.cluster.engine(), None, None, None
     if engine is None:
-        columns = wanted.features, schema
-        train = read(files, bars, reading, *columns, person_column=asked.person_column)
+        person = asked.person_column
+        train = reading.read(files, bars, wanted.features, schema, person_column=person)
         rows, labels = train.X, train.y
     else:
         train, rows = read_partitions(asked.data, reading, wanted.features)
-        labels = None
     seconds = {"read": time.perf_counter() - started}
     wanted.declare(estimator, train.y)
     if tests:
-        same = replace(reading, labels=asked.testing.test_labels)
-        held_out = read(tests, bars, same, train.X.shape[1], schema)
-        _refuse_other_rows(train, held_out, estimator)
+        same = replace(reading, labels=asked.test_labels)
+        test = same.read(tests, bars, train.X.shape[1], schema)
+        check_same_origin(origin_of(train.X), origin_of(test.X), test.source)
+        if "classes" in (params := estimator.get_params()):
+            known = np.unique(train.y) if params["classes"] is None else params["classes"]
+            check_known(test.y, known, test.source)
     if engine is None and (hint := raw_numbers(train.X, estimator.get_params())):
-        bars.note(hint)
-    seconds |= train_with_bar(
-        estimator, rows, labels, bars, "training", kept.begin, train.people, engine
-    )
-    scores = None
-    if held_out is not None:
-        scores = score(estimator, held_out.X, held_out.y, held_out.source)
+        output.note(hint)
+    more = {"checkpoints": kept.begin, "groups": train.people, "engine": engine}
+    seconds |= train_with_bar(estimator, rows, labels, bars, "training", **more)
+    if tests:
+        scores = score(estimator, test.X, test.y, test.source)
     return _Fitted(estimator, train, scores, seconds, kept.steps)
 
 
-def _refuse_other_rows(train: "Dataset", test: "Dataset", estimator: "Estimator") -> None:
-    """Refuse test rows of other columns, and labels that the model will not know."""
-    import numpy as np
-
-    from dplasso.cli.metrics import check_known
-    from dplasso.encoding.origin import check_same_origin, origin_of
-
-    check_same_origin(origin_of(train.X), origin_of(test.X), test.source)
-    params = estimator.get_params()
-    if "classes" in params:
-        known = np.unique(train.y) if params["classes"] is None else params["classes"]
-        check_known(test.y, known, test.source)
-
-
-def _report(fitted: _Fitted, asked: _Asked) -> dict[str, Any]:
+def _report(fitted: _Fitted, asked: FitOptions) -> dict[str, Any]:
     """Put together all that is said about a fit, as JSON says it."""
-    from dplasso.model.weights import weights_of
-
     estimator, train, wanted = fitted.estimator, fitted.train, asked.wanted
     weights = weights_of(estimator.model_)
     report: dict[str, Any] = {
@@ -258,22 +207,19 @@ def _report(fitted: _Fitted, asked: _Asked) -> dict[str, Any]:
             "n_significant": None if weights.clear is None else int(weights.clear.sum()),
             "heaviest": weights.top(HEAVIEST).rows(),
         }
-    if asked.interruptions.checkpoint is not None:
-        path = asked.interruptions.checkpoint
+    if (path := asked.interruptions.checkpoint) is not None:
         report["checkpoint"] = {"path": path, "resumed_after": fitted.resumed_after}
     if fitted.scores is not None:
-        scores = asdict(fitted.scores).items()
+        scores = fitted.scores.items()
         report["test"] = {name: value for name, value in scores if name in _SCORES}
     if wanted.ledger is not None:
-        report["ledger"] = left_in(wanted.ledger, wanted.dataset, estimator.model_)
+        release = digest_of(estimator.model_.release)
+        report["ledger"] = left_after(wanted.ledger, wanted.dataset, estimator.privacy_, release)
     return report
 
 
-def _print(fitted: _Fitted, report: dict[str, Any], asked: _Asked, *, explain: bool) -> None:
+def _print(fitted: _Fitted, report: dict[str, Any], asked: FitOptions, *, explain: bool) -> None:
     """Print the same for a person: what may be released, and below it what may not."""
-    from dplasso.cli.metrics import scores_text
-    from dplasso.fit.records import store_of
-
     estimator, train = fitted.estimator, fitted.train
     wanted, written = asked.wanted, asked.outputs.paths()
     if "checkpoint" in report:
@@ -304,54 +250,43 @@ def _print(fitted: _Fitted, report: dict[str, Any], asked: _Asked, *, explain: b
         facts["test"] = scores_text(fitted.scores)
     if "ledger" in report:
         facts["ledger"] = left_sentence(report["ledger"])
-    seconds = dict(fitted.seconds)
-    compiling = seconds.pop("compile")
-    facts["seconds"] = ", ".join(f"{name} {spent:.2f}" for name, spent in seconds.items())
-    if compiling > 0:
-        facts["seconds"] += f"; compiling {compiling:.2f} of that"
-    output.facts(facts)
+    spent = [f"{name} {time:.2f}" for name, time in fitted.seconds.items() if name != "compile"]
+    compiling = fitted.seconds["compile"]
+    more = f"; compiling {compiling:.2f} of that" if compiling > 0 else ""
+    output.facts(facts | {"seconds": ", ".join(spent) + more})
 
 
-def _model_text(estimator: "Estimator", report: dict[str, Any]) -> str:
+def _model_text(estimator: Estimator, report: dict[str, Any]) -> str:
     """Word how many weights came of how many steps."""
     weights, steps = f"{report['n_nonzero']:,} non-zero weights", estimator.n_iter_
     if "heaviest" not in report:
         radius = estimator.l1_radius
         rest = "no refit: their sizes say little" if radius == "auto" else f"L1 radius {radius:g}"
         return f"{weights} after {steps:,} steps, {rest}"
-    lasso = hasattr(estimator, "transcript_")
+    made, lasso = f"{steps:,} gradients", hasattr(estimator, "transcript_")
     if lasso:
         # With so few columns that all are taken, none is drawn.
         made = f"{steps:,} steps and a refit" if steps else "a refit of all columns"
-    else:
-        made = f"{steps:,} gradients"
     if report["n_significant"] is None:
         return f"{weights} after {made} without noise"
     beyond = f"{report['n_significant']:,} beyond 3 standard errors"
     # A short list was chosen by another run than the one that gave it its weights.
     if not (lasso or isinstance(estimator.max_weights, int)):
-        from dplasso.model.weights import beyond_by_chance
-
         chance = beyond_by_chance(report["n_features"])
         beyond += f" ({chance:,} by chance)" if chance else ""
     return f"{weights} after {made}, {beyond}"
 
 
-def _columns_note(train: "Dataset") -> str | None:
+def _columns_note(train: Dataset) -> str | None:
     """Say where the number of columns came from, unless it was declared."""
-    from dplasso.encoding.origin import origin_of
-
     origin, store = origin_of(train.X), getattr(train.X, "store", None)
     declared = getattr(store, "columns_declared", None)
     if declared or (origin is not None and origin.schema is not None):
         return None
-    columns = f"The number of columns ({train.X.shape[1]:,})"
-    public = "is treated as public"
+    came, how = "is that of the store and", "."
     if store is None:
-        return f"{columns} was taken from the file and {public}; declare it with --features."
-    if declared is None:
-        return f"{columns} is that of the store and {public}."
-    return (
-        f"{columns} was taken from the data when the store was made and {public}; declare it with "
-        "convert --features."
-    )
+        came, how = "was taken from the file and", "; declare it with --features."
+    elif declared is not None:
+        came = "was taken from the data when the store was made and"
+        how = "; declare it with convert --features."
+    return f"The number of columns ({train.X.shape[1]:,}) {came} is treated as public{how}"

@@ -1,33 +1,22 @@
 """``dplasso ledger ...``: one budget for all fits on a data set."""
 
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from dplasso import ledger as ledgers
 from dplasso.cli import output
-from dplasso.cli.commands import add_command, command_group
 from dplasso.cli.ledger_report import (
     Planned,
     called,
-    down,
     fit_words,
     left_of,
     left_sentence,
-    print_report,
+    print_reports,
     report_of,
 )
-
-app = command_group(
-    "ledger",
-    """Keep one privacy budget for all fits on a data set: who spent what, and what is left.
-
-    Examples
-    --------
-    dplasso ledger init team.ledger --epsilon 3 --delta 1e-5 --dataset visits
-    dplasso ledger plan team.ledger --fits 5
-    dplasso fit train.svm.gz --epsilon 1 --ledger team.ledger --dataset visits --model model.npz
-    dplasso ledger show team.ledger
-    """,
-)
+from dplasso.ledger.creation import check_name
+from dplasso.ledger.refusal import rounded_down as down
 
 
 @dataclass(frozen=True)
@@ -59,9 +48,7 @@ def init(ledger_file: Path, limits: Limits, dataset: str | None = None) -> None:
 
     Without --dataset the first fit that names a data set names it.
     """
-    from dplasso.ledger import create_ledger
-
-    create_ledger(ledger_file, dataset=dataset, **asdict(limits))
+    ledgers.create_ledger(ledger_file, dataset=dataset, **asdict(limits))
 
 
 def add(ledger_file: Path, name: str, limits: Limits) -> None:
@@ -73,9 +60,7 @@ def add(ledger_file: Path, name: str, limits: Limits) -> None:
 
     Each data set has a budget of its own: use this for records of other people only.
     """
-    from dplasso.ledger import add_dataset
-
-    add_dataset(ledger_file, name, **asdict(limits))
+    ledgers.add_dataset(ledger_file, name, **asdict(limits))
 
 
 def name(ledger_file: Path, name: str) -> None:
@@ -85,9 +70,7 @@ def name(ledger_file: Path, name: str) -> None:
     --------
     dplasso ledger name team.ledger visits
     """
-    from dplasso.ledger import name_dataset
-
-    name_dataset(ledger_file, name)
+    ledgers.name_dataset(ledger_file, name)
 
 
 def spend(
@@ -106,16 +89,13 @@ def spend(
 
     For fits that were made before the ledger, or without it. It cannot be undone.
     """
-    from dplasso.ledger import finish, pick, read_budgets, reserve
-    from dplasso.ledger.creation import check_name
-
     if purpose is not None:
         check_name(purpose, "purpose")
-    budget = pick(read_budgets(ledger_file), dataset, ledger_file)
+    budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
     # Unless told otherwise it covered a row.
     fit = fit.covering(1)
     charge = replace(fit.charge(budget, epsilon), purpose=purpose)
-    finish(reserve(ledger_file, dataset, charge))
+    ledgers.finish(ledgers.reserve(ledger_file, dataset, charge))
     output.text(left_sentence(left_of(ledger_file, dataset, fit)), wrap=False)
 
 
@@ -124,8 +104,7 @@ def show(
     fit: Planned,
     dataset: str | None = None,
     epsilon: float | None = None,
-    as_json: bool = False,
-) -> None:
+) -> output.Result:
     """Say who spent what, what is left, and what one more fit would leave.
 
     Options
@@ -141,17 +120,13 @@ def show(
 
     For the curator: it names people and machines.
     """
-    from dplasso.ledger import pick, read_budgets
-
-    budgets = read_budgets(ledger_file)
+    budgets = ledgers.read_budgets(ledger_file)
     if dataset is not None:
-        budgets = (pick(budgets, dataset, ledger_file),)
+        budgets = (ledgers.pick(budgets, dataset, ledger_file),)
     reports = [report_of(budget, epsilon, fit) for budget in budgets]
-    if as_json:
-        output.document({"ledger": ledger_file, "datasets": reports})
-        return
-    for report in reports:
-        print_report(report)
+    return output.Result(
+        {"ledger": ledger_file, "datasets": reports}, lambda: print_reports(reports)
+    )
 
 
 def plan(
@@ -159,8 +134,7 @@ def plan(
     fit: Planned,
     dataset: str | None = None,
     fits: int = 1,
-    as_json: bool = False,
-) -> None:
+) -> output.Result:
     """Say which epsilon to give each of K fits so that they use up what is left.
 
     Options
@@ -175,17 +149,10 @@ def plan(
 
     A grid search of C candidates on F folds is C x F + 1 fits.
     """
-    from dplasso.ledger import largest_epsilon, pick, read_budgets
-
-    budget = pick(read_budgets(ledger_file), dataset, ledger_file)
+    budget = ledgers.pick(ledgers.read_budgets(ledger_file), dataset, ledger_file)
     fit = fit.covering(budget.rows_per_person)
     rows, delta = fit.rows_per_person or 1, fit.delta
-    steps, left = fit.settings["n_iter"], largest_epsilon(budget, **fit.settings, fits=fits)
-    if as_json:
-        settings = {"epsilon": left, "delta": delta, "n_iter": steps, "method": fit.method}
-        planned = {"dataset": budget.name, "fits": fits, **settings, "rows_per_person": rows}
-        output.document(planned)
-        return
+    steps, left = fit.settings["n_iter"], ledgers.largest_epsilon(budget, **fit.settings, fits=fits)
     told = f"Nothing is left of the budget{called(budget.name)}."
     if left:
         each = "One more fit" if fits == 1 else f"Each of {fits:,} more fits"
@@ -194,8 +161,6 @@ def plan(
             f"{each} with {fit_words(delta, steps, ' and ')} can have epsilon "
             f"{down(left)}{called(budget.name, ' on')}{covering}."
         )
-    output.text(told, wrap=False)
-
-
-for command in (init, add, name, spend, show, plan):
-    add_command(app, command.__name__, command)
+    settings = {"epsilon": left, "delta": delta, "n_iter": steps, "method": fit.method}
+    planned = {"dataset": budget.name, "fits": fits, **settings, "rows_per_person": rows}
+    return output.Result(planned, partial(output.text, told, wrap=False))

@@ -1,25 +1,34 @@
 """What is done with a model file: ``predict``, ``evaluate``, ``show`` and ``report``."""
 
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+import dplasso
 from dplasso.cli import output
-from dplasso.cli.clusters import ClusterOptions, over_stores, refuse_beside
-from dplasso.cli.files import check_outputs, write_file
+from dplasso.cli.clusters import ClusterOptions, over_stores
 from dplasso.cli.ledger_report import left_after, left_sentence
-from dplasso.cli.reading import ReadingOptions, read_for
-
-if TYPE_CHECKING:
-    from dplasso.data.files import Dataset
-    from dplasso.model import Model
-    from dplasso.tuning.scores import PrivateScore
+from dplasso.cli.metrics import print_scores, score
+from dplasso.cli.reading import BESIDE_CLUSTER, ReadingOptions, refuse
+from dplasso.data.files import Dataset
+from dplasso.data.source_files import expand
+from dplasso.ledger import Budget, Charge, read_budgets
+from dplasso.ledger.refusal import protected
+from dplasso.model import Model, read_model
+from dplasso.model.file import written_by
+from dplasso.model.release import digest_of
+from dplasso.model.report import model_facts, report_page
+from dplasso.model.weights import weights_of
+from dplasso.privacy.wording import rounded_up
+from dplasso.tuning.scores import PrivateScore
 
 _NOT_PRIVATE = (
     "These scores are not private: they are for the curator, not for release. --epsilon makes one "
@@ -27,34 +36,30 @@ _NOT_PRIVATE = (
 )
 
 
-def _applied(
-    model: Path,
-    data: list[str],
-    reading: ReadingOptions,
-    cluster: ClusterOptions,
-    bars: output.Bars,
-    *,
-    labelled: bool,
-) -> "tuple[Any, Dataset]":
-    """Return the model of a file and the rows that it is applied to, here or by a cluster."""
-    import dplasso
-    from dplasso.data.source_files import expand
+@dataclass(frozen=True)
+class Applied:
+    """A model, and the rows that it is applied to, here or by a cluster."""
 
-    files = expand(data) if cluster.cluster is None else []
-    fitted: Any = dplasso.load(model)
-    if cluster.cluster is None:
-        return fitted, read_for(fitted, files, bars, reading, labelled=labelled)
-    return over_stores(fitted, model, data, cluster, bars)
+    model: Path
+    data: list[str]
+    reading: ReadingOptions
+    cluster: ClusterOptions
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the rows; none where a cluster reads them."""
+        return expand(self.data) if self.cluster.cluster is None else []
+
+    def read(self, bars: output.Bars, *, labelled: bool) -> tuple[Any, Dataset]:
+        """Return the model and the rows."""
+        files, fitted = self.files, dplasso.load(self.model)
+        if files:
+            return fitted, self.reading.read_for(fitted, files, bars, labelled=labelled)
+        return over_stores(fitted, self.model, self.data, self.cluster, bars)
 
 
 def predict(
-    model: Path,
-    data: list[str],
-    reading: ReadingOptions,
-    cluster: ClusterOptions,
-    proba: bool = False,
-    out: Path | None = None,
-    force: bool = False,
+    applied: Applied, proba: bool = False, out: Path | None = None, force: bool = False
 ) -> None:
     """Predict the label or number of every row: one line each, in the order of the rows.
 
@@ -79,27 +84,25 @@ def predict(
     A model knows how its rows were encoded and made binary, so DATA is given raw. A table needs no
     labels; those of other files are read but not used, and need --label-map if they are text.
     """
-    from dplasso.data.source_files import expand
-
     if out is not None:
-        beside = [] if reading.labels is None else [reading.labels]
-        files = expand(data) if cluster.cluster is None else []
-        check_outputs([out], [*files, model, *beside], force=force)
+        inputs = [*applied.files, applied.model, applied.reading.labels]
+        output.check_outputs([out], inputs, force=force)
     with output.progress_bars() as bars:
-        fitted, rows = _applied(model, data, reading, cluster, bars, labelled=False)
+        fitted, rows = applied.read(bars, labelled=False)
         if not proba:
-            lines = [f"{_written(label)}\n" for label in fitted.predict(rows.X).tolist()]
+            lines = [_written(label) for label in fitted.predict(rows.X).tolist()]
         elif not hasattr(fitted, "classes_"):
             raise typer.BadParameter("--proba: a regression predicts numbers, not probabilities")
         else:
             given = fitted.predict_proba(rows.X)
             shown = given[:, 1:] if given.shape[1] == 2 else given
-            lines = [" ".join(f"{value:.9g}" for value in row) + "\n" for row in shown.tolist()]
+            lines = [" ".join(f"{value:.9g}" for value in row) for row in shown.tolist()]
+    told = "".join(f"{line}\n" for line in lines)
     if out is None:
-        output.write_out("".join(lines))
+        output.write_out(told)
         return
     with output.uninterrupted():
-        write_file(out, "".join(lines))
+        output.write_file(out, told)
 
 
 def _written(label: Any) -> str:
@@ -109,23 +112,9 @@ def _written(label: Any) -> str:
     return str(label)
 
 
-def evaluate(
-    model: Path,
-    data: list[str],
-    reading: ReadingOptions,
-    cluster: ClusterOptions,
-    epsilon: float | None = None,
-    delta: float = 1e-6,
-    metric: str | None = None,
-    neighbors: str = "add-remove",
-    ledger: Path | None = None,
-    dataset: str | None = None,
-    purpose: str | None = None,
-    random_state: int | None = None,
-    explain: bool = False,
-    as_json: bool = False,
-) -> None:
-    """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon.
+@dataclass(frozen=True)
+class ScoreOptions:
+    """Of a private score.
 
     Privacy
     -------
@@ -134,6 +123,20 @@ def evaluate(
     metric : METRIC
         The private score: accuracy (default), auc, log_loss or calibration; for a regression mae
         (default) or r2.
+    """
+
+    epsilon: float | None = None
+    delta: float = 1e-6
+    metric: str | None = None
+    neighbors: str = "add-remove"
+    ledger: Path | None = None
+    dataset: str | None = None
+    purpose: str | None = None
+    random_state: int | None = None
+
+
+def evaluate(applied: Applied, scoring: ScoreOptions, explain: bool = False) -> output.Result:
+    """Score a model: accuracy, AUC, log-loss, or R^2 of a regression; privately with --epsilon.
 
     Examples
     --------
@@ -144,50 +147,34 @@ def evaluate(
     Without --epsilon, scores are computed without noise: they are for the curator, not for release.
     A model knows how its rows were encoded and made binary, so DATA is given raw.
     """
-    import dplasso
-    from dplasso.cli.metrics import print_scores, score
-
-    charge = {"ledger": ledger, "dataset": dataset, "purpose": purpose}
-    if epsilon is None:
-        for name, given in {"metric": metric, **charge}.items():
-            if given is not None:
-                raise ValueError(f"--{name} is for a private score, which needs --epsilon")
-    elif cluster.cluster is not None:
-        refuse_beside({"--epsilon": True})
+    private = scoring.epsilon is not None
+    if applied.cluster.cluster is not None:
+        refuse({"--epsilon": private}, BESIDE_CLUSTER)
+    for name in () if private else ("metric", "ledger", "dataset", "purpose"):
+        if getattr(scoring, name) is not None:
+            raise ValueError(f"--{name} is for a private score, which needs --epsilon")
     with output.progress_bars() as bars:
-        fitted, rows = _applied(model, data, reading, cluster, bars, labelled=True)
-        if epsilon is None:
+        fitted, rows = applied.read(bars, labelled=True)
+        if not private:
             scores = score(fitted, rows.X, rows.y, rows.source)
-        else:
-            private = dplasso.private_score(
-                fitted,
-                rows.X,
-                rows.y,
-                epsilon,
-                delta,
-                metric=metric or ("accuracy" if hasattr(fitted, "classes_") else "mae"),
-                neighbors=neighbors,
-                random_state=random_state,
-                **charge,  # type: ignore[arg-type]
-            )
-    if epsilon is not None:
-        left = None if ledger is None else left_after(ledger, dataset, private.privacy)
-        _print_private(private, left, explain=explain, as_json=as_json)
-    elif as_json:
-        output.document({**asdict(scores), "private": False})
-    else:
-        print_scores(scores)
-        output.text(_NOT_PRIVATE)
+            return output.Result(scores | {"private": False}, partial(_print_exact, scores))
+        metric = scoring.metric or ("accuracy" if hasattr(fitted, "classes_") else "mae")
+        found = dplasso.private_score(
+            fitted, rows.X, rows.y, **asdict(scoring) | {"metric": metric}
+        )
+    # All that may be said of the rows: not their number.
+    told = {**found.to_dict(), "private": found.privacy.is_private}
+    if scoring.ledger is not None:
+        told["ledger"] = left_after(scoring.ledger, scoring.dataset, found.privacy)
+    return output.Result(told, partial(_print_private, found, told.get("ledger"), explain=explain))
 
 
-def _print_private(
-    score: "PrivateScore", left: dict[str, Any] | None, *, explain: bool, as_json: bool
-) -> None:
-    """Print a private score, which is all that may be said of the rows: not their number."""
-    if as_json:
-        told = {**score.to_dict(), "private": score.privacy.is_private}
-        output.document(told if left is None else {**told, "ledger": left})
-        return
+def _print_exact(scores: dict[str, Any]) -> None:
+    print_scores(scores)
+    output.text(_NOT_PRIVATE)
+
+
+def _print_private(score: PrivateScore, left: dict[str, Any] | None, *, explain: bool) -> None:
     name = "share of the second class" if score.curve else score.metric
     facts = {
         name: f"{score.value:.4f}  ({score.confidence:.0%} interval {score.low:.4f} to "
@@ -197,21 +184,18 @@ def _print_private(
         facts["ledger"] = left_sentence(left)
     output.facts(facts)
     if score.curve:
-        rows = [
-            [
-                f"{point.predicted_low:.1f} to {point.predicted_high:.1f}",
-                f"{point.rows:,.0f}",
-                f"{point.observed:.3f}",
-                f"{point.low:.3f} to {point.high:.3f}",
-            ]
-            for point in score.curve
-        ]
-        output.table(["predicted", ">rows", ">observed", "interval"], rows)
+        columns: dict[str, Callable[[Any], str]] = {
+            "predicted": lambda one: f"{one.predicted_low:.1f} to {one.predicted_high:.1f}",
+            ">rows": lambda one: f"{one.rows:,.0f}",
+            ">observed": lambda one: f"{one.observed:.3f}",
+            "interval": lambda one: f"{one.low:.3f} to {one.high:.3f}",
+        }
+        output.listing(columns, score.curve)
     output.text()
     output.promise(score.privacy, explain=explain)
 
 
-def show(model: Path, top: int = 20, explain: bool = False, as_json: bool = False) -> None:
+def show(model: Path, top: int = 20, explain: bool = False) -> output.Result:
     """Name a model's largest weights, its settings and what it promises.
 
     Options
@@ -227,40 +211,35 @@ def show(model: Path, top: int = 20, explain: bool = False, as_json: bool = Fals
 
     All of this is in the model file: whoever has the file may see it.
     """
-    from dplasso.model import read_model
-    from dplasso.model.report import model_facts
-    from dplasso.model.weights import weights_of
-
     held = read_model(model)
     weights = weights_of(held)
-    heaviest = weights.top(top).rows()
-    if as_json:
-        schema = None if held.origin is None else held.origin.schema
-        output.document(
-            {
-                "model": model,
-                "facts": model_facts(held, weights),
-                "n_features": held.n_features,
-                "params": {**held.params, "classes": held.classes.tolist()},
-                "schema": None if schema is None else schema.to_json(),
-                "n_nonzero": len(weights),
-                "n_clear": None if weights.clear is None else int(weights.clear.sum()),
-                "weights": heaviest,
-                "intercept": held.release.coefficients()[1][0],
-                "privacy": held.statement.to_dict(),
-            }
-        )
-        return
-    facts = model_facts(held, weights)
-    indent = " " * (max(map(len, facts)) + 2)
-    for name in {"schema", "settings"} & facts.keys():
-        lines = wrap(facts[name], max(output.out.width - len(indent), 40), break_on_hyphens=False)
-        facts[name] = f"\n{indent}".join(lines)
-    output.facts({"model": str(model), **facts})
-    output.text()
-    output.weights(heaviest, f"The {len(heaviest)} largest of {len(weights):,} weights")
-    output.text()
-    output.promise(held.statement, explain=explain)
+    facts, heaviest = model_facts(held, weights), weights.top(top).rows()
+    schema = None if held.origin is None else held.origin.schema
+    document = {
+        "model": model,
+        "facts": facts,
+        "n_features": held.n_features,
+        "params": {**held.params, "classes": held.classes.tolist()},
+        "schema": None if schema is None else schema.to_json(),
+        "n_nonzero": len(weights),
+        "n_clear": None if weights.clear is None else int(weights.clear.sum()),
+        "weights": heaviest,
+        "intercept": held.release.coefficients()[1][0],
+        "privacy": held.statement.to_dict(),
+    }
+
+    def print_model() -> None:
+        indent = " " * (max(map(len, facts)) + 2)
+        width, shown = max(output.out.width - len(indent), 40), {"model": str(model), **facts}
+        for name in {"schema", "settings"} & facts.keys():
+            shown[name] = f"\n{indent}".join(wrap(facts[name], width, break_on_hyphens=False))
+        output.facts(shown)
+        output.text()
+        output.weights(heaviest, f"The {len(heaviest)} largest of {len(weights):,} weights")
+        output.text()
+        output.promise(held.statement, explain=explain)
+
+    return output.Result(document, print_model)
 
 
 def report(model: Path, out: Path, ledger: Path | None = None, force: bool = False) -> None:
@@ -284,12 +263,7 @@ def report(model: Path, out: Path, ledger: Path | None = None, force: bool = Fal
     With --ledger the page names the entry that paid for the model, its purpose and what is spent:
     the curator decides whether that part is handed on.
     """
-    from dplasso.model import read_model
-    from dplasso.model.file import written_by
-    from dplasso.model.report import report_page
-
-    inputs = [model] if ledger is None else [model, ledger]
-    check_outputs([out], inputs, force=force)
+    output.check_outputs([out], [model, ledger], force=force)
     held = read_model(model)
     page = report_page(
         held,
@@ -303,33 +277,30 @@ def report(model: Path, out: Path, ledger: Path | None = None, force: bool = Fal
         ledger="No ledger was given to this report." if ledger is None else _paid(held, ledger),
     )
     with output.uninterrupted():
-        write_file(out, page)
+        output.write_file(out, page)
     output.facts({"written": str(out)})
 
 
-def _paid(model: "Model", ledger: Path) -> dict[str, str] | str:
+def _paid(model: Model, ledger: Path) -> dict[str, str] | str:
     """Word the entry of a ledger that paid for a model."""
-    from dplasso.ledger import read_budgets
-    from dplasso.ledger.refusal import protected
-    from dplasso.model.release import digest_of
-    from dplasso.privacy.wording import rounded_up
-
     digest = digest_of(model.release)
-    paid = ((budget, entry) for budget in read_budgets(ledger) for entry in budget.entries)
-    for budget, entry in paid:
-        if entry.release != digest:
-            continue
-        return {
-            "entry": f"{entry.number} of {ledger.name}",
-            "data set": budget.name or "(without a name)",
-            "purpose": entry.charge.purpose or "(none given)",
-            "charged": f"epsilon {rounded_up(entry.charge.epsilon)} at delta "
-            f"{rounded_up(entry.charge.delta)}, {entry.reserved_at}",
-            "budget": f"epsilon {rounded_up(budget.epsilon)} at delta "
-            f"{rounded_up(budget.delta)} for all fits on this data set, for "
-            f"{protected(budget.rows_per_person)}",
-        }
+    for budget in read_budgets(ledger):
+        for entry in budget.entries:
+            if entry.release == digest:
+                charge = entry.charge
+                return {
+                    "entry": f"{entry.number} of {ledger.name}",
+                    "data set": budget.name or "(without a name)",
+                    "purpose": charge.purpose or "(none given)",
+                    "charged": f"{_cost(charge)}, {entry.reserved_at}",
+                    "budget": f"{_cost(budget)} for all fits on this data set, for "
+                    f"{protected(budget.rows_per_person)}",
+                }
     return (
         f"No entry of {ledger.name} has paid for this model: it was charged elsewhere, before "
         "entries held digests, or not at all."
     )
+
+
+def _cost(one: Budget | Charge) -> str:
+    return f"epsilon {rounded_up(one.epsilon)} at delta {rounded_up(one.delta)}"

@@ -7,14 +7,17 @@ describe is described by the first of these that does: the texts that commands s
 the estimators' docstrings.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache, partial
 from inspect import Parameter, Signature, cleandoc, signature
+from operator import itemgetter
 from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import typer
+
+import dplasso
 
 ESTIMATORS = {
     ("lasso", "classification"): "DPLassoClassifier",
@@ -31,24 +34,10 @@ SPELT = {
     "n_jobs": "--jobs",
     "random_state": "--seed",
 }
-ARGUMENTS, EXAMPLES, HIDDEN, MODEL, PRIVACY = [
-    "Arguments",
-    "Examples",
-    "Hidden",
-    "Model",
-    "Privacy",
-]
 # Parameters of the estimators that shape the model; the others are about privacy.
-_OF_THE_MODEL = [
-    "drift_tol",
-    "l1_radius",
-    "max_weights",
-    "n_iter",
-    "n_jobs",
-    "refit",
-    "selector",
-    "solver",
-]
+_OF_THE_MODEL = (
+    *("drift_tol", "l1_radius", "max_weights", "n_iter", "n_jobs", "refit", "selector", "solver"),
+)
 # Without an option, because files hold no weights; or with one that is written another way.
 _NOT_GENERATED = ("class_weight", "fit_intercept", "verbose", "weight_bound")
 # How much of a parameter's docstring ``--help`` shows.
@@ -121,20 +110,10 @@ class Text:
     """What ``--help`` says of an option: where, how its value is called, its least value, words."""
 
     panel: str
-    kind: str
-    help: str
+    metavar: str
+    least: int | None = None
+    help: str = ""
     aliases: tuple[str, ...] = ()
-
-    @property
-    def metavar(self) -> str:
-        """The name of the value."""
-        return self.kind.partition(" >= ")[0]
-
-    @property
-    def least(self) -> int | None:
-        """The smallest value, where there is one."""
-        least = self.kind.partition(" >= ")[2]
-        return int(least) if least else None
 
 
 class Documented(NamedTuple):
@@ -150,21 +129,21 @@ def documented(docstring: str | None) -> Documented:
     lines = cleandoc(docstring or "").splitlines()
     summary: list[str] = []
     examples: list[str] = []
-    panel, texts, names = "", {}, [""]
+    panel, texts, name = "", {}, ""
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if below and not below.strip("-"):
             panel = line
         elif line and not line.strip("-"):
             continue
-        elif panel in ("", EXAMPLES):
+        elif panel in ("", "Examples"):
             (examples if panel else summary).append(line)
         elif line and not line.startswith(" "):
-            name, _, kind = line.partition(" : ")
-            names = name.split(", ")
-            texts[names[0]] = Text(panel, kind, "", tuple(names[1:]))
+            names, _, kind = line.partition(" : ")
+            name, *aliases = names.split(", ")
+            metavar, _, least = kind.partition(" >= ")
+            texts[name] = Text(panel, metavar, int(least) if least else None, "", tuple(aliases))
         elif line:
-            text = texts[names[0]]
-            texts[names[0]] = replace(text, help=f"{text.help} {line.strip()}".strip())
+            texts[name] = replace(texts[name], help=f"{texts[name].help} {line.strip()}".strip())
     return Documented("\n".join(summary).strip(), texts, _epilog(examples))
 
 
@@ -182,52 +161,60 @@ def option_name(parameter: str) -> str:
     return SPELT.get(parameter, "--" + parameter.replace("_", "-"))
 
 
-def with_options(command: Callable[..., None]) -> Callable[..., None]:
+def with_options(command: Callable[..., Any]) -> Callable[..., None]:
     """Return a command as Typer takes it: one parameter, with its text, for each option.
 
     A parameter that is a dataclass stands for the options that are its fields. A field whose
     metadata hold `options` stands for all that this function lists, given the other fields; it
-    becomes a mapping of those that were given.
+    becomes a mapping of those that were given. A command that returns something has ``--json``, and
+    what it returns is printed in either way (`dplasso.cli.output.Result`).
     """
-    hints = get_type_hints(command)
-    texts = documented(SHARED).texts | documented(command.__doc__).texts
-    parameters: list[Parameter] = []
-    groups: dict[str, dict[str, list[str]]] = {}
-    for name, parameter in signature(command).parameters.items():
-        if not is_dataclass(hints[name]):
-            parameters.append(_declared(name, hints[name], parameter.default, texts))
-            continue
-        group: Any = hints[name]
-        of_group = texts | documented(group.__doc__).texts
-        kinds, groups[name] = get_type_hints(group), {}
-        for field in fields(group):
-            if "options" in field.metadata:
-                more = field.metadata["options"](kinds)
-                groups[name][field.name] = [one.name for one in more]
-                parameters += more
-                continue
-            default = Parameter.empty if field.default is MISSING else field.default
-            parameters.append(_declared(field.name, kinds[field.name], default, of_group))
+    texts = documented(SHARED).texts
+    options, arguments = _expanded(command, texts)
+    if get_type_hints(command)["return"] is not type(None):
+        options.append(_declared("as_json", bool, False, texts))
 
     def run(**given: Any) -> None:
         running.set(frozenset(given))
-        for name, mappings in groups.items():
-            group: Any = hints[name]
-            for mapping, names in mappings.items():
-                values = {one: given.pop(one) for one in names}
-                given[mapping] = {one: v for one, v in values.items() if v is not None}
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
+        result = command(**arguments(given))
+        if result is not None:
+            result.print(as_json=given["as_json"])
 
-    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__signature__ = Signature(options)  # type: ignore[attr-defined]
     return run
+
+
+def _expanded(
+    owner: Any, texts: dict[str, Text]
+) -> tuple[list[Parameter], Callable[[Mapping[str, Any]], dict[str, Any]]]:
+    """Return options for what a command or a dataclass takes, and what makes its arguments."""
+    texts, kinds = texts | documented(owner.__doc__).texts, get_type_hints(owner)
+    metadata = {one.name: one.metadata for one in fields(owner)} if is_dataclass(owner) else {}
+    options: list[Parameter] = []
+    makers: dict[str, Callable[[Mapping[str, Any]], Any]] = {}
+    for name, parameter in signature(owner).parameters.items():
+        kind = kinds[name]
+        if is_dataclass(kind):
+            more, arguments = _expanded(kind, texts)
+            makers[name] = partial(lambda make, of, given: make(**of(given)), kind, arguments)
+        elif "options" in metadata.get(name, {}):
+            more = metadata[name]["options"](kinds)
+            makers[name] = partial(_given, [one.name for one in more])
+        else:
+            more, makers[name] = [_declared(name, kind, parameter.default, texts)], itemgetter(name)
+        options += more
+    return options, lambda given: {name: make(given) for name, make in makers.items()}
+
+
+def _given(names: list[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: given[name] for name in names if given[name] is not None}
 
 
 def _declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Parameter:
     """Return one option, or one argument, as Typer takes it."""
-    text = texts[name] if name in texts else estimator_parameters()[name].text
+    text = texts[name] if name in texts else estimator_parameters()[name][0]
     info: Any
-    if text.panel == ARGUMENTS:
+    if text.panel == "Arguments":
         info = typer.Argument(metavar=text.metavar, help=text.help, show_default=False)
     else:
         info = typer.Option(
@@ -235,7 +222,7 @@ def _declared(name: str, kind: Any, default: Any, texts: dict[str, Text]) -> Par
             help=text.help,
             metavar="" if kind is bool else text.metavar or None,
             min=text.least,
-            hidden=text.panel == HIDDEN,
+            hidden=text.panel == "Hidden",
             rich_help_panel=None if text.panel == "Options" else text.panel,
         )
     return _keyword(name, Annotated[kind, info], default)
@@ -248,92 +235,78 @@ def _keyword(name: str, annotation: Any, default: Any) -> Parameter:
 # --- the estimators' parameters ------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class EstimatorParameter:
-    """A parameter of estimators: its text, its type, and the words that it takes for values."""
-
-    text: Text
-    types: frozenset[Any]
-    words: list[str]
-    default: Any
-
-    def option(self, name: str) -> Parameter:
-        """Return the option, which is None unless it is given."""
-        numeric, kind, more = self.types & {int, float}, str, {}
-        if numeric and str in self.types:
-            more["parser"] = partial(_number_or, self.words, int in self.types)
-        elif numeric:
-            (kind,) = numeric
-        option = typer.Option(
-            option_name(name),
-            help=self.text.help,
-            metavar=self.text.metavar,
-            rich_help_panel=self.text.panel,
-            show_default=False if self.default is None else str(self.default),
-            **more,  # type: ignore[arg-type]
-        )
-        return _keyword(name, Annotated[kind | None, option], None)
-
-
 @cache
-def estimator_parameters() -> dict[str, EstimatorParameter]:
-    """Return the parameters of all estimators by name.
+def estimator_parameters() -> dict[str, tuple[Text, Parameter]]:
+    """Return the parameters of all estimators by name: the text, and the option.
 
     The text is the beginning of the docstring of the first estimator that has the parameter, after
     the methods that take it unless all do.
     """
-    import dplasso
-
-    found: dict[str, EstimatorParameter] = {}
-    methods: dict[str, list[str]] = {}
-    ours = documented(SHARED).texts
+    takers: dict[str, dict[str, tuple[Parameter, Text, Collection[str]]]] = {}
     for (method, _), kind in ESTIMATORS.items():
         estimator = getattr(dplasso, kind)
         texts, parameters = documented(estimator.__doc__).texts, signature(estimator).parameters
         for name, parameter in parameters.items():
-            methods.setdefault(name, []).append(method)
-            if name not in found:
-                found[name] = _described(parameter, texts[name], parameters)
+            takers.setdefault(name, {}).setdefault(method, (parameter, texts[name], parameters))
     everyone = {method for method, _ in ESTIMATORS}
-    for name, one in found.items():
-        if name in ours:
-            found[name] = replace(one, text=ours[name])
-        elif set(methods[name]) != everyone:
-            takers = ", ".join(dict.fromkeys(methods[name]))
-            found[name] = replace(one, text=replace(one.text, help=f"{takers}: {one.text.help}"))
-    return found
+    return {
+        name: _described(*next(iter(of.values())), [] if of.keys() == everyone else [*of])
+        for name, of in takers.items()
+    }
 
 
-def _described(parameter: Parameter, text: Text, others: Collection[str]) -> EstimatorParameter:
-    """Return a parameter as its docstring describes it; the others are called as options."""
-    types = frozenset(get_args(parameter.annotation) or [parameter.annotation])
-    kind = text.kind.partition(", default=")[0]
+def _described(
+    parameter: Parameter, text: Text, others: Collection[str], methods: list[str]
+) -> tuple[Text, Parameter]:
+    """Return text and option, None unless it is given; the other parameters are called as options.
+
+    `methods`: those that take the parameter, unless all do.
+    """
+    name, types = (
+        parameter.name,
+        frozenset(get_args(parameter.annotation) or [parameter.annotation]),
+    )
+    kind = text.metavar.partition(", default=")[0]
     words = kind.split('"')[1::2] + ["none"] * ("None" in kind)
     metavar = "|".join(["X"] * (float in types) + ["N"] * (int in types) + words) or "TEXT"
     # Names stand in single backticks, code in double ones.
     beginning = ". ".join(text.help.split(". ")[:_SENTENCES]).replace("**", "").replace("``", "")
     parts = beginning.split("`")
     parts[1::2] = [option_name(name) if name in others else name for name in parts[1::2]]
-    panel = MODEL if parameter.name in _OF_THE_MODEL else PRIVACY
-    shown = Text(panel, metavar, "".join(parts).rstrip(".") + ".")
-    return EstimatorParameter(shown, types, words, parameter.default)
+    told = (f"{', '.join(methods)}: " if methods else "") + "".join(parts).rstrip(".") + "."
+    panel = "Model" if name in _OF_THE_MODEL else "Privacy"
+    shown = documented(SHARED).texts.get(name, Text(panel, metavar, help=told))
+    numeric, takes, more = types & {int, float}, str, {}
+    if numeric and str in types:
+        more["parser"] = partial(_number_or, words, int in types)
+    elif numeric:
+        (takes,) = numeric
+    option = typer.Option(
+        option_name(name),
+        help=shown.help,
+        metavar=shown.metavar,
+        rich_help_panel=shown.panel,
+        show_default=False if parameter.default is None else str(parameter.default),
+        **more,  # type: ignore[arg-type]
+    )
+    return shown, _keyword(name, Annotated[takes | None, option], None)
 
 
 def estimator_options(but: Collection[str]) -> list[Parameter]:
     """Return an option for each parameter of the estimators, but for those with one already."""
     left_out = (*but, *_NOT_GENERATED)
     every = estimator_parameters().items()
-    return [one.option(name) for name, one in every if name not in left_out]
+    return [option for name, (_, option) in every if name not in left_out]
 
 
 def _number_or(words: list[str], whole: bool, text: str) -> Any:
     """Read a number, where `whole` a whole one, or one of the words."""
     value = number_or_word(text)
-    if whole and isinstance(value, float):
-        raise typer.BadParameter(f"{text!r} is neither a whole number nor {' nor '.join(words)}")
+    told = "a whole number" if isinstance(value, float) else "a number"
     # Of other words than these two, the estimator says what they mean.
-    if isinstance(value, str) and value not in words and set(words) <= {"auto", "none"}:
-        raise typer.BadParameter(f"{text!r} is neither a number nor {' nor '.join(words)}")
+    word = isinstance(value, str) and value not in words and set(words) <= {"auto", "none"}
+    if word or (whole and isinstance(value, float)):
+        raise typer.BadParameter(f"{text!r} is neither {told} nor {' nor '.join(words)}")
     return value if whole or isinstance(value, str) else float(value)
 
 
@@ -349,8 +322,6 @@ def number_or_word(text: str) -> int | float | str:
 
 # --- messages ------------------------------------------------------------------------------------
 
-_AROUND = "(),;:."
-
 
 def in_options(message: str) -> str:
     """Return a message of the library with options in place of the parameters that it names.
@@ -361,12 +332,12 @@ def in_options(message: str) -> str:
     words = message.split(" ")
     said: list[str] = []
     for place, word in enumerate(words):
-        core = word.strip(_AROUND)
+        core = word.strip("(),;:.")
         name, equals, value = core.partition("=")
         marked = said[-2:] == ["the", "parameter"]
         first = place == 0 and words[1:2] in (["must"], ["does"])
         told_of = name.isidentifier() and (equals or "_" in name or marked or first)
-        if told_of and _is_parameter(name):
+        if told_of and (name in running.get() or name in SPELT or name in estimator_parameters()):
             option = option_name(name) + (f" {value.strip(chr(39))}" if equals else "")
             word = word.replace(core, option, 1)
             said = said[:-2] if marked else said
@@ -381,7 +352,3 @@ def in_options(message: str) -> str:
     ):
         told = told.replace(library, here)
     return told
-
-
-def _is_parameter(name: str) -> bool:
-    return name in running.get() or name in SPELT or name in estimator_parameters()

@@ -12,28 +12,23 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+from rich import progress as rich_progress
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
 from rich.table import Table
 from rich.text import Text
 
-from dplasso.cli.files import naming
 from dplasso.cli.options import in_options
+from dplasso.files.atomic import atomic_write, check_writable
+from dplasso.runtime.compilation import CompileTime, announce_compilation
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
-    from dplasso.runtime.compilation import CompileTime
 
 out = Console()
 err = Console(stderr=True)
@@ -55,7 +50,12 @@ def one_line(error: BaseException) -> str:
 
 def error(sentence: str) -> None:
     """Print one sentence in red on standard error, unwrapped and without reading it as markup."""
-    err.print(f"error: {sentence}", style="red", markup=False, highlight=False, soft_wrap=True)
+    note(f"error: {sentence}", "red")
+
+
+def warn(sentence: str) -> None:
+    """Print a remark that must not be overlooked on standard error."""
+    note(sentence, "yellow")
 
 
 def note(sentence: str, style: str = "dim") -> None:
@@ -63,10 +63,37 @@ def note(sentence: str, style: str = "dim") -> None:
     err.print(sentence, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
+@dataclass(frozen=True)
+class Result:
+    """What a command found: one JSON object, or what `show` prints for a person."""
+
+    document: Mapping[str, Any]
+    show: Callable[[], None]
+    exit_code: int = 0
+
+    def print(self, *, as_json: bool) -> None:
+        """Print it; end the command with its exit code, if it has one."""
+        if as_json:
+            write_out(json.dumps(json_safe(self.document), allow_nan=False) + "\n")
+        else:
+            self.show()
+        if self.exit_code:
+            raise typer.Exit(self.exit_code)
+
+
+def _print(shown: Any, **look: Any) -> None:
+    with naming("standard output"):
+        out.print(shown, **look)
+
+
 def text(text: str = "", style: str | None = None, *, wrap: bool = True) -> None:
     """Print a part of the result on standard output, without reading it as markup."""
-    with naming("standard output"):
-        out.print(text, style=style, markup=False, highlight=False, soft_wrap=not wrap)
+    _print(text, style=style, markup=False, highlight=False, soft_wrap=not wrap)
+
+
+def listing(columns: Mapping[str, Callable[[Any], str]], items: Iterable[Any], **look: Any) -> None:
+    """Print a table with a row for each item; columns are headings and what they say of an item."""
+    table([*columns], [[cell(one) for cell in columns.values()] for one in items], **look)
 
 
 def table(
@@ -93,17 +120,15 @@ def table(
         )
     for i, row in enumerate(rows):
         table.add_row(*row, style=(strong or {}).get(i))
-    with naming("standard output"):
-        out.print(table)
+    _print(table)
 
 
 def facts(facts: Mapping[str, str], *, right: bool = False) -> None:
     """Print names and what belongs to them in two columns; a long path is not broken."""
     name_width, fact_width = max(map(len, facts)), max(map(len, facts.values())) if right else 0
-    with naming("standard output"):
-        for name, fact in facts.items():
-            line = Text.assemble((name.ljust(name_width), "bold"), "  ", fact.rjust(fact_width))
-            out.print(line, soft_wrap=True)
+    for name, fact in facts.items():
+        line = Text.assemble((name.ljust(name_width), "bold"), "  ", fact.rjust(fact_width))
+        _print(line, soft_wrap=True)
 
 
 def weights(heaviest: list[dict[str, Any]], title: str) -> None:
@@ -127,9 +152,7 @@ def weights(heaviest: list[dict[str, Any]], title: str) -> None:
         columns[">steps"] = lambda one: f"{one['steps']:,}"
     if doubtful:
         columns[""] = lambda one: "~" if one["clear"] is False else ""
-    table(
-        list(columns), [[cell(one) for cell in columns.values()] for one in heaviest], title=title
-    )
+    listing(columns, heaviest, title=title)
     if doubtful:
         text(f"~ {BY_NOISE}", "dim")
 
@@ -151,11 +174,6 @@ def promise(statement: "PrivacyStatement", *, explain: bool) -> None:
         text("Each single row is protected; --explain says how, and what is taken as public.")
     else:
         text(in_options("\n".join(paragraphs[:2])))
-
-
-def document(document: Mapping[str, Any]) -> None:
-    """Print one JSON object on one line of standard output."""
-    write_out(json.dumps(json_safe(document), allow_nan=False) + "\n")
 
 
 def write_out(text: str) -> None:
@@ -180,31 +198,30 @@ def json_safe(value: Any) -> Any:
     return value
 
 
+@dataclass
 class Bars:
     """Progress on standard error, drawn only when that is a terminal.
 
     `compiled` is the time that the compiler has taken since the bars were opened.
     """
 
-    compiled: "CompileTime"
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    progress: rich_progress.Progress
+    compiled: CompileTime
 
     @contextmanager
-    def task(self, label: str) -> Iterator[Callable[[int, int], None]]:
-        """Show one piece of work; yields ``update(done, total)`` to move its bar."""
-        task = self._progress.add_task(label, total=None)
+    def task(self, label: str) -> Iterator[Callable[..., None]]:
+        """Show one piece of work; yields ``update(done, total, label)`` to move its bar."""
+        task = self.progress.add_task(label, total=None)
 
-        def update(done: int, total: int) -> None:
-            self._progress.update(task, completed=done, total=total)
+        def update(done: float, total: float, label: str | None = None) -> None:
+            self.progress.update(task, completed=done, total=total, description=label)
 
         try:
             yield update
         except BaseException:
-            self._progress.stop_task(task)  # the bar stays where the work stopped
+            self.progress.stop_task(task)  # the bar stays where the work stopped
             raise
-        self._progress.update(task, completed=1, total=1)
+        self.progress.update(task, completed=1, total=1)
 
     @contextmanager
     def stages(self) -> Iterator[Callable[[str, int, int], None]]:
@@ -220,10 +237,6 @@ class Bars:
 
             yield update
 
-    def note(self, sentence: str) -> None:
-        """Print a remark above the bars."""
-        self._progress.console.print(sentence, style="dim", markup=False, highlight=False)
-
 
 @contextmanager
 def progress_bars() -> Iterator[Bars]:
@@ -231,20 +244,17 @@ def progress_bars() -> Iterator[Bars]:
 
     A wait for the compiler is announced wherever standard error goes.
     """
-    progress = Progress(
-        SpinnerColumn(finished_text="[green]✓[/green]"),
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=30),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
+    progress = rich_progress.Progress(
+        rich_progress.SpinnerColumn(finished_text="[green]✓[/green]"),
+        rich_progress.TextColumn("{task.description}"),
+        rich_progress.BarColumn(bar_width=30),
+        rich_progress.TaskProgressColumn(),
+        rich_progress.TimeElapsedColumn(),
         console=err,
         disable=not err.is_terminal,
     )
-    from dplasso.runtime.compilation import announce_compilation
-
-    bars = Bars(progress)
-    with progress, announce_compilation(bars.note) as bars.compiled:
-        yield bars
+    with progress, announce_compilation(note) as compiled:
+        yield Bars(progress, compiled)
 
 
 @contextmanager
@@ -261,3 +271,57 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, previous)
     if held:
         note("interrupted too late: the outputs were already being written, and are complete")
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+def check_outputs(
+    outputs: Iterable[Path], inputs: Iterable[Path | None] = (), *, force: bool, again: str = ""
+) -> None:
+    """Refuse outputs that exist (unless `force`), are inputs, are named twice or are unwritable.
+
+    `again`: what overwriting costs, as the end of a sentence.
+    """
+    read = {path.resolve() for path in inputs if path is not None}
+    seen: set[Path] = set()
+    for path in outputs:
+        place = path.resolve()
+        if place in read:
+            raise ValueError(f"{path} is an input of this command and will not be overwritten")
+        if place in seen:
+            raise ValueError(f"{path} is named for two outputs; give each its own file")
+        seen.add(place)
+        if path.exists() and not path.is_dir() and not force:
+            raise FileExistsError(f"{path} exists already; overwrite it with --force{again}")
+        check_writable(path)
+
+
+def check_directory(directory: Path, names: Iterable[str]) -> None:
+    """Refuse a directory, which need not exist yet, in which the files could not be written."""
+    if directory.exists() and not directory.is_dir():
+        raise NotADirectoryError(f"{directory} exists and is not a folder;  choose another --out")
+    existing = directory.resolve()
+    while not existing.exists():
+        existing = existing.parent
+    names_here = [directory / name for name in names] if directory.is_dir() else []
+    for path in names_here or [existing / directory.name]:
+        check_writable(path)
+
+
+@contextmanager
+def naming(place: str | Path) -> Iterator[None]:
+    """Name what was being written in a system error that does not, such as a full disk."""
+    try:
+        yield
+    except OSError as error:
+        told = error.errno is None or error.filename is not None
+        if told or str(place) in str(error.strerror):
+            raise
+        raise OSError(error.errno, error.strerror, str(place)) from error
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file, text as UTF-8, complete or not at all; an existing one is replaced."""
+    with naming(path), atomic_write(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)

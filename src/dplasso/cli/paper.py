@@ -4,7 +4,7 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,9 @@ from rich.markup import escape
 
 import dplasso
 from dplasso.cli import output
-from dplasso.cli.files import check_directory
 from dplasso.runtime.extras import need
 
 if TYPE_CHECKING:
-    from evidence.cells import Report
     from evidence.items import Item
 
 # Letters that a column of words needs at least.
@@ -38,8 +36,7 @@ def paper(
     repeats: int = 3,
     limit: float = 4.0,
     jobs: int | None = None,
-    as_json: bool = False,
-) -> None:
+) -> output.Result:
     """Reproduce the paper's tables and figures, with what is wrong in them.
 
     Arguments
@@ -98,34 +95,29 @@ def paper(
     found = find_sources(data or [], **shape, n_jobs=threads) if needed else []
     settings = Settings(tuple(found), iterations, seed, threads, repeats, limit)
     kinds = ("csv", "png", "md")
-    check_directory(out, [f"{name}.{kind}" for name in names for kind in kinds])
+    output.check_directory(out, [f"{name}.{kind}" for name in names for kind in kinds])
     started = time.perf_counter()
     with _progress() as report:
         items, _ = runner.run_items(module, names, settings, out, report)
     files = runner.publish(module, items, settings, out)
     seconds = time.perf_counter() - started
-    if as_json:
-        output.document({"items": _document(items), "files": files, "seconds": seconds})
-        return
+    document = {}
     for one in items:
-        _print(one)
-    output.text(f"Done in {seconds:.0f} s. Written to {out}")
+        rows = [dict(zip(one.data_head, row, strict=True)) for row in one.data_rows]
+        document[one.name] = {"title": one.title, "rows": rows}
+
+    def show() -> None:
+        for one in items:
+            _print(one)
+        output.text(f"Done in {seconds:.0f} s. Written to {out}")
+
+    return output.Result({"items": document, "files": files, "seconds": seconds}, show)
 
 
 def import_evidence() -> None:
     """Make `evidence` importable: in an installed package it lies in a folder of it."""
     if importlib.util.find_spec("evidence") is None:
         sys.path.append(str(Path(dplasso.__file__).parent / "bundled"))
-
-
-def _document(items: "Sequence[Item]") -> dict[str, Any]:
-    return {
-        one.name: {
-            "title": one.title,
-            "rows": [dict(zip(one.data_head, row, strict=True)) for row in one.data_rows],
-        }
-        for one in items
-    }
 
 
 def _print(item: "Item") -> None:
@@ -156,29 +148,20 @@ def time_left(seconds: float, share: float) -> str:
 
 
 @contextmanager
-def _progress() -> "Iterator[Report]":
+def _progress() -> Iterator[Callable[[str, float], None]]:
     """Report the cells: a bar on a terminal, now and then a line elsewhere."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-
-    from dplasso.runtime.compilation import announce_compilation
-
-    began = time.perf_counter()
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TaskProgressColumn())
-    bar = Progress(*columns, TextColumn("{task.fields[left]}"), console=output.err)
-    bar.disable = not output.err.is_terminal
-    said, last_line = -_LINE_EVERY, ""
-    with bar:
-        task = bar.add_task("", total=1.0, left="")
+    began, said, last_line = time.perf_counter(), -_LINE_EVERY, ""
+    with output.progress_bars() as bars, bars.task("") as update:
 
         def report(line: str, share: float) -> None:
             nonlocal said, last_line
             seconds = time.perf_counter() - began
             left = time_left(seconds, share)
-            bar.update(task, description=line, completed=share, left=left)
-            if not bar.disable or (line == last_line and seconds - said < _LINE_EVERY):
+            told = line + (f"  ({left})" if left else "")
+            update(share, 1.0, told)
+            if output.err.is_terminal or (line == last_line and seconds - said < _LINE_EVERY):
                 return
             said, last_line = seconds, line
-            output.note(f"{100 * share:3.0f} %  {line}" + (f"  ({left})" if left else ""))
+            output.note(f"{100 * share:3.0f} %  {told}")
 
-        with announce_compilation(lambda line: output.note(line)):
-            yield report
+        yield report

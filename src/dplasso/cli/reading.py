@@ -1,20 +1,36 @@
-"""The options that say how to read data, and the reading itself with its progress bar."""
+"""The options that say how to read data or encode it, and the reading itself with its bar."""
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from dplasso.cli import output
+from dplasso.cli.options import option_name
+from dplasso.data.files import Dataset
+from dplasso.data.formats import is_table
+from dplasso.data.label_map import parse_label_map
+from dplasso.data.tables.lists import ListColumns
+from dplasso.encoding.encoder import warn_of_draft
+from dplasso.encoding.files import read_categories, read_records
+from dplasso.encoding.origin import check_same_origin, origin_of
+from dplasso.encoding.parts import Categories, Hashed, Text
+from dplasso.encoding.schema import Schema, read_schema
+from dplasso.encoding.source import need_pyarrow
 from dplasso.errors import DataError, PrivacyLeakWarning
 
-if TYPE_CHECKING:
-    from dplasso.data.files import Dataset
-    from dplasso.encoding.origin import Origin
-    from dplasso.encoding.schema import Schema
+BESIDE_CLUSTER = "does not go with --cluster; leave one of them out"
+_HASH_BITS = 20
+# Options that mean something beside any of others only.
+_NEEDS = {
+    ("--text-column", "--ngrams", "--binary", "--keep-case"): ("--text",),
+    ("--values",): ("--indices",),
+    ("--ignore-unknown",): ("--categories",),
+    ("--hash-bits",): ("--hash-columns", "--text"),
+}
 
 
 @dataclass(frozen=True)
@@ -49,20 +65,13 @@ class ReadingOptions:
 
     def meaning(self) -> dict[str, float] | None:
         """Read ``--label-map``; anything malformed is wrong usage."""
-        from dplasso.data.label_map import parse_label_map
-
-        if self.label_map is None:
-            return None
         try:
-            return parse_label_map(self.label_map)
+            return None if self.label_map is None else parse_label_map(self.label_map)
         except DataError as error:
             raise typer.BadParameter(str(error)) from None
 
-    def declared(self) -> "Schema | None":
+    def declared(self) -> Schema | None:
         """Read ``--schema``, with the label's column; warn of a draft."""
-        from dplasso.encoding.encoder import warn_of_draft
-        from dplasso.encoding.schema import read_schema
-
         if self.schema is None:
             return None
         found = self.labelled(read_schema(self.schema))
@@ -71,79 +80,168 @@ class ReadingOptions:
             warn_of_draft(found)
         return found
 
-    def labelled(self, schema: "Schema") -> "Schema":
+    def labelled(self, schema: Schema) -> Schema:
         """Return a schema that says where the label is: as ``--label-column``, itself, or label."""
         return replace(schema, label=self.label_column or schema.label or "label")
 
+    def of_rows(self) -> dict[str, Any]:
+        """Return the options that `dplasso.encoding.files.encode_files` takes."""
+        return {
+            "zero_based": self.zero_based,
+            "labels_path": self.labels,
+            "label_map": self.meaning(),
+            "binarize": self.binarize,
+        }
 
-def read(
-    files: Sequence[Path],
-    bars: output.Bars,
-    options: ReadingOptions,
-    n_features: int | None,
-    schema: "Schema | None" = None,
-    *,
-    labelled: bool = True,
-    person_column: str | None = None,
-) -> "Dataset":
-    """Read files (from `expand`) as one data set, or open a store, under a progress bar.
+    def read(
+        self,
+        files: Sequence[Path],
+        bars: output.Bars,
+        n_features: int | None,
+        schema: Schema | None = None,
+        **more: Any,
+    ) -> Dataset:
+        """Read files (from `expand`) as one data set, or open a store, under a progress bar.
 
-    `n_features` None takes the number of columns from the files.
-    """
-    from dplasso.encoding.files import read_records
+        `n_features` None takes the number of columns from the files.
+        """
+        rest = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        with bars.task(f"reading {files[0].name}{rest}") as progress:
+            more |= self.of_rows() | {"schema": schema, "progress": progress}
+            return read_records(files, n_features=n_features, **more)
 
-    more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-    with bars.task(f"reading {files[0].name}{more}") as progress:
-        return read_records(
-            files,
-            n_features=n_features,
-            zero_based=options.zero_based,
-            labels_path=options.labels,
-            label_map=options.meaning(),
-            binarize=options.binarize,
-            schema=schema,
-            labelled=labelled,
-            person_column=person_column,
-            progress=progress,
-        )
-
-
-def read_for(
-    fitted: Any,
-    files: Sequence[Path],
-    bars: output.Bars,
-    options: ReadingOptions,
-    *,
-    labelled: bool,
-) -> "Dataset":
-    """Read the rows that a fitted model shall be applied to, as its own were read."""
-    from dplasso.data.formats import is_table
-    from dplasso.encoding.origin import check_same_origin, origin_of
-
-    origin: Origin | None = fitted.model_.origin
-    schema, n_features = options.declared(), fitted.n_features_in_
-    if origin is not None:
-        if options.binarize and not origin.binarize:
-            raise DataError("the model was trained without --binarize; leave it out here too")
-        if schema is not None and (origin.schema is None or not origin.schema.same_columns(schema)):
-            raise DataError(
-                f"{options.schema} is not the schema that the model was trained with; leave "
-                "--schema out: the model knows its own"
+    def read_for(
+        self, fitted: Any, files: Sequence[Path], bars: output.Bars, *, labelled: bool
+    ) -> Dataset:
+        """Read the rows that a fitted model shall be applied to, as its own were read."""
+        origin = fitted.model_.origin
+        schema, n_features, reading = self.declared(), fitted.n_features_in_, self
+        if origin is not None:
+            if self.binarize and not origin.binarize:
+                raise DataError("the model was trained without --binarize; leave it out here too")
+            ours = origin.schema
+            if schema is not None and (ours is None or not ours.same_columns(schema)):
+                raise DataError(
+                    f"{self.schema} is not the schema that the model was trained with; leave "
+                    "--schema out: the model knows its own"
+                )
+            # A store was encoded and made binary when it was made; others are so now.
+            store = files[0].is_dir()
+            reading = replace(self, binarize=origin.binarize and not store)
+            schema = None if ours is None or not any(map(is_table, files)) else self.labelled(ours)
+            if store or ours is not None:
+                # That the columns differ says more than that there are more of them.
+                n_features = None
+        rows = reading.read(files, bars, n_features, schema, labelled=labelled)
+        check_same_origin(origin, origin_of(rows.X), rows.source)
+        if origin is None:
+            output.warn(
+                "warning: the model does not say how its columns were made; give --binarize or "
+                "--schema here if it was fitted with them"
             )
-        # A store was encoded and made binary when it was made; others are so now.
-        store = files[0].is_dir()
-        options = replace(options, binarize=origin.binarize and not store)
-        tables = any(map(is_table, files))
-        schema = options.labelled(origin.schema) if tables and origin.schema is not None else None
-        if store or origin.schema is not None:
-            # That the columns differ says more than that there are more of them.
-            n_features = None
-    rows = read(files, bars, options, n_features, schema, labelled=labelled)
-    check_same_origin(origin, origin_of(rows.X), rows.source)
-    if origin is None:
-        output.note(
-            "warning: the model does not say how its columns were made; give --binarize or "
-            "--schema here if it was fitted with them",
-            style="yellow",
-        )
-    return rows
+        return rows
+
+
+@dataclass(frozen=True)
+class EncodingOptions:
+    """Options for tables, each a way to write a schema; None or False where they are not given.
+
+    Texts: a short way to write a schema
+    ------------------------------------
+    text
+        DATA holds texts: hash their words. The vocabulary stays public, because none is learnt.
+    text_column : NAME
+        Where the text is. Default: text.
+    hash_bits : B
+        Hash to 2^B columns. Default: 20.
+    ngrams : FROM,TO
+        Features are runs of FROM to TO words. Default: 1,1.
+    binary
+        1 for what occurs, instead of how often: noise grows with the largest value.
+    keep_case
+        Keep capital letters.
+
+    Tables: short ways to write a schema
+    ------------------------------------
+    indices : NAME
+        Column of lists of column numbers, from 0.
+    values : NAME
+        Column of lists of their values. Default: all 1.
+    categories : FILE
+        One-hot by public lists: a JSON file {"city": ["Rome", "Oslo"], ...}.
+    ignore_unknown
+        A category that is not listed has no entry (default: an error).
+    hash_columns : NAME,NAME
+        One-hot by hashing: these columns, without a list of categories.
+    """
+
+    text: bool = False
+    text_column: str | None = None
+    hash_bits: int | None = None
+    ngrams: str | None = None
+    binary: bool = False
+    keep_case: bool = False
+    indices: str | None = None
+    values: str | None = None
+    categories: Path | None = None
+    ignore_unknown: bool = False
+    hash_columns: str | None = None
+
+    def encoding(
+        self, data: Sequence[str], n_features: int | None, reading: ReadingOptions
+    ) -> Schema | ListColumns | None:
+        """Return what `dplasso.encoding.files.encode_files` takes; refuse options that clash.
+
+        `n_features` is ``--features``, which lists of column numbers take.
+        """
+        ways = {
+            "--schema": reading.schema,
+            "--indices": self.indices,
+            "--categories": self.categories,
+            "--hash-columns": self.hash_columns,
+            "--text": self.text,
+        }
+        ours = {option_name(field.name): getattr(self, field.name) for field in fields(self)}
+        if not (self.text or is_table(data[0])):
+            refuse(ours | {"--label-column": reading.label_column}, "goes with tables or --text")
+            refuse({"--schema": reading.schema}, "goes with tables")
+            return None
+        declared = n_features if self.indices is None else None
+        others = {"--zero-based": reading.zero_based, "--labels": reading.labels}
+        refuse(others | {"--features": declared}, "does not go with this kind of data")
+        for names, needed in _NEEDS.items():
+            if not any(ours[one] for one in needed):
+                refuse({name: ours[name] for name in names}, f"goes with {' or '.join(needed)}")
+        if sum(bool(way) for way in ways.values()) != 1:
+            raise typer.BadParameter(
+                f"{data[0]} is a table: say with one of {', '.join(ways)} what its columns mean"
+            )
+        if self.indices is not None:
+            need_pyarrow()
+            return ListColumns(self.indices, self.values, n_features)
+        return reading.declared() or reading.labelled(self._schema())
+
+    def _schema(self) -> Schema:
+        """Write the options as a schema."""
+        bits = _HASH_BITS if self.hash_bits is None else self.hash_bits
+        if self.hash_columns is not None:
+            names = tuple(name.strip() for name in self.hash_columns.split(","))
+            return Schema((Hashed(names, bits, missing="ignore"),))
+        if self.categories is not None:
+            unknown = "ignore" if self.ignore_unknown else "error"
+            lists = read_categories(self.categories).items()
+            return Schema(tuple(Categories(*pair, unknown, missing="ignore") for pair in lists))
+        given = self.ngrams or "1,1"
+        try:
+            shortest, longest = (int(part) for part in given.split(","))
+        except ValueError:
+            raise typer.BadParameter(f"--ngrams {given}: write FROM,TO, for example 1,2") from None
+        words = (shortest, longest), self.binary, not self.keep_case
+        return Schema((Text(self.text_column or "text", bits, *words, missing="error"),))
+
+
+def refuse(given: dict[str, Any], why: str) -> None:
+    """Refuse options that do not go together, or would be ignored, if they were given."""
+    for name, value in given.items():
+        if value not in (None, False):
+            raise typer.BadParameter(f"{name} {why}")

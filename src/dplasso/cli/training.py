@@ -1,23 +1,23 @@
 """What ``fit`` and ``tune`` train: the options of all estimators, and the estimator they make."""
 
-import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from numpy.typing import NDArray
 
+import dplasso
 from dplasso.cli import output
-from dplasso.cli.files import naming, write_file
 from dplasso.cli.options import ESTIMATORS, estimator_options
 from dplasso.errors import DataError, PrivacyLeakWarning
-
-if TYPE_CHECKING:
-    from dplasso.estimators.load import Estimator
+from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.load import Estimator
+from dplasso.fit.hooks import Hooks
+from dplasso.model import write_model
 
 # Weights of every column beyond this are too many to hold.
 _MOST_COLUMNS = 10**8
@@ -58,19 +58,15 @@ class EstimatorOptions:
     @property
     def is_regression(self) -> bool:
         """Whether a fit learns numbers: as said, or as an interval for them says."""
-        bounded = self.target_bounds is not None
-        return (
-            bounded or self.task == "regression" or (self.task is None and self.method == "linear")
-        )
+        said = self.task == "regression" or (self.task is None and self.method == "linear")
+        return said or self.target_bounds is not None
 
-    def estimator(self, meaning: Mapping[str, float] | None) -> "Estimator":
+    def estimator(self, meaning: Mapping[str, float] | None) -> Estimator:
         """Make the estimator; options that were not given keep its own defaults.
 
         `meaning` is what the labels mean (``--label-map``), which declares the classes. Classes
         that are declared by name wait for `declare`, which knows their type.
         """
-        import dplasso
-
         task = "regression" if self.is_regression else "classification"
         self._refuse_clashes(task)
         estimator: Estimator = getattr(dplasso, ESTIMATORS[self.method, task])()
@@ -99,8 +95,7 @@ class EstimatorOptions:
         return estimator
 
     def _refuse_clashes(self, task: str) -> None:
-        methods = sorted({method for method, _ in ESTIMATORS})
-        tasks = sorted({task for _, task in ESTIMATORS})
+        methods, tasks = (sorted(set(names)) for names in zip(*ESTIMATORS, strict=True))
         if self.task not in (None, *tasks):
             raise ValueError(f"task must be {' or '.join(tasks)}, got {self.task!r}")
         if self.task == "classification" and self.target_bounds is not None:
@@ -113,7 +108,7 @@ class EstimatorOptions:
         if task == "regression" and self.classes is not None:
             raise ValueError("a regression has no classes; leave --classes out")
 
-    def declare(self, estimator: "Estimator", y: NDArray[Any]) -> None:
+    def declare(self, estimator: Estimator, y: NDArray[Any]) -> None:
         """Declare the classes as labels of the data's type; refuse numbers that are no classes."""
         if self.classes is not None:
             estimator.set_params(classes=classes_like(parse_classes(self.classes), y))
@@ -124,7 +119,7 @@ class EstimatorOptions:
                 "that they lie in: --target-bounds LOW,HIGH"
             )
 
-    def better_method(self, estimator: "Estimator") -> str | None:
+    def better_method(self, estimator: Estimator) -> str | None:
         """Name the other method where public facts say that it would be more accurate.
 
         Unless a number of weights was asked for: then the LASSO may be what is wanted. Nor where it
@@ -133,7 +128,7 @@ class EstimatorOptions:
         asked = estimator.n_iter_ == 0 or {"n_iter", "l1_radius"} & self.given.keys()
         if self.method != "lasso" or asked or not estimator.privacy_.is_private:
             return None
-        if math.isinf(estimator.epsilon) or estimator.n_features_in_ > _MOST_COLUMNS:
+        if estimator.n_features_in_ > _MOST_COLUMNS:
             return None
         other = "linear" if self.is_regression else "logistic"
         return (
@@ -169,18 +164,21 @@ class OutputOptions:
                 "--ledger needs --model OUT: what is paid for has to be written"
             )
 
-    def write(self, estimator: "Estimator", temporary: str | None = None) -> None:
+    def check(self, inputs: Iterable[Path | None], *, charged: bool) -> None:
+        """Refuse outputs that cannot be written, or that nobody said to overwrite."""
+        again = ", which is charged again" if charged else ""
+        output.check_outputs(self.paths(), inputs, force=self.force, again=again)
+
+    def write(self, estimator: Estimator, temporary: str | None = None) -> None:
         """Put the outputs in place: all of them or, where one fails, none.
 
         `temporary` is where room for the model is held (`dplasso.files.room`).
         """
-        from dplasso.model import write_model
-
         if self.statement is not None:
-            write_file(self.statement, estimator.privacy_.to_json() + "\n")
+            output.write_file(self.statement, estimator.privacy_.to_json() + "\n")
         if self.model is not None:
             try:
-                with naming(self.model):
+                with output.naming(self.model):
                     write_model(estimator.model_, self.model, temporary=temporary)
             except BaseException:
                 if self.statement is not None:
@@ -188,41 +186,22 @@ class OutputOptions:
                 raise
 
 
-def check_before_reading(estimator: "Estimator") -> None:
-    """Refuse settings that no data can make right, and a fit that its ledger cannot pay for."""
-    from dplasso.estimators.fitting import method_of
-    from dplasso.ledger import check_affordable
-
-    method = method_of(estimator)
-    # Finds a delta too small for n_iter; the size of the data does not matter for that.
-    check_affordable(method.ledger, method.dataset, method.cost())
-
-
 def train_with_bar(
-    estimator: "Estimator",
-    X: Any,
-    y: Any,
-    bars: output.Bars,
-    label: str,
-    checkpoints: Any = None,
-    groups: Any = None,
-    engine: Any = None,
+    estimator: Estimator, X: Any, y: Any, bars: output.Bars, label: str, **more: Any
 ) -> dict[str, float]:
     """Fit an estimator in place under a progress bar; return the seconds that it took.
 
     They are ``prepare`` and ``train``, and ``compile``, the part of both that the compiler took;
-    they depend on the data and are for the curator only.
+    they depend on the data and are for the curator only. `more`: the hook `checkpoints`, and what
+    `dplasso.estimators.fitting.fit_estimator` takes.
     """
-    from dplasso.estimators.fitting import fit_estimator
-    from dplasso.fit.hooks import Hooks
-
     seconds: dict[str, float] = {}
-    before = bars.compiled.seconds
+    before, checkpoints = bars.compiled.seconds, more.pop("checkpoints", None)
     with bars.task(label) as progress, bars.stages() as stage, warnings.catch_warnings():
         warnings.filterwarnings("always", category=PrivacyLeakWarning)
         copied = partial(stage, "copying stores")
         hooks = Hooks(progress, seconds, checkpoints=checkpoints, copied=copied)
-        fit_estimator(estimator, X, y, hooks, groups, engine=engine)
+        fit_estimator(estimator, X, y, hooks, **more)
     return seconds | {"compile": bars.compiled.seconds - before}
 
 
@@ -260,21 +239,18 @@ def parse_classes(text: str) -> tuple[str, ...]:
 
 def classes_like(labels: tuple[str, ...], y: NDArray[Any]) -> list[Any]:
     """Return declared labels as numbers, bools or strings: the type of `y` decides, no value."""
-    if y.dtype.kind == "b":
-        words = {"false": False, "0": False, "true": True, "1": True}
-        if all(label.lower() in words for label in labels):
+    words = {"false": False, "0": False, "true": True, "1": True}
+    try:
+        if y.dtype.kind == "b":
             return [words[label.lower()] for label in labels]
-    elif y.dtype.kind in "iuf":
-        try:
+        if y.dtype.kind in "iuf":
             return [_plain_number(float(label)) for label in labels]
-        except ValueError:
-            pass
-    else:
-        return list(labels)
-    raise DataError(
-        f"--classes {','.join(labels)}: the labels in the data are "
-        f"{'booleans' if y.dtype.kind == 'b' else 'numbers'}, so the declared ones must be too"
-    )
+    except (KeyError, ValueError):
+        raise DataError(
+            f"--classes {','.join(labels)}: the labels in the data are "
+            f"{'booleans' if y.dtype.kind == 'b' else 'numbers'}, so the declared ones must be too"
+        ) from None
+    return list(labels)
 
 
 def _plain_number(number: float) -> int | float:

@@ -2,21 +2,25 @@
 
 import math
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
+import numpy as np
 import typer
 
 from dplasso.cli import output
-from dplasso.cli.files import check_outputs
-from dplasso.cli.ledger_report import left_after, left_in, left_sentence
+from dplasso.cli.ledger_report import left_after, left_sentence
 from dplasso.cli.options import number_or_word
-from dplasso.cli.reading import ReadingOptions, read
+from dplasso.cli.reading import ReadingOptions
 from dplasso.cli.training import EstimatorOptions, OutputOptions
-
-if TYPE_CHECKING:
-    from dplasso.data.files import Dataset
-    from dplasso.tuning.search import PrivateSearch
-
+from dplasso.data.files import Dataset
+from dplasso.data.source_files import expand
+from dplasso.encoding.origin import origin_of
+from dplasso.estimators.fitting import method_of
+from dplasso.files.room import held_room
+from dplasso.model.release import digest_of
+from dplasso.tuning.candidates import list_candidates
+from dplasso.tuning.search import PrivateSearch
 
 # Settings that are worth a try at most.
 _LIKELY = {
@@ -37,8 +41,7 @@ def tune(
     metric: str | None = None,
     held_out: float = 0.2,
     explain: bool = False,
-    as_json: bool = False,
-) -> None:
+) -> output.Result:
     """Choose settings and train, all under one private guarantee.
 
     Model
@@ -64,32 +67,24 @@ def tune(
     One fit with the defaults and the whole epsilon is mostly better than a search: docs/tuning.md
     says when a search pays. The number of tries is random, and not released.
     """
-    from dplasso.data.source_files import expand
-    from dplasso.files.room import held_room
-
     schema = reading.declared()
     metric = metric or ("mae" if wanted.is_regression else "auc")
     settings = {"tries": tries, "law": law, "metric": metric, "held_out": held_out}
     search = _search(wanted, reading, grid, settings)
     outputs.refuse_unwritten(wanted.ledger)
-    files = expand(data)
-    beside = (reading.labels, reading.schema, wanted.ledger)
-    inputs = [*files, *(path for path in beside if path is not None)]
-    again = "" if wanted.ledger is None else ", which is charged again"
-    check_outputs(outputs.paths(), inputs, force=outputs.force, again=again)
+    files, charged = expand(data), wanted.ledger is not None
+    outputs.check((*files, reading.labels, reading.schema, wanted.ledger), charged=charged)
     with output.progress_bars() as bars, ExitStack() as held:
-        rows = read(files, bars, reading, wanted.features, schema)
+        rows = reading.read(files, bars, wanted.features, schema)
         wanted.declare(search.estimator, rows.y)
         temporary = None
-        if wanted.ledger is not None and outputs.model is not None:
+        if charged and outputs.model is not None:
             temporary = held.enter_context(held_room(outputs.model, _model_bytes(search, rows)))
         with bars.task("searching"):
             search.fit(rows.X, rows.y)
         if search.best_params_ is not None or outputs.model is None:
             with output.uninterrupted():
                 outputs.write(search.best_estimator_, temporary)
-    if search.best_params_ is None and outputs.model is not None:
-        output.text("There was no try, so there is no model to write.")
     report: dict[str, Any] = {
         "n_features": rows.X.shape[1],
         "best_params": search.best_params_,
@@ -100,26 +95,16 @@ def tune(
         "statement": outputs.statement,
     }
     if wanted.ledger is not None:
-        best = search.best_estimator_
-        report["ledger"] = (
-            left_in(wanted.ledger, wanted.dataset, best.model_)
-            if hasattr(best, "model_")
-            else left_after(wanted.ledger, wanted.dataset, search.privacy_)
-        )
-    if as_json:
-        output.document(report)
-        return
-    output.facts(_facts(report, outputs))
-    output.text()
-    output.promise(search.privacy_, explain=explain)
+        best = getattr(search.best_estimator_, "model_", None)
+        release = "" if best is None else digest_of(best.release)
+        report["ledger"] = left_after(wanted.ledger, wanted.dataset, search.privacy_, release)
+    return output.Result(report, partial(_print, report, search, outputs, explain=explain))
 
 
 def _search(
     wanted: EstimatorOptions, reading: ReadingOptions, grid: list[str], settings: dict[str, Any]
-) -> "PrivateSearch":
+) -> PrivateSearch:
     """Return the search, checked; what every fit of it shares is set here, and not in its tries."""
-    from dplasso.tuning.search import PrivateSearch
-
     estimator = wanted.estimator(reading.meaning())
     if estimator.rows_per_person > 1:
         raise ValueError("rows_per_person needs to know the person of each row, which no file says")
@@ -147,24 +132,17 @@ def _search(
     return search
 
 
-def _model_bytes(search: "PrivateSearch", rows: "Dataset") -> int:
+def _model_bytes(search: PrivateSearch, rows: Dataset) -> int:
     """Return how large the model of any try can be."""
-    import numpy as np
-
-    from dplasso.encoding.origin import origin_of
-    from dplasso.estimators.fitting import method_of
-    from dplasso.tuning.candidates import list_candidates
-
-    params, largest = search.estimator.get_params(), 0
+    params, n_features = search.estimator.get_params(), int(rows.X.shape[1])
     classes = np.zeros(0)
     if "classes" in params:
         classes = np.asarray(params["classes"] or np.unique(rows.y))
-    n_features, origin = int(rows.X.shape[1]), origin_of(rows.X)
-    for candidate in list_candidates(search.estimator, search.grid, search.delta):
-        method = method_of(candidate.estimator)
-        mechanism = method.cost(n_features, classes.size)
-        largest = max(largest, method.model_bytes(mechanism, n_features, classes, origin=origin))
-    return largest
+    candidates = list_candidates(search.estimator, search.grid, search.delta)
+    methods = [method_of(candidate.estimator) for candidate in candidates]
+    costs = [(method, method.cost(n_features, classes.size)) for method in methods]
+    origin = origin_of(rows.X)
+    return max(one.model_bytes(cost, n_features, classes, origin=origin) for one, cost in costs)
 
 
 def _setting(text: str) -> tuple[str, list[Any]]:
@@ -179,8 +157,12 @@ def _setting(text: str) -> tuple[str, list[Any]]:
     return name.strip().replace("-", "_"), parsed
 
 
-def _facts(report: dict[str, Any], outputs: OutputOptions) -> dict[str, str]:
+def _print(
+    report: dict[str, Any], search: PrivateSearch, outputs: OutputOptions, *, explain: bool
+) -> None:
     params, score = report["best_params"], report["best_score"]
+    if params is None and outputs.model is not None:
+        output.text("There was no try, so there is no model to write.")
     facts = {"best": "none: the random number of tries came out as zero"}
     if params is not None:
         interval = f"{score['low']:.4f} to {score['high']:.4f}"
@@ -194,4 +176,6 @@ def _facts(report: dict[str, Any], outputs: OutputOptions) -> dict[str, str]:
     if "ledger" in report:
         facts["ledger"] = left_sentence(report["ledger"])
     paths = ", ".join(map(str, outputs.paths()))
-    return facts | {"written": paths or "nothing (give --model to keep the model)"}
+    output.facts(facts | {"written": paths or "nothing (give --model to keep the model)"})
+    output.text()
+    output.promise(search.privacy_, explain=explain)

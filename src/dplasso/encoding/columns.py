@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dplasso.encoding.schema import Schema
 
 Where = Callable[[str, int | None], str]
-"""Words where a value stands: of its column's name and its row, from 0; None for the column."""
+"""Says in words where a value stands: in which column, and in which row, counted from 0."""
 
 
 class Slot(NamedTuple):
@@ -55,7 +55,7 @@ class TableColumns:
         self._codes: dict[tuple[Coded, str], NDArray[np.int64]] = {}
 
     def codes(self, part: "Coded", column: str) -> NDArray[np.int64]:
-        """Return which of its `part.codes` values each record has, found once; -1 for none."""
+        """Return each record's code, -1 for none; a part's codes of a column are found once."""
         if (part, column) not in self._codes:
             self._codes[part, column] = part.codes_of(self, column)
         return self._codes[part, column]
@@ -65,7 +65,7 @@ class TableColumns:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        values = self._arrow(column)
+        values = as_arrow(self.table[column], self.where(column, None))
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         kind, types = values.type, pa.types
@@ -107,14 +107,14 @@ class TableColumns:
         return [text or "" for text in texts], np.array([not text for text in texts], np.bool_)
 
     def words(self, column: str, missing: str) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the distinct values of these records as words, and whose each record's is.
+        """Return the distinct values as words, and the number of each record's word.
 
-        The words serve to look up each value once; none is kept.
+        A missing value has the number -1.
         """
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        values = self._arrow(column)
+        values = as_arrow(self.table[column], self.where(column, None))
         if pa.types.is_floating(values.type):
             values = pc.if_else(pc.is_nan(values), None, values)
         if not pa.types.is_dictionary(values.type):
@@ -134,19 +134,6 @@ class TableColumns:
         self._refuse_missing(column, codes < 0, missing)
         return words, codes
 
-    def _arrow(self, column: str) -> Any:
-        """Return a column as one pyarrow array."""
-        import pyarrow as pa
-
-        values = self.table[column]
-        if not isinstance(values, list):
-            return values
-        try:
-            return pa.array(values)
-        except (pa.ArrowException, OverflowError):
-            place = self.where(column, None)
-            raise DataError(f"{place}: its values are not of one kind") from None
-
     def _no_category(self, column: str, kind: Any) -> DataError:
         return DataError(
             f"{self.where(column, None)}: {kind} is not a category; give a column of strings, "
@@ -157,6 +144,19 @@ class TableColumns:
         if missing == "error" and absent.any():
             row = int(np.argmax(absent))
             raise DataError(f"{self.where(column, row)}: the value is missing")
+
+
+def as_arrow(values: Any, place: str) -> Any:
+    """Return a column, a list or series unless it is one already, as an array of pyarrow."""
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, OverflowError):
+        # Arrow's message quotes the value that it could not take.
+        raise DataError(f"{place}: its values are not of one kind") from None
 
 
 def _assembled(blocks: list[Slot | Rows], n_rows: int, n_features: int) -> Rows:

@@ -20,29 +20,23 @@ Codes = NDArray[np.int64]
 class Part:
     """The contract of a part.
 
-    Its `columns` are those of the table that it takes. It makes `width` columns, of which `names`
-    returns some names and `entries` yields a table's entries, in their order. `described` says in
-    words what it declares of the table.
+    It takes `columns` of the table and makes `width` columns: `names` returns the names of some of
+    them, `entries` yields the entries of a table in their order. `described` says in words what it
+    declares of the table.
     """
 
     missing: str = "ignore"
 
-    if TYPE_CHECKING:  # a field of some parts
+    if TYPE_CHECKING:
 
         @property
         def columns(self) -> tuple[str, ...]: ...
-
-    def width(self, schema: "Schema") -> int:
-        raise NotImplementedError
-
-    def names(self, schema: "Schema", columns: Codes) -> list[str]:
-        raise NotImplementedError
-
-    def described(self) -> str:
-        raise NotImplementedError
-
-    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot | Rows]:
-        raise NotImplementedError
+        def width(self, schema: "Schema") -> int: ...
+        def names(self, schema: "Schema", columns: Codes) -> list[str]: ...
+        def described(self) -> str: ...
+        def entries(
+            self, schema: "Schema", table: TableColumns, offset: int
+        ) -> Iterator[Slot | Rows]: ...
 
     @property
     def own_missing(self) -> int:
@@ -63,19 +57,25 @@ class Part:
 class Coded(Part):
     """A part that encodes a column to one of `codes` values, which a cross may take.
 
-    `codes_of` returns which of them each record has, -1 for none; `code_names` what they are
-    called.
+    `codes_of` returns each record's code, -1 for none; `code_names` the names of codes. Unless a
+    part says otherwise, each code is a column.
     """
 
-    @property
-    def codes(self) -> int:
-        raise NotImplementedError
+    if TYPE_CHECKING:
 
-    def codes_of(self, table: TableColumns, column: str) -> Codes:
-        raise NotImplementedError
+        @property
+        def codes(self) -> int: ...
+        def codes_of(self, table: TableColumns, column: str) -> Codes: ...
+        def code_names(self, codes: Codes, column: str) -> list[str]: ...
 
-    def code_names(self, codes: Codes, column: str) -> list[str]:
-        raise NotImplementedError
+    def width(self, schema: "Schema") -> int:
+        return self.codes
+
+    def names(self, schema: "Schema", columns: Codes) -> list[str]:
+        return self.code_names(columns, self.columns[0])
+
+    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
+        yield Slot.of(table.codes(self, self.columns[0]), offset)
 
     @property
     def missing_code(self) -> int:
@@ -83,8 +83,8 @@ class Coded(Part):
         return self.codes - 1 if self.own_missing else -1
 
     def _looked_up(self, places: Codes, words: Codes) -> Codes:
-        """Return each record's place, by the number of its word; -1 stands for a missing value."""
-        # Index -1 finds the last place.
+        """Return each record's place by the number of its word."""
+        # The number -1, of a missing value, finds the last place.
         return np.append(places, self.missing_code)[words]
 
 

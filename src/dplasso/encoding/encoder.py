@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, TransformerMixin
 
 from dplasso.data.blocks import RowBlock, joined
-from dplasso.encoding.columns import encode
+from dplasso.encoding.columns import as_arrow, encode
 from dplasso.encoding.origin import Origin, with_origin
 from dplasso.encoding.schema import Schema, read_schema, schema_from_json
 from dplasso.encoding.source import need_pyarrow
@@ -234,22 +234,9 @@ def arrow_table(X: Any, columns: list[str] | None = None) -> Any:
     chosen = X if columns is None else X[columns]
     if hasattr(type(X), "to_arrow"):
         return chosen.to_arrow()
-    try:
-        return pa.Table.from_pandas(chosen, preserve_index=False)
-    except (pa.ArrowException, TypeError, OverflowError):
-        # Arrow's message quotes the value that it could not take.
-        mixed = next(filter(lambda name: not _is_of_one_kind(chosen[name]), chosen.columns), None)
-        raise DataError(f"column {mixed!r} of the table: its values are not of one kind") from None
-
-
-def _is_of_one_kind(series: Any) -> bool:
-    import pyarrow as pa
-
-    try:
-        pa.array(series, from_pandas=True)
-    except (pa.ArrowException, TypeError, OverflowError):
-        return False
-    return True
+    return pa.table(
+        {str(name): as_arrow(chosen[name], f"column {name!r} of the table") for name in chosen}
+    )
 
 
 def _encoded(schema: Schema, table: Any, first: int) -> RowBlock:

@@ -49,18 +49,14 @@ def encode_files(
     binarize: bool = False,
     labelled: bool = True,
 ) -> EncodedRecords:
-    """Open files of records as sparse rows.
+    """Open files of records as sparse rows; what is wrong inside them is raised when it is read.
 
     `encoding`: how a record of a table becomes a row. Default: column numbers as they stand in
     svmlight text and .npz, to which `n_features`, `zero_based` and `labels_path` belong.
     `label_column`: where the label is, for `ListColumns`; a schema names its own.
     `person_column`: column that names the person of each row, with a schema only.
     `label_map`: what the labels mean; any other label is an error.
-    `binarize`: turn every non-zero value into 1.
     `labelled`: with a schema, whether labels are read; otherwise they are all 0.
-
-    Raises `DataError` if a file is missing, of a kind that the encoding does not read, or needs
-    pyarrow, which is not there. What is wrong inside the files is raised while the rows are read.
     """
     files = expand(paths)
     if person_column is not None and not isinstance(encoding, Schema):
@@ -120,9 +116,6 @@ def read_records(
     A store is given alone, stays on the disk, and takes no other option than `n_features`, which it
     must agree with. `schema` says how records of a table become rows: a table needs it, and nothing
     else takes it. The other options are those of `encode_files`.
-
-    Raises `DataError` if a file cannot be used, with file and line, or an option does not go with
-    it.
     """
     files = expand(paths)
     stores = [path for path in files if path.is_dir()]
@@ -133,7 +126,13 @@ def read_records(
             )
         options.pop("labelled", None)
         _refuse_options(options | {"schema": schema}, "a store; give it to the conversion")
-        return _opened(stores[0], n_features)
+        store = open_store(stores[0])
+        if n_features is not None and n_features != store.shape[1]:
+            raise DataError(
+                f"{stores[0]} has {store.shape[1]:,} columns, but {n_features:,} were asked for; "
+                "convert the data with as many"
+            )
+        return Dataset(store.X, store.y, str(stores[0]))
     if any(map(is_table, files)):
         if schema is None:
             raise DataError(
@@ -161,13 +160,3 @@ def _refuse_options(options: Mapping[str, Any], what: str) -> None:
     for name, given in options.items():
         if given not in (None, False):
             raise DataError(f"{name} does not go with {what}")
-
-
-def _opened(path: Path, n_features: int | None) -> Dataset:
-    store = open_store(path)
-    if n_features is not None and n_features != store.shape[1]:
-        raise DataError(
-            f"{path} has {store.shape[1]:,} columns, but {n_features:,} were asked for; convert "
-            "the data with as many"
-        )
-    return Dataset(store.X, store.y, str(path))

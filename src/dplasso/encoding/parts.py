@@ -6,7 +6,7 @@ knows how many columns it makes, what they are called, and which entries a recor
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,18 +14,16 @@ import numpy as np
 
 from dplasso.encoding.columns import Slot, TableColumns, number_in
 from dplasso.encoding.contract import Coded, Codes, OfOneColumn, Part
-from dplasso.encoding.edges import checked_edges
-from dplasso.encoding.edges import equal_edges as equal_edges
-from dplasso.encoding.edges import log_edges as log_edges
 from dplasso.encoding.hashed import Hashed as Hashed
 from dplasso.encoding.hashed import Text as Text
-from dplasso.encoding.hashing import check_hash_bits, hash_codes
+from dplasso.encoding.hashed import check_hash_bits, hash_codes
 from dplasso.errors import DataError
 
 if TYPE_CHECKING:
     from dplasso.encoding.schema import Schema
 
 _MOST_COLUMNS = 2**40
+_MOST_BINS = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -63,12 +61,6 @@ class Categories(OfOneColumn, Coded):
     def codes(self) -> int:
         return len(self.categories) + (self.unknown == "column") + self.own_missing
 
-    def width(self, schema: "Schema") -> int:
-        return self.codes
-
-    def names(self, schema: "Schema", columns: Codes) -> list[str]:
-        return self.code_names(columns, self.column)
-
     def code_names(self, codes: Codes, column: str) -> list[str]:
         shown = [
             f"{column}={_lowered(category) if isinstance(category, bool) else category}"
@@ -93,9 +85,6 @@ class Categories(OfOneColumn, Coded):
                 raise DataError(f"{place}: the value is not among the declared categories")
         return self._looked_up(found, codes)
 
-    def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
-        yield Slot.of(table.codes(self, self.column), offset)
-
 
 @dataclass(frozen=True)
 class Bins(OfOneColumn, Coded):
@@ -114,7 +103,7 @@ class Bins(OfOneColumn, Coded):
     missing: str = "column"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "edges", checked_edges(self.column, self.edges))
+        object.__setattr__(self, "edges", _checked_edges(self.column, self.edges))
         self._check_bools("cumulative")
         self._check_words("missing")
 
@@ -152,10 +141,10 @@ class Bins(OfOneColumn, Coded):
         return found
 
     def entries(self, schema: "Schema", table: TableColumns, offset: int) -> Iterator[Slot]:
-        codes, last = table.codes(self, self.column), len(self.edges)
         if not self.cumulative:
-            yield Slot.of(codes, offset)
+            yield from super().entries(schema, table, offset)
             return
+        codes, last = table.codes(self, self.column), len(self.edges)
         for k in range(1, last + 1):
             yield Slot(np.where((codes >= k) & (codes <= last), offset + k - 1, -1))
         yield Slot(np.where(codes > last, offset + last, -1))
@@ -266,3 +255,48 @@ def _lowered(value: Any) -> str:
 _KEYS: dict[type, Callable[[Any], Any]] = {
     bool: _lowered, int: number_in, float: number_in, str: str
 }  # fmt: skip
+
+
+def equal_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
+    """Return the edges of `bins` bins of equal width from `low` to `high`, both public."""
+    _check_range(low, high, bins)
+    return tuple(np.linspace(low, high, bins + 1).tolist())
+
+
+def log_edges(low: float, high: float, bins: int) -> tuple[float, ...]:
+    """Return the edges of `bins` bins of equal ratio from `low` > 0 to `high`, both public."""
+    _check_range(low, high, bins)
+    if low <= 0:
+        raise ValueError(f"logarithmic bins begin above 0, got {low}")
+    return tuple(np.geomspace(low, high, bins + 1).tolist())
+
+
+def _checked_edges(column: str, given: Any) -> tuple[float, ...]:
+    """Return edges from a list of them, or from the mapping that says how to make them."""
+    if isinstance(given, Mapping):
+        spacing = given.get("spacing", "equal")
+        if set(given) - {"spacing"} != {"low", "high", "bins"} or spacing not in ("equal", "log"):
+            raise ValueError(
+                f"the edges of column {column!r} are a list, or low, high, bins and a spacing that "
+                'is "equal" or "log"'
+            )
+        make = log_edges if spacing == "log" else equal_edges
+        given = make(given["low"], given["high"], given["bins"])
+    try:
+        edges = tuple(float(edge) for edge in given)
+    except (TypeError, ValueError):
+        edges = ()
+    if not edges or not np.isfinite(edges).all() or not (np.diff(edges) > 0).all():
+        raise ValueError(
+            f"the edges of column {column!r} must be finite, ascending numbers, at least one"
+        )
+    return edges
+
+
+def _check_range(low: float, high: float, bins: int) -> None:
+    finite = isinstance(low, int | float) and isinstance(high, int | float) and low < high
+    if not finite or type(bins) is not int or not 1 <= bins <= _MOST_BINS:
+        raise ValueError(
+            f"1 to {_MOST_BINS:,} bins go from low to a larger high, got {bins!r} from {low!r} to "
+            f"{high!r}"
+        )

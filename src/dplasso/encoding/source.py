@@ -1,6 +1,5 @@
 """Files of tables as row blocks by a schema, in bounded memory: CSV, JSON lines, Parquet, Arrow."""
 
-from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from dplasso.data.formats import is_table, table_format
 from dplasso.data.source_files import Paths, source_files
 from dplasso.data.streams import check_readable
 from dplasso.data.tables import batches
-from dplasso.encoding.columns import encode
+from dplasso.encoding.columns import as_arrow, encode
 from dplasso.encoding.parts import Text
 from dplasso.encoding.schema import Schema
 from dplasso.errors import DataError
@@ -25,11 +24,7 @@ def table_source(
 
     Without `labelled` the labels are not read but all 0. In text files they are numbers if the
     first one is, else strings. `person_column` names the person of each row; it can be neither a
-    feature nor the label.
-
-    Raises `DataError` if a file is missing, of another kind, or needs pyarrow, which is not there;
-    if no label column is named, or the person's is encoded. What is wrong inside a file is raised,
-    with its place, when it is read.
+    feature nor the label. What is wrong inside a file is raised, with its place, when it is read.
     """
     if labelled and schema.label is None:
         raise DataError(
@@ -80,30 +75,15 @@ def first_rows(path: str | Path, most: int) -> Any:
             f"{path}: a schema is drafted from a table: CSV, JSON lines, Parquet, Arrow"
         )
     reader = table_format(path).reader
-    found = reader.batches(path, reader.column_names(path), _DRAFT_BYTES)
-    pieces = _until(most, (_table(path, batch.columns) for batch in found))
+    pieces: list[Any] = []
+    for batch in reader.batches(path, reader.column_names(path), _DRAFT_BYTES):
+        columns = {
+            name: as_arrow(values, f"{path}, column {name!r}")
+            for name, values in batch.columns.items()
+        }
+        pieces.append(pa.table(columns))
+        if sum(piece.num_rows for piece in pieces) >= most:
+            break
     if not pieces:
         raise DataError(f"{path} has no records; at least one is needed")
     return pa.concat_tables(pieces, promote_options="permissive").slice(0, most)
-
-
-def _table(path: Path, columns: Mapping[str, Any]) -> Any:
-    import pyarrow as pa
-
-    arrays = {}
-    for name, values in columns.items():
-        try:
-            arrays[name] = pa.array(values) if isinstance(values, list) else values
-        except (pa.ArrowException, OverflowError):
-            raise DataError(f"{path}, column {name!r}: its values are not of one kind") from None
-    return pa.table(arrays)
-
-
-def _until(most: int, tables: Iterator[Any]) -> list[Any]:
-    pieces: list[Any] = []
-    for table in tables:
-        pieces.append(table)
-        most -= table.num_rows
-        if most <= 0:
-            break
-    return pieces

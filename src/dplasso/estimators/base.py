@@ -14,6 +14,8 @@ from dplasso.estimators.coefficients import check_writable_out
 from dplasso.estimators.export import to_sklearn
 from dplasso.estimators.families import Family
 from dplasso.estimators.fitting import fit_estimator
+from dplasso.estimators.margins import margins
+from dplasso.estimators.parameters import of_rows
 from dplasso.losses.logistic import Logistic
 from dplasso.model import write_model
 from dplasso.model.report import report_section
@@ -82,10 +84,6 @@ class PrivateLinearModel(BaseEstimator):
         """
         fit_estimator(self, X, y, groups=groups, sample_weight=sample_weight, engine=engine)
         return self
-
-    def _margins(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self, "coef_")
-        return self.family.margins(self, X)
 
     def weights(self, *, dense: bool = False) -> Weights | NDArray[np.float64]:
         """Return the weights by column.
@@ -162,6 +160,12 @@ class PrivateLinearModel(BaseEstimator):
         check_is_fitted(self, "coef_")
         write_model(self.model_, path)
 
+    def __sklearn_tags__(self) -> Any:
+        """Return scikit-learn's tags: sparse input."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def _repr_html_inner(self) -> str:
         """Return what a notebook shows: scikit-learn's diagram and, once fitted, the report."""
         diagram: str = super()._repr_mimebundle_().get("text/html", "")
@@ -176,67 +180,33 @@ class PrivateLinearModel(BaseEstimator):
 class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     """A model of two or more classes."""
 
+    @of_rows(
+        "ndarray of float64, shape (N,), or (N, K) for K > 2 classes",
+        "Of two classes, positive where the second is likelier; of K, largest for the likeliest.",
+    )
     def decision_function(self, X: Any) -> NDArray[np.float64]:
-        """Compute the margins of rows that are clipped or scaled as in training.
+        """Return the margins of rows."""
+        return margins(self, X)
 
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            The rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (N,), or (N, K) for K > 2 classes
-            Of two classes, positive where the second is the likelier; of K, the largest is that of
-            the class predicted.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            If X has another number of columns than the training data, or NaN or infinity.
-        """
-        return self._margins(X)
-
+    @of_rows("ndarray, shape (N,)", "Entries of `classes_`.")
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the label of each row.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            The rows.
-
-        Returns
-        -------
-        ndarray, shape (N,)
-            Entries of `classes_`.
-        """
-        margins = self.decision_function(X)
-        place = (margins > 0).astype(np.intp) if margins.ndim == 1 else margins.argmax(axis=1)
+        """Return the predicted label of each row."""
+        found = margins(self, X)
+        place = (found > 0).astype(np.intp) if found.ndim == 1 else found.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[place]
         return labels
 
+    @of_rows("ndarray of float64, shape (N, K)", "Columns in the order of `classes_`.")
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the probability of each label, by the inverse link of the bounded loss.
+        """Return the probability of each label, by the inverse link of the bounded loss."""
+        found = margins(self, X)
+        if found.ndim == 1:
+            return Logistic(self.privacy_.residual_bound).link(found)
+        return self.family.probabilities(self, found)
 
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            The rows.
-
-        Returns
-        -------
-        ndarray of float64, shape (N, K)
-            Columns in the order of `classes_`.
-        """
-        margins = self.decision_function(X)
-        if margins.ndim == 1:
-            return Logistic(self.privacy_.residual_bound).link(margins)
-        return self.family.probabilities(self, margins)
-
+    @of_rows("ndarray of float64, shape (N, K)", "Columns in the order of `classes_`.")
     def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
-        """Predict the logarithm of the probability of each label, as `predict_proba`."""
+        """Return the logarithm of the probability of each label."""
         logarithms: NDArray[np.float64] = np.log(self.predict_proba(X))
         return logarithms
 
@@ -245,7 +215,6 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse input, classes."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         # scikit-learn's checks train on a few dozen records, where privacy leaves only noise.
         tags.classifier_tags.poor_score = bool(self.epsilon != math.inf)
         return tags
@@ -254,33 +223,15 @@ class PrivateClassifier(ClassifierMixin, PrivateLinearModel):
 class PrivateRegressor(RegressorMixin, PrivateLinearModel):
     """A model of numbers in a public interval."""
 
+    @of_rows("ndarray of float64, shape (N,)", "Inside `target_bounds`.")
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target of each row, in its own unit and inside `target_bounds`.
-
-        Parameters
-        ----------
-        X : sparse or dense matrix, shape (N, D), or a store
-            The rows; clipped or scaled as in training.
-
-        Returns
-        -------
-        ndarray of float64, shape (N,)
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            Before `fit`.
-        ValueError
-            If X has another number of columns than the training data, or NaN or infinity.
-        """
-        margins = self._margins(X)
-        clipped: NDArray[np.float64] = np.clip(margins, *self.privacy_.target_bounds)
+        """Return the predicted target of each row, in the target's unit."""
+        clipped: NDArray[np.float64] = np.clip(margins(self, X), *self.privacy_.target_bounds)
         return clipped
 
     def __sklearn_tags__(self) -> Any:
         """Return scikit-learn's tags: sparse input, numbers."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         # And on targets in intervals that no check can declare.
         tags.regressor_tags.poor_score = True
         return tags

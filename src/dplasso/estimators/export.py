@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dplasso.gradient_descent.plan import CONSTANT
-
 
 def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
     """Return the model as a fitted, dense model of scikit-learn alone.
@@ -50,43 +48,37 @@ def to_sklearn(self: Any, *, scaling: bool = True) -> Any:
             f"only a model of two classes can become one of scikit-learn, and this one has "
             f"{self.classes_.size}; weights(dense=True) and intercept_ hold its linear part"
         )
-    params, coefficients = self.model_.params, self.weights(dense=True)
-    release, kept = self.model_.release, None
-    row_norm, factor = params.get("row_norm"), 1.0
-    if release.vertices is not None and release.refitted is not None:
-        row_norm, kept = "unit", release.columns
-    if row_norm is not None:
-        factor = math.sqrt(1.0 - CONSTANT**2) if params["fit_intercept"] else 1.0
-    if scaling and row_norm not in (None, "unit"):
+    kept, bound, norm_bound, constant = self.family.reading(self)
+    if scaling and norm_bound is not None:
         raise ValueError(
-            f"nothing in scikit-learn scales rows as row_norm={row_norm!r} does: with "
+            f"nothing in scikit-learn scales rows as row_norm={norm_bound!r} does: with "
             "scaling=False, divide the rows by max(row_norm, their length) yourself"
         )
+    coefficients = self.weights(dense=True) * math.sqrt(1.0 - constant**2)
+    # Entries are clipped alike whether their column has a weight or not.
+    selects = scaling and kept is not None and bound is None
     sigmoid = self.privacy_.residual_bound == 1.0
     linear = LogisticRegression() if sigmoid else SGDClassifier(loss="hinge")
-    names = getattr(self, "feature_names_in_", None)
-    if scaling and kept is not None:
-        coefficients = coefficients[kept]
-    linear.coef_ = coefficients[np.newaxis, :] * factor
+    linear.coef_ = coefficients[np.newaxis, kept if selects else slice(None)]
     linear.intercept_ = self.intercept_.copy()
     linear.n_iter_ = np.array([self.n_iter_]) if sigmoid else self.n_iter_
     linear.classes_ = self.classes_.copy()
-    _set_columns(linear, coefficients.size, names if not scaling else None)
+    names = getattr(self, "feature_names_in_", None)
+    _set_columns(linear, linear.coef_.size, None if scaling else names)
     if not scaling:
         return linear
-    step: Any = Normalizer() if row_norm is not None else _clip(self.n_features_in_, params)
-    if kept is not None:
+    step: Any = Normalizer() if bound is None else _clip(self.n_features_in_, bound)
+    if selects:
         step = ColumnTransformer([("kept", step, kept.tolist())])
         step.fit(np.zeros((1, self.n_features_in_)))
     _set_columns(step, self.n_features_in_, names)
     return make_pipeline(step, linear)
 
 
-def _clip(n_features: int, params: dict[str, Any]) -> Any:
+def _clip(n_features: int, bound: float) -> Any:
     """Return a scaler that changes nothing within the bound and clips what lies beyond."""
     from sklearn.preprocessing import MinMaxScaler
 
-    bound = float(params["feature_bound"])
     corners = np.repeat([[-bound], [bound]], n_features, axis=1)
     scaler = MinMaxScaler(feature_range=(-bound, bound), clip=True).fit(corners)
     # Rounding must not move entries: the map is the identity.

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from dplasso.estimators.margins import decision_margins, unit_margins
 from dplasso.fit.descent import GradientDescent
 from dplasso.fit.lasso import Lasso
 from dplasso.fit.method import Method
@@ -20,84 +18,79 @@ from dplasso.losses.multinomial import Multinomial, norm_bound
 from dplasso.model.staged import StagedRelease
 
 
+class Reading(NamedTuple):
+    """How a model reads rows: clipped, or scaled.
+
+    `kept`, shape (k,): columns that rows are looked at in, ascending; None for all.
+    `bound`: entries are clipped to [-bound, bound]; None for scaled rows.
+    `norm_bound`: what longer rows are scaled down to and all divided by; None for unit rows.
+    `constant`: the constant entry of a scaled row, as a part of its unit length.
+    """
+
+    kept: NDArray[np.integer] | None
+    bound: float | None
+    norm_bound: float | None
+    constant: float
+
+
 @dataclass(frozen=True)
 class Family:
     """What estimators of one method share.
 
     `method`: from an estimator's parameters to the method, checked.
-    `margins`: ``margins(estimator, X)`` of a fitted one, shape (N,) or (N, K).
+    `reading`: ``reading(estimator)`` of a fitted one.
     `probabilities`: ``probabilities(estimator, margins)`` of K > 2 classes, shape (N, K).
     `column_bytes`: memory that a fit takes for each column, as measured, without any entry in it.
     `releases`: kinds of what a complete fit releases.
     """
 
     method: Callable[[Mapping[str, Any]], Method]
-    margins: Callable[[Any, Any], NDArray[np.float64]]
+    reading: Callable[[Any], Reading]
     probabilities: Callable[[Any, NDArray[np.float64]], NDArray[np.float64]]
     column_bytes: int
     releases: tuple[str, ...]
 
 
-def _gradient_margins(fitted: Any, X: Any) -> NDArray[np.float64]:
-    """Compute the margins of unit rows."""
-    params = fitted.model_.params
-    dense = fitted.coef_ if isinstance(fitted.coef_, np.ndarray) else fitted.coef_.toarray()
-    single = dense.shape[0] == 1
-    return unit_margins(
-        fitted,
-        X,
-        dense.ravel() if single else np.ascontiguousarray(dense.T),
-        float(fitted.intercept_[0]) if single else fitted.intercept_,
-        CONSTANT if params["fit_intercept"] else 0.0,
-        None if params["row_norm"] == "unit" else float(params["row_norm"]),
-        effective_n_jobs(fitted.n_jobs),
-    )
+def _constant(fitted: Any) -> float:
+    return CONSTANT if fitted.model_.params["fit_intercept"] else 0.0
 
 
-def _lasso_margins(fitted: Any, X: Any) -> NDArray[np.float64]:
-    """Compute the margins of clipped rows, or of a refit those of unit rows."""
-    release, bound = fitted.model_.release, fitted.privacy_.feature_bound
-    offset = float(fitted.intercept_[0])
-    refitted, several = release.refitted is not None, fitted.coef_.shape[0] > 1
-    if refitted or several:
-        kept = release.columns if refitted else np.unique(fitted.coef_.indices)
-        return unit_margins(
-            fitted,
-            X,
-            fitted.coef_[:, kept].toarray().T.copy() if several else fitted.coef_.data,
-            fitted.intercept_ if several else offset,
-            CONSTANT if fitted.model_.params["fit_intercept"] else 0.0,
-            None,
-            effective_n_jobs(fitted.n_jobs),
-            kept=kept,
-            bound=None if refitted else bound,
-        )
-    return decision_margins(fitted, X, fitted.coef_.indices, fitted.coef_.data, bound, offset)
+def _descent_reading(fitted: Any) -> Reading:
+    norm = fitted.model_.params["row_norm"]
+    return Reading(None, None, None if norm == "unit" else float(norm), _constant(fitted))
 
 
-def _gradient_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
+def _lasso_reading(fitted: Any) -> Reading:
+    release = fitted.model_.release
+    if release.refitted is not None:
+        return Reading(release.columns, None, None, _constant(fitted))
+    kept = np.unique(fitted.coef_.indices)
+    # Where no column has a weight, one is looked at all the same: a matrix has to have one.
+    return Reading(kept if kept.size else np.arange(1), fitted.privacy_.feature_bound, None, 0.0)
+
+
+def _descent_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
     return Multinomial(margins.shape[1], fitted.privacy_.residual_bound).link(margins)
 
 
 def _lasso_probabilities(fitted: Any, margins: NDArray[np.float64]) -> NDArray[np.float64]:
-    bound = fitted.privacy_.residual_bound
+    bound, n_classes = fitted.privacy_.residual_bound, margins.shape[1]
     if fitted.model_.release.refitted is not None:
-        n_classes = margins.shape[1]
         return Multinomial(n_classes, norm_bound(n_classes, bound)).link(margins)
-    return ClippedMultinomial(bound, np.zeros(margins.shape[1])).link(margins)
+    return ClippedMultinomial(bound, np.zeros(n_classes)).link(margins)
 
 
 LASSO = Family(
     Lasso.from_params,
-    _lasso_margins,
+    _lasso_reading,
     _lasso_probabilities,
     12,
     (VertexRelease.kind, StagedRelease.kind),
 )
 GRADIENT_DESCENT = Family(
     GradientDescent.from_params,
-    _gradient_margins,
-    _gradient_probabilities,
+    _descent_reading,
+    _descent_probabilities,
     48,
     (NoisyWeights.kind,),
 )

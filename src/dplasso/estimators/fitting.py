@@ -24,23 +24,13 @@ from dplasso.runtime.progress import progress_bar, say
 
 # Fitted attributes that not every fit has.
 _OPTIONAL = (
-    "history_",
-    "work_",
-    "feature_names_in_",
-    "transcript_",
-    "coef_standard_error_",
-    "n_records_",
+    *("history_", "work_", "feature_names_in_"),
+    *("transcript_", "coef_standard_error_", "n_records_"),
 )
 
 
 def method_of(estimator: Any) -> Method:
-    """Return an estimator's method with its parameters, checked whatever data they meet.
-
-    Raises
-    ------
-    TypeError, ValueError
-        One sentence that names the parameter, what was given and what would be right.
-    """
+    """Return an estimator's method with its parameters, checked whatever data they meet."""
     method: Method = estimator.family.method(estimator.get_params(deep=False))
     return method
 
@@ -54,27 +44,9 @@ def fit_estimator(
     sample_weight: Any = None,
     engine: Engine | None = None,
 ) -> Any:
-    """Fit an estimator in place; if the fit fails, it stays as it was.
+    """Fit an estimator in place and return it; if the fit fails, it stays as it was.
 
-    Parameters
-    ----------
-    estimator : DPLassoClassifier or DPLogisticRegression
-        Fitted in place.
-    X, y
-        As in its `fit`.
-    hooks : Hooks, optional
-        Progress, times, checkpoints. Without progress, `verbose` shows a bar.
-    groups : array-like, shape (N,), optional
-        The person each row belongs to; a store may say so itself.
-    sample_weight : array-like, shape (N,), optional
-        How much each row counts.
-    engine : Engine, optional
-        What runs the workers of rows in partitions.
-
-    Returns
-    -------
-    DPLassoClassifier or DPLogisticRegression
-        The estimator itself.
+    Without a progress hook, `verbose` shows a bar.
     """
     hooks = hooks or Hooks()
     with ExitStack() as shown:
@@ -133,15 +105,10 @@ def _say_copied(done: int, total: int) -> None:
 
 
 def check_columns_fit(estimator: Any, n_features: int) -> None:
-    """Refuse columns of which a fit could not even hold the least it needs for each.
+    """Raise MemoryError for more columns than this machine has memory for, by public numbers alone.
 
     Where memory is promised beyond what there is, asking for it succeeds, and using it ends the
-    process. Looks at public numbers alone.
-
-    `estimator`: its kind says how much a column takes.
-    `n_features`: D.
-
-    Raises MemoryError, which says to hash them.
+    process.
     """
     # A search may be around another package's estimator.
     each = getattr(estimator, "family", GRADIENT_DESCENT).column_bytes
@@ -164,34 +131,24 @@ def _cure(n_features: int) -> str:
 
 
 def set_fitted(estimator: Any, model: Model) -> None:
-    """Set the fitted attributes, all of them functions of the release and public values.
-
-    Parameters
-    ----------
-    estimator : DPLassoClassifier or DPLogisticRegression
-        Fitted in place.
-    model : Model
-        What a fit released, or a model file holds.
-    """
+    """Set the fitted attributes, all of them functions of the release and public values."""
     for name in _OPTIONAL:
         estimator.__dict__.pop(name, None)
-    estimator.model_ = model
-    coefficients, estimator.intercept_, error = linear_part(model)
     vertices = model.release.vertices
+    coefficients, intercept, error = linear_part(model)
     sparse = not isinstance(coefficients, np.ndarray)
-    estimator.coef_ = SparseWeights(coefficients) if sparse else coefficients
-    if error is not None:
-        estimator.coef_standard_error_ = error
-    if model.classes.size:
-        estimator.classes_ = model.classes
-    estimator.n_iter_ = len(model.release if vertices is None else vertices)
-    if vertices is not None:
-        estimator.transcript_ = vertices.transcript
-    if model.release.n_records is not None:
-        estimator.n_records_ = model.release.n_records
-    estimator.n_features_in_ = model.n_features
-    estimator.privacy_ = model.statement
-    if model.feature_names is not None:
-        estimator.feature_names_in_ = model.feature_names
-    if model.history is not None:
-        estimator.history_ = model.history
+    found = {
+        "model_": model,
+        "coef_": SparseWeights(coefficients) if sparse else coefficients,
+        "intercept_": intercept,
+        "coef_standard_error_": error,
+        "classes_": model.classes if model.classes.size else None,
+        "n_iter_": len(model.release if vertices is None else vertices),
+        "transcript_": None if vertices is None else vertices.transcript,
+        "n_records_": model.release.n_records,
+        "n_features_in_": model.n_features,
+        "privacy_": model.statement,
+        "feature_names_in_": model.feature_names,
+        "history_": model.history,
+    }
+    vars(estimator).update({name: value for name, value in found.items() if value is not None})

@@ -24,10 +24,6 @@ def raw_numbers(X: Any, params: Mapping[str, Any], names: NDArray[Any] | None = 
     """Return a sentence about a column of raw numbers, such as an age in years, if one is there.
 
     It looks at the first records: for the screen of the person who fits, and for nothing else.
-
-    `X`, shape (N, D): a matrix or a store.
-    `params`: of the estimator.
-    `names`, shape (D,): of the columns.
     """
     columns, sizes, n_rows = _first_entries(X)
     if not sizes.size:
@@ -73,13 +69,8 @@ def _first_entries(X: Any) -> tuple[NDArray[Any], NDArray[np.float64], int]:
 def warn_of_found_names(names: NDArray[Any] | None) -> None:
     """Warn of names of columns that look as if they had been made of values in the data.
 
-    `names`, shape (D,): as `pandas.get_dummies` makes them: many of one name before an underscore,
-    or some with a space after it.
-
-    Warns
-    -----
-    PrivacyLeakWarning
-        Names a column.
+    `pandas.get_dummies` makes such: many of one name before an underscore, or some with a space
+    after it.
     """
     groups: dict[str, list[str]] = defaultdict(list)
     for name in [] if names is None else map(str, names):

@@ -2,21 +2,19 @@
 
 import os
 from inspect import signature
+from typing import get_args
 
 from dplasso.errors import ModelFileError
 from dplasso.estimators.fitting import method_of, set_fitted
-from dplasso.estimators.lasso import DPLassoClassifier
-from dplasso.estimators.lasso_regression import DPLasso
-from dplasso.estimators.linear import DPLinearRegression
-from dplasso.estimators.logistic import DPLogisticRegression
+from dplasso.estimators.linear_models import (
+    DPLasso,
+    DPLassoClassifier,
+    DPLinearRegression,
+    DPLogisticRegression,
+)
 from dplasso.model import read_model
 
 Estimator = DPLassoClassifier | DPLasso | DPLogisticRegression | DPLinearRegression
-# A model is of the one whose parameters its file names.
-ESTIMATORS: tuple[type[Estimator], ...] = (
-    *(DPLassoClassifier, DPLasso),
-    *(DPLogisticRegression, DPLinearRegression),
-)
 
 
 def load(path: str | os.PathLike[str]) -> Estimator:
@@ -42,12 +40,18 @@ def load(path: str | os.PathLike[str]) -> Estimator:
     """
     model = read_model(path)
     try:
-        kind = next((one for one in ESTIMATORS if set(model.params) <= names_of(one)), None)
-        if kind is None or model.release.kind not in kind.family.releases:
+        # A model is of the estimator whose parameters its file names.
+        kinds = [
+            kind
+            for kind in get_args(Estimator)
+            if model.params.keys() <= signature(kind).parameters.keys()
+            and model.release.kind in kind.family.releases
+        ]
+        if not kinds:
             raise ValueError(
                 f"no estimator with its parameters makes a model of the kind {model.release.kind!r}"
             )
-        estimator = kind(**model.params)
+        estimator: Estimator = kinds[0](**model.params)
         task = method_of(estimator).targets.of_classes(model.classes)
         if bool(task.target_bounds) == bool(model.classes.size):
             raise ValueError("it has labels and an interval of targets, or neither")
@@ -56,8 +60,3 @@ def load(path: str | os.PathLike[str]) -> Estimator:
         reason = str(error).rstrip(".")
         raise ModelFileError(f"{os.fspath(path)} holds no usable model: {reason}.") from error
     return estimator
-
-
-def names_of(estimator: type[Estimator]) -> set[str]:
-    """Return the names of an estimator's parameters."""
-    return set(signature(estimator).parameters)

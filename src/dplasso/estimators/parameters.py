@@ -1,8 +1,4 @@
-"""One text for each parameter and attribute of the estimators, and what sets the parameters.
-
-A class says in its docstring where they go, ``{parameters}`` and ``{attributes}``; which ones it
-has, its signature and its family say.
-"""
+"""One text for each parameter, attribute and method of the estimators; what sets the parameters."""
 
 import inspect
 import re
@@ -10,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def _entries(text: str) -> dict[str, str]:
@@ -186,27 +183,86 @@ _ATTRIBUTES = (
     *("n_features_in_", "feature_names_in_", "privacy_", "transcript_", "history_", "work_"),
 )
 
+_OF_A_CLASS = """{summary}
+
+Parameters
+----------
+{parameters}
+
+Attributes
+----------
+{attributes}
+
+Examples
+--------
+>>> import numpy as np
+>>> from scipy.sparse import random_array
+>>> from dplasso import {name}
+>>> X = random_array((200, 50), density=0.1, format="csr", rng=np.random.default_rng(0))
+>>> y = {labels}
+>>> model = {name}(epsilon=1.0{bounds}).fit(X, y)
+>>> model.coef_.shape
+(1, 50)
+>>> model.privacy_.is_private
+True
+"""
+
+_OF_ROWS = """{summary}
+
+Parameters
+----------
+X : sparse or dense matrix, shape (N, D), or a store
+    The rows; clipped or scaled as in training.
+
+Returns
+-------
+{kind}
+    {meaning}
+
+Raises
+------
+sklearn.exceptions.NotFittedError
+    Before `fit`.
+ValueError
+    If X has another number of columns than the training data, or NaN or infinity.
+"""
+
 
 def documented(family: Mapping[str, str], own: str = "") -> Callable[[Class], Class]:
-    """Return a decorator that puts the texts of parameters and attributes into a docstring.
+    """Return a decorator that adds parameters, attributes and an example to a docstring.
 
-    `family`: texts of the estimators of one method.
-    `own`: numpydoc entries of this class that differ from those of the others.
+    `family` has the texts of the estimators of one method; `own` those of this class that differ.
     """
     texts = _ALL | dict(family) | (_entries(own) if own else {})
 
     def decorate(estimator: Class) -> Class:
         names = list(inspect.signature(estimator).parameters)
+        classifies = "classes" in names
         attributes = [name for name in _ATTRIBUTES if name in texts]
-        if "classes" not in names:
+        if not classifies:
             attributes.remove("classes_")
         # Python compiled with -OO has no docstrings.
         if estimator.__doc__ is not None:
-            estimator.__doc__ = inspect.cleandoc(estimator.__doc__).format(
+            estimator.__doc__ = _OF_A_CLASS.format(
+                summary=inspect.cleandoc(estimator.__doc__),
                 parameters="\n".join(texts[name] for name in names),
                 attributes="\n".join(texts[name] for name in attributes),
+                name=estimator.__name__,
+                labels="np.asarray(X.sum(axis=1) > 2.4).ravel()" if classifies else "X.sum(axis=1)",
+                bounds="" if classifies else ", target_bounds=(0, 5)",
             )
         return estimator
+
+    return decorate
+
+
+def of_rows(kind: str, meaning: str) -> Callable[[Method], Method]:
+    """Return a decorator that documents a method of rows, which returns a `kind` of `meaning`."""
+
+    def decorate(method: Method) -> Method:
+        if method.__doc__ is not None:
+            method.__doc__ = _OF_ROWS.format(summary=method.__doc__, kind=kind, meaning=meaning)
+        return method
 
     return decorate
 

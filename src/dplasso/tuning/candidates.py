@@ -35,7 +35,7 @@ class Candidate:
     estimator: Any
 
 
-# A score, the settings that it is of, and the estimator fitted with them.
+# A score, the settings that reached it, and the estimator fitted with them.
 Try = tuple[Estimate, Candidate, Any]
 
 
@@ -43,9 +43,6 @@ def list_candidates(estimator: Any, grid: Any, delta: float) -> list[Candidate]:
     """Return the settings of a grid, as scikit-learn's `ParameterGrid` reads it.
 
     The estimator is copied, without what the search sets itself; `delta` is that of every try.
-
-    Raises TypeError, ValueError if the grid is none, names a parameter that cannot be tuned, or
-    the estimator has no epsilon.
     """
     base = clone(estimator)
     known = base.get_params(deep=False)
@@ -74,16 +71,10 @@ def is_ours(estimator: Any) -> bool:
 
 
 def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
-    """Return what a fit with an estimator's parameters costs.
+    """Return what a fit costs in zCDP, and its draws' total variation from those accounted.
 
-    The estimator is of this package, or has a method ``privacy_event()`` that states the cost as
-    an event of ``dp-accounting``.
-
-    Returns `rho`: zCDP of the fit.
-    `variation`: total variation between the fit's draws and those accounted, at most.
-
-    Raises TypeError, ValueError for settings out of range, a fit that is not private, or an
-    estimator that does not state its cost.
+    An estimator of another package states its cost in a method ``privacy_event()``, as an event of
+    ``dp-accounting``.
     """
     if hasattr(estimator, "privacy_event"):
         rho, variation = rho_of_event(estimator.privacy_event()), 0.0
@@ -101,11 +92,18 @@ def cost_of_try(estimator: Any, n_features: int) -> tuple[float, float]:
     return rho, variation
 
 
-def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int) -> None:
-    """Set the largest epsilon with which a candidate's fit costs at most `rho`, in zCDP.
+def largest_variation(candidates: list[Candidate], epsilon: float, n_features: int) -> float:
+    """Return the largest variation of the candidates' fits, which get this epsilon.
 
-    Raises ValueError if no epsilon is small enough.
+    A fit of a try has a smaller epsilon than the whole search, and so draws no less exactly.
     """
+    for candidate in candidates:
+        candidate.estimator.set_params(epsilon=float(epsilon))
+    return max(cost_of_try(candidate.estimator, n_features)[1] for candidate in candidates)
+
+
+def give_epsilon(candidate: Candidate, rho: float, delta: float, n_features: int) -> None:
+    """Set the largest epsilon with which a candidate's fit costs at most `rho`, in zCDP."""
     estimator = candidate.estimator
 
     def cost(epsilon: float) -> float:
@@ -164,5 +162,5 @@ def best_of(
 
 
 def draw_candidate(candidates: list[Candidate], stream: RandomStream) -> Candidate:
-    """Draw one candidate: all alike, whatever was drawn before."""
+    """Draw one candidate uniformly, whatever was drawn before."""
     return candidates[int(below(stream, len(candidates)))]

@@ -81,9 +81,6 @@ def search_cost(
 
     It spends more than 99.9 % of epsilon. A try as it is drawn differs from a try as it is
     accounted by at most `draw_variation` in total variation.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
-    small for the draws.
     """
     epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), check_delta(delta)
     moved = tries.mean * draw_variation + DRAW_ERROR
@@ -93,16 +90,16 @@ def search_cost(
             f"delta={delta:g} is too small to cover the rounding of the draws of "
             f"{tries.mean:g} tries at epsilon={epsilon:g}"
         )
-    rho, spent, whole = _solved(epsilon, delta - sampling, tries)
+    rho = _largest_rho(epsilon, delta - sampling, tries)
     return SearchCost(
         epsilon=epsilon,
         delta=delta,
         neighbors=check_neighbors(neighbors),
         tries=tries,
         try_rho=rho * (1.0 - _MARGIN),
-        epsilon_spent=spent,
+        epsilon_spent=epsilon_of_search(rho, tries, delta - sampling),
         sampling_delta=sampling,
-        rho=whole,
+        rho=_search_rho(rho, tries),
         rows_per_person=rows_per_person,
     )
 
@@ -152,13 +149,8 @@ def _delta_of_try(
 
 
 @lru_cache(maxsize=256)
-def _solved(epsilon: float, delta: float, tries: Tries) -> tuple[float, float, float]:
-    """Return the largest zCDP of a try, the epsilon of its search, and the zCDP of that."""
-    rho = _largest_rho(epsilon, delta, tries)
-    return rho, epsilon_of_search(rho, tries, delta), _search_rho(rho, tries)
-
-
 def _largest_rho(epsilon: float, delta: float, tries: Tries) -> float:
+    """Return the largest zCDP of a try, a little below rather than above."""
     low = high = (epsilon / (2.0 * math.sqrt(-math.log(delta)) + math.sqrt(epsilon))) ** 2
     while epsilon_of_search(low, tries, delta) > epsilon:
         low, high = low / 2.0, low
@@ -178,14 +170,11 @@ def _largest_rho(epsilon: float, delta: float, tries: Tries) -> float:
 def _search_rho(rho: float, tries: Tries) -> float:
     """Return the least zCDP that a search is known to have."""
     orders = np.array(renyi_orders())
-    divergence = search_divergence(rho, tries, orders)
-    whole = _divergence_of_all(rho, tries, orders)
-    return _rho_of(_not_decreasing(np.minimum(divergence, whole))) * (1.0 + _MARGIN)
+    best = np.minimum(search_divergence(rho, tries, orders), _all_tries(rho, tries, orders))
+    return _rho_of(_not_decreasing(best)) * (1.0 + _MARGIN)
 
 
-def _divergence_of_all(
-    rho: float, tries: Tries, orders: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _all_tries(rho: float, tries: Tries, orders: NDArray[np.float64]) -> NDArray[np.float64]:
     """Bound the divergence of releasing every try: ``ln E[exp(K s)] / (a - 1)``, s = (a - 1) a rho.
 
     Given K, the tries together are K rho-zCDP, and all K outcomes tell K.

@@ -27,11 +27,9 @@ from dplasso.privacy.randomness import RandomStream, random_word
 def entering_rows(
     inputs: LocalRecords, groups: ArrayLike | None, rows_per_person: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the rows that enter, ascending, and for each the number of what is protected as one.
+    """Return the rows that enter, ascending, and the number of each one's person.
 
-    `groups` says which person each row belongs to; None where every row is protected by itself.
-
-    Raises ValueError if groups are needed and not there, DataError if they are not right.
+    Without `groups` every row counts as a person of its own.
     """
     if groups is None:
         if rows_per_person > 1:
@@ -46,17 +44,17 @@ def entering_rows(
     return rows, person[rows]
 
 
-def draw_held_out(unit: NDArray[np.intp], share: float, stream: RandomStream) -> NDArray[np.bool_]:
-    """Draw which rows tries are scored on: each unit by itself, whatever the data.
+def draw_held_out(
+    person: NDArray[np.intp], share: float, stream: RandomStream
+) -> NDArray[np.bool_]:
+    """Draw which rows tries are scored on: each person by itself, whatever the data.
 
     Any assignment that does not look at the data is private, so the generator need not be.
-
-    Raises DataError if there are so few rows that a part is empty.
     """
-    drawn = np.random.default_rng(int(random_word(stream))).random(int(unit.max()) + 1) < share
-    held: NDArray[np.bool_] = drawn[unit]
+    drawn = np.random.default_rng(int(random_word(stream))).random(int(person.max()) + 1) < share
+    held: NDArray[np.bool_] = drawn[person]
     if held.all() or not held.any():
-        raise DataError(f"{unit.size:,} rows are too few to hold some of them out")
+        raise DataError(f"{person.size:,} rows are too few to hold some of them out")
     return held
 
 
@@ -68,11 +66,13 @@ def divided(
 
     The parts of a store are on the disk, in a folder beside it that only this user can read, and
     which is removed after the block.
-
-    Raises StoreError if the store is damaged; OSError if the parts cannot be written.
     """
     if not isinstance(inputs.X, Store):
-        yield _part(inputs, rows[~held]), _part(inputs, rows[held])
+        fitted, scored = rows[~held], rows[held]
+        yield (
+            replace(inputs, X=inputs.X[fitted], y=inputs.y[fitted]),
+            replace(inputs, X=inputs.X[scored], y=inputs.y[scored]),
+        )
         return
     store = inputs.X
     check_entries(store, "rows")
@@ -82,10 +82,6 @@ def divided(
             for name, part in (("fitted", rows[~held]), ("scored", rows[held]))
         )
         yield fitted_on, scored_on
-
-
-def _part(inputs: LocalRecords, rows: NDArray[np.intp]) -> LocalRecords:
-    return replace(inputs, X=inputs.X[rows], y=inputs.y[rows])
 
 
 def _write_part(store: Store, rows: NDArray[np.intp], place: Path) -> Store:

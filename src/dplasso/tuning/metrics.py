@@ -92,7 +92,7 @@ class Metric:
 
 def _loss_sums(losses: NDArray[np.float64]) -> NDArray[np.int64]:
     """Sum what each row, of a loss in [0, 1], gives to a mean."""
-    # What is not a number counts as the worst.
+    # NaN counts as the worst loss.
     loss = np.clip(np.nan_to_num(losses, nan=1.0), 0.0, 1.0)
     whole = shares(np.rint(loss * UNIT), _LARGEST)
     # Of the rounded loss: what rounds to 0 or 1 leaves no room for it.

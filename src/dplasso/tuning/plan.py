@@ -55,8 +55,6 @@ def plan_budget(
     encoding of the columns, and of a second fit; the rest is for the fit.
     `tries`: expected number of tries of a search in place of the fit, by Poisson's law, which
     costs a ledger the least; 0 plans one fit with the defaults.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     shares = {"encoding": encoding, "refit": refit, "score": score}
     for name, share in shares.items():
@@ -72,15 +70,13 @@ def plan_budget(
         return mechanism_for(method, epsilon=part, n_iter=n_iter, **common)
 
     def search(part: float) -> Any:
-        return search_cost(part, delta, tries_of(tries, "poisson"), neighbors=neighbors)
+        return search_cost(part, tries=tries_of(tries, "poisson"), **common)
 
     makers: dict[str, Callable[[float], Any]] = {
         "encoding": lambda part: build_gaussian(epsilon=part, n_iter=1, **common),
         "search" if tries else "fit": search if tries else fit,
         "refit": fit,
-        "score": lambda part: score_mechanism(
-            METRICS["accuracy"], part, delta, neighbors=neighbors
-        ),
+        "score": lambda part: score_mechanism(METRICS["accuracy"], part, **common),
     }
     return tuple(
         _part(name, shares.get(name, main), limit, delta, make)

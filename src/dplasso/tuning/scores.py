@@ -1,7 +1,7 @@
 """Private scores: how well a model predicts, with noise that hides every single row."""
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike
 from typing import Any
 
@@ -66,13 +66,9 @@ class PrivateScore:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the score as values that JSON can hold."""
-        values = {name: getattr(self, name) for name in ("metric", "value", "low", "high")}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         curve = [asdict(point) for point in self.curve]
-        return values | {
-            "confidence": self.confidence,
-            "curve": curve,
-            "privacy": self.privacy.to_dict(),
-        }
+        return values | {"curve": curve, "privacy": self.privacy.to_dict()}
 
 
 def private_score(
@@ -179,13 +175,7 @@ def private_score(
 
 @dataclass(frozen=True)
 class Scorer:
-    """How models are scored; public.
-
-    `bounds`: of the target.
-    `sensitivity`, `sigma`: of the metric's sums, and the standard deviation of their noise, in
-    rows.
-    `confidence`: of the interval.
-    """
+    """How models are scored; public. `sensitivity` and `sigma`, of the noise, are in rows."""
 
     metric: Metric
     bounds: Bounds
@@ -217,10 +207,7 @@ def score_mechanism(
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
 ) -> GaussianSteps:
-    """Return the noise of a score, calibrated.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
-    """
+    """Return the noise of a score, calibrated."""
     mechanism = build_gaussian(
         epsilon=epsilon,
         delta=delta,
@@ -252,8 +239,6 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
     """Return the public interval of the target; (0, 1) for a metric that has none.
 
     An estimator that declares one by its parameter `target_bounds` need not be told again.
-
-    Raises ValueError if it is missing where it is needed, given where it is not, or no interval.
     """
     if METRICS[metric].classifies:
         if bounds is not None:
@@ -270,10 +255,7 @@ def checked_bounds(metric: str, bounds: Any, estimator: Any) -> Bounds:
 
 
 def check_scored(metric: Metric, classes: Any, y: NDArray[Any]) -> None:
-    """Raise DataError for rows that a metric cannot take.
-
-    These are a label that is none of the model's, a target that is no number, and too many rows.
-    """
+    """Raise DataError for rows that a metric cannot take."""
     if y.size >= _LARGEST_ROWS:
         raise DataError(f"{y.size:,} rows are too many for one score")
     if not metric.classifies:

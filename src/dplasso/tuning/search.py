@@ -26,6 +26,7 @@ from dplasso.data.store import Store
 from dplasso.errors import DataError
 from dplasso.estimators.fitting import check_columns_fit
 from dplasso.estimators.hints import warn_of_found_names
+from dplasso.estimators.parameters import keep_parameters
 from dplasso.fit.records import LocalRecords, local_records
 from dplasso.ledger import (
     UNITS,
@@ -48,9 +49,9 @@ from dplasso.tuning.candidates import (
     Candidate,
     Try,
     best_of,
-    cost_of_try,
     give_epsilon,
     is_ours,
+    largest_variation,
     list_candidates,
 )
 from dplasso.tuning.cost import SearchCost, search_cost
@@ -152,28 +153,10 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         dataset: str | None = None,
         purpose: str | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.grid = grid
-        self.epsilon = epsilon
-        self.delta = delta
-        self.tries = tries
-        self.law = law
-        self.metric = metric
-        self.held_out = held_out
-        self.target_bounds = target_bounds
-        self.random_state = random_state
-        self.ledger = ledger
-        self.dataset = dataset
-        self.purpose = purpose
+        keep_parameters(self, locals())
 
     def check(self) -> None:
-        """Refuse settings that no data can make right.
-
-        Raises
-        ------
-        TypeError, ValueError
-            One sentence that names the parameter, what was given and what would be right.
-        """
+        """Raise TypeError or ValueError for settings that no data can make right."""
         if isinstance(self.estimator, PrivateSearch):
             raise TypeError(
                 "estimator is a PrivateSearch itself; give the estimator that it searches for, and "
@@ -186,9 +169,8 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         if not 0.0 < self.held_out < 1.0:
             raise ValueError(f"held_out must lie between 0 and 1, got {self.held_out!r}")
         tries_of(self.tries, self.law)
-        for candidate in list_candidates(self.estimator, self.grid, check_delta(self.delta)):
-            candidate.estimator.set_params(epsilon=float(self.epsilon))
-            cost_of_try(candidate.estimator, 1)
+        candidates = list_candidates(self.estimator, self.grid, check_delta(self.delta))
+        largest_variation(candidates, self.epsilon, 1)
 
     def fit(self, X: Any, y: ArrayLike | None = None, *, groups: ArrayLike | None = None) -> Self:
         """Search.
@@ -236,13 +218,13 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         candidates = list_candidates(self.estimator, self.grid, self.delta)
         known = self.estimator.get_params(deep=False)
         relation = known.get("neighbors", "add-remove"), int(known.get("rows_per_person", 1))
-        rows, unit = entering_rows(inputs, groups, relation[1])
+        rows, person = entering_rows(inputs, groups, relation[1])
         classes = _declare_classes(candidates, inputs.y[rows], METRICS[self.metric])
         cost = self._divide_budget(candidates, inputs.n_features, *relation)
         scorer = self._scorer(cost)
         cost = _whole_budget(cost, self.ledger, self.dataset)
         check_affordable(self.ledger, self.dataset, cost)
-        held = draw_held_out(unit, self.held_out, stream)
+        held = draw_held_out(person, self.held_out, stream)
         notes = {"purpose": self.purpose}
         if self.ledger is not None and classes is not None:
             notes["fingerprint"] = data_fingerprint(inputs.y[rows] != classes[0])
@@ -261,16 +243,11 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         self, candidates: list[Candidate], n_features: int, neighbors: str, rows_per_person: int
     ) -> SearchCost:
         """Return what the search costs, and give each candidate the epsilon of one try."""
-        variation = 0.0
-        for candidate in candidates:
-            # A fit of a try has a smaller epsilon than the whole, and so draws no less exactly.
-            candidate.estimator.set_params(epsilon=float(self.epsilon))
-            variation = max(variation, cost_of_try(candidate.estimator, n_features)[1])
         cost = search_cost(
             self.epsilon,
             self.delta,
             tries_of(self.tries, self.law),
-            draw_variation=variation,
+            draw_variation=largest_variation(candidates, self.epsilon, n_features),
             neighbors=neighbors,
             rows_per_person=rows_per_person,
         )
@@ -334,15 +311,16 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Predict by the best estimator."""
-        check_is_fitted(self, "best_estimator_")
-        with of_a_stranger(self.best_estimator_):
-            return np.asarray(self.best_estimator_.predict(X))
+        return self._of_best("predict", X)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Predict the probability of each label by the best estimator."""
+        return self._of_best("predict_proba", X)
+
+    def _of_best(self, method: str, X: Any) -> NDArray[Any]:
         check_is_fitted(self, "best_estimator_")
         with of_a_stranger(self.best_estimator_):
-            return np.asarray(self.best_estimator_.predict_proba(X))
+            return np.asarray(getattr(self.best_estimator_, method)(X))
 
 
 def _declare_classes(

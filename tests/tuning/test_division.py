@@ -1,0 +1,102 @@
+"""What the tries of a search see: two parts of the records, whatever the records hold."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy import stats
+from tests.tuning.models import GRID, ROWS, NoisyShare, X, Y, seen, toy
+
+from dplasso import DPLogisticRegression, PrivateSearch
+from dplasso.data.blocks import matrix_source
+from dplasso.data.store import write_store
+from dplasso.fit.records import local_records
+from dplasso.tuning import division
+from dplasso.tuning import search as search_module
+from dplasso.tuning.division import divided
+
+# Chance that a right division fails a test here.
+ALARM = 1e-6
+
+
+def test_no_try_is_scored_on_rows_that_it_was_fitted_on(monkeypatch):
+    monkeypatch.setattr(search_module, "draw_tries", lambda *_: 6)
+    toy().fit(X, Y)
+    # One division for the whole search, or a row would be in both parts of different tries.
+    fitted, scored = seen("fit")[0], seen("score")[0]
+    assert seen("fit") == [fitted] * 6
+    assert seen("score") == [scored] * 6
+    assert sorted(fitted + scored) == X[:, 0].tolist()
+
+
+def test_the_division_does_not_look_at_the_data():
+    def parts(rows, labels):
+        NoisyShare.seen.clear()
+        toy(random_state=4).fit(rows, labels)
+        return NoisyShare.seen[0][1]
+
+    turned = X.copy()
+    turned[:, 1:] *= -1e6
+    assert parts(X, Y) == parts(turned, np.roll(Y, 7))
+
+
+def test_rows_are_held_out_independently_of_each_other():
+    """So a record more or less changes no other record's part."""
+    held = np.zeros(ROWS)
+    together = 0
+    for seed in range(150):
+        NoisyShare.seen.clear()
+        toy(random_state=seed, held_out=0.3).fit(X, Y)
+        scored = seen("score")[0]
+        held[scored] += 1
+        together += {0, 1} <= set(scored)
+    assert stats.binomtest(int(held.sum()), 150 * ROWS, 0.3).pvalue > ALARM
+    assert stats.chisquare([*held]).pvalue > ALARM
+    assert stats.binomtest(together, 150, 0.09).pvalue > ALARM
+
+
+def test_all_rows_of_a_person_are_in_one_part():
+    class Several(NoisyShare):
+        def __init__(self, epsilon=1.0, delta=1e-6, bias=0.0, classes=None, rows_per_person=2):
+            super().__init__(epsilon, delta, bias, classes)
+            self.rows_per_person = rows_per_person
+
+    people = np.arange(ROWS) // 4
+    search = PrivateSearch(Several(), GRID, tries=3, law="logarithmic", metric="accuracy")
+    with pytest.raises(ValueError, match="needs groups"):
+        search.fit(X, Y)
+    assert NoisyShare.seen == []
+    search.fit(X, Y, groups=people)
+    one, other = (Counter(row // 4 for row in seen(part)[0]) for part in ("fit", "score"))
+    assert not one.keys() & other.keys()
+    assert max((one + other).values()) == 2
+
+
+@pytest.mark.parametrize("binary", [False, True])
+def test_a_store_is_divided_row_by_row(binary, monkeypatch, tmp_path):
+    """In pieces, whatever their size; both parts are gone after the block."""
+    values = np.where(np.abs(X) > 0.8, 1.0 if binary else X, 0.0)
+    store = write_store(matrix_source(values, np.where(Y, "yes", "no")), tmp_path / "rows")
+    rows = np.flatnonzero(np.arange(ROWS) % 5)
+    held = np.random.default_rng(1).random(rows.size) < 0.3
+    cut = division._cut
+    monkeypatch.setattr(division, "_cut", lambda store, rows, _: cut(store, rows, 40 * 7))
+    with divided(local_records(DPLogisticRegression(), store, None), rows, held) as parts:
+        for part, chosen in zip(parts, (rows[~held], rows[held]), strict=True):
+            assert np.array_equal(part.X.X.tocsr().toarray(), values[chosen])
+            assert part.y.tolist() == part.X.y.tolist() == store.y[chosen].tolist()
+        assert len(list(tmp_path.glob("*search*"))) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+
+
+def test_a_search_in_a_store(tmp_path):
+    store = write_store(matrix_source(X[:, 1:], Y), tmp_path / "x.store")
+    search = PrivateSearch(
+        DPLogisticRegression(n_iter=10), {"max_weights": [None]}, law="geometric"
+    )
+    for given in ((store,), (store.X, store.y)):
+        assert search.fit(*given).predict(store.X).shape == (ROWS,)
+    assert not list(tmp_path.glob("*.search-*"))
+    with pytest.raises(ValueError, match="not known to read stores"):
+        toy().fit(store)
+    assert NoisyShare.seen == []
