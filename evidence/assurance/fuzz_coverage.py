@@ -15,7 +15,7 @@ from pathlib import Path
 
 _ARCHIVE = (
     *("dplasso.files.archive", "dplasso.model", "dplasso.checkpoint.format"),
-    *("dplasso.files.label_json", "dplasso.privacy.statement", "dplasso.privacy.parameters"),
+    *("dplasso.files.labels", "dplasso.privacy.statement", "dplasso.privacy.parameters"),
 )
 COVERED = {
     "svmlight": ("dplasso.data.svmlight.reader", "dplasso.data.streams"),

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 import zstandard
 
-from dplasso.data.npz import read_npz, write_npz
+from dplasso.data.npz import read_npz
 from dplasso.data.svmlight.reader import read_svmlight
 from dplasso.errors import DataError
 from evidence.assurance import fuzz_mutations as corrupt
@@ -148,16 +148,15 @@ def _unzstd(data: bytes) -> bytes | None:
 @cache
 def npz_seeds() -> list[bytes]:
     import io
-    import tempfile
 
     rng = np.random.default_rng(0)
     X = sp.random_array((6, 9), density=0.4, rng=rng, format="csr", dtype=np.float32)
+    arrays = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
     seeds = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "seed.npz"
-        for labels in (np.arange(6) % 2, np.array(list("ababab"))):
-            write_npz(path, X, labels)
-            seeds.append(path.read_bytes())
+    for labels in (np.arange(6) % 2, np.array(list("ababab"))):
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, format=np.array(b"csr"), y=labels, **arrays)
+        seeds.append(buffer.getvalue())
     for layout in ("csr", "csc", "coo"):
         buffer = io.BytesIO()
         sp.save_npz(buffer, X.asformat(layout), compressed=False)

@@ -198,7 +198,7 @@ def signed_epsilon(n_rows: int, n_iter: int) -> float:
 
 
 def _published_scale(n_rows: int, n_iter: int) -> float:
-    from dplasso.privacy.mechanisms.paper import paper_scales
+    from dplasso.privacy.mechanisms.unbounded import paper_scales
 
     return paper_scales(EPSILON, DELTA, n_iter, RADIUS, n_rows)[0]
 

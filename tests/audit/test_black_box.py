@@ -15,7 +15,6 @@ from dplasso.audit import (
     audit_canary_step,
     audit_repeats,
     canary_pair,
-    collect,
 )
 from dplasso.audit.targets import estimator_target, solver_target
 
@@ -134,11 +133,3 @@ class TestMutants:
 def test_too_few_steps_cannot_tell_releases_apart():
     with pytest.raises(ValueError, match="take more"):
         audit_repeats(solver_target(settings(n_iter=2)), 1000, ALARM)
-
-
-def test_collecting_runs():
-    told, target = [], solver_target(settings(n_iter=4))
-    runs = collect(target.fit, canary_pair(target.claim)[0], 70, told.append)
-    assert runs.vertex.shape == runs.sign.shape == (70, 4)
-    assert len(runs) == sum(told) == 70
-    assert len(set(runs.names())) == len({tuple(row) for row in runs.sign})

@@ -16,7 +16,6 @@ from dplasso.audit import (
     all_transcripts,
     audit_exact,
     epsilon_at_delta,
-    log_ratios,
     neighbourhoods,
 )
 from dplasso.audit.problems import make_data
@@ -156,27 +155,6 @@ class TestMutants:
         assert max(f.audited for f in refuted(findings, "fit")) == math.inf
 
 
-def test_laplace_quadrature_against_sampling():
-    """Its own check: 1e5 draws, within five standard errors of every probability."""
-    scores = np.array([0.0, -0.7, 1.1, -2.0])
-    rng = np.random.default_rng(0)
-    winners = np.argmax(scores + rng.laplace(size=(100_000, 4)), axis=1)
-    share = np.bincount(winners, minlength=4) / 100_000
-    p = mutants.laplace_noisy_max(scores)
-    assert np.abs(share - p).max() < 5 * np.sqrt(p * (1 - p) / 100_000).max()
-    # Difference of two Laplace variables: P(> t) = exp(-t) (2 + t) / 4.
-    assert mutants.laplace_noisy_max(np.array([2.0, 0.0]))[1] == pytest.approx(math.exp(-2))
-
-
-def test_log_ratios_of_impossible_outcomes():
-    with np.errstate(divide="ignore"):
-        one, other = np.log([[0.5, 0.5, 0.0], [0.5, 0.25, 0.25]]), np.log([[0.25, 0.75, 0.0]] * 2)
-    widest, largest = log_ratios(one, other)
-    assert widest[0] == pytest.approx(math.log(2) - math.log(2 / 3))
-    assert largest[0] == pytest.approx(math.log(2))
-    assert widest[1] == math.inf
-
-
 def test_the_worst_pair_is_what_is_reported():
     """By hand: two data sets, one step, two vertices."""
     claim = Claim(0.5, 0.1, "add-remove", 1, 1.0, 0.5, 0.0)
@@ -200,19 +178,3 @@ def test_a_target_without_probabilities_is_refused():
     target = Target(solver_target(settings()).claim, lambda data: None)
     with pytest.raises(ValueError, match="closed form"):
         audit_exact(target, next(iter(neighbourhoods(target.claim))))
-
-
-@pytest.mark.parametrize("neighbors", ["add-remove", "replace-one"])
-def test_neighbours_differ_in_one_record(neighbors):
-    claim = solver_target(settings(neighbors=neighbors, feature_bound=0.5)).claim
-    seen = 0
-    for around in neighbourhoods(claim):
-        for a, b in around.pairs:
-            one, other = around.data[a], around.data[b]
-            base = one.X.shape[0] if neighbors == "add-remove" else one.X.shape[0] - 1
-            assert other.X.shape[0] == base + 1
-            left, right = one.X.toarray()[:base], other.X.toarray()[:base]
-            assert np.array_equal(left, right)
-            assert np.array_equal(one.y[:base], other.y[:base])
-            seen += 1
-    assert seen == 3 * (22 if neighbors == "add-remove" else 231)

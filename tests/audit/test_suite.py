@@ -7,7 +7,7 @@ import pytest
 from matplotlib.image import imread
 
 from audit.mutants import settings
-from dplasso.audit import Plan, claim_of, make_report, run_audits
+from dplasso.audit import Plan, Report, claim_of, run_audits
 from dplasso.audit.plot import allowed_power, audit_picture
 from dplasso.audit.targets import builder
 from dplasso.privacy.mechanisms import build_mechanism
@@ -38,7 +38,7 @@ def test_an_attack_that_finds_nothing_says_so(outcomes):
     assert quiet
     for finding in quiet:
         assert finding.detail.endswith("the attack found nothing against the claimed epsilon of 1")
-    text = make_report(sound.claim, quiet).text()
+    text = Report(sound.claim, tuple(quiet)).text()
     assert "the attacks on whole fits found nothing" in text
     assert "audited epsilon 0" not in text
     assert not any("found nothing" in f.detail for f in broken.findings if f.violated)
@@ -97,15 +97,11 @@ def test_plans_out_of_range_are_refused(changes):
         Plan(**changes)
 
 
-def test_no_audit_is_no_clean_report():
-    claim = claim_of(build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5))
-    with pytest.raises(ValueError, match="no audit"):
-        make_report(claim, [])
-
-
-def test_without_privacy_there_is_no_claim():
+def test_what_claims_nothing_or_was_not_audited_has_no_report():
     with pytest.raises(ValueError, match="claims nothing"):
         claim_of(build_mechanism(epsilon=math.inf, delta=1e-6, n_iter=5))
+    with pytest.raises(ValueError, match="no audit"):
+        Report(claim_of(build_mechanism(epsilon=1.0, delta=1e-6, n_iter=5)), ())
 
 
 def test_the_papers_claim_is_its_authors():

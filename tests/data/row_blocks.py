@@ -10,7 +10,6 @@ from scipy.sparse import csr_array
 
 from dplasso.data.files import block_source
 from dplasso.data.formats import is_table
-from dplasso.data.npz import write_npz
 from dplasso.data.tables.lists import ListColumns, list_source
 
 # Every format of rows, each with the module that reads it.
@@ -25,6 +24,24 @@ def write_table(path, table, **options):
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
             writer.write_table(table, max_chunksize=options.get("row_group_size"))
     return path
+
+
+def npz_parts(X, **changes):
+    """Return the arrays of a CSR matrix as scipy stores them; None leaves one out."""
+    arrays = {
+        "format": np.array(b"csr"),
+        "shape": np.array(X.shape),
+        "data": X.data,
+        "indices": X.indices,
+        "indptr": X.indptr,
+        "y": np.arange(X.shape[0]),
+    }
+    return {name: array for name, array in (arrays | changes).items() if array is not None}
+
+
+def write_npz(path, X, y):
+    """Write a CSR matrix and its labels to one .npz."""
+    np.savez_compressed(path, **npz_parts(X, y=np.asarray(y)))
 
 
 def write_rows(path, X, y, **options):

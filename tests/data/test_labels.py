@@ -14,47 +14,37 @@ def encode_labels(y, declared):
 
 
 @pytest.mark.parametrize(
-    ("y", "classes"),
+    ("y", "declared", "classes", "expected"),
     [
-        ([1, 0, 1, 0], [0, 1]),
-        ([5, -3, 5, -3], [-3, 5]),
-        ([1.0, -1.0, 1.0, -1.0], [-1.0, 1.0]),
-        ([True, False, True, False], [False, True]),
-        (["spam", "ham", "spam", "ham"], ["ham", "spam"]),
+        # From the data they are sorted.
+        ([1, 0, 1, 0], None, [0, 1], [1, 0, 1, 0]),
+        ([5, -3, 5, -3], None, [-3, 5], [1, 0, 1, 0]),
+        ([1.0, -1.0], None, [-1.0, 1.0], [1, 0]),
+        ([True, False], None, [False, True], [1, 0]),
+        (["spam", "ham"], None, ["ham", "spam"], [1, 0]),
+        (np.array(["b", "a", "b"], object), None, ["a", "b"], [1, 0, 1]),
+        (["b", "c", "a", "b"], None, ["a", "b", "c"], [1, 2, 0, 1]),
+        # The declared order is kept; labels match across number types, and one may be absent.
+        (["no", "yes", "no"], ("yes", "no"), ["yes", "no"], [1, 0, 1]),
+        (["no", "yes", "no"], np.array(["yes", "no"]), ["yes", "no"], [1, 0, 1]),
+        ([1.0, 0.0], (0, 1), [0, 1], [1, 0]),
+        ([3.0, 1.0], (3, 2, 1), [3, 2, 1], [0, 2]),
+        ([0, 0, 0], [0, 1], [0, 1], [0, 0, 0]),
     ],
 )
-def test_labels_from_the_data_are_sorted(y, classes):
-    found, labels = encode_labels(np.array(y), None)
+def test_classes_and_their_numbers(y, declared, classes, expected):
+    y = np.asarray(y)
+    found, numbers = encode_labels(y, declared)
     assert found.tolist() == classes
-    assert found.dtype == np.array(y).dtype
-    assert labels.dtype == np.float64
-    assert labels.tolist() == [1, 0, 1, 0]
+    assert found.dtype == (y if declared is None else np.asarray(declared)).dtype
+    assert numbers.dtype == np.float64
+    assert numbers.tolist() == expected
 
 
 @pytest.mark.parametrize("declared", [None, np.array(["ham", "spam"], dtype="<U40")])
 def test_a_longer_label_elsewhere_leaves_no_trace(declared):
     y = np.array(["spam", "ham", "a label of somebody else"])[:2]
     assert encode_labels(y, declared)[0].dtype == np.dtype("<U4")
-
-
-def test_object_labels():
-    found, labels = encode_labels(np.array(["b", "a", "b"], dtype=object), None)
-    assert found.tolist() == ["a", "b"]
-    assert labels.tolist() == [1, 0, 1]
-
-
-@pytest.mark.parametrize("declared", [("yes", "no"), ["yes", "no"], np.array(["yes", "no"])])
-def test_the_declared_order_is_kept(declared):
-    classes, labels = encode_labels(np.array(["no", "yes", "no"]), declared)
-    assert classes.tolist() == ["yes", "no"]
-    assert labels.tolist() == [1, 0, 1]
-
-
-@pytest.mark.parametrize("present", [0, 1])
-def test_one_declared_label_may_be_absent(present):
-    classes, labels = encode_labels(np.full(3, present), (0, 1))
-    assert classes.tolist() == [0, 1]
-    assert labels.tolist() == [present] * 3
 
 
 @pytest.mark.parametrize(
@@ -74,27 +64,10 @@ def test_the_row_of_an_undeclared_label_is_named(y, declared, row):
     assert f"{declared[0]!r} and {declared[1]!r}" in str(error.value)
 
 
-def test_labels_match_across_number_types():
-    classes, labels = encode_labels(np.array([1.0, 0.0]), (0, 1))
-    assert classes.dtype.kind == "i"
-    assert labels.tolist() == [1, 0]
-
-
 @pytest.mark.parametrize("label", [1, 2.0, "spam"])
 def test_a_single_label_asks_for_classes(label):
-    with pytest.raises(DataError) as error:
+    with pytest.raises(DataError, match="y holds only one class; name all with the parameter cla"):
         encode_labels(np.array([label, label]), None)
-    assert str(error.value) == "y holds only one class; name all with the parameter classes"
-
-
-def test_labels_of_several_classes_are_numbered():
-    classes, labels = encode_labels(np.array(["b", "c", "a", "b"]), None)
-    assert classes.tolist() == ["a", "b", "c"]
-    assert labels.tolist() == [1, 2, 0, 1]
-    assert labels.dtype == np.float64
-    classes, labels = encode_labels(np.array([3.0, 1.0]), (3, 2, 1))
-    assert classes.tolist() == [3, 2, 1]
-    assert labels.tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 10.0), (-1e308, 1e308)])

@@ -115,10 +115,9 @@ def test_labels_of_one_kind_and_finite(tmp_path, large, suffix):
             list(open_rows([one, other]).blocks(1))
         write_rows(other, X, np.array([True, False]))
         assert gather(open_rows(other).blocks(1))[1].dtype == bool
-    if suffix != ".npz":  # refuses to write it
-        write_rows(other, X, np.array([0, np.nan]))
-        with pytest.raises(DataError, match=r"label is (not a finite number|NaN or infinite)"):
-            list(open_rows(other).blocks(1))
+    write_rows(other, X, np.array([0, np.nan]))
+    with pytest.raises(DataError, match=r"label (1 )?is (not a finite number|NaN or infinite)"):
+        list(open_rows(other).blocks(1))
 
 
 # --- files that are missing, cut or changed -----------------------------------------------
@@ -170,16 +169,6 @@ def test_a_file_that_changes(tmp_path, large, suffix, change, monkeypatch):
 
 
 @every_format
-def test_a_file_that_is_left_alone_may_be_linked_and_chmodded(tmp_path, large, suffix):
-    path = write_rows(tmp_path / f"t{suffix}", *large)
-    blocks = open_rows(path).blocks(1)
-    next(blocks)
-    path.chmod(0o600)
-    (tmp_path / "link").hardlink_to(path)
-    assert len(list(blocks))
-
-
-@every_format
 @pytest.mark.parametrize("keep", [0.0, 0.5, 0.99])
 def test_a_file_cut_short(tmp_path, large, suffix, keep):
     path = write_rows(tmp_path / f"t{suffix}", *large)
@@ -211,7 +200,8 @@ def test_what_is_no_data_file(tmp_path, large, suffix):
 
 @every_format
 def test_a_reader_that_is_left_ends_its_threads(tmp_path, large, suffix):
-    source = open_rows(write_rows(tmp_path / f"t{suffix}", *large))
+    path = write_rows(tmp_path / f"t{suffix}", *large)
+    source = open_rows(path)
 
     def interrupt(done, total):
         raise KeyboardInterrupt
@@ -223,27 +213,28 @@ def test_a_reader_that_is_left_ends_its_threads(tmp_path, large, suffix):
     with pytest.raises(KeyboardInterrupt):
         gather_in_memory(source, interrupt)
     assert threading.active_count() == before
+    # A file that only gets another link or other permissions has not changed.
+    blocks = source.blocks(1)
+    next(blocks)
+    path.chmod(0o600)
+    (tmp_path / "link").hardlink_to(path)
+    assert len(list(blocks))
 
 
-@pytest.mark.parametrize(
-    ("names", "problem"),
-    [
+def test_formats_that_are_not_rows(tmp_path):
+    for name in ("t.csv", "t.csv.gz", "t.parquet", "t.zip", "t.svm.7z", "t.svm", "t.npz"):
+        (tmp_path / name).write_text("1 1:1\n")
+    for names, problem in (
         (["t.csv"], r"end in \.csv cannot be read; give svmlight"),
         (["t.csv.gz"], r"end in \.csv cannot be read"),
         (["t.parquet"], r"end in \.parquet cannot be read"),
         (["t.zip"], r"end in \.zip cannot be read"),
         (["t.svm.7z"], r"end in \.7z cannot be read"),
         (["t.svm", "t.npz"], r"t\.npz: .*t\.svm is of another kind"),
-    ],
-)
-def test_formats_that_are_not_rows(tmp_path, names, problem):
-    paths = [tmp_path / name for name in names]
-    for path in paths:
-        path.write_text("1 1:1\n")
-    with pytest.raises(DataError, match=problem):
-        block_source(paths)
+    ):
+        with pytest.raises(DataError, match=problem):
+            block_source([tmp_path / name for name in names])
     for name in ("t.svm", "t.csv"):
-        (tmp_path / name).write_text("1 1:1\n")
         with pytest.raises(DataError, match=r"tables are read from|from Parquet and Arrow"):
             list_source(tmp_path / name, ListColumns("x"), label_column="y")
 
@@ -277,15 +268,11 @@ def test_non_zeros_become_ones_and_nothing_given_changes():
     assert X.dtype == np.float32
     assert (y.tolist(), n_blocks) == (["a", "b", "a"], 2)
     assert given[0].values.tolist() == [2.0, 0.0, -3.0]
-
-
-@pytest.mark.parametrize(("at", "row"), [(0, 1), (2, 2), (3, 3)])
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_no_number_is_not_a_one(at, row, value):
-    values = [1.0, 1.0, 1.0, 1.0]
-    values[at] = value
-    with pytest.raises(DataError, match=f"^given: row {row} holds NaN or infinity"):
-        list(binarized(source(values)[0]).blocks(1 << 20))
+    for at, row, value in ((0, 1, np.nan), (2, 2, np.inf), (3, 3, -np.inf)):
+        values = np.ones(4)
+        values[at] = value
+        with pytest.raises(DataError, match=f"^given: row {row} holds NaN or infinity"):
+            list(binarized(source(values)[0]).blocks(1 << 20))
 
 
 def test_labels_are_mapped():

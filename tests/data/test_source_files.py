@@ -46,17 +46,11 @@ def test_no_file_and_a_file_twice(folder, paths, problem):
         expand(paths)
 
 
-def test_a_pipe_is_no_file(folder):
-    with pytest.raises(DataError, match=r"/dev/null: this is not a file but a pipe or device"):
-        source_files("/dev/null")
-
-
-def test_the_name_of_a_data_set(folder):
-    assert source_files("part-1.svm").name == "part-1.svm"
-    assert source_files("part-*.svm").name == "part-1.svm and 2 more"
-
-
 def test_files_are_looked_up_once(folder):
     files = source_files("part-*.svm")
     assert source_files(files) is files
     assert (files.before(2), files.total) == (12, 18)
+    assert files.name == "part-1.svm and 2 more"
+    assert source_files("part-1.svm").name == "part-1.svm"
+    with pytest.raises(DataError, match=r"/dev/null: this is not a file but a pipe or device"):
+        source_files("/dev/null")

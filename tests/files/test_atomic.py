@@ -15,24 +15,19 @@ def names(directory):
 
 
 @pytest.mark.parametrize("kind", [str, Path])
-def test_writes_the_file_and_nothing_else(tmp_path, kind):
+@pytest.mark.parametrize("older", [None, b"old"])
+def test_writes_the_file_and_nothing_else(tmp_path, kind, older):
     path = tmp_path / "out.bin"
+    if older is not None:
+        path.write_bytes(older)
     with atomic_write(kind(path)) as file:
         file.write(b"first ")
-        assert not path.exists()
+        file.flush()
+        assert path.exists() == (older is not None)
+        assert older is None or path.read_bytes() == older
         file.write(b"second")
     assert path.read_bytes() == b"first second"
     assert names(tmp_path) == ["out.bin"]
-
-
-def test_replaces_an_older_file(tmp_path):
-    path = tmp_path / "out.bin"
-    path.write_bytes(b"old")
-    with atomic_write(path) as file:
-        file.write(b"new")
-        file.flush()
-        assert path.read_bytes() == b"old"
-    assert path.read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("older", [None, b"old"])
@@ -126,31 +121,16 @@ def test_without_replacing_a_file_that_appears_meanwhile_is_left(tmp_path):
     assert names(tmp_path) == ["out.bin"]
 
 
-def test_a_link_is_followed(tmp_path):
-    real, link = tmp_path / "real", tmp_path / "link"
-    link.symlink_to(real)
-    with atomic_write(link) as file:
-        file.write(b"x")
-    assert link.is_symlink()
-    assert real.read_bytes() == b"x"
-
-
-@pytest.mark.parametrize("older", [False, True])
-def test_checking_leaves_no_trace(tmp_path, older):
-    path = tmp_path / "out.bin"
-    if older:
-        path.write_bytes(b"old")
-    before = names(tmp_path)
-    check_writable(path)
-    assert names(tmp_path) == before
-
-
-def test_a_bare_name_is_in_the_current_directory(tmp_path, monkeypatch):
+def test_a_link_is_followed_and_a_bare_name_is_in_the_current_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    check_writable("out.bin")
-    with atomic_write("out.bin") as file:
-        file.write(b"x")
-    assert (tmp_path / "out.bin").read_bytes() == b"x"
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    for name in ("link", "out.bin"):
+        check_writable(name)
+        with atomic_write(name) as file:
+            file.write(b"x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == (tmp_path / "out.bin").read_bytes() == b"x"
+    assert names(tmp_path) == ["link", "out.bin", "real"]
 
 
 def write_nothing(path):
@@ -172,22 +152,20 @@ def test_impossible_places_are_refused_at_once(tmp_path, act):
         act(tmp_path / "pipe")
 
 
-def test_a_read_only_file_is_not_replaced(tmp_path, monkeypatch):
+def test_what_takes_no_file_is_found_out(tmp_path, monkeypatch):
     path = tmp_path / "out.bin"
     path.write_bytes(b"old")
     # The tests may run as root, whom permission bits do not stop.
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(PermissionError, match="read-only"):
-        check_writable(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda *_: False)
+        with pytest.raises(PermissionError, match="read-only"):
+            check_writable(path)
+    for code in (errno.EACCES, errno.EROFS):
+        error = OSError(code, os.strerror(code))
 
+        def fail(*_, error=error, **__):
+            raise error
 
-@pytest.mark.parametrize(
-    "error", [PermissionError(errno.EACCES, "Permission denied"), OSError(errno.EROFS, "Read-only")]
-)
-def test_a_directory_that_takes_no_file_is_found_out(tmp_path, monkeypatch, error):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr(Path, "touch", fail)
-    with pytest.raises(type(error), match=rf"^Cannot write .*{tmp_path}.*{error.strerror}"):
-        check_writable(tmp_path / "out.bin")
+        monkeypatch.setattr(Path, "touch", fail)
+        with pytest.raises(type(error), match=rf"^Cannot write .*{tmp_path}.*{error.strerror}"):
+            check_writable(path)

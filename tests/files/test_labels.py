@@ -39,14 +39,9 @@ def test_a_longer_label_elsewhere_leaves_no_trace():
 @pytest.mark.parametrize(
     ("array", "kind"),
     [
-        (np.zeros((2, 1)), "plain"),
-        (np.array([b"a"]), "plain"),
-        (np.array([1j]), "plain"),
-        (np.array([np.nan]), "plain"),
-        (np.array([1], "M8[D]"), "plain"),
-        (np.array([0, 1]), "string"),
-        (np.array([0, 1]), None),
-        (np.array([0, 1]), ["plain"]),
+        *((one, "plain") for one in (np.zeros((2, 1)), np.array([b"a"]), np.array([1j]))),
+        *((one, "plain") for one in (np.array([np.nan]), np.array([1], "M8[D]"))),
+        *((np.array([0, 1]), kind) for kind in ("string", None, ["plain"])),
     ],
 )
 def test_arrays_that_are_no_labels_are_refused(array, kind):

@@ -44,13 +44,10 @@ def test_another_process_holds_it_until_it_is_killed(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_asking_leaves_nothing(tmp_path):
-    assert not is_held(tmp_path / "file")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_who_only_asks_does_not_stop_a_holder(tmp_path):
+def test_who_only_asks_leaves_nothing_and_does_not_stop_a_holder(tmp_path):
     path = tmp_path / "file"
+    assert not is_held(path)
+    assert list(tmp_path.iterdir()) == []
     asking = FileIO(sidecar_path(path, "lock"), "a+")
     lock(asking, REFUSAL, seconds=0.0)
     timer = threading.Timer(0.05, asking.close)

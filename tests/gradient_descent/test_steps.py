@@ -11,7 +11,7 @@ from dplasso.gradient_descent.steps import update
 from dplasso.losses.logistic import Logistic
 from dplasso.losses.multinomial import Multinomial, residual_norm_at_zero
 from dplasso.losses.targets import targets_of
-from dplasso.privacy.mechanisms.gaussian import l2_sensitivity
+from dplasso.privacy.mechanisms import sensitivity as moved_by
 from gradient_descent.cases import gradients, records, solver, unit_rows
 from gradient_descent.reference import contributions
 from neighbours import INPUT_KINDS, added, hostile_records, in_form, pairs
@@ -104,7 +104,7 @@ def inside(difference, sensitivity, unit=UNIT):
 @pytest.mark.parametrize("norm_bound", [None, 1.0])
 @OUTPUTS
 def test_neighbours_differ_by_at_most_the_sensitivity(loss, relation, kind, size, norm_bound):
-    sensitivity, farthest = l2_sensitivity(loss.residual_bound, relation), 0.0
+    sensitivity, farthest = moved_by(1.0, relation, loss.residual_bound), 0.0
     for pair in pairs(relation, kind=kind):
         # A replaced record has the other of two labels: a third class keeps its records.
         one, other = (
@@ -150,7 +150,7 @@ def test_weighted_neighbours_differ_by_at_most_the_sensitivity(relation, loss):
                 weights[shared] = np.linspace(0.0, 1.0, shared.size)
                 targets = targets_of(np.asarray(y, dtype=np.float64), weights)
                 found.append(gradients(X, targets, some_weights(loss), loss, UNIT, 0.1))
-            assert inside(moved(*found), l2_sensitivity(loss.residual_bound, relation)), pair.name
+            assert inside(moved(*found), moved_by(1.0, relation, loss.residual_bound)), pair.name
 
 
 def test_several_rows_of_one_person():
@@ -162,7 +162,7 @@ def test_several_rows_of_one_person():
         for matrix, own in ((X, y), (more, [*y, *labels]), (more, [*y, *(1 - labels)]))
     )
     for first, second, relation in ((far, one, "add-remove"), (other, far, "replace-one")):
-        sensitivity = l2_sensitivity(0.5, relation, 7)
+        sensitivity = moved_by(1.0, relation, 0.5, 7)
         assert inside(moved(first, second), sensitivity)
         assert not inside(moved(first, second), 0.99 * sensitivity)
 
@@ -176,7 +176,7 @@ def test_what_is_released_of_neighbours_with_the_noise_frozen(relation):
         for X, y in zip(pair.rows, pair.labels, strict=True):
             run = solver(X, y, schedule, constant=0.1)
             released.append([int(v * 2.0**33) for v in run.velocity])
-        assert inside(moved(*released), l2_sensitivity(0.5, relation), 2.0**33)
+        assert inside(moved(*released), moved_by(1.0, relation, 0.5), 2.0**33)
 
 
 def test_rows_are_unit_rows():

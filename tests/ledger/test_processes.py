@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from dplasso.errors import BudgetError
-from dplasso.ledger import create_ledger, finish, read_budgets, reserve, rho_limit
+from dplasso.ledger import create_ledger, finish, new_budget, read_budgets, reserve, rho_limit
 from ledger.workers import (
     charge,
-    create_one,
+    create_and_spend_all,
     fit_without_end,
     raw_charge,
-    spend_all,
     spend_once_each,
     spend_until_killed,
     without_rights,
@@ -54,22 +53,21 @@ def run_all(context, target, arguments):
 
 
 def test_twenty_processes_share_the_last_drop(context, tmp_path):
-    fits = 50
-    path = str(tmp_path / "l")
-    create_ledger(path, 3.0, 1e-5, dataset="visits")
-    part = rho_limit(only(path)) // fits
-    arguments = [(path, "visits", raw_charge(part))] * PROCESSES
-    answers = run_all(context, spend_all, arguments)
-    taken = [entry for _, entries in answers for entry in entries]
+    """One of them creates the ledger."""
+    fits, path = 50, str(tmp_path / "l")
+    part = rho_limit(new_budget(None, 3.0, 1e-5, "add-remove")) // fits
+    arguments = [(path, str(k), raw_charge(part)) for k in range(PROCESSES)]
+    answers = run_all(context, create_and_spend_all, arguments)
+    budget = only(path)
+    assert [made for _, made, _ in answers if made is not None] == [budget.name]
+    taken = [entry for _, _, entries in answers for entry in entries]
     # Exactly what fits, each entry acknowledged to exactly one process.
     assert sorted(number for number, _ in taken) == list(range(1, fits + 1))
     assert len({token for _, token in taken}) == fits
-    budget = only(path)
     assert budget.rho == fits * part
     assert [entry.state for entry in budget.entries] == ["finished"] * fits
-    owners = {number: process for process, entries in answers for number, _ in entries}
+    owners = {number: process for process, _, entries in answers for number, _ in entries}
     assert {entry.number: entry.process for entry in budget.entries} == owners
-    assert len(answers) == PROCESSES
     assert [p.name for p in tmp_path.iterdir()] == ["l"]
 
 
@@ -103,14 +101,6 @@ def test_a_file_of_two_names_has_one_budget(context, tmp_path, kind):
         for name in pair:
             (entry,) = only(name).entries
             assert (entry.number, entry.process) == (number, process)
-
-
-def test_one_of_many_creates_it(context, tmp_path):
-    path = str(tmp_path / "l")
-    answers = run_all(context, create_one, [(path, 1.0 + k) for k in range(PROCESSES)])
-    (made,) = [epsilon for epsilon in answers if epsilon is not None]
-    assert only(path).epsilon == made
-    assert [p.name for p in tmp_path.iterdir()] == ["l"]
 
 
 def test_killed_at_random_moments_nothing_is_lost_or_doubled(context, tmp_path):
@@ -168,11 +158,7 @@ def test_a_killed_fit_stays_spent(context, tmp_path):
     process.kill()
     process.join()
     (entry,) = only(path).entries
-    assert (entry.state, entry.process, entry.charge.n_iter) == (
-        "reserved",
-        process.pid,
-        1_000_000,
-    )
+    assert (entry.state, entry.process) == ("reserved", process.pid)
     with pytest.raises(BudgetError):
         reserve(path, None, charge(0.5, 1e-3))
 
@@ -190,10 +176,7 @@ def test_a_ledger_needs_the_right_to_its_file_and_to_nothing_beside_it(context, 
         if what == "directory":
             directory.chmod(0o555)
         answers = context.Queue()
-        process = context.Process(
-            target=without_rights,
-            args=(finish, (reservation,), answers),
-        )
+        process = context.Process(target=without_rights, args=(finish, (reservation,), answers))
         process.start()
         answer = answers.get(timeout=60)
         process.join()
@@ -202,10 +185,7 @@ def test_a_ledger_needs_the_right_to_its_file_and_to_nothing_beside_it(context, 
             assert answer is None
             assert only(path).entries[0].state == "finished"
             return
-        kind, sentence = answer
-        assert kind == "LedgerError"
-        assert "cannot be written" in sentence
-        assert str(path) in sentence
-        assert "\n" not in sentence
+        assert answer[0] == "LedgerError"
+        assert answer[1].startswith(f"{path} cannot be written: ")
         path.chmod(0o666)
         assert only(path).entries[0].state == "reserved"

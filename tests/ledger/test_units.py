@@ -18,20 +18,20 @@ from dplasso.ledger import (
     epsilon_total,
     fits_left,
     largest_epsilon,
-    new_budget,
     read_budgets,
     reserve,
     rho_limit,
     totals,
 )
-from dplasso.ledger.entries import Entry, spent
+from dplasso.ledger.entries import spent
 from dplasso.privacy.mechanisms import build_mechanism, build_staged
+from dplasso.privacy.mechanisms.build import LEDGER_FITS
 from dplasso.privacy.mechanisms.gaussian import build_gaussian
 from dplasso.privacy.mechanisms.signed_exponential import sampling_delta_of
 from dplasso.privacy.mechanisms.staged import _gaussian_draws, _sampling_delta
 from dplasso.tuning.cost import search_cost
 from dplasso.tuning.tries import tries_of
-from ledger.workers import raw_charge
+from ledger.workers import budget_with, raw_charge
 
 COMMON = {"delta": 1e-6}
 MECHANISMS = {
@@ -39,18 +39,6 @@ MECHANISMS = {
     "gaussian": lambda **given: build_gaussian(n_iter=300, **COMMON, **given),
     "staged": lambda **given: build_staged(n_vertices=200, n_gradients=100, **COMMON, **given),
 }
-
-
-def with_entries(budget, charges):
-    entries = tuple(
-        Entry(number, "finished", one, "", "", "", 0, "", None)
-        for number, one in enumerate(charges, start=1)
-    )
-    return replace(budget, entries=entries)
-
-
-def for_persons(rows, epsilon=3.0, delta=1e-5):
-    return new_budget("x", epsilon, delta, "add-remove", rows)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -110,7 +98,7 @@ CHARGES = st.lists(
 @given(CHARGES, st.integers(1, 6))
 def test_totals_are_right_for_a_row_and_for_every_person(charges, rows):
     made = [replace(raw_charge(rho, d), rows_per_person=m) for rho, d, m in charges]
-    budget = with_entries(for_persons(rows), made)
+    budget = budget_with(made, rows=rows)
     found = totals(budget)
     assert set(found) == {1, rows, *(m or 1 for _, _, m in charges)}
     for person, (rho, draws) in found.items():
@@ -126,30 +114,12 @@ def test_totals_are_right_for_a_row_and_for_every_person(charges, rows):
 @given(CHARGES, st.integers(1, 6), st.integers(1, 6), st.integers(1, 10**28))
 def test_a_budget_compares_what_its_persons_pay(charges, rows, covered, rho):
     made = [replace(raw_charge(cost, d), rows_per_person=m) for cost, d, m in charges]
-    budget = with_entries(for_persons(rows), made)
+    budget = budget_with(made, rows=rows)
     one = replace(raw_charge(rho), rows_per_person=covered)
     whole, draws = counted(one, rows)
     room = rho_limit(budget, draws, 1) - budget.rho
     assert affords(budget, one) == (whole <= room)
     assert (fits_left(budget, one) > 0) == affords(budget, one)
-
-
-def test_one_budget_with_a_fit_of_five_rows_and_one_of_one(tmp_path):
-    """A total says for whom it is: a row, or a person with several."""
-    five, one = (replace(raw_charge(10**27), rows_per_person=rows) for rows in (5, 1))
-    for rows, expected in ((1, 2 * 10**27), (5, 26 * 10**27)):
-        path = tmp_path / f"{rows}.ledger"
-        create_ledger(path, 3.0, 1e-5, rows_per_person=rows)
-        reserve(path, None, five)
-        reserve(path, None, one)
-        (budget,) = read_budgets(path)
-        assert budget.rows_per_person == rows
-        assert [entry.charge.rows_per_person for entry in budget.entries] == [5, 1]
-        assert budget.rho == expected
-        assert {m: total[0] for m, total in totals(budget).items()} == {
-            1: 2 * 10**27,
-            5: 26 * 10**27,
-        }
 
 
 def test_what_a_person_cannot_pay_is_refused_and_says_why(tmp_path):
@@ -179,26 +149,19 @@ def test_of_a_search_for_rows_nobody_knows_what_it_costs_a_person(tmp_path):
     assert read_budgets(path)[0].rho == charge_of(known).rho
 
 
-@pytest.mark.parametrize("name", ["exponential", "gaussian", "staged"])
-@pytest.mark.parametrize("covered", [1, 2, 5])
-def test_the_rest_of_a_budget_for_persons(name, covered):
-    budget = with_entries(for_persons(5), [raw_charge(10**26)])
-    mechanism = MECHANISMS[name](epsilon=1.0)
-    # Of vertices and gradients as many each, as a plan has it.
-    steps = mechanism.n_iter if name != "staged" else 100
-    left = largest_epsilon(
-        budget, delta=1e-6, n_iter=steps, mechanism=mechanism.name, rows_per_person=covered
-    )
+@pytest.mark.parametrize("name", LEDGER_FITS)
+@pytest.mark.parametrize(("covered", "fits"), [(1, 1), (2, 1), (5, 1), (5, 3)])
+def test_the_rest_of_a_budget_for_persons(name, covered, fits):
+    budget = budget_with([raw_charge(10**26)], rows=5)
+    planned = {"mechanism": name, "delta": 1e-6, "n_iter": 100, "fits": fits}
 
     def cost(epsilon):
-        given = {"epsilon": epsilon, "rows_per_person": covered}
-        if name == "staged":
-            return charge_of(build_staged(n_vertices=100, n_gradients=100, **COMMON, **given))
-        return charge_of(MECHANISMS[name](**given))
+        build = LEDGER_FITS[name].build
+        return charge_of(build(100, epsilon=epsilon, rows_per_person=covered, **COMMON))
 
+    left = largest_epsilon(budget, rows_per_person=covered, **planned)
     assert left > 0.05
-    assert affords(budget, cost(left))
-    assert not affords(budget, cost(1.001 * left))
+    assert affords(budget, cost(left), fits)
+    assert not affords(budget, cost(1.00001 * left), fits)
     if covered == 5:
-        same = largest_epsilon(budget, delta=1e-6, n_iter=steps, mechanism=mechanism.name)
-        assert same == left
+        assert largest_epsilon(budget, **planned) == left

@@ -5,11 +5,10 @@ import os
 import numpy as np
 
 from dplasso import BudgetError, DPLassoClassifier
-from dplasso.ledger import Charge, charge_of, finish, reserve
-from dplasso.ledger.composition import capacity
+from dplasso.errors import LedgerError
+from dplasso.ledger import Budget, Charge, Entry, charge_of, create_ledger, finish, reserve
+from dplasso.ledger.composition import capacity, draws_part
 from dplasso.privacy.mechanisms import build_mechanism
-
-UNIT = 10**30
 
 
 def charge(epsilon=1.0, delta=1e-6, n_iter=100, neighbors="add-remove") -> Charge:
@@ -26,6 +25,16 @@ def raw_charge(rho: int, draw_delta: int = 0) -> Charge:
     return Charge(rho, draw_delta, 1.0, 1e-6, 10, 0.1, "add-remove", "exponential")
 
 
+def budget_with(charges, epsilon=3.0, delta=1e-5, limit=None, rows=1) -> Budget:
+    """Give a budget to which these were charged."""
+    entries = [
+        Entry(number, "finished", one, "", "", "", 0, "", None)
+        for number, one in enumerate(charges, start=1)
+    ]
+    limit = draws_part(delta) if limit is None else limit
+    return Budget("x", epsilon, delta, "add-remove", limit, rows, tuple(entries))
+
+
 def small_problem():
     """Give 60 rows, 20 columns and two labels."""
     rng = np.random.default_rng(0)
@@ -33,17 +42,24 @@ def small_problem():
     return X, (X[:, 0] > 0).astype(np.int64)
 
 
-def spend_all(path, dataset, cost, start, answers):
-    """Reserve and finish until refused; answer with the entries' numbers and tokens."""
+def create_and_spend_all(path, name, cost, start, answers):
+    """Try to create a ledger under this name, reserve and finish until refused.
+
+    Answer with the name, if it is the ledger's, and with the entries' numbers and tokens.
+    """
     start.wait()
-    taken = []
+    taken, made = [], name
+    try:
+        create_ledger(path, 3.0, 1e-5, dataset=name)
+    except LedgerError:
+        made = None
     try:
         while True:
-            reservation = reserve(path, dataset, cost)
+            reservation = reserve(path, None, cost)
             assert finish(reservation)
             taken.append((reservation.number, reservation.token))
     except BudgetError:
-        answers.put((os.getpid(), taken))
+        answers.put((os.getpid(), made, taken))
 
 
 def spend_once_each(paths, cost, together, start, answers):
@@ -66,20 +82,6 @@ def spend_until_killed(path, cost, pipe):
         pipe.send(("reserved", reservation.number, reservation.token))
         finish(reservation)
         pipe.send(("finished", reservation.number, reservation.token))
-
-
-def create_one(path, epsilon, start, answers):
-    """Try to create a ledger; answer whether this process did."""
-    from dplasso.errors import LedgerError
-    from dplasso.ledger import create_ledger
-
-    start.wait()
-    try:
-        create_ledger(path, epsilon, 1e-5)
-    except LedgerError:
-        answers.put(None)
-    else:
-        answers.put(epsilon)
 
 
 def fit_without_end(path):

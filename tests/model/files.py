@@ -53,28 +53,15 @@ def fitted(*, private=True, seeded=False, classes=(0, 1), params=None, names=Non
 
 def same(one: Model, other: Model) -> bool:
     """Compare everything a file holds, types included."""
-    for name in ("feature_names", "history"):
-        if (getattr(one, name) is None) != (getattr(other, name) is None):
-            return False
-    arrays = [
-        (one.release.transcript.vertex, other.release.transcript.vertex),
-        (one.release.transcript.sign, other.release.transcript.sign),
-        (one.classes, other.classes),
-    ]
-    if one.feature_names is not None:
-        arrays.append((one.feature_names, other.feature_names))
-    if one.history is not None:
-        arrays += [
-            (one.history.objective, other.history.objective),
-            (one.history.gap, other.history.gap),
-        ]
-    return (
-        repr(one.params) == repr(other.params)
-        and one.statement == other.statement
-        and one.n_features == other.n_features
-        and one.release == other.release
-        and all(a.dtype == b.dtype and a.tolist() == b.tolist() for a, b in arrays)
-    )
+
+    def told(model):
+        history = [] if model.history is None else [model.history.objective, model.history.gap]
+        arrays = [model.classes, model.feature_names, *history]
+        arrays += model.release.arrays().values()
+        plain = repr(model.params), model.statement, model.n_features, model.origin, model.release
+        return [plain, *(None if a is None else (a.dtype, a.tolist()) for a in arrays)]
+
+    return told(one) == told(other)
 
 
 def header_of(path):

@@ -37,25 +37,17 @@ def is_refused_or_same(path, content, original):
 def test_a_flipped_byte_is_found_or_does_not_matter(path, mask):
     write_model(fitted(private=False), path)
     original, content = read_model(path), path.read_bytes()
-    for place in range(len(content)):
-        flipped = bytearray(content)
-        flipped[place] ^= mask
-        assert is_refused_or_same(path, flipped, original), place
-
-
-def test_a_flip_in_the_content_is_always_found(path):
-    write_model(fitted(), path)
-    content = path.read_bytes()
     start = content.index(b'{"magic"')
     # Up to the next member of the archive: the archive's own notes on it do not matter.
     end = content.index(b"PK\x03\x04", start)
     assert end > start + 500
-    for place in range(start, end):
+    for place in range(len(content)):
         flipped = bytearray(content)
-        flipped[place] ^= 1
-        path.write_bytes(flipped)
-        with pytest.raises(ModelFileError):
-            read_model(path)
+        flipped[place] ^= mask
+        assert is_refused_or_same(path, flipped, original), place
+        if start <= place < end:
+            with pytest.raises(ModelFileError):
+                read_model(path)
 
 
 def test_a_truncated_file_is_refused_at_every_length(path):
@@ -145,13 +137,6 @@ def rewrite(path, change=None, *, compression=zipfile.ZIP_STORED, **members):
     with zipfile.ZipFile(path, "w", compression) as archive:
         for name, content in parts.items():
             archive.writestr(f"{name}.npy", content)
-
-
-def test_rewriting_itself_does_no_harm(path):
-    write_model(fitted(), path)
-    original = read_model(path)
-    rewrite(path)
-    assert same(read_model(path), original)
 
 
 @pytest.mark.parametrize(
@@ -255,9 +240,4 @@ def test_parameters_the_estimator_does_not_know_are_refused(path):
     write_model(fitted(), path)
     rewrite(path, lambda header: header["params"].update(no_such_parameter=1))
     with pytest.raises(ModelFileError, match="no usable model"):
-        load(path)
-
-
-def test_a_missing_file_is_just_missing(path):
-    with pytest.raises(FileNotFoundError):
         load(path)

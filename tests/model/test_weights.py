@@ -5,7 +5,7 @@ from math import comb
 import numpy as np
 import pytest
 
-from dplasso.model.weights import steps_beyond_chance
+from dplasso.model.weights import Weights, steps_beyond_chance
 
 
 def reference(n_steps, n_vertices):
@@ -34,6 +34,7 @@ def test_uniform_draws_are_rarely_called_clear():
     assert (np.array(runs) >= clear - 1).sum() > 120
 
 
-def test_in_a_wide_model_two_steps_say_something_and_one_never_does():
-    assert steps_beyond_chance(100, 2 * 10**6) == 2
-    assert steps_beyond_chance(1, 2 * 10**6) == 2
+def test_a_model_without_weights_is_an_empty_table():
+    nothing = Weights(np.zeros(0, dtype=np.int64), np.zeros(0))
+    assert nothing.to_pandas().empty
+    assert (len(nothing), nothing.rows(), repr(nothing)) == (0, [], "(no column has a weight)")

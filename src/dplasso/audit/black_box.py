@@ -3,7 +3,8 @@
 The neighbours differ in a canary that owns a feature. One part of the runs builds scores, a second
 chooses one event, and the rest tests that event alone, so the confidence needs no correction for
 the search (Ding et al. 2018, Tramer et al. 2022). What an audit finds is a lower bound on epsilon
-that holds with the stated confidence; finding nothing proves nothing.
+that holds with the stated confidence; finding nothing proves nothing. Of the randomness alone, fits
+on empty records tell: their releases must not repeat each other.
 """
 
 import math
@@ -20,9 +21,10 @@ from dplasso.audit.bounds import (
     binomial_upper,
     epsilon_lower_bound,
     range_lower_bound,
+    repeat_probability,
 )
 from dplasso.audit.claims import Claim, Data, Finding, Fit, Target, bound_in_words, finding
-from dplasso.audit.problems import canary_pair
+from dplasso.audit.problems import blank_data, canary_pair
 
 Progress = Callable[[int, int], None]
 
@@ -32,6 +34,9 @@ _THRESHOLDS = 200
 _LENIENT = 0.2
 # The column in which the canary's contribution shows.
 CANARY = 0
+# Columns of the blank data on which releases are compared with each other: with T steps there are
+# at least this many to the power T equally likely releases.
+_BLANK_COLUMNS = 64
 _SCORES = ("weight", "came with +", "came with -", "likelihood", "seen")
 
 
@@ -49,6 +54,14 @@ class Runs:
         """Return runs `first` to `last` (exclusive)."""
         return Runs(self.vertex[first:last], self.sign[first:last])
 
+    def at_canary(self) -> NDArray[np.int64]:
+        """Return each step as its sign at the canary's column, or 0 for another column."""
+        return np.asarray(np.where(self.vertex == CANARY, self.sign, 0))
+
+    def codes(self) -> NDArray[np.int64]:
+        """Return each vertex as one number: twice the coordinate, plus one for a positive sign."""
+        return np.asarray(2 * self.vertex + (self.sign > 0))
+
     def names(self) -> list[bytes]:
         """Return each release as bytes, equal where the releases are."""
         whole = np.ascontiguousarray(np.stack([self.vertex, self.sign], axis=2))
@@ -57,9 +70,8 @@ class Runs:
 
 @dataclass(frozen=True)
 class Roc:
-    """How well the attack tells the neighbours apart, on the runs that test it.
+    """How well the attack tells the neighbours apart: rates of "score at least tau", for all tau.
 
-    The rates are those of the events "score at least tau", for all tau.
     `chosen`: the event tested: its two rates with their Clopper-Pearson bounds, as ``rate``,
     ``rate_bound`` (where it is unlikely) and ``power``, ``power_bound`` (where it is likely).
     """
@@ -84,26 +96,13 @@ def counter(progress: Progress | None, total: int) -> Callable[[int], None]:
 
 def collect(fit: Fit, data: Data, runs: int, count: Callable[[int], None] | None = None) -> Runs:
     """Fit many times, at least once; `count` is called after each fit."""
-    releases = []
+    steps = []
     for _ in range(runs):
         release = fit(data)
-        releases.append((np.asarray(release.vertex), np.asarray(release.sign)))
+        steps.append(np.array([release.vertex, release.sign], dtype=np.int64))
         if count is not None:
             count(1)
-    return Runs(
-        np.array([vertex for vertex, _ in releases], dtype=np.int64),
-        np.array([sign for _, sign in releases], dtype=np.int64),
-    )
-
-
-def _at_canary(runs: Runs) -> NDArray[np.int64]:
-    """Return each step as -1, 0 or +1: the sign at the canary's column, or 0 for another column."""
-    return np.asarray(np.where(runs.vertex == CANARY, runs.sign, 0))
-
-
-def _codes(runs: Runs) -> NDArray[np.int64]:
-    """Return each vertex as one number: twice the coordinate, plus one for a positive sign."""
-    return np.asarray(2 * runs.vertex + (runs.sign > 0))
+    return Runs(*np.stack(steps, axis=1))
 
 
 def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]:
@@ -113,9 +112,8 @@ def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]
     all, by sign; the log-likelihood ratio of the steps taken as independent; and whether this very
     release has been seen on the one data set and not on the other.
     """
-    steps = one.vertex.shape[1]
-    weight = np.arange(2, steps + 2, dtype=np.float64)
-    codes = _codes(one), _codes(other)
+    weight = np.arange(2, one.vertex.shape[1] + 2, dtype=np.float64)
+    codes = one.codes(), other.codes()
     values = 1 + max(int(part.max()) for part in codes)
     counts = [
         np.array([(part == value).sum(axis=0) for value in range(values + 1)]) for part in codes
@@ -125,7 +123,7 @@ def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]
     seen = set(one.names()), set(other.names())
 
     def likelihood(runs: Runs) -> NDArray[Any]:
-        ratios = np.take_along_axis(table, np.minimum(_codes(runs), values), axis=0)
+        ratios = np.take_along_axis(table, np.minimum(runs.codes(), values), axis=0)
         return np.asarray(ratios.sum(axis=1))
 
     def familiar(runs: Runs) -> NDArray[Any]:
@@ -133,9 +131,9 @@ def build_scores(one: Runs, other: Runs) -> list[Callable[[Runs], NDArray[Any]]]
         return np.array([(name in seen[0]) - float(name in seen[1]) for name in names])
 
     return [
-        lambda runs: _at_canary(runs) @ weight,
-        lambda runs: _at_canary(runs).max(axis=1, initial=0),
-        lambda runs: _at_canary(runs).min(axis=1, initial=0),
+        lambda runs: runs.at_canary() @ weight,
+        lambda runs: runs.at_canary().max(axis=1, initial=0),
+        lambda runs: runs.at_canary().min(axis=1, initial=0),
         likelihood,
         familiar,
     ]
@@ -201,31 +199,32 @@ def compare(
     """Choose one event by the first runs, and test that one by the others.
 
     `scored`: for each score its values over the runs, on the one data set and on the other.
-    `names`: of the scores.
     `runs`: fits on each data set in all, and how many of the scored ones choose.
-    `name`: of the finding.
     """
     n_runs, n_choice = runs
-    best = (-1.0, -math.inf, math.inf, 0, 1.0)
-    for index, pair_of_runs in enumerate(scored):
-        high, low = (np.asarray(part[:n_choice], dtype=np.float64) for part in pair_of_runs)
-        for side in (1.0, -1.0):
-            pair = (high, low) if side > 0 else (-low, -high)
-            event = _best_threshold(*pair, claim.delta, false_alarm)
-            best = max(best, (*event, index, side))
-    *_, threshold, index, side = best
-    # From here on "high" is the data set on which the event is thought to be likely.
-    values = [side * np.asarray(part[n_choice:], dtype=np.float64) for part in scored[index]]
-    high, low = values if side > 0 else values[::-1]
+    # Each score both ways round: first its values where the event is thought to be likely.
+    turned = []
+    for label, pair in zip(names, scored, strict=True):
+        one, other = (np.asarray(part, dtype=np.float64) for part in pair)
+        turned += [(label, -other, -one), (label, one, other)]
+    events = [
+        (_best_threshold(high[:n_choice], low[:n_choice], claim.delta, false_alarm), place)
+        for place, (_, high, low) in enumerate(turned)
+    ]
+    (*_, threshold), place = max(events)
+    label, high, low = turned[place]
+    high, low = high[n_choice:], low[n_choice:]
     hits = int((high >= threshold).sum()), int((low >= threshold).sum())
     trials = high.size, low.size
     audited = epsilon_lower_bound(hits, trials, claim.delta, false_alarm)
-    chosen_event = {
+    chosen = {
         "rate": hits[1] / trials[1],
         "rate_bound": binomial_upper(hits[1], trials[1], false_alarm / 2),
         "power": hits[0] / trials[0],
         "power_bound": binomial_lower(hits[0], trials[0], false_alarm / 2),
     }
+    thresholds = np.unique(np.concatenate([high, low]))[::-1]
+    roc = Roc(_rates(low, thresholds), _rates(high, thresholds), chosen)
     found = finding(
         claim,
         name,
@@ -241,13 +240,13 @@ def compare(
         figures={
             "runs": 2 * n_runs,
             "n_iter": claim.n_iter,
-            "score": names[index],
+            "score": label,
             "hits": list(hits),
             "trials": list(trials),
-            "area_under_roc": _area(high, low),
+            "area_under_roc": float(np.trapezoid(roc.true_positive_rate, roc.false_positive_rate)),
         },
     )
-    return found, _roc(high, low, chosen_event)
+    return found, roc
 
 
 def audit_canary_step(
@@ -263,7 +262,7 @@ def audit_canary_step(
     half = runs // 2
     best = (-1.0, -1, 1)
     # What the first step may have released; -1 asks about the first step itself.
-    histories = sorted({-1, *_codes(one)[:half, 0].tolist()}) if claim.n_iter > 1 else [-1]
+    histories = sorted({-1, *one.codes()[:half, 0].tolist()}) if claim.n_iter > 1 else [-1]
     for first in histories:
         for sign in (-1, 1):
             hits, trials = _last_step(one.part(0, half), other.part(0, half), first, sign)
@@ -292,6 +291,37 @@ def audit_canary_step(
     )
 
 
+def audit_repeats(
+    target: Target, runs: int, false_alarm: float, progress: Progress | None = None
+) -> Finding:
+    """Look for repeated releases: noise that is reused, or drawn from too small a seed.
+
+    On empty records every gradient is 0, so the steps of a sound mechanism are uniform and
+    independent, and two releases are the same with probability at most 64^-T. A seed of s bits is
+    noticed from about 2^((s + 5) / 2) runs on. Raises ValueError if there are too few steps (12,
+    say, are enough) to tell releases apart.
+    """
+    steps = target.claim.n_iter
+    chance = repeat_probability(runs, steps * math.log(_BLANK_COLUMNS))
+    if chance > false_alarm:
+        raise ValueError(f"{steps} steps are too few to tell {runs} releases apart; take more.")
+    releases = collect(target.fit, blank_data(_BLANK_COLUMNS), runs, counter(progress, runs))
+    distinct = len(set(releases.names()))
+    return finding(
+        target.claim,
+        "repeated releases",
+        "randomness",
+        math.nan,
+        false_alarm=chance,
+        violated=distinct < runs,
+        detail=(
+            f"{runs:,} fits on empty records gave {distinct:,} different releases; independent "
+            f"ones would repeat with probability below {chance:.1g}"
+        ),
+        figures={"runs": runs, "distinct": distinct, "p_value_of_one_repeat": chance},
+    )
+
+
 def _both(target: Target, runs: int, progress: Progress | None) -> tuple[Runs, Runs]:
     """Fit on both of the canary's neighbours."""
     count = counter(progress, 2 * runs)
@@ -310,23 +340,14 @@ def _last_step(
     counts = []
     for runs in (one, other):
         step = 0 if first < 0 else 1
-        kept = np.full(len(runs), True) if first < 0 else _codes(runs)[:, 0] == first
-        signs = _at_canary(runs)[kept, step]
+        kept = np.full(len(runs), True) if first < 0 else runs.codes()[:, 0] == first
+        signs = runs.at_canary()[kept, step]
         counts.append((int((signs == sign).sum()), int((signs != 0).sum())))
     (hits, trials), (other_hits, other_trials) = counts
     return (hits, other_hits), (trials, other_trials)
 
 
-def _roc(high: NDArray[np.float64], low: NDArray[np.float64], chosen: dict[str, float]) -> Roc:
-    thresholds = np.unique(np.concatenate([high, low]))[::-1]
-    above = [
-        (values.size - np.searchsorted(np.sort(values), thresholds)) / values.size
-        for values in (low, high)
-    ]
-    rates = [np.concatenate([[0.0], part]) for part in above]
-    return Roc(rates[0], rates[1], chosen)
-
-
-def _area(high: NDArray[np.float64], low: NDArray[np.float64]) -> float:
-    roc = _roc(high, low, {})
-    return float(np.trapezoid(roc.true_positive_rate, roc.false_positive_rate))
+def _rates(values: NDArray[np.float64], thresholds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how often values are at least each threshold; before the first, never."""
+    above = (values.size - np.searchsorted(np.sort(values), thresholds)) / values.size
+    return np.concatenate([[0.0], above])

@@ -44,9 +44,8 @@ def epsilon_lower_bound(
 ) -> float:
     """Return a lower bound on epsilon by how often one event came on two neighbouring data sets.
 
-    The data set on which the event is the likelier stands first; the event was chosen without
-    looking at these trials. The bound exceeds the truth with probability `alpha`, half of which
-    goes to either rate.
+    The data set on which the event is the likelier stands first. The event was chosen without
+    looking at these trials; half of `alpha`, the chance of too high a bound, goes to either rate.
     """
     likely = binomial_lower(hits[0], trials[0], alpha / 2)
     unlikely = binomial_upper(hits[1], trials[1], alpha / 2)
@@ -108,15 +107,11 @@ def one_run_p_value(
 
     Each of m canaries is in or out by a fair coin; from one release an attacker guesses a fixed
     number r of the coins. With ``W ~ Binomial(r, e^epsilon / (1 + e^epsilon))``, an
-    (epsilon, delta)-DP release lets v or more be right with probability at most
+    (epsilon, delta)-DP release lets v (`correct`) or more be right with probability at most
 
         P(W >= v) + 2 m delta max_{1 <= i <= v} P(v - i <= W < v) / i
 
     (Steinke, Nasr and Jagielski 2023, arXiv 2305.08846, theorem 5.2).
-
-    `canaries`, `guesses`, `correct`: m, r and v.
-
-    Raises ValueError unless ``0 <= correct <= guesses <= canaries``.
     """
     if not 0 <= correct <= guesses <= canaries:
         raise ValueError(

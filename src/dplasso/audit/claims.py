@@ -26,15 +26,15 @@ class Data(NamedTuple):
 
 
 class Release(Protocol):
-    """What a fit releases: the vertices in order; weights and predictions follow from them."""
+    """What a fit releases: coordinate and sign of each step's vertex, shape (T,), in order.
+
+    Weights and predictions follow from them.
+    """
 
     @property
-    def vertex(self) -> NDArray[Any]:
-        """Coordinate of each step's vertex, shape (T,)."""
-
+    def vertex(self) -> NDArray[Any]: ...  # noqa: D102
     @property
-    def sign(self) -> NDArray[Any]:
-        """Sign of each step's vertex, shape (T,)."""
+    def sign(self) -> NDArray[Any]: ...  # noqa: D102
 
 
 Fit = Callable[[Data], Release]
@@ -68,7 +68,6 @@ class Claim:
 class Target:
     """An implementation under audit.
 
-    `claim`: what it promises.
     `fit`: ``fit(data)`` trains once, with fresh randomness, and returns the release.
     `step`: ``step(data, prefix)``: the distribution of the next vertex, computed from the
     implementation's own numbers; None where it has none in closed form.
@@ -128,12 +127,10 @@ def bound_in_words(name: str, audited: float, claimed: float) -> str:
 
 
 def claim_of(mechanism: Accounted) -> Claim:
-    """Return the claim of a mechanism.
+    """Return the claim of a mechanism; ValueError without privacy: there is nothing to audit then.
 
     That of ``mechanism="paper"``, which has no guarantee, is what its authors' accounting says:
     epsilon in all and ``epsilon / sqrt(8 T log(1/delta))`` a step (arXiv 2310.19978).
-
-    Raises ValueError without privacy: there is nothing to audit then.
     """
     if math.isinf(mechanism.epsilon):
         raise ValueError("epsilon=inf claims nothing: there is nothing to audit.")
@@ -143,12 +140,6 @@ def claim_of(mechanism: Accounted) -> Claim:
     else:
         eps0 = mechanism.eps0
         step_delta = SAMPLING_ERROR * (1.0 + math.exp(min(eps0, 700.0)))
-    return Claim(
-        epsilon=mechanism.epsilon,
-        delta=mechanism.delta,
-        neighbors=mechanism.neighbors,
-        n_iter=mechanism.n_iter,
-        feature_bound=mechanism.feature_bound,
-        eps0=eps0,
-        step_delta=step_delta,
-    )
+    stated = ("epsilon", "delta", "neighbors", "n_iter", "feature_bound")
+    known = {name: getattr(mechanism, name) for name in stated}
+    return Claim(**known, eps0=eps0, step_delta=step_delta)

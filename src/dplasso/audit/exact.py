@@ -9,20 +9,13 @@ transcript is a tree of steps, so a transcript's probability is a product along 
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dplasso.audit.bounds import epsilon_at_delta
-from dplasso.audit.claims import (
-    Claim,
-    Data,
-    Finding,
-    Prefix,
-    StepDistribution,
-    Target,
-    finding,
-)
+from dplasso.audit.claims import Claim, Data, Finding, Prefix, StepDistribution, Target, finding
 from dplasso.audit.problems import Neighbourhood
 
 # What the rounding of a step's numbers may add to a log-ratio: 2^-42 of the probability in all is
@@ -65,10 +58,9 @@ def all_transcripts(step: StepDistribution, data: Data, n_iter: int) -> Transcri
 def log_ratios(
     one: NDArray[np.float64], other: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the range and the largest magnitude of the log-ratios of distributions, (..., V).
+    """Return the range and the largest magnitude, shape (...), of log-ratios of shape (..., V).
 
-    Returns `widest`, `largest`, shape (...): max - min and max of the magnitudes; infinite where
-    an outcome is possible on one side only.
+    Both are infinite where an outcome is possible on one side only.
     """
     both = np.isneginf(one) & np.isneginf(other)
     with np.errstate(invalid="ignore"):
@@ -84,10 +76,7 @@ def audit_exact(
 ) -> tuple[Finding, Finding]:
     """Audit the step and the fit on all given neighbours, over all transcripts of few steps.
 
-    Returns `step`: the widest range of log-ratios of a step against eps0.
-    `fit`: the largest epsilon at delta of whole transcripts against epsilon.
-
-    Raises ValueError if the target has no `step`.
+    A step by its widest range of log-ratios, a fit by its largest epsilon at delta.
     """
     if target.step is None:
         raise ValueError("the exact audit needs the step's distribution in closed form")
@@ -102,14 +91,13 @@ def audit_exact(
 
 def _audit_steps(claim: Claim, around: Neighbourhood, found: list[Transcripts]) -> Finding:
     """Find the step with the widest range of log-ratios."""
-    worst = largest = 0.0
-    where, at = around.pairs[0], 0
+    widest, largest = [], 0.0
     for a, b in around.pairs:
         widths, sizes = log_ratios(found[a].steps, found[b].steps)
         place = int(np.argmax(widths))
-        if widths[place] > worst:
-            worst, where, at = float(widths[place]), (a, b), place
+        widest.append((float(widths[place]), (a, b), place))
         largest = max(largest, float(sizes.max()))
+    worst, where, at = max(widest, key=itemgetter(0))
     return finding(
         claim,
         f"exact step ({around.name})",
@@ -134,11 +122,11 @@ def _audit_steps(claim: Claim, around: Neighbourhood, found: list[Transcripts]) 
 
 def _audit_fits(claim: Claim, around: Neighbourhood, found: list[Transcripts]) -> Finding:
     """Find the pair whose transcripts are furthest apart."""
-    worst, where = 0.0, around.pairs[0]
-    for a, b in around.pairs:
-        epsilon = epsilon_at_delta(found[a].paths, found[b].paths, claim.delta)
-        if epsilon > worst:
-            worst, where = epsilon, (a, b)
+    epsilons = [
+        (epsilon_at_delta(found[a].paths, found[b].paths, claim.delta), (a, b))
+        for a, b in around.pairs
+    ]
+    worst, where = max(epsilons, key=itemgetter(0))
     return finding(
         claim,
         f"exact fit ({around.name})",

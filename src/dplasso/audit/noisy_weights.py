@@ -12,7 +12,7 @@ import numpy as np
 from dplasso.audit.black_box import CANARY, Progress, compare
 from dplasso.audit.claims import Claim, Data, claim_of
 from dplasso.audit.problems import canary_pair
-from dplasso.audit.report import make_report
+from dplasso.audit.report import Report
 from dplasso.audit.suite import Outcome
 from dplasso.estimators.fitting import method_of
 from dplasso.estimators.linear_models import DPLassoClassifier, DPLogisticRegression
@@ -23,28 +23,17 @@ FitWeights = Callable[[Data], Any]
 def weights_target(
     *, epsilon: float, delta: float, neighbors: str, n_iter: int, method: str = "logistic"
 ) -> tuple[Claim, FitWeights]:
-    """Return the claim of an estimator ("lasso": one that refits), and its fit, as a function.
-
-    ``fit(data)`` trains once, with fresh randomness, and returns the weights.
-
-    Raises ValueError, TypeError for settings that the estimator would refuse, or without privacy.
-    """
+    """Return the claim of an estimator ("lasso": one that refits), and its weights by fit(data)."""
     kind = DPLogisticRegression if method == "logistic" else DPLassoClassifier
     # As by default, private counts included; but the constant entry would hide the canary.
-    estimator = kind(
-        epsilon,
-        delta,
-        neighbors=neighbors,
-        n_iter=n_iter,
-        fit_intercept=False,
-        classes=(0, 1),
-    )
-    claim = claim_of(method_of(estimator).cost())
-    return claim, lambda data: _dense(estimator.fit(data.X, data.y).coef_)[0]
+    options: dict[str, Any] = {"n_iter": n_iter, "fit_intercept": False, "classes": (0, 1)}
+    estimator = kind(epsilon, delta, neighbors=neighbors, **options)
 
+    def fit(data: Data) -> Any:
+        coefficients = estimator.fit(data.X, data.y).coef_
+        return (coefficients if method == "logistic" else coefficients.toarray())[0]
 
-def _dense(coefficients: Any) -> Any:
-    return coefficients if isinstance(coefficients, np.ndarray) else coefficients.toarray()
+    return claim_of(method_of(estimator).cost()), fit
 
 
 def audit_weights(
@@ -68,4 +57,4 @@ def audit_weights(
     attack, roc = compare(
         claim, [(weights[0], weights[1])], ("weight",), false_alarm, (runs, runs // 2), name
     )
-    return Outcome(make_report(claim, [attack]), roc, attack)
+    return Outcome(Report(claim, (attack,)), roc, attack)

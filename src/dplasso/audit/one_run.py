@@ -20,10 +20,7 @@ GUESSED = 0.8
 
 
 def canary_scores(release: Release, canaries: int) -> NDArray[np.float64]:
-    """Return for every canary its feature's weight in the model, up to a common factor.
-
-    It is high if the release looks as if the canary was in (or had label 1).
-    """
+    """Return for every canary its feature's weight up to a factor: high if it seems to be in."""
     vertex, sign = np.asarray(release.vertex), np.asarray(release.sign, dtype=np.float64)
     steps = np.arange(2, vertex.size + 2)
     inside = vertex < canaries
@@ -58,7 +55,7 @@ def audit_one_run(
     """Bound a fit's epsilon from below by one release; at least 3 canaries.
 
     With about 4 steps per canary most of their features are drawn. `coins` decide which canaries
-    are in, by fresh entropy unless given.
+    are in.
     """
     claim = target.claim
     coins = np.random.default_rng() if coins is None else coins

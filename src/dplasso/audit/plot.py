@@ -57,14 +57,12 @@ def audit_picture(roc: Roc, finding: Finding) -> bytes:
     least = _FEWEST_RUNS_SHOWN / min(finding.figures["trials"])
     _draw(right, roc, finding, np.geomspace(least, 1.0, 1001))
     right.set(xscale="log", yscale="log", xlim=(least, 1.1), ylim=(least, 1.1))
-    title = f"the same, logarithmic, down to {_FEWEST_RUNS_SHOWN} runs"
-    right.set_title(title, fontsize=12, loc="left")
-    left.set_title(
+    titles = (
         f"{finding.figures['runs']:,} fits; the event was chosen on other runs than these",
-        fontsize=12,
-        loc="left",
+        f"the same, logarithmic, down to {_FEWEST_RUNS_SHOWN} runs",
     )
-    for axes in (left, right):
+    for axes, title in zip((left, right), titles, strict=True):
+        axes.set_title(title, fontsize=12, loc="left")
         axes.set_xlabel("false positive rate (unlikely data set)")
         axes.set_ylabel("true positive rate (likely data set)")
         axes.spines[["top", "right"]].set_visible(False)
@@ -81,21 +79,11 @@ def _draw(axes: "Axes", roc: Roc, finding: Finding, rate: NDArray[np.float64]) -
     axes.plot(rate, allowed, color=_CLAIM, linewidth=2, label="most that the claim allows")
     axes.plot(rate, rate, color=_QUIET, linewidth=1, linestyle=":", label="guessing")
     if finding.audited > 0:
-        axes.plot(
-            rate,
-            allowed_power(rate, finding.audited, finding.delta),
-            color=_ATTACK,
-            linewidth=1.2,
-            linestyle="--",
-            label=f"epsilon {finding.audited:.3g}, the audited bound",
-        )
-    axes.plot(
-        roc.false_positive_rate,
-        roc.true_positive_rate,
-        color=_ATTACK,
-        linewidth=2.2,
-        label="the attack",
-    )
+        bound = allowed_power(rate, finding.audited, finding.delta)
+        label = f"epsilon {finding.audited:.3g}, the audited bound"
+        axes.plot(rate, bound, color=_ATTACK, linewidth=1.2, linestyle="--", label=label)
+    attack = roc.false_positive_rate, roc.true_positive_rate
+    axes.plot(*attack, color=_ATTACK, linewidth=2.2, label="the attack")
     chosen = roc.chosen
     axes.errorbar(
         [chosen["rate"]],

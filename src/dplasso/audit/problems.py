@@ -28,10 +28,7 @@ def make_data(rows: NDArray[np.float64], labels: NDArray[np.int64]) -> Data:
 
 
 def records(n_columns: int, bound: float) -> list[tuple[tuple[float, ...], int]]:
-    """Return the records that an adversary may choose from.
-
-    They are all entries in {-B, 0, B} with either label, and two records far beyond the bound.
-    """
+    """Return all entries in {-B, 0, B} with either label, and two records far beyond the bound."""
     ordinary = list(product((-bound, 0.0, bound), repeat=n_columns))
     beyond = [(1e30,) * n_columns, (-3.0 * bound,) + (1e300,) * (n_columns - 1)]
     return [(entries, label) for entries in ordinary + beyond for label in (0, 1)]
@@ -71,11 +68,10 @@ def neighbourhoods(claim: Claim, n_columns: int = 2) -> Iterator[Neighbourhood]:
 def canary_pair(claim: Claim) -> tuple[Data, Data]:
     """Return two neighbours, with and without a canary: a record that owns its features.
 
-    The others are `COMPANY` empty records of both labels. Under
-    add-remove the canary owns column 0 and is left out of the second. Under replace-one it owns
-    columns 0 and 1, and is replaced by a record of the other label that differs in the sign of
-    column 1: a step along column 1 then drives their contributions to column 0 apart, to all of
-    twice the bound.
+    The others are `COMPANY` empty records of both labels. Under add-remove the canary owns column 0
+    and is left out of the second. Under replace-one it owns columns 0 and 1, and is replaced by a
+    record of the other label that differs in the sign of column 1: a step along column 1 then
+    drives their contributions to column 0 apart, to all of twice the bound.
     """
     labels = np.arange(COMPANY) % 2
     if claim.neighbors == "add-remove":
@@ -96,13 +92,11 @@ def many_canaries(claim: Claim, bits: NDArray[np.bool_]) -> Data:
     Under add-remove the bit says who is in; under replace-one all are, and it is the label. Two
     empty records carry either label.
     """
-    m = bits.size
-    entries = claim.feature_bound * np.eye(m)
-    company = np.zeros((2, m))
+    entries, labels = claim.feature_bound * np.eye(bits.size), bits.astype(int)
     if claim.neighbors == "add-remove":
-        chosen = entries[bits]
-        return make_data(np.vstack([chosen, company]), np.append(np.ones(len(chosen), int), [0, 1]))
-    return make_data(np.vstack([entries, company]), np.append(bits.astype(int), [0, 1]))
+        entries, labels = entries[bits], labels[bits]
+    company = np.zeros((2, bits.size))
+    return make_data(np.vstack([entries, company]), np.append(labels, [0, 1]))
 
 
 def blank_data(n_columns: int) -> Data:

@@ -1,7 +1,6 @@
 """The verdict of a set of audits, in words and as JSON."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +16,11 @@ class Report:
 
     claim: Claim
     findings: tuple[Finding, ...]
+
+    def __post_init__(self) -> None:
+        # Without audits it would read as a clean one.
+        if not self.findings:
+            raise ValueError("no audit was run, so there is nothing to report")
 
     @property
     def false_alarm(self) -> float:
@@ -68,16 +72,6 @@ class Report:
             f"Consistent: nothing refutes the claim ({promise}); {found}, {sure}. "
             "An audit bounds epsilon from below: it can refute a claim, never prove one."
         )
-
-
-def make_report(claim: Claim, findings: Sequence[Finding]) -> Report:
-    """Return the report of findings about a claim.
-
-    Raises ValueError if there are none: a report without audits would read as a clean one.
-    """
-    if not findings:
-        raise ValueError("no audit was run, so there is nothing to report")
-    return Report(claim, tuple(findings))
 
 
 def _number(value: float) -> str:

@@ -4,13 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from dplasso.audit.black_box import Roc, audit_canary, audit_canary_step
+from dplasso.audit.black_box import Roc, audit_canary, audit_canary_step, audit_repeats
 from dplasso.audit.claims import Finding, Target
 from dplasso.audit.exact import audit_exact
 from dplasso.audit.one_run import audit_one_run
 from dplasso.audit.problems import neighbourhoods
-from dplasso.audit.repeats import audit_repeats
-from dplasso.audit.report import Report, make_report
+from dplasso.audit.report import Report
 
 METHODS = ("exact", "canary", "one-run")
 
@@ -37,8 +36,7 @@ class Builder(Protocol):
     def __call__(self, n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
         """Return a target with so many steps; the total claim stays what it is.
 
-        `public`: through the interface that users call, rather than the fastest way to the
-        release.
+        `public`: through the interface that users call, rather than the fastest way to the release.
         `intercept`: whether a constant column is part of it.
         """
 
@@ -80,13 +78,7 @@ class Outcome:
 
 
 def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> Outcome:
-    """Run all audits of a plan.
-
-    The progress is called with what is being done, how much of it is done, and how much there is.
-
-    Raises ValueError for a setting out of range, or a mechanism or structure that an audit cannot
-    take.
-    """
+    """Run all audits of a plan; the progress is told what is done, how much, and of how much."""
     sampling = sum(_SAMPLING[method] for method in plan.methods)
     false_alarm = plan.false_alarm / max(1, sampling)
     findings: list[Finding] = []
@@ -106,7 +98,7 @@ def run_audits(build: Builder, plan: Plan, progress: Progress | None = None) -> 
         findings += [attack, *_other_sampling(build, plan, false_alarm, progress)]
     if one_run is not None:
         findings.append(audit_one_run(one_run, plan.canaries, false_alarm))
-    return Outcome(make_report(build(plan.n_iter).claim, findings), roc, attack)
+    return Outcome(Report(build(plan.n_iter).claim, tuple(findings)), roc, attack)
 
 
 def _other_sampling(

@@ -53,10 +53,7 @@ NewStream = Callable[[], RandomStream]
 
 
 def lasso_of(settings: AuditSettings) -> Lasso:
-    """Check the settings as the estimator does.
-
-    Raises ValueError, TypeError for settings that the estimator would refuse.
-    """
+    """Return the method of these settings, checked as the estimator does."""
     return Lasso.from_params(_estimator(settings).get_params(deep=False))
 
 
@@ -120,10 +117,7 @@ def estimator_target(settings: AuditSettings) -> Target:
 
 
 def builder(settings: AuditSettings) -> Builder:
-    """Return what makes the targets of `run_audits`; each audit sets `n_iter` and `fit_intercept`.
-
-    The builder raises ValueError, TypeError for settings that the estimator would refuse.
-    """
+    """Return what makes the targets of `run_audits`; those set `n_iter` and `fit_intercept`."""
 
     def build(n_iter: int, *, public: bool = False, intercept: bool = False) -> Target:
         asked = replace(settings, n_iter=n_iter, fit_intercept=intercept)
@@ -152,16 +146,15 @@ def _gradients(method: Lasso, problem: Problem, prefix: Prefix) -> list[NDArray[
     solver = FrankWolfe(
         problem, replay, random_stream(), solver=method.algorithm, drift_tol=method.drift_tol
     )
-    trajectory = [in_original_order(problem, solver.state.alpha)]
+
+    def in_original_order() -> NDArray[np.int64]:
+        alpha, internal = solver.state.alpha, problem.design.numbering.internal
+        return alpha[internal] if internal.size else alpha.copy()
+
+    trajectory = [in_original_order()]
     behind = method.algorithm == "standard"
     for done in range(1, len(prefix) + 1 + behind):
         solver.advance(done, done)
         if done > behind:
-            trajectory.append(in_original_order(problem, solver.state.alpha))
+            trajectory.append(in_original_order())
     return trajectory
-
-
-def in_original_order(problem: Problem, alpha: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the column gradients in the order of the caller's columns, copied."""
-    internal = problem.design.numbering.internal
-    return alpha[internal] if internal.size else alpha.copy()

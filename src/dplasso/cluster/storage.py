@@ -17,8 +17,7 @@ from dplasso.data.store.format import (
     HEADER_FILE,
     LABELS,
     array_file,
-    check_array_file,
-    map_array,
+    open_array,
     read_header,
 )
 from dplasso.errors import DataError, StoreError
@@ -76,12 +75,10 @@ def header_and_labels(address: str) -> Store:
             for _ in _copied(system, _within(root, HEADER_FILE), folder):
                 pass
             header = read_header(folder)
-            place, entry = array_file(folder, LABELS), header.arrays[LABELS]
-            for _ in _copied(system, _within(root, place.name), folder):
+            for _ in _copied(system, _within(root, array_file(folder, LABELS).name), folder):
                 pass
-            check_array_file(folder, LABELS, entry)
             store = Store(
-                folder, header, {LABELS: map_array(place, entry.dtype, entry.size).copy()}
+                folder, header, {LABELS: open_array(folder, LABELS, header.arrays[LABELS]).copy()}
             )
             # Labels that are words are looked up here, where an error can still name the address.
             assert store.y is not None

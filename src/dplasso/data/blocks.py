@@ -1,14 +1,10 @@
-"""Records as a stream of row blocks, for code that must not hold all of them in memory.
+"""Records as a stream of row blocks, for code that must not hold all of them in memory."""
 
-Whatever reads a file says what stands in it, piece by piece (`Piece`). `files_source` makes row
-blocks of that: it watches the files, counts progress, and settles labels and people, whose kinds
-must be the same in all files.
-"""
-
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -28,12 +24,7 @@ _BLOCK_BYTES = 1 << 28
 
 
 class Rows(NamedTuple):
-    """Sparse rows.
-
-    `indptr`: int64, where the rows begin and end, from 0.
-    `indices`: columns from 0, strictly ascending within a row; int64 where int32 is too narrow.
-    `values`: float32 or float64.
-    """
+    """Sparse rows: columns ascend strictly within a row; int64 where int32 is too narrow."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
@@ -41,10 +32,7 @@ class Rows(NamedTuple):
 
 
 class RowBlock(NamedTuple):
-    """Consecutive records: `Rows`, their labels, and perhaps their people.
-
-    `people`: int64, two numbers a row, as `dplasso.data.people.hash_people` makes them.
-    """
+    """Consecutive records: `Rows`, their labels, and perhaps what `hash_people` says of them."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[Any]
@@ -56,7 +44,6 @@ class RowBlock(NamedTuple):
 class Piece(NamedTuple):
     """Some records of a file, as its reader finds them.
 
-    `labels`: an array, or a list of whatever a text file says.
     `done`: bytes of the file read so far.
     `where`: words the place of a label, by its row, from 0.
     `names`: who the people are, in a list or a column of a table, and what words their places.
@@ -69,22 +56,18 @@ class Piece(NamedTuple):
     names: tuple[Any, Callable[[int], str]] | None = None
 
 
-class Blocks(Protocol):
-    """``blocks(memory_bytes, progress=None)``; each call starts again from the first record."""
+Blocks = Callable[..., Iterator[RowBlock]]
+"""``blocks(memory_bytes, progress=None)`` yields all records in order, each call from the first on.
 
-    def __call__(
-        self, memory_bytes: int, progress: Progress | None = None, /
-    ) -> Iterator[RowBlock]:
-        """Yield all records in order, using about `memory_bytes` for everything at work."""
+It uses about `memory_bytes` for everything at work.
+"""
 
 
 @dataclass(frozen=True)
 class BlockSource:
     """A data set as row blocks.
 
-    `name`: for messages.
     `n_features`: columns, where known in advance; None means the largest index + 1.
-    `blocks`: yields the records in order, one record a block at least.
     `total`: what progress counts up to, bytes on disk or rows; None if it is not known.
     `columns_declared`: whether `n_features` is public, not taken from the data.
     """
@@ -103,7 +86,10 @@ def files_source(
     *,
     declared: bool = True,
 ) -> BlockSource:
-    """Return files as row blocks; ``read(i, memory_bytes)`` yields the pieces of file ``i``."""
+    """Return files as row blocks; ``read(i, memory_bytes)`` yields the pieces of file ``i``.
+
+    The kinds of labels and of people's names must be the same in all files.
+    """
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
         label_kind: str | None = None
@@ -133,19 +119,7 @@ def files_source(
 def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource:
     """Return a matrix in memory as a stream of row blocks, to write it to a store for example.
 
-    Duplicate entries are added up; float32 stays, other numbers become float64. Raises `DataError`
-    if there is not one label for each record.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from dplasso.data.blocks import matrix_source
-    >>> from dplasso.data.store import write_store
-    >>> place = Path(tempfile.mkdtemp()) / "eye.store"
-    >>> write_store(matrix_source(np.eye(3), [0, 1, 1]), place, memory=2**27).shape
-    (3, 3)
+    Duplicate entries are added up; float32 stays, other numbers become float64.
     """
     rows = csr_array(X)
     if rows.dtype != np.float32:
@@ -161,42 +135,33 @@ def matrix_source(X: Any, y: ArrayLike, name: str = "the matrix") -> BlockSource
         )
 
     def blocks(memory_bytes: int, progress: Progress | None = None, /) -> Iterator[RowBlock]:
-        for begin, end in cut_rows(rows, memory_bytes):
-            yield RowBlock(*rows_between(rows, begin, end), labels[begin:end])
+        for begin, end, part in cut_rows(rows, memory_bytes):
+            yield RowBlock(*part, labels[begin:end])
             if progress is not None:
                 progress(end, labels.size)
 
     return BlockSource(name, rows.shape[1], blocks, labels.size, columns_declared=False)
 
 
-def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of rows whose entries take up about `memory_bytes`; one row at least."""
+def cut_rows(X: csr_array, memory_bytes: int) -> Iterator[tuple[int, int, Rows]]:
+    """Yield ranges of rows whose entries take up about `memory_bytes`, not copied; one at least."""
     most = max(1, memory_bytes // (X.indices.itemsize + X.data.itemsize))
     begin = 0
     while begin < X.shape[0]:
         # As many rows as fit, counting entries, starts and labels.
         end = int(np.searchsorted(X.indptr, X.indptr[begin] + most, side="right")) - 1
         end = max(begin + 1, min(end, begin + max(1, memory_bytes // 16)))
-        yield begin, end
+        starts = X.indptr[begin : end + 1].astype(np.int64)
+        at = slice(starts[0], starts[-1])
+        yield begin, end, Rows(starts - starts[0], X.indices[at], X.data[at])
         begin = end
-
-
-def rows_between(X: csr_array, begin: int, end: int) -> Rows:
-    """Return some rows of a matrix; entries are not copied."""
-    at = slice(X.indptr[begin], X.indptr[end])
-    starts = X.indptr[begin : end + 1].astype(np.int64) - X.indptr[begin]
-    return Rows(starts, X.indices[at], X.data[at])
 
 
 def binarized(source: BlockSource) -> BlockSource:
     """Turn every value that is not zero into 1; explicit zeros stay."""
 
     def ones(block: RowBlock, first: int) -> RowBlock:
-        finite = np.isfinite(block.values)
-        if not finite.all():
-            at = int(np.argmin(finite))
-            row = first + int(np.searchsorted(block.indptr, at, side="right"))
-            raise not_finite(source.name, row)
+        check_finite(source.name, block.indptr, block.values, first)
         return block._replace(values=(block.values != 0).astype(block.values.dtype))
 
     return _changed(source, ones)
@@ -224,9 +189,18 @@ def _changed(source: BlockSource, change: Callable[[RowBlock, int], RowBlock]) -
     return replace(source, blocks=blocks)
 
 
-def not_finite(name: str, row: int) -> DataError:
-    """Return the error for a value that is NaN or infinite, in a row counted from 1."""
-    return DataError(f"{name}: row {row} holds NaN or infinity; give finite numbers only")
+def check_finite(
+    name: str, indptr: NDArray[np.int64], values: NDArray[Any], n_before: int
+) -> tuple[float, float]:
+    """Return the smallest and the largest value; `DataError` for the row of one not finite."""
+    if not values.size:
+        return 0.0, 0.0
+    low, high = float(values.min()), float(values.max())
+    if not -math.inf < low <= high < math.inf:
+        at = int(np.argmin(np.isfinite(values)))
+        row = n_before + int(np.searchsorted(indptr, at, side="right"))
+        raise DataError(f"{name}: row {row} holds NaN or infinity; give finite numbers only")
+    return low, high
 
 
 def check_shape(name: str, n_rows: int, n_columns: int) -> None:

@@ -20,8 +20,6 @@ class Dataset:
     """Records and their labels.
 
     `X`: a sorted csr_array without duplicates, or a `StoreMatrix`.
-    `y`: the labels as read: numbers, strings or bools.
-    `source`: where they came from, for messages.
     `people`: a number for the person of each row, where that was asked for.
     """
 

@@ -1,7 +1,7 @@
 """The formats of data files: which names they have, and which module reads them.
 
-A reader of numbered columns has `row_source(files, layout)`, which returns a `BlockSource`. A
-reader of tables has `column_names(path)` and `batches(path, columns, memory_bytes)`.
+A reader of numbered columns has `row_source(files, layout)`, one of tables `column_names(path)`,
+`batches(path, columns, memory_bytes)` and `labels(batch, column)`.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,6 @@ INT32_MAX = 2**31 - 1
 class FileFormat:
     """One format; only `compressible` files may be compressed as a whole."""
 
-    name: str
     suffixes: tuple[str, ...]
     module: str
     is_table: bool = False
@@ -41,22 +40,16 @@ class FileFormat:
 _COLLECTION = (".binary", ".scale", ".t", ".tr", ".te", ".train", ".test", ".val")
 _SVMLIGHT = ("", ".svm", ".svmlight", ".libsvm", ".txt", ".dat", ".data", *_COLLECTION)
 FORMATS = (
-    FileFormat("svmlight", _SVMLIGHT, "svmlight.reader", compressible=True),
-    FileFormat("npz", (".npz",), "npz"),
-    FileFormat("CSV", (".csv", ".tsv"), "tables.text", True, True),
-    FileFormat("JSON lines", (".jsonl", ".ndjson"), "tables.text", True, True),
-    FileFormat("Parquet", (".parquet", ".pq"), "tables.arrow", True),
-    FileFormat("Arrow", (".arrow", ".feather", ".ipc"), "tables.arrow", True),
+    FileFormat(_SVMLIGHT, "svmlight.reader", compressible=True),
+    FileFormat((".npz",), "npz"),
+    FileFormat((".csv", ".tsv", ".jsonl", ".ndjson"), "tables.text", True, True),
+    FileFormat((".parquet", ".pq", ".arrow", ".feather", ".ipc"), "tables.arrow", True),
 )
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How files of numbered columns are to be understood.
-
-    `n_features` None takes as many columns as there are. `labels_path` is a .npy file of labels
-    beside one .npz. Without a `label_map` labels mean themselves.
-    """
+    """How files of numbered columns are to be understood; `labels_path` goes with one .npz."""
 
     n_features: int | None = None
     zero_based: bool = False
@@ -89,36 +82,28 @@ def table_format(path: Path) -> FileFormat:
     """Return the format of a table; `DataError` if the name is none of a table."""
     found = _find(path)
     if found is None or not found.is_table:
-        names = {which: ", ".join(_table_suffixes(which)) for which in (True, False)}
-        raise DataError(
-            f"{path}: tables are read from {names[True]} (also compressed), {names[False]}"
-        )
+        text, binary = (", ".join(one.suffixes) for one in FORMATS if one.is_table)
+        raise DataError(f"{path}: tables are read from {text} (also compressed), {binary}")
     return found
 
 
 def row_format(files: SourceFiles) -> FileFormat:
     """Return the format of files of numbered columns; `DataError` if they have several or none."""
-    formats = []
-    for path in files.paths:
-        found = _find(path)
+    formats = [_find(path) for path in files.paths]
+    for path, found in zip(files.paths, formats, strict=True):
         if found is None or found.is_table:
             raise DataError(
                 f"{path}: files that end in {plain_suffix(path)} cannot be read; give svmlight "
                 "text (.svm, .txt or no suffix, perhaps followed by "
                 f"{', '.join(COMPRESSED_SUFFIXES)}) or scipy .npz"
             )
-        formats.append(found)
         if found is not formats[0]:
             raise DataError(
-                f"{path}: {files.paths[0]} is of another kind ({formats[0].name}, not "
-                f"{found.name}); the files of one data set must be of one kind"
+                f"{path}: {files.paths[0]} is of another kind; the files of one data set must be "
+                "of one kind"
             )
+    assert formats[0] is not None
     return formats[0]
-
-
-def _table_suffixes(compressible: bool) -> list[str]:
-    tables = (one for one in FORMATS if one.is_table and one.compressible == compressible)
-    return [suffix for one in tables for suffix in one.suffixes]
 
 
 def _find(path: Path) -> FileFormat | None:

@@ -26,12 +26,28 @@ class LabelMap:
     words: dict[str, float]
     numbers: dict[float, float]
 
+    def meaning(self, label: str | float | bool) -> float:
+        """Return the number a label is mapped to, NaN if it is not in the map.
+
+        A string that is not there as text is looked up as a number; True and False are also texts.
+        """
+        if isinstance(label, bool):
+            for word, value in self.words.items():
+                if TRUTH.get(word.lower()) == label:
+                    return value
+        if isinstance(label, str):
+            if label in self.words:
+                return self.words[label]
+            number = decimal(label)
+            return math.nan if number is None else self.numbers.get(number, math.nan)
+        return self.numbers.get(float(label), math.nan)
+
     def shown(self) -> str:
         """Name the labels, for messages."""
         return ", ".join(repr(word) for word in self.words)
 
 
-def check_label_map(label_map: Mapping[Any, float]) -> LabelMap:
+def check_label_map(label_map: Mapping[Any, Any]) -> LabelMap:
     """Return a checked map from labels, texts or numbers, to finite numbers; or `DataError`."""
     words: dict[str, float] = {}
     numbers: dict[float, float] = {}
@@ -59,31 +75,24 @@ def parse_label_map(text: str) -> dict[str, float]:
 
     The last ``=`` of a part divides it, so that a label may hold others; no label holds a comma.
     """
-    label_map: dict[str, float] = {}
+    label_map: dict[str, str] = {}
     for part in text.split(","):
         label, equals, target = (piece.strip() for piece in part.rpartition("="))
-        number = decimal(target)
-        if not equals or not label or number is None or not math.isfinite(number):
+        if not equals or not label or decimal(target) is None:
             raise DataError(
                 f"label map {text!r}: {part.strip()!r} is not LABEL=NUMBER; "
                 "write for example neg=0,pos=1"
             )
         if label in label_map:
             raise DataError(f"label map {text!r}: label {label!r} appears twice")
-        label_map[label] = number
-    check_label_map(label_map)
-    return label_map
+        label_map[label] = target
+    return check_label_map(label_map).words
 
 
 def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int = 0) -> Any:
-    """Return what labels mean; `DataError` names the row, `first` of which came before.
-
-    A string is looked up as text and then, if it is a number, as a number; True and False also as
-    the texts true and false.
-    """
+    """Return what labels mean; `DataError` names the row, `first` of which came before."""
     present, where = np.unique(labels, return_inverse=True)
-    meaning = np.array([_meaning(label, label_map) for label in present.tolist()], np.float64)
-    mapped = meaning[where]
+    mapped = np.array([label_map.meaning(label) for label in present.tolist()], np.float64)[where]
     unknown = np.isnan(mapped)
     if unknown.any():
         at = int(np.argmax(unknown))
@@ -92,21 +101,6 @@ def map_labels(labels: NDArray[Any], label_map: LabelMap, name: str, first: int 
             f"({label_map.shown()})"
         )
     return mapped
-
-
-def _meaning(label: str | float | bool, label_map: LabelMap) -> float:
-    """Return the number a label is mapped to, NaN if it is not in the map."""
-    if isinstance(label, bool):
-        for word, value in label_map.words.items():
-            if word.lower() in TRUTH and bool(TRUTH[word.lower()]) == label:
-                return value
-        return label_map.numbers.get(float(label), math.nan)
-    if isinstance(label, str):
-        if label in label_map.words:
-            return label_map.words[label]
-        number = decimal(label)
-        return math.nan if number is None else label_map.numbers.get(number, math.nan)
-    return label_map.numbers.get(float(label), math.nan)
 
 
 def decimal(text: str) -> float | None:

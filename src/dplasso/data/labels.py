@@ -9,13 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from dplasso.data.refusals import in_our_words
 from dplasso.errors import DataError
 
+# Of several that fit a label, the first.
+_KINDS = ("bool", "number", "string")
+
 
 def classes_of(y: Any, declared: ArrayLike | None) -> NDArray[Any]:
-    """Return the classes: the label set that is declared, of two the negative first, or else `y`'s.
-
-    Those of `y` are sorted. Raises `ValueError` for fewer than two labels, or numbers that are no
-    classes.
-    """
+    """Return the classes that are declared, of two the negative first, or those of `y`, sorted."""
     # Workers start afresh for every fit and do without scikit-learn.
     from sklearn.utils.multiclass import check_classification_targets
 
@@ -48,7 +47,7 @@ def refuse_strange(strange: NDArray[np.bool_], whose: str, classes: NDArray[Any]
     The message names the first of their rows, but no label: what nobody declared is private.
     """
     if np.any(strange):
-        known = [repr(_plain(label)) for label in classes]
+        known = [repr(label) for label in classes.tolist()]
         raise DataError(
             f"y holds a label that is not one of {whose} {', '.join(known[:-1])} and {known[-1]}: "
             f"row {int(np.argmax(strange)) + 1:,} of those that enter"
@@ -82,11 +81,11 @@ def labels_of_one_kind(
     """Return labels as they were read as an array, and their kind: number, string or bool.
 
     `where` words the place of a label; `before` is the kind of the labels before these. In a list
-    text counts as numbers where the first label is one. Raises `DataError` if a label is of another
-    kind than the first, or not finite.
+    text counts as numbers where the first label is one.
     """
     if isinstance(given, list):
-        kind = before or _kind_of(given[0])
+        kinds = (kind for kind in _KINDS if _as_kind(given[0], kind) is not None)
+        kind = before or next(kinds, "label")
         labels = [_as_kind(label, kind) for label in given]
         if None not in labels:
             return np.asarray(labels), kind
@@ -113,26 +112,9 @@ def as_number(value: Any) -> float | None:
         return None
 
 
-def _finite(value: Any) -> float | None:
-    number = as_number(value)
-    return number if number is not None and np.isfinite(number) else None
-
-
-def _kind_of(label: Any) -> str:
-    if isinstance(label, bool):
-        return "bool"
-    if isinstance(label, int | float | str) and _finite(label) is not None:
-        return "number"
-    return "string" if isinstance(label, str) else "label"
-
-
 def _as_kind(label: Any, kind: str) -> Any:
     """Return a label as one of that kind, None if it is none."""
     if kind == "number":
-        return None if isinstance(label, bool) else _finite(label)
+        number = None if isinstance(label, bool) else as_number(label)
+        return number if number is not None and np.isfinite(number) else None
     return label if isinstance(label, {"bool": bool, "string": str}.get(kind, ())) else None
-
-
-def _plain(label: Any) -> Any:
-    """Return a label as Python would print it, without numpy's type around it."""
-    return label.item() if isinstance(label, np.generic) else label

@@ -1,8 +1,4 @@
-"""Reading and writing scipy's sparse .npz with labels; nothing in the file is ever unpickled.
-
-The layout is that of ``scipy.sparse.save_npz`` (so scipy reads the matrix of a file written
-here), and one more array, ``y``. A file of scipy's own gets its labels from a .npy beside it.
-"""
+"""Reading scipy's sparse .npz with labels; nothing in the file is ever unpickled."""
 
 import zipfile
 from collections.abc import Generator
@@ -14,21 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from dplasso.data.blocks import (
-    BlockSource,
-    Piece,
-    cut_rows,
-    files_source,
-    rows_between,
-    with_mapped_labels,
-)
+from dplasso.data.blocks import BlockSource, Piece, cut_rows, files_source, with_mapped_labels
 from dplasso.data.formats import MOST_COLUMNS, Layout
 from dplasso.data.source_files import SourceFiles
 from dplasso.data.streams import check_readable
 from dplasso.errors import DataError
-from dplasso.files.atomic import atomic_write
 from dplasso.matrix.check import check_rows
 from dplasso.matrix.compressed import working_dtype
+
+_Arrays = dict[str, NDArray[Any]]
 
 LABEL_KEYS = ("y", "labels")
 _LAYOUTS = {
@@ -47,14 +37,15 @@ def row_source(files: SourceFiles, layout: Layout) -> BlockSource:
     """Open .npz files as row blocks, as wide as the widest; each is read as a whole."""
     if layout.labels_path is not None and len(files.paths) > 1:
         raise DataError(f"{layout.labels_path}: one file of labels cannot serve several .npz files")
-    n_features = layout.n_features or max(npz_shape(path)[1] for path in files.paths)
+    n_features = layout.n_features or max(
+        _shape(path, _read_arrays(path, only=("format", "shape")))[1] for path in files.paths
+    )
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
-        path, mark = files.paths[i], files.marks[i]
+        path, size = files.paths[i], files.found[i].st_size
         X, y = read_npz(path, labels_path=layout.labels_path, n_features=n_features)
-        for begin, end in cut_rows(X, memory_bytes):
-            done, place = mark.size * end // y.size, partial(_row, path, begin)
-            yield Piece(rows_between(X, begin, end), y[begin:end], done, place)
+        for begin, end, rows in cut_rows(X, memory_bytes):
+            yield Piece(rows, y[begin:end], size * end // y.size, partial(_row, path, begin))
 
     source = files_source(files, n_features, read, declared=layout.n_features is not None)
     if layout.label_map is not None:
@@ -67,23 +58,13 @@ def _row(path: Path, begin: int, row: int) -> str:
 
 
 def read_npz(
-    path: str | Path, *, labels_path: str | Path | None = None, n_features: int | None = None
+    path: Path, *, labels_path: Path | None = None, n_features: int | None = None
 ) -> tuple[csr_array, NDArray[Any]]:
-    """Read a sparse matrix and its labels from .npz.
+    """Return the sparse matrix (CSR, CSC or COO) of a .npz, as sorted CSR, and its labels.
 
-    `path`: as written by `write_npz`, or by ``scipy.sparse.save_npz`` (CSR, CSC or COO).
-    `labels_path`: a .npy file of labels. Default: the array ``y`` or ``labels`` in the file;
-    failing these, the file ``NAME.y.npy`` beside ``NAME.npz``.
-    `n_features`: columns. Default: the stored shape.
-
-    Returns the matrix, sorted, and the labels. float32 and float64, int32 and int64 stay; other
-    values become the narrower of the two float types that holds them all.
-
-    Raises `DataError` if the file is missing, damaged, no sparse matrix or without labels; if
-    labels and rows differ in number, an index is out of range or there twice, or a value is NaN or
-    infinite.
+    Without `labels_path` they are the array ``y`` or ``labels``, or ``NAME.y.npy`` beside the file.
+    Values that are no floats become the narrower of the two types of floats that holds them all.
     """
-    path = Path(path)
     arrays = _read_arrays(path)
     n_rows, n_columns = _shape(path, arrays)
     if n_rows == 0:
@@ -100,38 +81,7 @@ def read_npz(
     return X, y
 
 
-def write_npz(path: str | Path, X: Any, y: Any) -> None:
-    """Write a matrix, as CSR, and its labels to one .npz, in full or not at all.
-
-    Raises `DataError` if `read_npz` would refuse the file, or it cannot be written.
-    """
-    path = Path(path)
-    matrix = csr_array(X)
-    labels = np.asarray(y)
-    _check_labels(f"{path}, array 'y'", labels, matrix.shape[0])
-    arrays: dict[str, Any] = {
-        "format": np.array(b"csr"),
-        "_is_array": np.array(True),
-        "shape": np.array(matrix.shape, np.int64),
-        "data": matrix.data,
-        "indices": matrix.indices,
-        "indptr": matrix.indptr,
-        "y": labels,
-    }
-    _matrix(path, arrays)
-    try:
-        with atomic_write(path) as file:
-            np.savez_compressed(file, **arrays)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
-def npz_shape(path: Path) -> tuple[int, int]:
-    """Read how many rows and columns a .npz holds, and nothing else."""
-    return _shape(path, _read_arrays(path, only=("format", "shape")))
-
-
-def _read_arrays(path: Path, only: tuple[str, ...] | None = None) -> dict[str, NDArray[Any]]:
+def _read_arrays(path: Path, only: tuple[str, ...] | None = None) -> _Arrays:
     check_readable(path)
     arrays = {}
     name = ""
@@ -143,18 +93,9 @@ def _read_arrays(path: Path, only: tuple[str, ...] | None = None) -> dict[str, N
                     with archive.open(member) as file:
                         arrays[name] = _read_array(file)
     except _DAMAGE as error:
-        where = f", array {name!r}" if name else ""
-        raise DataError(
-            f"{path}{where}: not an undamaged .npz of plain arrays: {_reason(error)}"
-        ) from None
+        where = f"{path}, array {name!r}" if name else str(path)
+        raise _damaged(where, ".npz of plain arrays", error) from None
     return arrays
-
-
-def _reason(error: Exception) -> str:
-    """Say what is wrong with a file; numpy would quote its bytes."""
-    if isinstance(error, zipfile.BadZipFile) or str(error).startswith(_WITHOUT_BYTES):
-        return " ".join(str(error).split())
-    return f"its bytes are no array ({type(error).__name__})"
 
 
 def _read_array(file: IO[bytes]) -> NDArray[Any]:
@@ -165,25 +106,50 @@ def _read_array(file: IO[bytes]) -> NDArray[Any]:
     return array
 
 
-def _shape(path: Path, arrays: dict[str, NDArray[Any]]) -> tuple[int, int]:
-    layout = _text(_array(path, arrays, "format", 0))
+def _damaged(where: str, what: str, error: Exception) -> DataError:
+    """Return what is wrong with a file; numpy would quote its bytes."""
+    reason = f"its bytes are no array ({type(error).__name__})"
+    if isinstance(error, zipfile.BadZipFile) or str(error).startswith(_WITHOUT_BYTES):
+        reason = " ".join(str(error).split())
+    return DataError(f"{where}: not an undamaged {what}: {reason}")
+
+
+def _array(path: Path, arrays: _Arrays, name: str, ndim: int = 1) -> NDArray[Any]:
+    if name not in arrays:
+        raise DataError(
+            f"{path}: array {name!r} is missing; the layout of scipy.sparse.save_npz is needed"
+        )
+    array = arrays[name]
+    if array.ndim != ndim:
+        raise DataError(f"{path}, array {name!r}: {array.ndim} dimensions instead of {ndim}")
+    return array
+
+
+def _layout(path: Path, arrays: _Arrays) -> str:
+    value = _array(path, arrays, "format", 0).item()
+    layout = value.decode("latin-1") if isinstance(value, bytes) else str(value)
     if layout not in _LAYOUTS:
         raise DataError(f"{path}: sparse format {layout!r} cannot be read; use csr, csc or coo")
-    shape = _array(path, arrays, "shape", 1)
+    return layout
+
+
+def _shape(path: Path, arrays: _Arrays) -> tuple[int, int]:
+    _layout(path, arrays)
+    shape = _array(path, arrays, "shape")
     if shape.size != 2 or shape.dtype.kind not in "iu" or (shape < 0).any():
         raise DataError(f"{path}, array 'shape': two numbers from 0 are needed")
-    n_rows, n_columns = (int(size) for size in shape)
+    n_rows, n_columns = shape.tolist()
     if max(n_rows, n_columns) > MOST_COLUMNS:
         raise DataError(f"{path}, array 'shape': sizes must be below 2**63")
     return n_rows, n_columns
 
 
-def _matrix(path: Path, arrays: dict[str, NDArray[Any]]) -> csr_array:
+def _matrix(path: Path, arrays: _Arrays) -> csr_array:
     """Check every array of the layout, and build the matrix from them."""
-    shape, layout = _shape(path, arrays), _text(arrays["format"])
+    shape, layout = _shape(path, arrays), _layout(path, arrays)
     make, names = _LAYOUTS[layout]
-    values = _values(path, _array(path, arrays, "data", 1))
-    first, second = (_whole_numbers(path, name, _array(path, arrays, name, 1)) for name in names)
+    values = _values(path, _array(path, arrays, "data"))
+    first, second = (_whole_numbers(path, name, _array(path, arrays, name)) for name in names)
     try:
         if layout == "coo":
             X = make((values, (first, second)), shape)
@@ -204,31 +170,18 @@ def _matrix(path: Path, arrays: dict[str, NDArray[Any]]) -> csr_array:
     return X
 
 
-def _array(path: Path, arrays: dict[str, NDArray[Any]], name: str, ndim: int) -> NDArray[Any]:
-    if name not in arrays:
-        raise DataError(
-            f"{path}: array {name!r} is missing; the layout of scipy.sparse.save_npz is needed"
-        )
-    array = arrays[name]
-    if array.ndim != ndim:
-        raise DataError(f"{path}, array {name!r}: {array.ndim} dimensions instead of {ndim}")
-    return array
-
-
-def _text(array: NDArray[Any]) -> str:
-    value = array.item()
-    return value.decode("latin-1") if isinstance(value, bytes) else str(value)
-
-
 def _values(path: Path, values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind not in "fiub" or values.dtype.itemsize > 8:
         raise DataError(f"{path}, array 'data': values of type {values.dtype} are not read")
     values = values.astype(working_dtype(values), copy=False)
-    finite = np.isfinite(values)
-    if not finite.all():
-        at = int(np.argmin(finite))
-        raise DataError(f"{path}, array 'data': entry {at} is not a finite number")
+    _check_finite(f"{path}, array 'data': entry", values)
     return values
+
+
+def _check_finite(what: str, numbers: NDArray[Any]) -> None:
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        raise DataError(f"{what} {int(np.argmin(finite))} is not a finite number")
 
 
 def _whole_numbers(path: Path, name: str, numbers: NDArray[Any]) -> NDArray[Any]:
@@ -238,32 +191,23 @@ def _whole_numbers(path: Path, name: str, numbers: NDArray[Any]) -> NDArray[Any]
     return numbers if numbers.dtype in _INDEX_TYPES else numbers.astype(np.int64)
 
 
-def _labels(
-    path: Path, arrays: dict[str, NDArray[Any]], labels_path: str | Path | None, n_rows: int
-) -> NDArray[Any]:
-    beside = path.with_suffix(".y.npy")
-    if labels_path is None:
-        for key in LABEL_KEYS:
-            if key in arrays:
-                return _check_labels(f"{path}, array {key!r}", arrays[key], n_rows)
-        if not beside.exists():
+def _labels(path: Path, arrays: _Arrays, labels_path: Path | None, n_rows: int) -> NDArray[Any]:
+    key = next((key for key in LABEL_KEYS if key in arrays), None)
+    if labels_path is None and key is not None:
+        where, y = f"{path}, array {key!r}", arrays[key]
+    else:
+        beside = labels_path or path.with_suffix(".y.npy")
+        if labels_path is None and not beside.exists():
             raise DataError(
                 f"{path}: no labels; store them in the file as 'y', or beside it as {beside.name}"
             )
-        labels_path = beside
-    labels_path = Path(labels_path)
-    check_readable(labels_path)
-    try:
-        with labels_path.open("rb") as file:
-            labels = _read_array(file)
-    except _DAMAGE as error:
-        raise DataError(
-            f"{labels_path}: not an undamaged .npy of plain labels: {_reason(error)}"
-        ) from None
-    return _check_labels(str(labels_path), labels, n_rows)
-
-
-def _check_labels(where: str, y: NDArray[Any], n_rows: int) -> NDArray[Any]:
+        check_readable(beside)
+        where = str(beside)
+        try:
+            with beside.open("rb") as file:
+                y = _read_array(file)
+        except _DAMAGE as error:
+            raise _damaged(where, ".npy of plain labels", error) from None
     if y.ndim != 1 or y.dtype.kind not in "fiubU":
         raise DataError(
             f"{where}: labels must be one row of numbers, strings or bools, "
@@ -271,7 +215,6 @@ def _check_labels(where: str, y: NDArray[Any], n_rows: int) -> NDArray[Any]:
         )
     if y.size != n_rows:
         raise DataError(f"{where}: {y.size} labels for {n_rows} records")
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        at = int(np.argmin(np.isfinite(y)))
-        raise DataError(f"{where}: label {at} is not a finite number")
+    if y.dtype.kind == "f":
+        _check_finite(f"{where}: label", y)
     return y

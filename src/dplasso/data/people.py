@@ -26,14 +26,14 @@ from dplasso.errors import DataError
 
 # Number of 64-bit words of a name's hash.
 WORDS = 2
-TEXTS, NUMBERS = "texts", "whole numbers"
+TEXTS, NUMBERS, BYTES, TIMES = "texts", "whole numbers", "bytes", "times"
 # Of several that fit, the first: a bool is an int, a datetime a date.
 _KINDS = (
     ((bool, np.bool_), "truth values"),
     ((int, np.integer, float, np.floating), NUMBERS),
     ((str,), TEXTS),
-    ((bytes,), "bytes"),
-    ((datetime,), "times"),
+    ((bytes,), BYTES),
+    ((datetime,), TIMES),
     ((date,), "dates"),
     ((Decimal,), "decimal numbers"),
     ((UUID,), "UUIDs"),
@@ -44,8 +44,7 @@ def number_groups(parts: Sequence[tuple[str, Any, int]]) -> NDArray[np.int64]:
     """Return a number for each row of all parts, equal for the rows of one person.
 
     A part is what to call it in messages, who its people are (an array, a list or a column of a
-    table), and its number of rows. Raises `DataError` if there is not one name for each row, one is
-    missing, or two people could not be told apart.
+    table), and its number of rows.
     """
     kind, named = None, []
     for name, people, n_rows in parts:
@@ -72,9 +71,8 @@ def hash_people(
 ) -> tuple[NDArray[np.int64], str | None]:
     """Return two numbers for each row, the hash of its person's name, and the kind of names.
 
-    Names are texts or whole numbers, in a column of a table or a list. `where` words the place of a
-    row, from 0; `kind` is that of the names before these. Raises `DataError` if a name is missing,
-    or of another kind.
+    `people` are texts or whole numbers, in a column of a table or a list; `where` words the place
+    of a row, from 0; `kind` is that of the names before these.
     """
     kind, names = _named(_given(people), where, kind)
     if kind not in (None, TEXTS, NUMBERS):
@@ -108,6 +106,10 @@ def _given(people: Any) -> NDArray[Any] | list[Any]:
     return list(next(filter(None, methods), given.tolist)())
 
 
+def _row_of(name: str, row: int) -> str:
+    return f"{name}, row {row + 1:,}"
+
+
 def _exact(values: NDArray[Any] | list[Any]) -> list[Any]:
     return values if isinstance(values, list) else values.tolist()
 
@@ -115,45 +117,29 @@ def _exact(values: NDArray[Any] | list[Any]) -> list[Any]:
 def _named(
     given: NDArray[Any] | list[Any], where: Callable[[int], str], before: str | None
 ) -> tuple[str | None, NDArray[Any] | list[Any]]:
-    """Return of what kind names are, and values that are equal where the names are.
-
-    `before`: the kind of the names before these, if there were any.
-    """
+    """Return the kind of names, that of those before, and values that are equal where they are."""
     types = set(map(type, given)) if isinstance(given, list) else set()
     values: NDArray[Any] | list[Any] = given
-    alike = ""
+    kinds: list[str] = []
     # What most lists hold, without a look at each name.
     if types == {int}:
-        alike = NUMBERS
+        kinds = [NUMBERS]
     elif types == {str} and all(map(str.strip, given)):
-        alike = TEXTS
+        kinds = [TEXTS]
     elif types == {float} or isinstance(given, np.ndarray):
-        alike, values = _named_array(np.asarray(given), where)
-    if not len(given):
-        return before, values
-    if alike:
-        if before not in (None, alike):
-            raise _mixed(where(0), alike, str(before))
-        return alike, values
-    named: list[Any] = []
-    for row, one in enumerate(given):
-        kind = _kind_of(one)
-        if kind is None:
-            what = (
-                "a missing entry" if _is_missing(one) else f"a value of type {type(one).__name__}"
-            )
-            raise _nobody(where(row), what)
+        kind, values = _named_array(np.asarray(given), where)
+        kinds = [kind] if len(given) else []
+    alike = bool(kinds)
+    for row, kind in enumerate(kinds or (_kind_of(one, where, k) for k, one in enumerate(given))):
         if before is not None and kind != before:
-            raise _mixed(where(row), kind, before)
+            raise DataError(
+                f"{where(row)}: {kind} where there were {before} before: nobody can tell who is "
+                "the same person; name all in one way"
+            )
         before = kind
-        if kind == NUMBERS and type(one) is not int:
-            one = _whole(one, where(row))
-        elif kind == TEXTS and type(one) is not str:
-            one = str.__str__(one)
-        elif kind == "bytes" and type(one) is not bytes:
-            one = bytes(one)
-        named.append(one)
-    return before, named
+    if not alike:
+        values = [_plain(one, before, where, row) for row, one in enumerate(given)]
+    return before, values
 
 
 def _named_array(given: NDArray[Any], where: Callable[[int], str]) -> tuple[str, NDArray[Any]]:
@@ -167,18 +153,26 @@ def _named_array(given: NDArray[Any], where: Callable[[int], str]) -> tuple[str,
         native = given.astype(given.dtype.newbyteorder("="))
         return str(native.dtype), native.view(np.int64)
     if kind == "f":
-        whole = (np.abs(given) < _several(given.dtype)) & (given == np.rint(given))
+        # From here on one floating-point number stands for several whole ones.
+        several = 2.0 ** min(63, np.finfo(given.dtype).nmant + 1)
+        whole = (np.abs(given) < several) & (given == np.rint(given))
         if not whole.all():
-            raise _not_whole(where(int(whole.argmin())))
+            raise _nobody(
+                where(int(whole.argmin())),
+                "a floating-point number with a fraction, or so large that it stands for several "
+                "whole numbers,",
+            )
         given = given.astype(np.int64)
     return ("truth values" if kind == "b" else NUMBERS), given
 
 
-def _kind_of(one: Any) -> str | None:
+def _kind_of(one: Any, where: Callable[[int], str], row: int) -> str:
     if _is_missing(one):
-        return None
+        raise _nobody(where(row), "a missing entry")
     kind = next((word for types, word in _KINDS if isinstance(one, types)), None)
-    return "times with a time zone" if kind == "times" and one.tzinfo is not None else kind
+    if kind is None:
+        raise _nobody(where(row), f"a value of type {type(one).__name__}")
+    return "times with a time zone" if kind == TIMES and one.tzinfo is not None else kind
 
 
 def _is_missing(one: Any) -> bool:
@@ -192,35 +186,14 @@ def _is_missing(one: Any) -> bool:
     )
 
 
-def _whole(number: Any, where: str) -> int:
-    """Return a number as a Python integer, where it stands for one whole number alone."""
-    if isinstance(number, float | np.floating):
-        return int(_named_array(np.asarray(number)[None], lambda _: where)[1][0])
-    return int(number)
-
-
-def _several(dtype: np.dtype[Any]) -> float:
-    """Return from where on one floating-point number stands for several whole ones."""
-    return float(2.0 ** min(63, np.finfo(dtype).nmant + 1))
-
-
-def _row_of(name: str, row: int) -> str:
-    return f"{name}, row {row + 1:,}"
+def _plain(one: Any, kind: str | None, where: Callable[[int], str], row: int) -> Any:
+    """Return a name as Python's own type, whose equality and hash are known."""
+    if kind == NUMBERS and isinstance(one, float | np.floating):
+        return int(_named_array(np.asarray(one)[None], lambda _: where(row))[1][0])
+    if kind == TEXTS:
+        return str.__str__(one)
+    return int(one) if kind == NUMBERS else bytes(one) if kind == BYTES else one
 
 
 def _nobody(where: str, what: str) -> DataError:
     return DataError(f"{where}: {what} names nobody; name every person by a text or a whole number")
-
-
-def _not_whole(where: str) -> DataError:
-    return DataError(
-        f"{where}: a floating-point number with a fraction, or so large that it stands for several "
-        "whole numbers, names nobody; name every person by a text or an integer"
-    )
-
-
-def _mixed(where: str, kind: str, before: str) -> DataError:
-    return DataError(
-        f"{where}: {kind} where there were {before} before: nobody can tell who is the same "
-        "person; name all in one way"
-    )

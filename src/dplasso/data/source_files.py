@@ -1,13 +1,14 @@
 """The files behind a data set: names and patterns expanded, sized, and watched for changes."""
 
 import glob
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dplasso.data.streams import FileMark, check_readable, check_unchanged
+from dplasso.data.streams import check_readable
 from dplasso.errors import DataError
 
 
@@ -16,7 +17,7 @@ class SourceFiles:
     """Files that make one data set, one at least, in their order; what they first looked like."""
 
     paths: tuple[Path, ...]
-    marks: tuple[FileMark, ...]
+    found: tuple[os.stat_result, ...]
 
     @property
     def name(self) -> str:
@@ -31,11 +32,17 @@ class SourceFiles:
 
     def before(self, i: int) -> int:
         """Bytes of the files before file ``i``."""
-        return sum(mark.size for mark in self.marks[:i])
+        return sum(found.st_size for found in self.found[:i])
 
     def check_unchanged(self, i: int) -> None:
         """Raise `DataError` if file ``i`` is no longer what it was at first."""
-        check_unchanged(self.paths[i], self.marks[i])
+        before, now = self.found[i], _look_at(self.paths[i])
+        same = os.path.samestat(before, now) and before.st_mtime_ns == now.st_mtime_ns
+        if not same or before.st_size != now.st_size:
+            raise DataError(
+                f"{self.paths[i]}: the file changed while it was being read; read it when nothing "
+                "writes to it"
+            )
 
 
 Paths = str | Path | Iterable[str | Path] | SourceFiles
@@ -49,7 +56,14 @@ def source_files(paths: Paths) -> SourceFiles:
     files = tuple(expand(paths))
     for path in files:
         check_readable(path)
-    return SourceFiles(files, tuple(FileMark.of(path) for path in files))
+    return SourceFiles(files, tuple(_look_at(path) for path in files))
+
+
+def _look_at(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
 
 
 def is_address(path: str) -> bool:
@@ -77,20 +91,18 @@ def expand(paths: str | Path | Iterable[str | Path]) -> list[Path]:
             )
         if not there and glob.has_magic(name):
             # Path.glob would want the folder apart from the pattern.
-            names = glob.glob(name, recursive=True)  # noqa: PTH207
-            matches = sorted((Path(match) for match in names), key=natural_order)
-            matches = [match for match in matches if not match.is_dir()]
+            names = map(Path, glob.glob(name, recursive=True))  # noqa: PTH207
+            matches = [match for match in names if not match.is_dir()]
             if not matches:
                 raise DataError(f"{name}: no file fits this pattern")
-            found += matches
+            found += sorted(matches, key=natural_order)
         else:
             found.append(Path(name))
     if not found:
         raise DataError("no data file is named; give at least one")
     seen: set[Path] = set()
     for path in found:
-        place = path.resolve()
-        if place in seen:
+        if (place := path.resolve()) in seen:
             raise DataError(f"{path}: the file is named twice; its records would count twice")
         seen.add(place)
     return found

@@ -6,17 +6,16 @@ import gzip
 import lzma
 import os
 import zlib
-from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from itertools import repeat, takewhile
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO, TypeVar
 
 from dplasso.errors import DataError
 from dplasso.runtime.extras import need
-
-COMPRESSED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst")
 
 BLOCK_BYTES = 2 << 20
 """Decompressed bytes handed on at a time; a longer line makes a longer block."""
@@ -32,47 +31,12 @@ _MAGIC = {
     b"PK\x03\x04": "zip (.zip, .npz)",
 }
 
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 _STREAM_ERRORS = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 Progress = Callable[[int, int], None]
 """Called with the bytes of the file read so far and its size, both as on disk."""
-
-
-class Block(NamedTuple):
-    """Whole lines of a file, and how far into the file on disk they reach."""
-
-    text: bytes
-    done: int
-
-
-@dataclass(frozen=True)
-class FileMark:
-    """A file's size, time of change (nanoseconds) and identity (device and number)."""
-
-    size: int
-    modified: int
-    inode: tuple[int, int]
-
-    @classmethod
-    def of(cls, path: Path) -> "FileMark":
-        """Look at a file; `DataError` if it is not there any more."""
-        try:
-            found = path.stat()
-        except OSError as error:
-            raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
-        return cls(found.st_size, found.st_mtime_ns, (found.st_dev, found.st_ino))
-
-
-def check_unchanged(path: Path, mark: FileMark) -> None:
-    """Raise `DataError` if a file is no longer what it was when it was first looked at."""
-    if FileMark.of(path) != mark:
-        raise DataError(
-            f"{path}: the file changed while it was being read; read it when nothing writes to it"
-        )
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
 
 
 class _ZstdReader:
@@ -116,6 +80,11 @@ class _ZstdReader:
         return b"".join(parts)
 
 
+_OPENERS: dict[str, Callable[[Any], Any]]
+_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".zst": _ZstdReader}
+COMPRESSED_SUFFIXES = (*_OPENERS,)
+
+
 def check_readable(path: Path) -> None:
     """Raise `DataError` for a path that is not a file, and cannot be read twice."""
     if path.is_dir():
@@ -124,18 +93,6 @@ def check_readable(path: Path) -> None:
         raise DataError(f"{path}: no such file")
     if not path.is_file():
         raise DataError(f"{path}: this is not a file but a pipe or device; a data file is needed")
-
-
-def _decompressed(raw: BinaryIO, suffix: str) -> _Readable:
-    if suffix == ".gz":
-        return gzip.GzipFile(fileobj=raw, mode="rb")
-    if suffix == ".bz2":
-        return bz2.BZ2File(raw)
-    if suffix == ".xz":
-        return lzma.LZMAFile(raw)
-    if suffix == ".zst":
-        return _ZstdReader(raw)
-    return raw
 
 
 def _refuse_hidden_compression(raw: BinaryIO, path: Path) -> None:
@@ -148,58 +105,81 @@ def _refuse_hidden_compression(raw: BinaryIO, path: Path) -> None:
             )
 
 
-def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[Block]:
-    """Yield a file's text in blocks of whole lines, decompressed by the file's suffix.
+def line_blocks(path: Path, block_bytes: int = BLOCK_BYTES) -> Generator[tuple[bytes, int]]:
+    """Yield a file's text in blocks of whole lines, decompressed, and how far into it they reach.
 
     One thread reads and decompresses the next block while the caller works on the last one.
     Only the last block may lack a line end; a byte-order mark is left out. At most three blocks, of
     about `block_bytes` decompressed bytes and a line at least, are in memory.
-
-    Raises `DataError` if the file is missing, a directory, not readable, or its compressed stream
-    is damaged or cut short; if a line is longer than 1 GiB.
     """
     check_readable(path)
     suffix = path.suffix.lower()
-    with ExitStack() as stack:
-        try:
-            raw = stack.enter_context(path.open("rb"))
-        except OSError as error:
-            raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be opened: {error.strerror}") from error
+    with raw:
         total = os.fstat(raw.fileno()).st_size
-        if suffix not in COMPRESSED_SUFFIXES:
+        if suffix not in _OPENERS:
             _refuse_hidden_compression(raw, path)
-        stream = _decompressed(raw, suffix)
+        stream = _OPENERS[suffix](raw) if suffix in _OPENERS else raw
 
-        def read() -> tuple[bytes, int]:
+        def read(_: None) -> tuple[bytes, int]:
             try:
                 return stream.read(block_bytes), raw.tell()
             except _STREAM_ERRORS as error:
-                if suffix not in COMPRESSED_SUFFIXES:
-                    raise DataError(f"{path}: cannot be read: {error}") from error
-                raise DataError(
-                    f"{path}: the {suffix} stream is damaged or cut short: {error}"
-                ) from error
+                problem = (
+                    f"the {suffix} stream is damaged or cut short"
+                    if suffix in _OPENERS
+                    else "cannot be read"
+                )
+                raise DataError(f"{path}: {problem}: {error}") from error
 
-        reader = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="dplasso-read"))
         pending: list[bytes] = []  # the start of a line that has not ended yet
-        held = 0
         mark_of_order = codecs.BOM_UTF8  # left out where the text begins with it
-        chunk, done = reader.submit(read).result()
-        while chunk:
-            ahead = reader.submit(read)
-            end = chunk.rfind(b"\n") + 1
-            if end:
-                text = b"".join([*pending, chunk[:end]])
-                yield Block(text.removeprefix(mark_of_order), done)
-                pending, held, mark_of_order = [], 0, b""
-            if end < len(chunk):
+        with closing(in_order(read, repeat(None), 1)) as chunks:
+            for chunk, done in takewhile(lambda found: found[0], chunks):
+                end = chunk.rfind(b"\n") + 1
+                if end:
+                    text = b"".join([*pending, chunk[:end]])
+                    yield text.removeprefix(mark_of_order), done
+                    pending, mark_of_order = [], b""
                 pending.append(chunk[end:])
-                held += len(chunk) - end
-                if held > MAX_LINE_BYTES:
+                if sum(map(len, pending)) > MAX_LINE_BYTES:
                     raise DataError(
                         f"{path}: a line is longer than {MAX_LINE_BYTES:,} bytes; "
                         "this is not a text file of one record a line"
                     )
-            chunk, done = ahead.result()
-        if pending:
-            yield Block(b"".join(pending).removeprefix(mark_of_order), total)
+        if any(pending):
+            yield b"".join(pending).removeprefix(mark_of_order), total
+
+
+def in_order(
+    work: Callable[[_Item], _Result], items: Iterable[_Item], n_threads: int
+) -> Generator[_Result]:
+    """Apply `work` in threads, a little ahead of the caller, and yield the results in order.
+
+    A `DataError` of `items` is raised when the results of all items before it have been handed on.
+    """
+    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="dplasso-read")
+    ahead: deque[Future[_Result]] = deque()
+
+    def submitted() -> Iterator[Future[_Result]]:
+        try:
+            for item in items:
+                yield pool.submit(work, item)
+                del item  # it may be large, and the next one is about to be made
+        except DataError as error:
+            failed: Future[_Result] = Future()
+            failed.set_exception(error)
+            yield failed
+
+    try:
+        for future in submitted():
+            ahead.append(future)
+            if len(ahead) > n_threads:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

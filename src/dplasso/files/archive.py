@@ -10,6 +10,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -26,13 +27,7 @@ _Parsed = TypeVar("_Parsed")
 
 @dataclass(frozen=True)
 class ArchiveKind:
-    """One kind of file.
-
-    `noun`: what messages call it.
-    `magic`: what its header calls it.
-    `version`: of its format; others are refused.
-    `error`: what is raised when a file is not a complete, undamaged one of this kind.
-    """
+    """One kind of file: its name in messages and in its header, and the error of a damaged one."""
 
     noun: str
     magic: str
@@ -77,10 +72,8 @@ def read_archive(
 ) -> _Parsed:
     """Return what `parse` makes of a file's header and of its members' bytes, all checked.
 
-    `array_of` reads a member. Whatever `parse` raises means a damaged file.
-
-    Raises ValueError ``kind.error``, if the file is damaged, foreign, or of another version of the
-    format; OSError if there is no such file or it cannot be read.
+    Whatever `parse` raises means a damaged file. Raises ``kind.error`` if the file is damaged,
+    foreign, or of another version of the format; OSError if it cannot be read.
     """
     shown = os.fspath(path)
     with Path(path).open("rb") as file:
@@ -121,10 +114,9 @@ def _read_members(file: Any, size: int, kind: ArchiveKind) -> dict[str, bytes]:
 def _read_header(members: dict[str, bytes], kind: ArchiveKind) -> dict[str, Any]:
     """Parse the header and settle whether this version can read the rest."""
     text = array_of(members, "header", "|u1").tobytes()
-    try:
+    header = None
+    with suppress(ValueError):
         header = json.loads(text)
-    except ValueError as error:
-        raise kind.error(f"is not a dplasso {kind.noun} file.") from error
     if not isinstance(header, dict) or header.get("magic") != kind.magic:
         raise kind.error(f"is not a dplasso {kind.noun} file.")
     found = header.get("version")
@@ -153,10 +145,7 @@ def parse_array(member: bytes) -> NDArray[Any]:
 
 
 def array_of(members: Mapping[str, bytes], name: str, kind: str) -> NDArray[Any]:
-    """Parse one member, which must be a flat array of a type in numpy's short form (``"<i8"``).
-
-    Raises ValueError if it is of another type or shape.
-    """
+    """Parse one member; ValueError unless it is a flat array of a type in numpy's short form."""
     array = parse_array(members[name])
     if array.dtype.str != kind or array.ndim != 1:
         raise ValueError(f"its part {name!r} is not a flat array of type {kind}")

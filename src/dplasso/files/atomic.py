@@ -15,10 +15,7 @@ _DISK = {*_FULL, errno.EFBIG, errno.EIO}
 
 @contextmanager
 def report_disk_full(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file that the block writes, and its caller removes, in the error of a failed write.
-
-    Raises OSError of the block's own class and number.
-    """
+    """Name the file that the block writes, and its caller removes, in the error of a write."""
     try:
         yield
     except OSError as error:
@@ -74,11 +71,7 @@ def atomic_write(
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Find out whether `atomic_write` could write a file, and leave nothing there.
-
-    Raises OSError if the directory is missing or takes no new file, or if something other than a
-    writable regular file is in the way.
-    """
+    """Raise OSError if `atomic_write` could not write a file; leave nothing there."""
     target = _target(path)
     probe = target.with_name(f".dplasso-{secrets.token_hex(8)}.tmp")
     try:

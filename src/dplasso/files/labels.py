@@ -8,15 +8,14 @@ from numpy.typing import NDArray
 _KINDS = "biufU"
 # Types of labels that ``.npy`` cannot hold; their values go by a plain type.
 LabelsType = Literal["plain", "object", "string"]
+_TYPES: dict[str, np.dtype[Any]] = {"object": np.dtype(object), "string": np.dtypes.StringDType()}
 
 
 def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
     """Return labels as an array that ``.npy`` holds without pickle, and what their type was.
 
-    Labels are flat: booleans, finite numbers or strings, or objects that are such, all of one kind.
+    ValueError unless labels are flat, and all of one kind: booleans, finite numbers or strings.
     Strings get the shortest type that holds them, since a longer one tells of other labels.
-
-    Raises ValueError if a label is of another kind, or not finite.
     """
     given = np.asarray(labels)
     if given.ndim != 1:
@@ -38,18 +37,11 @@ def labels_to_array(labels: Any) -> tuple[NDArray[Any], LabelsType]:
 
 
 def labels_from_array(array: NDArray[Any], kind: Any) -> NDArray[Any]:
-    """Return the labels that `labels_to_array` was given, but for the length of strings.
-
-    Raises ValueError if these are no labels.
-    """
+    """Return what `labels_to_array` was given, but for the length of strings; or ValueError."""
     if array.ndim != 1 or array.dtype.kind not in _KINDS:
         raise ValueError(f"labels cannot be an array of type {array.dtype}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError("a label is not finite")
-    if kind == "plain":
-        return array
-    if kind == "object":
-        return array.astype(object)
-    if kind == "string" and array.dtype.kind == "U":
-        return array.astype(np.dtypes.StringDType())
-    raise ValueError(f"labels cannot be of type {kind!r}")
+    if kind not in ("plain", *_TYPES) or (kind == "string" and array.dtype.kind != "U"):
+        raise ValueError(f"labels cannot be of type {kind!r}")
+    return array if kind == "plain" else array.astype(_TYPES[kind])

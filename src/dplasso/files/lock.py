@@ -17,10 +17,7 @@ _PAUSE_S = 0.002
 
 
 def lock(file: FileIO, refusal: Exception, *, seconds: float, shared: bool = False) -> None:
-    """Lock an open file against other processes and threads; readers may share it.
-
-    Raises `refusal` if others keep the lock for so many seconds.
-    """
+    """Lock an open file, which readers may share; `refusal` if others keep it for so long."""
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     deadline = time.monotonic() + seconds
     while True:
@@ -47,9 +44,7 @@ def sidecar_path(path: str | os.PathLike[str], ending: str) -> Path:
 def hold(path: str | os.PathLike[str], refusal: Exception) -> Iterator[None]:
     """Hold a file or directory, there or not yet, for this process alone while the block runs.
 
-    The file ``.NAME.lock`` beside it is locked.
-
-    Raises `refusal` if another process holds it; OSError if there can be no file beside it.
+    The file ``.NAME.lock`` beside it is locked; `refusal` is raised if another process holds it.
     """
     place = sidecar_path(path, "lock")
     file = None
@@ -95,10 +90,7 @@ def is_held(path: str | os.PathLike[str]) -> bool:
 
 @contextmanager
 def claim(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold a checkpoint, there or not yet, for this process alone while the block runs.
-
-    Raises CheckpointError if another process holds it; OSError if nothing can be written there.
-    """
+    """Hold a checkpoint, there or not yet; CheckpointError if another process does."""
     check_writable(path)
     refusal = CheckpointError(
         f"{os.fspath(path)} is in use by another process: wait for it, or give each fit its own "

@@ -17,10 +17,7 @@ _UNABLE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 def held_room(path: str | os.PathLike[str], size: int) -> Iterator[str]:
     """Hold room for a file of at most `size` bytes until it is written, or the block ends.
 
-    Yields the name of the temporary file that holds the room, for
-    `dplasso.files.atomic.atomic_write` to write into.
-
-    Raises OSError if there is not so much room, or another process holds some for the same file.
+    Yields the name of the temporary file that holds it, for `dplasso.files.atomic.atomic_write`.
     """
     place, shown = sidecar_path(path, "tmp"), os.fspath(path)
     with hold(path, OSError(f"Cannot write {shown}: another process is about to write it.")):

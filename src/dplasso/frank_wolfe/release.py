@@ -82,7 +82,7 @@ class VertexRelease:
         np.add.at(constant, output[~inside], values[~inside])
         return coefficients, constant * float(self.feature_bound)
 
-    def agrees_with(self, other: "VertexRelease") -> bool:
+    def agrees_with(self, other: Any) -> bool:
         """Return whether two runs drew the same vertices as far as both have come."""
         common = min(len(self), len(other))
         mine, others = self.transcript, other.transcript

@@ -7,69 +7,47 @@ replaces, and ``opening.py``, ``schema.py`` and ``rows.py`` know; ``charging.py`
 with all this. See docs/ledger.md.
 """
 
+# isort: off
 from dplasso.ledger.charging import (
-    Payment,
-    charged,
-    check_affordable,
-    check_ledger_settings,
+    Payment as Payment,
+    charged as charged,
+    check_affordable as check_affordable,
+    check_ledger_settings as check_ledger_settings,
 )
 from dplasso.ledger.composition import (
-    affords,
-    epsilon_total,
-    fits_left,
-    largest_epsilon,
-    rho_limit,
+    affords as affords,
+    epsilon_total as epsilon_total,
+    fits_left as fits_left,
+    largest_epsilon as largest_epsilon,
+    rho_limit as rho_limit,
 )
-from dplasso.ledger.creation import add_dataset, create_ledger, name_dataset, new_budget
+from dplasso.ledger.creation import (
+    add_dataset as add_dataset,
+    create_ledger as create_ledger,
+    name_dataset as name_dataset,
+    new_budget as new_budget,
+)
 from dplasso.ledger.entries import (
-    UNITS,
-    Budget,
-    Charge,
-    Entry,
-    charge_of,
-    counted,
-    totals,
+    UNITS as UNITS,
+    Budget as Budget,
+    Charge as Charge,
+    Entry as Entry,
+    charge_of as charge_of,
+    counted as counted,
+    totals as totals,
 )
-from dplasso.ledger.provenance import data_fingerprint
-from dplasso.ledger.rows import new_token
+from dplasso.ledger.provenance import (
+    data_fingerprint as data_fingerprint,
+)
+from dplasso.ledger.rows import (
+    new_token as new_token,
+)
 from dplasso.ledger.store import (
-    Reservation,
-    find,
-    finish,
-    pick,
-    read_budgets,
-    rejoin,
-    reserve,
+    Reservation as Reservation,
+    find as find,
+    finish as finish,
+    pick as pick,
+    read_budgets as read_budgets,
+    rejoin as rejoin,
+    reserve as reserve,
 )
-
-__all__ = [
-    "UNITS",
-    "Budget",
-    "Charge",
-    "Entry",
-    "Payment",
-    "Reservation",
-    "add_dataset",
-    "affords",
-    "charge_of",
-    "charged",
-    "check_affordable",
-    "check_ledger_settings",
-    "counted",
-    "create_ledger",
-    "data_fingerprint",
-    "epsilon_total",
-    "find",
-    "finish",
-    "fits_left",
-    "largest_epsilon",
-    "name_dataset",
-    "new_budget",
-    "new_token",
-    "pick",
-    "read_budgets",
-    "rejoin",
-    "reserve",
-    "rho_limit",
-    "totals",
-]

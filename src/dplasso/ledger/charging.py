@@ -14,13 +14,7 @@ from dplasso.ledger.creation import check_name
 from dplasso.ledger.entries import charge_of
 from dplasso.ledger.opening import LedgerPath
 from dplasso.ledger.refusal import refuse_overspending, refuse_relation
-from dplasso.ledger.store import (
-    Reservation,
-    finish,
-    pick,
-    read_budgets,
-    reserve,
-)
+from dplasso.ledger.store import Reservation, finish, pick, read_budgets, reserve
 from dplasso.privacy.mechanisms.contract import Cost
 
 
@@ -29,8 +23,7 @@ class Payment:
     """How a fit that can be resumed pays: once, however often it is begun again.
 
     `take`: makes the fit's one charge, or takes it up where it was made before.
-    `release`: after the fit: the digest of what it released, which the charge pays for and no
-    other.
+    `release`: gives, after the fit, the digest of the one release that the charge pays for.
     """
 
     take: Callable[[], Reservation]
@@ -40,10 +33,9 @@ class Payment:
 def check_ledger_settings(settings: Mapping[str, Any]) -> None:
     """Refuse an estimator's parameters, by name, that no ledger can account for.
 
-    Raises TypeError if the ledger is no path, or the data set or the purpose no string;
-    LedgerError if one of these is named without a ledger, or if a fit with a ledger is not private:
-    seeded (whoever knows the seed can take the noise away), `mechanism="paper"` or infinite
-    epsilon.
+    Raises TypeError if one is of the wrong kind; LedgerError if a data set or purpose is named
+    without a ledger, or a fit with a ledger is not private: seeded (whoever knows the seed can take
+    the noise away), `mechanism="paper"` or infinite epsilon.
     """
     ledger = settings["ledger"]
     for name in ("dataset", "purpose"):
@@ -71,10 +63,7 @@ def check_ledger_settings(settings: Mapping[str, Any]) -> None:
 
 
 def check_affordable(ledger: LedgerPath | None, dataset: str | None, mechanism: Cost) -> None:
-    """Refuse, before the long work, a fit that could not be charged; nothing is spent.
-
-    Raises LedgerError, BudgetError as `charged` would.
-    """
+    """Refuse a fit as `charged` would, before the long work; nothing is spent."""
     if ledger is None:
         return
     charge = charge_of(mechanism)
@@ -101,15 +90,11 @@ def charged(
     `payment`: of a fit that can be resumed. None makes a new charge, for which `release` gives the
     digest of what the block released, and `notes` purpose and fingerprint, as in `charge_of`.
 
-    Raises LedgerError if the ledger cannot be used or the mechanism is not private: the block does
-    not run. After the block, if its charge has paid for another model meanwhile, or the end of a
-    fit that can be resumed cannot be noted (a copy of it could be released as well): the result
-    must not be used; BudgetError if too little is left; the block does not run.
-
-    Warns
-    -----
-    LedgerWarning
-        If the end of the block cannot be noted in the ledger; the charge is not affected.
+    Raises BudgetError if too little is left, LedgerError if the ledger cannot be used or the
+    mechanism is not private: the block does not run. LedgerError after the block, whose result must
+    not be used then, if its charge has paid for another model meanwhile, or the end of a fit that
+    can be resumed cannot be noted (a copy of it could be released as well). Of other fits an end
+    that cannot be noted is a LedgerWarning.
     """
     if ledger is None:
         yield None

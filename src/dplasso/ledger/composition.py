@@ -28,7 +28,7 @@ from fractions import Fraction
 from functools import lru_cache, partial
 
 from dplasso.ledger.entries import UNITS, Budget, Charge, charge_of, counted
-from dplasso.privacy.accounting import epsilon_of_rho
+from dplasso.privacy.accounting import epsilon_of_rho, root_rho
 from dplasso.privacy.mechanisms.build import LEDGER_FITS
 from dplasso.privacy.mechanisms.gaussian import RATIO_RHO
 
@@ -43,23 +43,22 @@ _STEPS_DOWN = 20
 
 
 def epsilon_total(rho: int, draw_delta: int, delta: float) -> float:
-    """Return the epsilon of everything that was spent, from sums in units of 10^-30.
+    """Return the epsilon, at `delta`, of everything that was spent, from sums of units.
 
-    At `delta`, of which `draw_delta` is set aside; infinite if nothing of it is left.
+    Infinite if the draws leave nothing of delta.
     """
     if rho == 0 and draw_delta == 0:
         return 0.0
     left = _rest(delta, draw_delta)
     if left <= 0:
         return math.inf
-    return epsilon_of_rho(_float_up(rho), left)
+    return epsilon_of_rho(_rounded_up(Fraction(rho, UNITS)), left)
 
 
 def capacity(epsilon: float, delta: float, draw_delta: int) -> int:
     """Return the largest total rho within (epsilon, delta), with `draw_delta` spent on draws.
 
-    In units of 10^-30, on the private side of the exact value by less than a part in 10^13; a
-    function of the arguments alone, so that everybody compares with the same number.
+    In units of 10^-30, on the private side of the exact value by less than a part in 10^13.
     """
     left = _rest(delta, draw_delta)
     return 0 if left <= 0 else _capacity(epsilon, left)
@@ -67,10 +66,7 @@ def capacity(epsilon: float, delta: float, draw_delta: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _capacity(epsilon: float, delta: float) -> int:
-    # The classical conversion, epsilon = rho + 2 sqrt(rho log(1/delta)), allows less than the
-    # accountant: a place to start.
-    log_term = -math.log(delta)
-    low = (epsilon / (math.sqrt(log_term + epsilon) + math.sqrt(log_term))) ** 2
+    low = root_rho(epsilon, delta) ** 2
     while epsilon_of_rho(low, delta) > epsilon:
         low /= 2.0
         if low < _SMALLEST_RHO:
@@ -102,8 +98,8 @@ def draws_part(delta: float) -> int:
 def rho_limit(budget: Budget, draw_delta: int = 0, count: int = 0) -> int:
     """Return the largest sum of rho that the charges to a budget may come to, in units of 10^-30.
 
-    That of `count` further fits, whose draws use `draw_delta` of delta as counted in the budget, is
-    part of it; 0 if draws use up too much of delta.
+    `count` further fits, whose draws use `draw_delta`, are part of it; 0 if the draws of all use up
+    too much of delta.
     """
     draws = budget.draw_delta + draw_delta
     limit = 0
@@ -144,13 +140,9 @@ def largest_epsilon(
 ) -> float:
     """Return the epsilon with which a number of equal fits uses up what is left of a budget.
 
-    `delta`, `n_iter`, `mechanism`: of each fit; the steps of "exponential and gaussian" are as many
-    vertices and as many gradients.
-    `rows_per_person`: rows of a person that each covers; by default those that the budget does.
-
-    To about 12 digits and never too large; 0 if nothing is left.
-
-    Raises ValueError if `delta` is too small to cover the inexactness of the draws.
+    To about 12 digits and never too large; 0 if nothing is left. A mechanism "exponential and
+    gaussian" has as many vertices as gradients; by default each fit covers the rows of a person
+    that the budget does.
     """
     fit = LEDGER_FITS[mechanism]
     covered = rows_per_person or budget.rows_per_person
@@ -184,13 +176,9 @@ def largest_epsilon(
 
 def _rest(delta: float, draw_delta: int) -> float:
     """Return what the draws leave of delta, rounded down."""
-    exact = Fraction(delta) - Fraction(draw_delta, UNITS)
-    rest = float(exact)
-    return math.nextafter(rest, -math.inf) if rest > exact else rest
+    return -_rounded_up(Fraction(draw_delta, UNITS) - Fraction(delta))
 
 
-def _float_up(units: int) -> float:
-    """Return a number of units as a double, rounded up."""
-    exact = Fraction(units, UNITS)
+def _rounded_up(exact: Fraction) -> float:
     value = float(exact)
     return math.nextafter(value, math.inf) if value < exact else value

@@ -35,15 +35,11 @@ def create_ledger(
 ) -> None:
     """Create a ledger with the budget of one data set; the file appears whole or not at all.
 
-    `path`: where; nothing may be there yet.
     `epsilon`, `delta`: what all fits on the data set may spend together; both finite.
     `dataset`: the data set's name. None leaves it to the first fit that gives one.
     `neighbors`: the neighbour relation that all fits must have.
     `rows_per_person`: whom the budget protects: 1 for each row, m for each person with up to m
     rows. A fit that covers fewer rows of a person (its own `rows_per_person`) counts for more.
-
-    Raises LedgerError if something is there already, the place cannot be written to, or the name is
-    no name; TypeError, ValueError if a parameter is not of its kind or out of range.
     """
     name = None if dataset is None else check_name(dataset)
     budget = new_budget(name, epsilon, delta, neighbors, rows_per_person)
@@ -75,12 +71,9 @@ def add_dataset(
     neighbors: str = "add-remove",
     rows_per_person: int = 1,
 ) -> None:
-    """Add the budget of one more data set, about other records, to a ledger.
+    """Add the budget of one more data set, about other records, as `create_ledger` makes it.
 
-    The other parameters are those of `create_ledger`.
-
-    Raises LedgerError if the ledger cannot be used, has the name already, or has a data set without
-    a name; TypeError, ValueError if a parameter is not of its kind or out of range.
+    Its name must be new, and the data sets that are there must have names.
     """
     name = check_name(dataset)
     added = new_budget(name, epsilon, delta, neighbors, rows_per_person)
@@ -96,10 +89,7 @@ def add_dataset(
 
 
 def name_dataset(path: LedgerPath, dataset: str) -> None:
-    """Name the data set of a ledger that was created without a name.
-
-    Raises LedgerError if the ledger cannot be used or its data sets have names.
-    """
+    """Name the data set of a ledger; LedgerError if its data sets have names."""
     name = check_name(dataset)
     with transaction(path) as db:
         if all(budget.name is not None for budget in read_rows(db, path).values()):
@@ -108,11 +98,7 @@ def name_dataset(path: LedgerPath, dataset: str) -> None:
 
 
 def check_name(dataset: Any, what: str = "dataset") -> str:
-    """Return the name of a data set, or another word of the curator's in the parameter `what`.
-
-    Raises TypeError if it is not a string; LedgerError if it is empty, longer than 200 characters,
-    or not one line of printable text.
-    """
+    """Return the name of a data set, or another line of the curator's in the parameter `what`."""
     if not isinstance(dataset, str):
         raise TypeError(f"{what} must be a string, got {dataset!r}")
     if not dataset.strip() or not dataset.isprintable() or len(dataset) > _LONGEST_NAME:
@@ -125,7 +111,7 @@ def check_name(dataset: Any, what: str = "dataset") -> str:
 def new_budget(
     name: str | None, epsilon: Any, delta: Any, neighbors: Any, rows_per_person: Any = 1
 ) -> Budget:
-    """Return an empty budget, with the limits that it has from the start (see `create_ledger`)."""
+    """Return an empty budget, with the limits that it has from the start."""
     budget = Budget(
         name=name,
         epsilon=check_positive("epsilon", check_epsilon(epsilon)),

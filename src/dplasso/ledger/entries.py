@@ -39,15 +39,11 @@ _LARGEST_EXPONENT = 600.0
 class Charge:
     """What one fit costs, and what it is; made of public parameters alone.
 
-    `rho`: zCDP parameter of the whole fit, in units of 10^-30, rounded up.
-    `draw_delta`: delta that covers the inexactness of the fit's draws, in units of 10^-30, rounded
-    up.
-    `epsilon`, `delta`: what was asked for.
-    `n_iter`: number of steps T.
+    `rho`, `draw_delta`: zCDP of the whole fit, and the delta that covers the inexactness of its
+    draws, in units of 10^-30, rounded up.
+    `epsilon`, `delta`, `n_iter`, `neighbors`, `mechanism`: what was asked for.
     `eps0`: bounded-range parameter of a step as it was accounted; None for a mechanism that is not
     made of such steps.
-    `neighbors`, "add-remove" or "replace-one": the neighbour relation.
-    `mechanism`: the mechanism's name.
     `rows_per_person`: rows of one person, at most, that the cost covers together; None where an
     entry of dplasso 0.2.0 does not say: a row at least.
     `purpose`: what the model is for, in the curator's words.
@@ -75,9 +71,8 @@ class Entry:
     `number`: 1, 2, 3 ... in the order of the reservations, over all data sets of the ledger.
     `state` ("reserved", "finished", "failed"): "reserved" means that the fit is still running or
     that its process died. The cost counts in every state.
-    `charge`: what was charged.
-    `user`, `host`, `program`: who charged it, where, and with which version of the program.
-    `process`: the process's number on that host.
+    `user`, `host`, `program`, `process`: who charged it, where, and with which version of the
+    program, in the process of that number.
     `reserved_at`, `ended_at`: UTC, ISO 8601.
     `release`: digest of what the fit released (`dplasso.model.release.digest_of`), once it is
     known.
@@ -100,8 +95,7 @@ class Budget:
     """The budget of one data set and what was charged to it.
 
     `name`: the data set; None as long as nobody has named it.
-    `epsilon`, `delta`: what all fits together may spend.
-    `neighbors`, "add-remove" or "replace-one": the neighbour relation all of them must have.
+    `epsilon`, `delta`: what all fits, which have the relation `neighbors`, may spend together.
     `draw_delta_limit`: the part of `delta` that all draws together may use, in units of 10^-30.
     `rows_per_person`: whom the budget protects: a person with up to so many rows; 1 for each row.
     `entries`: in the order of the reservations.
@@ -166,8 +160,7 @@ def charge_of(
 ) -> Charge:
     """Return what a fit with this mechanism costs, in whole units, rounded up.
 
-    The cost is read off `eps0_accounted`, the bounded-range parameter of each of `n_iter` steps,
-    where it has one, and otherwise off `rho`, the zCDP of the whole.
+    By the steps' `eps0_accounted` where they have one, otherwise by `rho`.
 
     Raises LedgerError if the mechanism is not private: no budget can pay for it.
     """
@@ -179,16 +172,13 @@ def charge_of(
             "it; leave the ledger out"
         )
     rho = Fraction(cost) if eps0 is None else mechanism.n_iter * Fraction(eps0) ** 2 / 8
+    stated = ("epsilon", "delta", "n_iter", "neighbors", "rows_per_person")
     return Charge(
         rho=math.ceil(rho * UNITS),
         draw_delta=math.ceil(Fraction(draws) * UNITS),
-        epsilon=mechanism.epsilon,
-        delta=mechanism.delta,
-        n_iter=mechanism.n_iter,
         eps0=eps0,
-        neighbors=mechanism.neighbors,
         mechanism=mechanism.name,
-        rows_per_person=mechanism.rows_per_person,
         purpose=purpose,
         fingerprint=fingerprint,
+        **{name: getattr(mechanism, name) for name in stated},
     )

@@ -34,11 +34,9 @@ _PAGE_SIZE, _PAGES = slice(16, 18), slice(28, 32)
 
 @contextmanager
 def locked(path: Path, shown: str, *, write: bool) -> Iterator[FileIO]:
-    """Open a ledger's file and hold its lock; no other process or thread is in it meanwhile.
+    """Open a ledger's file, `shown` in messages, and hold its lock.
 
-    `path`: the file, under any of its names.
-    `shown`: what to call it in messages.
-    `write`: whether it will be written to; readers may be several.
+    No other process or thread is in it meanwhile, but readers may be several.
 
     Raises OSError if the file cannot be opened; LedgerError if others keep the lock for a minute.
     """

@@ -9,12 +9,7 @@ from pathlib import Path
 
 from dplasso.errors import LedgerError
 from dplasso.ledger import image as images
-from dplasso.ledger.schema import (
-    APPLICATION_ID,
-    OLDEST_VERSION,
-    SCHEMA_VERSION,
-    UPGRADES,
-)
+from dplasso.ledger.schema import APPLICATION_ID, OLDEST_VERSION, SCHEMA_VERSION, UPGRADES
 
 LedgerPath = str | os.PathLike[str]
 
@@ -28,10 +23,7 @@ def transaction(path: LedgerPath, *, write: bool = True) -> Iterator[sqlite3.Con
     """Open a ledger, as a database in memory, for one transaction.
 
     Its changes are on the disk when the block has been left, and undone if it raises anything. A
-    file that is no ledger is never created or changed.
-
-    Raises LedgerError if the file is missing, no ledger, damaged, of a newer version, not
-    writable, or locked by others for a minute.
+    file that is no ledger is refused with a LedgerError, and never created or changed.
     """
     shown, target = os.fspath(path), Path(path)
     try:
@@ -61,16 +53,12 @@ def _in_memory(image: bytes) -> sqlite3.Connection:
     return db
 
 
-def _version(image: bytes) -> int:
-    return int.from_bytes(image[_VERSION], "big")
-
-
 def _checked(image: bytes, shown: str) -> bytes:
     """Return what is a ledger of a known version; refuse all else before SQLite sees it."""
     number = int.from_bytes(image[_APPLICATION], "big")
     if image[: len(_MAGIC)] != _MAGIC or number != APPLICATION_ID:
         raise LedgerError(f"{shown} is not a dplasso ledger")
-    version = _version(image)
+    version = int.from_bytes(image[_VERSION], "big")
     if version > SCHEMA_VERSION:
         raise LedgerError(
             f"{shown} has version {version} of the ledger's layout and this dplasso knows "
@@ -87,7 +75,7 @@ def _checked(image: bytes, shown: str) -> bytes:
 
 def _upgraded(image: bytes) -> bytes:
     """Return the same ledger in the present layout."""
-    for version in range(_version(image), SCHEMA_VERSION):
+    for version in range(int.from_bytes(image[_VERSION], "big"), SCHEMA_VERSION):
         with closing(_in_memory(image)) as db:
             db.executescript(UPGRADES[version])
             image = db.serialize()
@@ -96,8 +84,15 @@ def _upgraded(image: bytes) -> bytes:
 
 def _sentence(error: Exception, shown: str) -> str:
     """Return what the system or SQLite reports, in the words a user needs."""
+    if isinstance(error, FileNotFoundError):
+        return f"there is no ledger {shown}; create it with dplasso ledger init"
+    if isinstance(error, IsADirectoryError):
+        return f"{shown} is a folder, not a ledger"
     if isinstance(error, OSError):
-        return _sentence_of_system(error, shown)
+        if error.errno == errno.ENOSPC:
+            return f"{shown} cannot be written: the disk is full"
+        verb = "written" if os.access(shown, os.R_OK) else "read"
+        return f"{shown} cannot be {verb}: {error.strerror}"
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     # SQLite quotes what it cannot read, which may be of several lines or no text at all.
     told = " ".join(str(error).split())
@@ -105,15 +100,3 @@ def _sentence(error: Exception, shown: str) -> str:
     if damaged or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return f"{shown} is damaged ({told}); restore it from a backup"
     return f"{shown} cannot be used: {told}"
-
-
-def _sentence_of_system(error: OSError, shown: str) -> str:
-    if isinstance(error, FileNotFoundError):
-        return f"there is no ledger {shown}; create it with dplasso ledger init"
-    if isinstance(error, IsADirectoryError):
-        return f"{shown} is a folder, not a ledger"
-    if error.errno == errno.ENOSPC:
-        return f"{shown} cannot be written: the disk is full"
-    if os.access(shown, os.R_OK):
-        return f"{shown} cannot be written: {error.strerror}"
-    return f"{shown} cannot be read: {error.strerror}"

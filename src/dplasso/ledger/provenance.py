@@ -48,11 +48,10 @@ def data_fingerprint(labels: NDArray[np.int8] | NDArray[np.float64]) -> str:
 def keyed(path: str | os.PathLike[str], fingerprint: str) -> str | None:
     """Return a fingerprint as an entry of a ledger holds it: of no use without the ledger's key.
 
-    The key is 32 random bytes in a file beside the ledger, ``NAME.key``, for its owner's eyes. It
-    is made when it is first needed; the caller holds the ledger's lock.
-
-    Which key, a colon, and HMAC-SHA-256 under it, cut to 8 and 16 hexadecimal digits. None where
-    there can be no key: another user's, or a folder that takes no file.
+    That is which key, a colon, and HMAC-SHA-256 under it, cut to 8 and 16 hexadecimal digits. The
+    key is 32 random bytes in a file beside the ledger, ``NAME.key``, for its owner's eyes. It is
+    made when it is first needed; the caller holds the ledger's lock. None where there can be no
+    key: another user's, or a folder that takes no file.
     """
     place = f"{os.path.realpath(path)}.key"
     try:

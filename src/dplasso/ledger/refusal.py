@@ -11,10 +11,7 @@ _DIGITS = 6
 
 
 def refuse_relation(budget: Budget, charge: Charge, path: Any) -> None:
-    """Refuse a charge for another neighbour relation: the two do not add up.
-
-    Raises LedgerError if the relations differ.
-    """
+    """Refuse a charge for another neighbour relation: the two do not add up."""
     if charge.neighbors != budget.neighbors:
         raise LedgerError(
             f"{_named(budget, path)} is kept for neighbors={budget.neighbors!r} and the fit has "
@@ -23,10 +20,7 @@ def refuse_relation(budget: Budget, charge: Charge, path: Any) -> None:
 
 
 def refuse_overspending(budget: Budget, charge: Charge, path: Any) -> NoReturn:
-    """Refuse a charge that the budget has no room for.
-
-    Raises BudgetError always.
-    """
+    """Raise BudgetError for a charge that the budget has no room for."""
     rows, covered = budget.rows_per_person, charge.rows_per_person or 1
     whole = f"epsilon {budget.epsilon:g} at delta {budget.delta:g} in all for {protected(rows)}"
     if charge.mechanism == "search" and covered < rows:

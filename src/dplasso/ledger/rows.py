@@ -93,7 +93,7 @@ def read_rows(db: sqlite3.Connection, path: LedgerPath) -> dict[int, Budget]:
     """Read and verify everything, by the data sets' keys."""
     db.row_factory = sqlite3.Row
     try:
-        budgets = _verified(db)
+        return _verified(db)
     except (IndexError, TypeError, ValueError) as error:
         raise LedgerError(
             f"{path} is damaged: what it holds does not fit its checksums; restore it from a "
@@ -101,7 +101,6 @@ def read_rows(db: sqlite3.Connection, path: LedgerPath) -> dict[int, Budget]:
         ) from error
     finally:
         db.row_factory = None
-    return budgets
 
 
 def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
@@ -116,9 +115,8 @@ def _verified(db: sqlite3.Connection) -> dict[int, Budget]:
     before, number = "", 0
     for row in db.execute("SELECT * FROM entry ORDER BY number"):
         number += 1
-        if row["number"] != number or row["dataset"] not in entries:
-            raise ValueError(f"entry {number}")
-        if row["digest"] != _entry_digest(before, row):
+        known = row["number"] == number and row["dataset"] in entries
+        if not known or row["digest"] != _entry_digest(before, row):
             raise ValueError(f"entry {number}")
         before = row["digest"]
         entries[row["dataset"]].append(_entry(row))

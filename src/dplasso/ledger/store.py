@@ -3,6 +3,7 @@
 Every operation locks the file, does one transaction and closes it, so nothing is held while a fit
 runs and nothing is inherited by a fork. A charge reads the budget and writes its entry under one
 lock: two processes can never both take the last of a budget, whatever name they know the file by.
+All raise LedgerError if the ledger cannot be used.
 """
 
 import os
@@ -25,8 +26,6 @@ from dplasso.ledger.schema import FAILED, FINISHED
 class Reservation:
     """A charge that was made for a fit.
 
-    `path`: the ledger's file.
-    `number`: of the entry.
     `token`: random; tells this entry from one of the same number in another copy of the file.
     """
 
@@ -36,10 +35,7 @@ class Reservation:
 
 
 def read_budgets(path: LedgerPath) -> tuple[Budget, ...]:
-    """Return the budgets of a ledger, in the order in which their data sets were added.
-
-    Raises LedgerError if there is no such ledger, or it is damaged, foreign or of a newer version.
-    """
+    """Return the budgets of a ledger, in the order in which their data sets were added."""
     with transaction(path, write=False) as db:
         return tuple(read_rows(db, path).values())
 
@@ -56,8 +52,7 @@ def reserve(
     `token`: from `new_token`, written down before: tried again with it after a crash, a charge that
     was made is not made a second time.
 
-    Raises BudgetError if too little is left; LedgerError if the ledger cannot be used, does not
-    know the data set, or keeps its budget for another neighbour relation.
+    Raises BudgetError if too little is left; LedgerError if nothing can be charged there.
     """
     if token is not None and (made := find(path, token)) is not None:
         return rejoin(path, made, token, charge, dataset=dataset)
@@ -80,10 +75,7 @@ def reserve(
 
 
 def find(path: LedgerPath, token: str) -> int | None:
-    """Return the number of the entry with a token that `reserve` was given, or None.
-
-    Raises LedgerError if the ledger cannot be used.
-    """
+    """Return the number of the entry with a token that `reserve` was given, or None."""
     with transaction(path, write=False) as db:
         read_rows(db, path)
         row = db.execute("SELECT number FROM entry WHERE token = ?", (token,)).fetchone()
@@ -95,10 +87,8 @@ def finish(reservation: Reservation, *, failed: bool = False, release: str | Non
 
     `release`: digest of what was paid for, which the same fit may note again.
 
-    False if the ledger has no such reservation, or noted before that it was finished with another
-    release, or an unknown one: a charge pays for one model.
-
-    Raises LedgerError if the ledger cannot be used.
+    Return False if the ledger has no such reservation, or noted before that it was finished with
+    another release, or an unknown one: a charge pays for one model.
     """
     with transaction(reservation.path) as db:
         done = db.execute(
@@ -133,8 +123,7 @@ def rejoin(
     `release`: digest of what it releases, if that is complete: an entry that paid for that very one
     may be taken up although it is finished.
 
-    Raises LedgerError if the ledger cannot be used, has no entry of that number, token and cost,
-    charged it to another data set, or has noted that it paid for another model.
+    Raises LedgerError if the ledger has no such entry, or it has paid for another model.
     """
     with transaction(path, write=False) as db:
         read_rows(db, path)
@@ -167,10 +156,7 @@ def rejoin(
 
 
 def pick(budgets: Iterable[Budget], dataset: str | None, path: Any) -> Budget:
-    """Return the budget of that name, or the only one where no name was given or it has none yet.
-
-    Raises LedgerError if there is none, or a name is needed.
-    """
+    """Return the budget of that name, or the only one if no name is given or it has none yet."""
     known = list(budgets)
     for budget in known:
         if dataset is not None and budget.name == check_name(dataset):

@@ -26,7 +26,15 @@ _LABELS = "classes"
 
 @dataclass(frozen=True)
 class Released:
-    """What every file of a release holds; `Model` and `Checkpoint` say what each attribute is."""
+    """What every file of a release holds.
+
+    `params`: the estimator's parameters at the fit.
+    `release`: what was drawn.
+    `statement`: what the fit guarantees.
+    `classes`, shape (K,): the labels; none for a regression.
+    `n_features`: number of columns D.
+    `feature_names`, shape (D,): names of the columns, if they had any.
+    """
 
     params: dict[str, Any]
     release: Release
@@ -90,12 +98,10 @@ def parse_released(
     entries: Collection[str] = (),
     besides: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Return the attributes of `Released` from a file that holds nothing unknown.
+    """Return the attributes of `Released` from a file; ValueError if it holds anything else.
 
     `entries`: what else the header holds.
     `besides`: further members that are all there or all missing.
-
-    Raises ValueError if an entry or member is missing, unknown or not of its form.
     """
     if set(header) != {*_ENTRIES, *entries}:
         raise ValueError("its header has missing or unknown entries")
@@ -129,9 +135,8 @@ def parse_released(
 def params_to_json(params: Mapping[str, Any], noun: str) -> dict[str, Any]:
     """Return an estimator's parameters as values that JSON can hold and that can be compared.
 
-    Plain values stay as they are; infinities and labels, in whatever sequence, are marked.
-
-    Raises ValueError, in which the file is called `noun`, if a parameter is of another kind.
+    Infinities and labels, in whatever sequence, are marked. Raises ValueError, in which the file is
+    called `noun`, if a parameter is of another kind.
     """
     return {name: _to_json(name, value, noun) for name, value in params.items()}
 

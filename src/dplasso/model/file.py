@@ -27,13 +27,7 @@ _ORIGIN = "origin"
 class Model(Released):
     """Everything that leaves a fit, and that a model file holds.
 
-    `params`: the estimator's parameters at the fit. A file leaves out the curator's (`ledger`,
-    `dataset`, `purpose`) and any seed.
-    `release`: what was drawn.
-    `statement`: what the fit guarantees.
-    `classes`, shape (K,): the labels; none for a regression.
-    `n_features`: number of columns D.
-    `feature_names`, shape (D,): names of the columns, if they had any.
+    `params`: a file leaves out the curator's (`ledger`, `dataset`, `purpose`) and any seed.
     `history`: only without privacy.
     `origin`: how the columns were made; None where nobody noted it.
     """
@@ -64,8 +58,7 @@ def write_model(
 ) -> None:
     """Write a model file as `dplasso.files.atomic.atomic_write` does, whole or not at all.
 
-    Raises OSError if the file cannot be written; ValueError if a label or parameter is of a kind
-    that the file cannot hold.
+    Raises ValueError if a label or parameter is of a kind that the file cannot hold.
     """
     params = {name: value for name, value in model.params.items() if name not in _CURATORS}
     params["random_state"] = "seeded" if model.statement.randomness == "seeded" else None
@@ -83,8 +76,7 @@ def write_model(
 def read_model(path: str | os.PathLike[str]) -> Model:
     """Read and check a model file; `random_state` is ``None``, the curator's parameters missing.
 
-    Raises ModelFileError if the file is damaged, foreign, or of another version of the format;
-    OSError if there is no such file or it cannot be read.
+    Raises ModelFileError if the file is damaged, foreign, or of another version of the format.
     """
     return read_archive(path, _KIND, _parse)
 

@@ -1,74 +1,43 @@
-"""The contract of what a fit releases (docs/architecture.md), and the kinds there are."""
+"""What a fit releases: the kinds there are (docs/architecture.md).
+
+All that leaves a fit is private by composition, and everything else is a function of it. Each kind
+says, besides `coefficients()`: the weights, shape (n_outputs, D), and the intercepts:
+
+`kind`: what a file calls it.
+`types`: types of its arrays in a file.
+`method`: what made it, of classes and of numbers.
+`vertices`: the vertices drawn, if any are.
+`refitted`: the weights that noisy gradients led to, if there are any.
+`n_records`: noisy number of records, where they are counted for it.
+`standard_error`: standard deviation of each weight by the noise alone.
+`n_outputs`: how many margins a record has.
+`len()`: the number of steps it was drawn in.
+`agrees_with(other)`: whether two runs with the same settings can be one, as far as both have come.
+`arrays()`, `from_arrays(arrays, public)`: what a file has to hold of it, and how it is rebuilt from
+that and from the fit's parameters and sizes (see `public_values`).
+"""
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, ClassVar, Protocol, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from dplasso.frank_wolfe.release import VertexRelease
 from dplasso.gradient_descent.release import NoisyWeights
 from dplasso.gradient_descent.state import GradientState
 from dplasso.model.staged import StagedRelease
 
-
-class Release(Protocol):
-    """All that leaves a fit: private by composition, and everything else is a function of it.
-
-    `kind`: what a file calls it.
-    `types`: types of its arrays in a file.
-    `method`: what made it, of classes and of numbers.
-    `vertices`: the vertices drawn, if any are.
-    `refitted`: the weights that noisy gradients led to, if there are any.
-    `n_records`: noisy number of records, where they are counted for it.
-    `standard_error`: standard deviation of each weight by the noise alone.
-    `n_outputs`: how many margins a record has: K for more than two classes, otherwise 1.
-    """
-
-    kind: ClassVar[str]
-    types: ClassVar[dict[str, str]]
-    method: ClassVar[tuple[str, str]]
-
-    @property
-    def vertices(self) -> VertexRelease | None: ...
-    @property
-    def refitted(self) -> NoisyWeights | None: ...
-    @property
-    def n_records(self) -> float | None: ...
-    @property
-    def standard_error(self) -> float | None: ...
-    @property
-    def n_outputs(self) -> int: ...
-
-    def __len__(self) -> int:
-        """Return the number of steps it was drawn in."""
-
-    def agrees_with(self, other: Any) -> bool:
-        """Return whether two runs with the same settings can be one, as far as both have come."""
-
-    def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
-        """Return the weights, shape (n_outputs, D), and the intercepts, shape (n_outputs,)."""
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return what a file has to hold of it."""
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], public: Mapping[str, Any]) -> Self:
-        """Rebuild it from its arrays, and the fit's parameters and sizes (see `public_values`)."""
-
-
-def digest_of(release: Release) -> str:
-    """Return the digest by which a ledger's entry knows what it has paid for.
-
-    SHA-256 of the arrays of a whole fit, 64 hexadecimal digits.
-    """
-    return sha256(b"".join(array.tobytes() for array in release.arrays().values())).hexdigest()
-
+# The kinds that a fit can begin with, and one that it can only end with.
+Begun = VertexRelease | GradientState | StagedRelease
+Release = Begun | NoisyWeights
 
 RELEASES: dict[str, type[Release]] = {
     one.kind: one for one in (VertexRelease, NoisyWeights, GradientState, StagedRelease)
 }
+
+
+def digest_of(release: Release) -> str:
+    """Return the digest, 64 hexadecimal digits, by which a ledger knows what it has paid for."""
+    return sha256(b"".join(array.tobytes() for array in release.arrays().values())).hexdigest()
 
 
 def n_outputs_of(n_classes: int) -> int:
@@ -84,10 +53,8 @@ def public_values(
     return {**params, **sizes}
 
 
-def empty_release(kind: str, public: Mapping[str, Any]) -> Release:
+def empty_release(kind: str, public: Mapping[str, Any]) -> Begun:
     """Return the release of a fit before its first step; `kind` is what a mechanism begins with."""
-    first: dict[str, Any] = {
-        one.kind: one.empty for one in (VertexRelease, GradientState, StagedRelease)
-    }
-    release: Release = first[kind](public)
+    begun: Any = RELEASES[kind]
+    release: Begun = begun.empty(public)
     return release

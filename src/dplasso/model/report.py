@@ -4,7 +4,7 @@ Everything on it is a function of the release and public values; what the curato
 file, date) is passed in. The page needs no other file.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -22,10 +22,7 @@ _ROUNDED_UP = ("epsilon", "delta", "mu", "rho")
 
 
 def statement_facts(statement: PrivacyStatement) -> dict[str, Any]:
-    """Return a statement's entries in words, those that say something.
-
-    Their names are without underscores, and numbers of a promise rounded up.
-    """
+    """Return a statement's entries in words, those that say something; their names likewise."""
     return {
         name.replace("_", " "): _worded(name, value)
         for name, value in statement.to_dict().items()
@@ -51,17 +48,11 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
     Of columns made by a schema, also what was declared of each.
     """
     bounds = model.statement.target_bounds
-    method = model.release.method[bounds is not None]
     labels = ", ".join(map(str, model.classes.tolist()))
     if model.classes.size == 2:
         labels = f"{model.classes[1]} (positive) against {model.classes[0]}"
     if bounds is not None:
         labels = f"numbers from {bounds[0]:g} to {bounds[1]:g}"
-    settings = {
-        name: _worded(name, value)
-        for name, value in model.params.items()
-        if name not in _ASIDE and value is not None
-    }
     named, made = "without names", {}
     if model.feature_names is not None:
         named = "with names, which are in the file and must be public"
@@ -73,31 +64,28 @@ def model_facts(model: Model, weights: Weights) -> dict[str, Any]:
             made["draft"] = schema.note
     if model.origin is not None and model.origin.binarize:
         made["values"] = "every one that is not zero turned into 1"
+    settings = [
+        f"{name} {_worded(name, value)}"
+        for name, value in model.params.items()
+        if name not in _ASIDE and value is not None
+    ]
     return {
-        "method": f"{method}, {len(model.release):,} steps",
+        "method": f"{model.release.method[bounds is not None]}, {len(model.release):,} steps",
         "labels": labels,
         "columns": f"{model.n_features:,}, {named}",
         **made,
         "weights": f"{len(weights):,} that are not zero",
-        "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
+        "settings": ", ".join(settings),
         "digest": digest_of(model.release),
     }
 
 
 def report_section(model: Model) -> str:
-    """Return the report of a model as HTML for another page, such as a notebook.
-
-    Its own style touches nothing else on the page.
-    """
-    return _wrapped([*_parts(model), _entries(model)])
+    """Return the report of a model as HTML for another page, whose style it does not touch."""
+    return _report(model, "")
 
 
-def report_page(
-    model: Model,
-    *,
-    file: Mapping[str, str],
-    ledger: Mapping[str, str] | str,
-) -> str:
+def report_page(model: Model, *, file: Mapping[str, str], ledger: Mapping[str, str] | str) -> str:
     """Return the report of a model as an HTML document of its own, to be printed and signed.
 
     `file`: the file's name, digest, versions and the date.
@@ -108,48 +96,32 @@ def report_page(
         f"<div><span></span>{label}</div>"
         for label in ("Name and role", "Place, date", "Signature")
     )
-    parts = [
-        "<h1>Privacy report</h1>",
-        *_parts(model),
-        "<h2>What paid for it</h2>",
-        paid,
-        "<h2>This file</h2>",
-        _table(file),
-        "<h2>Release approved</h2>",
-        f'<div class="sign">{lines}</div>',
-        _entries(model),
-    ]
+    approval = (
+        f"<h2>What paid for it</h2>{paid}<h2>This file</h2>{_table(file)}"
+        f'<h2>Release approved</h2><div class="sign">{lines}</div>'
+    )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>Privacy report: {escape(file.get('file', 'model'))}</title></head>"
-        f"<body>{_wrapped(parts)}</body></html>\n"
+        f"<body>{_report(model, approval, '<h1>Privacy report</h1>')}</body></html>\n"
     )
 
 
-def _wrapped(parts: Sequence[str]) -> str:
+def _report(model: Model, approval: str, title: str = "") -> str:
     style = files("dplasso.model").joinpath("report.css").read_text(encoding="utf-8")
-    return f'<style>{style}</style><div class="dplasso-report">{"".join(parts)}</div>'
-
-
-def _parts(model: Model) -> list[str]:
     statement, every = model.statement, weights_of(model)
-    promise = [*guarantee(statement), *statement.cautions(model.release.n_records)]
+    verdict, *promise = [*guarantee(statement), *statement.cautions(model.release.n_records)]
     state = "private" if statement.is_private else "open"
-    return [
-        f'<p class="verdict {state}">{escape(promise[0])}</p>',
-        *(f"<p>{escape(text)}</p>" for text in promise[1:]),
-        "<h2>What was public</h2>",
-        f"<p>{escape(assumptions(statement))}</p>",
-        _table(model_facts(model, every)),
-        "<h2>The weights</h2>",
-        _weights(every),
-    ]
-
-
-def _entries(model: Model) -> str:
-    facts = statement_facts(model.statement)
-    return f"<h2>The statement, entry by entry</h2>{_table(facts)}"
+    return (
+        f'<style>{style}</style><div class="dplasso-report">{title}'
+        f'<p class="verdict {state}">{escape(verdict)}</p>'
+        f"{''.join(f'<p>{escape(text)}</p>' for text in promise)}"
+        f"<h2>What was public</h2><p>{escape(assumptions(statement))}</p>"
+        f"{_table(model_facts(model, every))}"
+        f"<h2>The weights</h2>{_weights(every)}{approval}"
+        f"<h2>The statement, entry by entry</h2>{_table(statement_facts(statement))}</div>"
+    )
 
 
 def _weights(every: Weights) -> str:
@@ -161,17 +133,14 @@ def _weights(every: Weights) -> str:
     widest = max(abs(row["weight"]) for row in rows) + 3 * error
     lines = []
     for row in rows:
-        name = row_name(row, f"column {row['column']:,}")
-        noisy = row["clear"] is False
         told = f"{row['weight']:+.3f}"
         told += f" &plusmn; {error:.3f}" if error else ""
         if row["steps"] is not None:
             told += f", {row['steps']:,} step{'' if abs(row['steps']) == 1 else 's'}"
-        told += f' <i class="noise">{BY_NOISE}</i>' if noisy else ""
-        lines.append(
-            f"<tr><th>{escape(name)}</th><td>{_bar(row['weight'] / widest, 3 * error / widest)}"
-            f"</td><td>{told}</td></tr>"
-        )
+        told += f' <i class="noise">{BY_NOISE}</i>' if row["clear"] is False else ""
+        name = escape(row_name(row, f"column {row['column']:,}"))
+        bar = _bar(row["weight"] / widest, 3 * error / widest)
+        lines.append(f"<tr><th>{name}</th><td>{bar}</td><td>{told}</td></tr>")
     return (
         f'<table class="weights"><tbody>{"".join(lines)}</tbody></table>'
         f"<p><small>{escape(_legend(every, len(rows)))}</small></p>"
@@ -182,8 +151,7 @@ def _bar(weight: float, error: float) -> str:
     """Return a bar, and a line over three standard errors, on a scale from -1 to 1."""
     left, width = 100 + 100 * min(weight, 0.0), 100 * abs(weight)
     sign = "negative" if weight < 0 else "positive"
-    middle = 100 + 100 * weight
-    whisker = ""
+    middle, whisker = 100 + 100 * weight, ""
     if error:
         whisker = f'<path d="M{middle - 100 * error:.1f} 6H{middle + 100 * error:.1f}"/>'
     return (

@@ -12,11 +12,8 @@ from dplasso.frank_wolfe.transcript import NO_VERTICES, Transcript
 from dplasso.gradient_descent.release import UNCHANGED, Calibration, NoisyWeights, same_arrays
 from dplasso.gradient_descent.state import GradientState
 
-# What a refit may be, at the stage that a file has for it; at stage 0 there is none.
-_REFITS: tuple[tuple[float, type[GradientState] | type[NoisyWeights]], ...] = (
-    (1.0, GradientState),
-    (2.0, NoisyWeights),
-)
+# What a refit is at the stage 0, 1 or 2 that a file has for it.
+_REFITS = (type(None), GradientState, NoisyWeights)
 _INNER = ("weights", "velocity", "averaged", "numbers")
 
 
@@ -26,8 +23,8 @@ class StagedRelease:
 
     `done`, `n_steps`: steps done and to be done.
     `counts`, shape (2,) or (K,): noisy numbers of the records of each class.
-    `offset`, shape (1,) or (K,): where the margins of the vertices start, from the
-    counts; of one margin, those of the refit too.
+    `offset`, shape (1,) or (K,): where the margins start, from the counts; with several outputs
+    those of the vertices alone.
     `vertices`: the columns drawn; none where all were taken.
     `weights`: the refit on the columns of the vertices, ascending, or on all; a state while it is
     under way, None before it and where there is none.
@@ -94,56 +91,47 @@ class StagedRelease:
         return None if self.refitted is None else self.refitted.standard_error
 
     def coefficients(self) -> tuple[Any, NDArray[np.float64]]:
-        """Return the linear model; of a refit, for rows of unit length in the columns drawn.
-
-        Raises ValueError if the fit is not complete.
-        """
+        """Return the linear model; of a refit, for rows of unit length in the columns drawn."""
         if self.done < self.n_steps:
             raise ValueError("a fit that is not complete has no model")
-        if self.refitted is None:
-            coefficients, intercept = self.vertices.coefficients()
-            if self.calibration is not None:
-                slope, shift = self.calibration
-                return coefficients * slope, (intercept + self.offset) * slope + np.array(shift)
-        else:
-            named = replace(
-                self.refitted, n_features=self.vertices.n_features, columns=self.columns
-            )
+        if self.refitted is not None:
+            n_features = self.vertices.n_features
+            named = replace(self.refitted, n_features=n_features, columns=self.columns)
             coefficients, intercept = named.coefficients()
-            if self.n_outputs > 1:
-                return coefficients, intercept
-        return coefficients, intercept + self.offset
+            return coefficients, intercept if self.n_outputs > 1 else intercept + self.offset
+        coefficients, intercept = self.vertices.coefficients()
+        if self.calibration is None:
+            return coefficients, intercept + self.offset
+        slope, shift = self.calibration
+        return coefficients * slope, (intercept + self.offset) * slope + np.array(shift)
 
     def agrees_with(self, other: Any) -> bool:
         """Return whether two runs can be one, as far as both have come."""
         if self.kind != other.kind or not (self.counts.any() and other.counts.any()):
             return True
-        if not np.array_equal(self.counts, other.counts):
-            return False
-        if not self.vertices.agrees_with(other.vertices):
+        same_counts = np.array_equal(self.counts, other.counts)
+        if not same_counts or not self.vertices.agrees_with(other.vertices):
             return False
         if self.done != other.done:
             return True
-        if self.calibration != other.calibration:
-            return False
-        if self.weights is None or other.weights is None:
-            return True
-        return same_arrays(self.weights.arrays(), other.weights.arrays())
+        mine, others = self.weights, other.weights
+        return bool(self.calibration == other.calibration) and (
+            mine is None or others is None or same_arrays(mine.arrays(), others.arrays())
+        )
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what a file has to hold of it."""
         nothing, vertices = np.zeros(0), self.vertices
         inner = {} if self.weights is None else self.weights.arrays()
-        stages = [stage for stage, refit in _REFITS if type(self.weights) is refit]
+        # The first offset stands where that of one output always stood.
         first, *others = self.offset.tolist()
         numbers = [self.done, self.n_steps, first, vertices.l1_radius, vertices.late_start]
-        numbers += [sum(stages), float(vertices.fit_intercept)]
+        numbers += [_REFITS.index(type(self.weights)), float(vertices.fit_intercept), *others]
         stretched = self.calibration
         return {
             **vertices.arrays(),
             "counts": np.array(self.counts),
-            # The first offset stands where that of one output always stood.
-            "plan": np.array([*numbers, *others]),
+            "plan": np.array(numbers),
             "calibration": np.array([stretched.slope, *stretched.shift]) if stretched else nothing,
             **{name: inner.get(name, nothing) for name in _INNER},
         }
@@ -166,31 +154,20 @@ class StagedRelease:
             n_outputs=1 + len(others),
         )
         slope, *shift = arrays["calibration"].tolist() or [None]
-        plain = cls(
-            int(done),
-            int(n_steps),
-            arrays["counts"],
-            np.array([offset, *others]),
-            vertices,
-            calibration=None if slope is None else Calibration(slope, tuple(shift)),
-        )
+        calibration = None if slope is None else Calibration(slope, tuple(shift))
+        counted = int(done), int(n_steps), arrays["counts"], np.array([offset, *others])
+        plain = cls(*counted, vertices, calibration=calibration)
         if stage == 0.0:
             return plain
         inner = {**arrays, "columns": np.zeros(0, dtype=np.int64)}
-        size = {"n_features": plain.columns.size}
-        return replace(plain, weights=dict(_REFITS)[stage].from_arrays(inner, size))
+        refit: Any = {1.0: GradientState, 2.0: NoisyWeights}[stage]
+        return replace(plain, weights=refit.from_arrays(inner, {"n_features": plain.columns.size}))
 
     @classmethod
     def empty(cls, public: Mapping[str, Any]) -> "StagedRelease":
         """Return the release of a fit before anything is counted."""
         n_outputs = public["n_outputs"]
-        vertices = VertexRelease(
-            NO_VERTICES,
-            public["n_features"],
-            0.0,
-            float(public["feature_bound"]),
-            fit_intercept=False,
-            n_outputs=n_outputs,
-        )
+        sizes = public["n_features"], 0.0, float(public["feature_bound"])
+        vertices = VertexRelease(NO_VERTICES, *sizes, fit_intercept=False, n_outputs=n_outputs)
         counts, offset = np.zeros(max(2, n_outputs)), np.zeros(n_outputs)
         return cls(0, public["n_steps"], counts, offset, vertices)

@@ -25,20 +25,19 @@ class Weights:
     """The weights of a model, one for each column that has one.
 
     Like a pandas Series it has `index`, `values` and a length, and ``weights["age"]`` is the weight
-    of that column; iteration gives pairs of name and weight.
+    of that column; iteration gives pairs of name and weight. Arrays have shape (k,).
 
-    `columns`, shape (k,): their columns, from 0.
-    `values`, shape (k,): the weights.
-    `names`, shape (k,): names of the columns, where the training data had any.
+    `columns`: their columns, from 0.
+    `values`: the weights.
+    `names`: names of the columns, where the training data had any.
     `schema`: what names them otherwise, where the columns were made by one.
     `standard_error`: standard deviation of each weight by the noise alone, where the method has
     one.
-    `steps`, shape (k,): of the LASSO: steps towards the weight's sign less steps against it.
-    `labels`, shape (k,): of more than two classes, the class whose margin each weight is of;
-    ``weights["age"]`` is then that of the first.
-    `clear`, shape (k,): whether a weight is more than noise makes: beyond three standard errors;
-    for the LASSO, chosen more often than uniform draws choose any vertex in 19 of 20 runs. None
-    without noise.
+    `steps`: of the LASSO: steps towards the weight's sign less steps against it.
+    `labels`: of more than two classes, the class whose margin each weight is of; ``weights["age"]``
+    is then that of the first.
+    `clear`: whether a weight is more than noise makes: beyond three standard errors; for the LASSO,
+    chosen more often than uniform draws choose any vertex in 19 of 20 runs. None without noise.
     """
 
     columns: NDArray[np.int64]
@@ -64,10 +63,7 @@ class Weights:
         return zip(self.index.tolist(), self.values.tolist(), strict=True)
 
     def __getitem__(self, column: Any) -> float:
-        """Return the weight of a column by name (without names: by number).
-
-        Raises KeyError if it has none.
-        """
+        """Return the weight of a column by name, or by number where there are no names."""
         (place,) = np.nonzero(self.index == column)
         if not place.size:
             raise KeyError(f"no column {column!r} has a weight")
@@ -76,12 +72,9 @@ class Weights:
     def top(self, count: int) -> "Weights":
         """Return the `count` largest by magnitude, largest first."""
         order = np.argsort(-np.abs(self.values), kind="stable")[:count]
-        parts: dict[str, Any] = {
-            name: part[order]
-            for name in ("columns", "values", "names", "steps", "clear", "labels")
-            if (part := getattr(self, name)) is not None
-        }
-        return replace(self, **parts)
+        arrays = ("columns", "values", "names", "steps", "clear", "labels")
+        parts: dict[str, Any] = {name: getattr(self, name) for name in arrays}
+        return replace(self, **{k: part[order] for k, part in parts.items() if part is not None})
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the weights as JSON holds them.
@@ -90,28 +83,27 @@ class Weights:
         ``clear``, each None where the method or the data have none; of more than two classes also
         ``class``.
         """
-        error, values = self.standard_error, self.values
+        error, values, nothing = self.standard_error, self.values, np.full(len(self), None)
+        named = self.index is not self.columns
         parts: dict[str, Any] = {} if self.labels is None else {"class": self.labels}
         parts |= {
             "column": self.columns,
-            "name": None
-            if self.index is self.columns
-            else np.array([*map(str, self.index)], dtype=object),
+            "name": np.array([*map(str, self.index)], dtype=object) if named else None,
             "weight": values,
-            "standard_error": np.full(len(self), error) if error is not None else None,
+            "standard_error": np.full(len(self), error),
             "z": values / error if error else None,
             "steps": self.steps,
             "clear": self.clear,
         }
-        lists = [[None] * len(self) if one is None else one.tolist() for one in parts.values()]
+        lists = [(nothing if one is None else one).tolist() for one in parts.values()]
         return [dict(zip(parts, row, strict=True)) for row in zip(*lists, strict=True)]
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame with these rows, indexed by name or number."""
         import pandas as pd
 
-        table = pd.DataFrame(self.rows(), index=self.index).drop(columns=["column", "name"])
-        return table.dropna(axis="columns", how="all")
+        table = pd.DataFrame(self.rows(), index=self.index)
+        return table.drop(columns=["column", "name"], errors="ignore").dropna(axis=1, how="all")
 
     def __repr__(self) -> str:
         lines = []
@@ -144,30 +136,31 @@ def weights_of(model: Model) -> Weights:
     else:
         outputs = np.repeat(np.arange(coefficients.shape[0]), np.diff(coefficients.indptr))
         columns, values = coefficients.indices.astype(np.int64), coefficients.data
-    labels = model.classes[outputs] if coefficients.shape[0] > 1 else None
-    names = None if model.feature_names is None else model.feature_names[columns]
-    schema = None if model.origin is None else model.origin.schema
-    vertices = model.release.vertices
+    found = Weights(
+        columns,
+        values,
+        names=None if model.feature_names is None else model.feature_names[columns],
+        labels=model.classes[outputs] if coefficients.shape[0] > 1 else None,
+        schema=None if model.origin is None else model.origin.schema,
+    )
     if error is not None:
-        error = error or None
         clear = np.abs(values) > SIGNIFICANT * error if error else None
-        return Weights(columns, values, names, error, clear=clear, labels=labels, schema=schema)
+        return replace(found, standard_error=error or None, clear=clear)
+    vertices = model.release.vertices
     assert vertices is not None, "a release has vertices or weights"
-    transcript = vertices.transcript
-    coordinates = outputs * vertices.per_output + columns
-    vertex, place = np.unique(transcript.vertex, return_inverse=True)
+    vertex, place = np.unique(vertices.transcript.vertex, return_inverse=True)
     net = np.zeros(vertex.size, dtype=np.int64)
-    np.add.at(net, place, transcript.sign.astype(np.int64))
+    np.add.at(net, place, vertices.transcript.sign.astype(np.int64))
+    coordinates = outputs * vertices.per_output + columns
     steps = net[np.searchsorted(vertex, coordinates)] * np.sign(values).astype(np.int64)
-    clear = None
-    if model.statement.mechanism != "none":
-        among = 2 * vertices.n_outputs * vertices.per_output
-        clear = steps >= steps_beyond_chance(len(vertices), among)
-    return Weights(columns, values, names, steps=steps, clear=clear, labels=labels, schema=schema)
+    if model.statement.mechanism == "none":
+        return replace(found, steps=steps)
+    among = 2 * vertices.n_outputs * vertices.per_output
+    return replace(found, steps=steps, clear=steps >= steps_beyond_chance(len(vertices), among))
 
 
 def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], float | None]:
-    """Return weights, intercepts and the standard error of the weights, in the target's unit.
+    """Return weights, intercepts and the weights' standard error, all in the target's unit.
 
     A regression learns its targets as numbers in [-1, 1].
     """
@@ -184,8 +177,8 @@ def linear_part(model: Model) -> tuple[Any, NDArray[np.float64], float | None]:
 def steps_beyond_chance(n_steps: int, n_vertices: int) -> int:
     """Return how many of T uniform draws must fall on one vertex to be no chance.
 
-    The smallest count that, by the union bound over the vertices (2D with their signs), any of them
-    reaches in at most one run of 20; T + 1 if there is none.
+    By the union bound over the vertices any of them gets so many in at most one run of 20; T + 1 if
+    there is no such count.
     """
     from scipy.special import bdtrc
 

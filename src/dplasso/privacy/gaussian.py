@@ -11,9 +11,8 @@ never too small, mu is never too large.
 """
 
 import math
-from collections.abc import Callable
 
-from dplasso.privacy.parameters import check_delta, check_epsilon, check_positive
+from dplasso.privacy.accounting import bracket
 
 # Relative width at which a bisection stops.
 _TOLERANCE = 1e-13
@@ -27,15 +26,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     """Return the delta of mu-Gaussian differential privacy at an epsilon of at least 0.
 
     In (0, 1], above the exact value by some 1e-13 of the curve's first term; at least 1e-300.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
-    if epsilon != 0:
-        epsilon = check_positive("epsilon", epsilon)
-    return _delta(check_positive("mu", mu), float(epsilon))
-
-
-def _delta(mu: float, epsilon: float) -> float:
     from scipy.special import erfcx
 
     # e^epsilon Phi(-v) = phi(u) Phi(-v) / phi(v), and erfcx is that ratio without underflow.
@@ -54,46 +45,29 @@ def _delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the epsilon of mu-Gaussian differential privacy at a delta in [1e-300, 1).
+    """Return the epsilon of mu-Gaussian differential privacy at a delta of at least 1e-300.
 
     ``gaussian_delta(mu, epsilon) <= delta``, and to a relative 1e-13 it is the smallest; 0 where
     that is enough.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
     """
-    mu, delta = check_positive("mu", mu), _check_delta(delta)
-    if _delta(mu, 0.0) <= delta:
+    _check_delta(delta)
+    if gaussian_delta(mu, 0.0) <= delta:
         return 0.0
-    _, enough = _bracket(lambda epsilon: _delta(mu, epsilon) > delta, mu)
+    _, enough = bracket(lambda epsilon: gaussian_delta(mu, epsilon) > delta, mu, _TOLERANCE)
     return enough
 
 
 def calibrate_mu(epsilon: float, delta: float) -> float:
     """Return the largest mu that stays within (epsilon, delta), to a relative 1e-13.
 
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range.
+    Raises ValueError if delta is below 1e-300.
     """
-    epsilon, delta = check_positive("epsilon", check_epsilon(epsilon)), _check_delta(delta)
-    private, _ = _bracket(lambda mu: _delta(mu, epsilon) <= delta, min(epsilon, 1.0))
+    _check_delta(delta)
+    start = min(epsilon, 1.0)
+    private, _ = bracket(lambda mu: gaussian_delta(mu, epsilon) <= delta, start, _TOLERANCE)
     return private
 
 
-def _check_delta(delta: float) -> float:
-    if check_delta(delta) < _SMALLEST:
+def _check_delta(delta: float) -> None:
+    if delta < _SMALLEST:
         raise ValueError(f"delta must be at least {_SMALLEST:g}, got {delta!r}.")
-    return float(delta)
-
-
-def _bracket(holds: Callable[[float], bool], start: float) -> tuple[float, float]:
-    """Return the last value for which something holds and the first for which it does not."""
-    low = high = start
-    while not holds(low):
-        low, high = low / 2.0, low
-    while holds(high):
-        low, high = high, high * 2.0
-    while high - low > _TOLERANCE * high:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low, high

@@ -72,7 +72,8 @@ def noise_table(scale: float) -> NoiseTable:
         )
     low_bits = math.floor(math.log2(scale)) - _BLOCKS_BITS
     # The least area whose rectangles reach the top of the curve, to a few digits.
-    low, high = 0.9 * _area_of_curve(scale) / LAYERS, 1.2 * _area_of_curve(scale) / LAYERS
+    under_curve = scale * math.sqrt(math.pi / 2.0)
+    low, high = 0.9 * under_curve / LAYERS, 1.2 * under_curve / LAYERS
     for _ in range(40):
         middle = 0.5 * (low + high)
         if _widths(scale, low_bits, middle) is None:
@@ -96,10 +97,6 @@ def noise_table(scale: float) -> NoiseTable:
         np.array([float(height) for height in heights]),
         float(high),
     )
-
-
-def _area_of_curve(scale: float) -> float:
-    return scale * math.sqrt(math.pi / 2.0)
 
 
 def _widths(scale: float, low_bits: int, area: float) -> list[int] | None:
@@ -198,17 +195,13 @@ def settle(table: NoiseTable, value: int, layer: int, words: list[int]) -> bool:
     """Return whether a candidate, whose comparison double precision left open, is under the curve.
 
     `words`: the 64-bit words of its height, most significant first: the one that was compared, and
-    fresh ones.
-
-    Raises ValueError if the words do not settle it either (with two fresh ones: never in
-    practice).
+    fresh ones. ValueError if they do not settle it (with two fresh ones: never in practice).
     """
     magnitude = value if value >= 0 else -value - 1
     heights = _exact_heights([int(b) for b in table.blocks], table.low_bits, table.area)
-    step = heights[layer + 1] - heights[layer]
-    read = sum(word << (64 * (len(words) - 1 - k)) for k, word in enumerate(words))
-    lowest = heights[layer] + step * Fraction(read, 1 << (64 * len(words)))
-    highest = heights[layer] + step * Fraction(read + 1, 1 << (64 * len(words)))
+    read = int.from_bytes(b"".join(word.to_bytes(8, "big") for word in words), "big")
+    part = (heights[layer + 1] - heights[layer]) / (1 << (64 * len(words)))
+    lowest, highest = (heights[layer] + part * number for number in (read, read + 1))
     exponent = Fraction(2 * magnitude + 1, 2) ** 2 / (2 * Fraction(table.scale) ** 2)
     with localcontext() as context:
         context.prec = 90

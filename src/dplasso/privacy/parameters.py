@@ -1,7 +1,8 @@
 """Checks of the public parameters a privacy guarantee is made of.
 
-Each function returns the value as a plain Python number or string, or raises one sentence that
-names the parameter, what was given and what would be right.
+Each function returns the value as a plain Python number or string. What is not of its kind is
+refused with a TypeError, what is out of range with a ValueError: one sentence that names the
+parameter, what was given and what would be right.
 """
 
 import math
@@ -28,10 +29,7 @@ def _number(name: str, value: Any) -> float:
 
 
 def check_epsilon(epsilon: Any) -> float:
-    """Return the privacy parameter epsilon, which is positive; infinity asks for no privacy.
-
-    Raises TypeError if it is not a number; ValueError if it is 0, negative or NaN.
-    """
+    """Return the privacy parameter epsilon, which is positive; infinity asks for no privacy."""
     value = _number("epsilon", epsilon)
     if not value > 0:
         raise ValueError(
@@ -41,10 +39,7 @@ def check_epsilon(epsilon: Any) -> float:
 
 
 def check_delta(delta: Any) -> float:
-    """Return the privacy parameter delta, which lies strictly between 0 and 1.
-
-    Raises TypeError if it is not a number; ValueError if it lies elsewhere.
-    """
+    """Return the privacy parameter delta, which lies strictly between 0 and 1."""
     value = _number("delta", delta)
     if not 0 < value < 1:
         raise ValueError(f"delta must lie strictly between 0 and 1, got {delta!r}.")
@@ -52,10 +47,7 @@ def check_delta(delta: Any) -> float:
 
 
 def check_n_iter(n_iter: Any) -> int:
-    """Return the number of steps, which is from 1 to 2,000,000.
-
-    Raises TypeError if it is not a whole number; ValueError if it is out of range.
-    """
+    """Return the number of steps, which is from 1 to 2,000,000."""
     if isinstance(n_iter, bool) or not isinstance(n_iter, Integral):
         raise TypeError(
             f"n_iter must be a whole number, got {n_iter!r} of type {type(n_iter).__name__}."
@@ -66,10 +58,7 @@ def check_n_iter(n_iter: Any) -> int:
 
 
 def check_rows_per_person(rows: Any) -> int:
-    """Return how many rows of a person are protected together, at least 1.
-
-    Raises TypeError if it is not a whole number; ValueError if it is less than 1.
-    """
+    """Return how many rows of a person are protected together, at least 1."""
     if isinstance(rows, bool) or not isinstance(rows, Integral):
         raise TypeError(f"rows_per_person must be a whole number, got {rows!r}.")
     if rows < 1:
@@ -78,15 +67,12 @@ def check_rows_per_person(rows: Any) -> int:
 
 
 def check_neighbors(neighbors: Any) -> str:
-    """Return the name of the neighbour relation; TypeError, ValueError if it is none."""
+    """Return the name of the neighbour relation."""
     return check_choice("neighbors", neighbors, NEIGHBOR_RELATIONS)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """Return a parameter that is one of a few words.
-
-    Raises TypeError if it is not a string; ValueError if it is none of the choices.
-    """
+    """Return a parameter that is one of a few words."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a string, got {value!r}.")
     if value not in choices:
@@ -96,11 +82,7 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
 
 
 def check_feature_bound(feature_bound: Any) -> float:
-    """Return the public bound on the magnitude of an entry of the data.
-
-    Raises TypeError if it is not a number; ValueError if it is not positive and finite, or
-    absurdly small or large (below 1e-100, above 1e100).
-    """
+    """Return the public bound on the magnitude of an entry, which is from 1e-100 to 1e100."""
     value = check_positive("feature_bound", feature_bound)
     if not SMALLEST_BOUND <= value <= LARGEST_BOUND:
         raise ValueError(
@@ -111,10 +93,7 @@ def check_feature_bound(feature_bound: Any) -> float:
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Return a parameter that must be positive and finite.
-
-    Raises TypeError if it is not a number; ValueError if it is not positive and finite.
-    """
+    """Return a parameter that must be positive and finite."""
     number = _number(name, value)
     if not (number > 0 and math.isfinite(number)):
         raise ValueError(f"{name} must be positive and finite, got {value!r}.")
@@ -131,10 +110,7 @@ def share_bits(n_records: float | None) -> int:
 
 
 def check_records(n_records: int, bits: int) -> None:
-    """Refuse more records than 64-bit sums of shares of so many bits have room for.
-
-    Raises DataError that says what to declare.
-    """
+    """Refuse more records than 64-bit sums of shares of so many bits have room for."""
     most = 2 ** (63 - bits) - 1
     if n_records > most:
         raise DataError(

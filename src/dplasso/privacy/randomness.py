@@ -23,14 +23,6 @@ _TWO_MINUS_64 = 5.421010862427522e-20
 _FULL_PRECISION = np.uint64(1 << 53)
 
 
-def _refuse_copy() -> NoReturn:
-    # Two copies would draw the same noise: neither pickle nor `copy` may make one.
-    raise TypeError(
-        "a random stream cannot be pickled or copied, since its copy would repeat its words; "
-        "make another with random_stream()"
-    )
-
-
 # Blocks computed together: the loops over them are the processor's vectors.
 LANES = 16
 
@@ -50,8 +42,12 @@ class RandomStream(NamedTuple):
     words: NDArray[np.uint64]
     position: NDArray[np.int64]
 
-    def __reduce__(self) -> Any:
-        _refuse_copy()
+    def __reduce__(self) -> NoReturn:
+        # Two copies would draw the same noise: neither pickle nor `copy` may make one.
+        raise TypeError(
+            "a random stream cannot be pickled or copied, since its copy would repeat its words; "
+            "make another with random_stream()"
+        )
 
 
 def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
@@ -69,10 +65,7 @@ def stream_from_key(key: NDArray[np.uint32]) -> RandomStream:
 
 
 def check_random_state(random_state: Any) -> Any:
-    """Return what random numbers are to be made from, without drawing any.
-
-    Raises ValueError if it is none of these, or negative.
-    """
+    """Return what random numbers can be made from, or raise ValueError; nothing is drawn."""
     whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
     if whole and random_state < 0:
         raise ValueError(f"random_state must not be negative, got {random_state}")
@@ -89,9 +82,8 @@ def random_stream(random_state: Any = None) -> RandomStream:
     """Return a stream that no other call shares, at its beginning.
 
     ``None`` takes a fresh 256-bit key from the operating system: the only choice that gives
-    privacy. Anything else makes the run repeatable, for experiments.
-
-    Raises ValueError as `check_random_state`.
+    privacy. Anything else that `check_random_state` lets pass makes the run repeatable, for
+    experiments.
     """
     check_random_state(random_state)
     if random_state is None:
@@ -217,9 +209,9 @@ def bernoulli(stream, probability):
 
 
 def word_buffers(stream: RandomStream, count: int) -> list[RandomStream]:
-    """Return independent streams, at most 2^32: those of one fresh key, told apart by their nonces.
+    """Return independent streams, at most 2^32, told apart by their nonces.
 
-    `stream` gives the 256 bits of the key; no other stream will have them.
+    `stream` gives the 256 bits of their key; no other stream will have them.
     """
     key = np.array([random_word(stream) for _ in range(4)], dtype=np.uint64).view(np.uint32)
     buffers = [stream_from_key(key) for _ in range(count)]

@@ -23,11 +23,7 @@ class Noise(Protocol):
 
 
 class Gaussian:
-    """Integer Gaussian noise of one standard deviation; see `dplasso.privacy.gaussian_noise`.
-
-    `scale`: standard deviation, in the units of the statistic.
-    `words`: keys the noise; a buffer serves one statistic after another.
-    """
+    """Integer Gaussian noise of one standard deviation, in the units of the statistic."""
 
     def __init__(self, scale: float, words: RandomStream) -> None:
         self.scale, self._table, self._words = scale, noise_table(scale), words
@@ -40,19 +36,14 @@ class Gaussian:
 class Door:
     """What `release` and `drawing_from` do; a recorder overrides both."""
 
-    def release(
-        self,
-        statistic: NDArray[np.int64],
-        sensitivity: float,  # noqa: ARG002
-        noise: Noise | None,
-    ) -> NDArray[np.int64]:
-        """Add the noise; see the function `release`."""
+    def release(self, statistic: Any, sensitivity: float, noise: Noise | None) -> Any:  # noqa: ARG002
+        """Return a statistic with its noise."""
         if noise is not None:
             noise.add(statistic)
         return statistic
 
     def drawing_from(self, selector: Any, sensitivity: float, numbering: Any) -> Any:  # noqa: ARG002
-        """Return the structure; see the function `drawing_from`."""
+        """Return a structure to draw with."""
         return selector
 
 
@@ -62,18 +53,16 @@ _door = Door()
 def release(
     statistic: NDArray[np.int64], sensitivity: float, noise: Noise | None
 ) -> NDArray[np.int64]:
-    """Release an exact statistic of private records with noise.
+    """Return an exact statistic of private records, changed in place, with its noise.
 
-    `statistic`: a sum of `dplasso.privacy.share.share` over records, or a part of it. Changed in
-    place.
+    `statistic`: a sum of `dplasso.privacy.share.share` over records, or a part of it.
     `sensitivity`: how far one record (or person, by the fit's neighbour relation) can move the
     statistic in L2, in its units.
     `noise`: made for that sensitivity; None where neighbours agree in the statistic (a number of
     records that is public) and in fits without privacy.
-
-    Returns: the statistic with its noise.
     """
-    return _door.release(statistic, sensitivity, noise)
+    released: NDArray[np.int64] = _door.release(statistic, sensitivity, noise)
+    return released
 
 
 def drawing_from(selector: Any, sensitivity: float, numbering: Any) -> Any:

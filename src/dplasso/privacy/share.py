@@ -26,10 +26,7 @@ def share(value, limit):
 
 
 def shares(values: NDArray[np.float64], limit: float) -> NDArray[np.int64]:
-    """Return the shares of many records, as `share` does one by one.
-
-    `values`: of any shape.
-    """
+    """Return the shares of many records, an array of any shape, as `share` does one by one."""
     within: Any = np.clip(np.where(values == values, values, 0.0), -limit, limit)
     integers: NDArray[np.int64] = within.astype(np.int64)
     return integers

@@ -5,26 +5,13 @@ A statement is made of public parameters alone, so it can be released with the m
 
 import json
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from dplasso.privacy import wording
 from dplasso.privacy.mechanisms import Accounted
 from dplasso.privacy.mechanisms.contract import Words
 from dplasso.privacy.statement_entries import WORDS, check_claim, check_kinds, from_json, to_json
-from dplasso.privacy.wording import (
-    CLASSES_DECLARED,
-    CLASSES_FROM_Y,
-    CLASSES_NONE,
-    COUNT_PRIVATE,
-    COUNT_PUBLIC,
-    COUNT_UNUSED,
-    FROM_SYSTEM,
-    NOT_RANDOM,
-    SEEDED,
-    assumptions,
-    cautions,
-    guarantee,
-)
 
 __all__ = ["Accounted", "PrivacyStatement", "make_statement", "state_search", "use_of_count"]
 
@@ -52,10 +39,8 @@ class PrivacyStatement:
     epsilon : float
         What the accountant reports as spent, natural logarithm units; infinite where there is no
         guarantee. For a seeded run: what the same run would have spent without the seed.
-    epsilon_requested : float
-        What was asked for; `epsilon` is never more.
-    delta : float
-        The probability that the guarantee allows for exceeding epsilon.
+    epsilon_requested, delta : float
+        What was asked for: `epsilon` is never more, and may be exceeded with probability `delta`.
     neighbors : {"add-remove", "replace-one"}
         Which data sets the guarantee compares.
     mechanism : {"exponential", "gaussian", "exponential and gaussian", "stated", "paper", "none"}
@@ -73,7 +58,7 @@ class PrivacyStatement:
     feature_bound : float
         Public bound B on the magnitude of an entry; entries were clipped to it.
     sampling_delta : float
-        The part of `delta` that covers the inexactness of the random draws.
+        The part of `delta` that covers the inexactness of the draws.
     randomness : {"operating system", "seeded", "none"}
         Where the random numbers came from.
     classes : {"declared", "taken from y, treated as public", "none"}
@@ -100,8 +85,8 @@ class PrivacyStatement:
     release : {"model", "score"}
         What the statement is about.
     tries : float
-        Expected number of tries, where the model is the best of a random number of them; 0 where
-        there was no choice.
+        Expected number of tries, where the model is the best of a random number of them; otherwise
+        0.
     tries_law : {"", "poisson", "geometric", "logarithmic"}
         The law of their number.
     weight_bound : float or None
@@ -129,7 +114,7 @@ class PrivacyStatement:
     residual_bound: float = 1.0
     mu: float = 0.0
     rows_per_person: int = 1
-    records: str = COUNT_UNUSED
+    records: str = wording.COUNT_UNUSED
     n_classes: int = 2
     target_bounds: tuple[float, float] | None = None
     rho: float = 0.0
@@ -150,43 +135,27 @@ class PrivacyStatement:
         return WORDS.get(self.mechanism)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the statement as values that JSON can hold; infinity becomes "inf".
-
-        Returns
-        -------
-        dict
-            One entry per attribute, in their order.
-        """
+        """Return the attributes, in their order, as JSON can hold them; infinity becomes "inf"."""
         return {name: to_json(value) for name, value in asdict(self).items()}
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Return the statement as JSON text.
+        """Return the statement as the text of one JSON object.
 
         Parameters
         ----------
         indent : int or None, default=2
             As in `json.dumps`.
-
-        Returns
-        -------
-        str
-            One JSON object.
         """
         return json.dumps(self.to_dict(), indent=indent, allow_nan=False)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "PrivacyStatement":
-        """Rebuild a statement from `to_dict`.
+        """Return the statement that `to_dict` was asked for.
 
         Parameters
         ----------
         values : mapping
             Exactly the entries that `to_dict` gives.
-
-        Returns
-        -------
-        PrivacyStatement
-            Equal to the one that was written.
 
         Raises
         ------
@@ -195,31 +164,23 @@ class PrivacyStatement:
         """
         if not isinstance(values, Mapping):
             raise ValueError("A privacy statement must be a mapping of its entries.")
-        required = {
-            one.name
-            for one in fields(cls)
-            if one.default is MISSING and one.default_factory is MISSING
-        }
-        if missing := sorted((required | {"reasons"}) - set(values)):
+        names = [one.name for one in fields(cls)]
+        # Older files lack what was added since, which has a default.
+        required = names[: names.index("reasons") + 1]
+        if missing := sorted(set(required) - set(values)):
             raise ValueError(f"The privacy statement lacks {', '.join(missing)}.")
-        if unknown := sorted(map(str, set(values) - {one.name for one in fields(cls)})):
+        if unknown := sorted(map(str, set(values) - set(names))):
             raise ValueError(f"The privacy statement has unknown entries: {', '.join(unknown)}.")
-        entries = {name: from_json(name, value) for name, value in values.items()}
-        return cls(**entries)
+        return cls(**{name: from_json(name, value) for name, value in values.items()})
 
     @classmethod
     def from_json(cls, text: str) -> "PrivacyStatement":
-        """Rebuild a statement from `to_json`.
+        """Return the statement that `to_json` was asked for.
 
         Parameters
         ----------
         text : str
             One JSON object.
-
-        Returns
-        -------
-        PrivacyStatement
-            Equal to the one that was written.
 
         Raises
         ------
@@ -229,29 +190,18 @@ class PrivacyStatement:
         return cls.from_dict(json.loads(text))
 
     def text(self) -> str:
-        """Return in plain words what is guaranteed and what is not.
-
-        Returns
-        -------
-        str
-            A few short paragraphs.
-        """
-        return "\n\n".join([*guarantee(self), *self.cautions(), assumptions(self)])
+        """Return in a few short paragraphs what is guaranteed and what is not."""
+        return "\n\n".join([*wording.guarantee(self), *self.cautions(), wording.assumptions(self)])
 
     def cautions(self, n_records: float | None = None) -> list[str]:
-        """Return in words what of the promise means little.
+        """Return a sentence for each part of the promise that means little.
 
         Parameters
         ----------
         n_records : float, optional
             The number of records, public or counted privately.
-
-        Returns
-        -------
-        list of str
-            A sentence each; empty for a promise that is worth its words.
         """
-        return cautions(self, n_records)
+        return wording.cautions(self, n_records)
 
     def __str__(self) -> str:
         return self.text()
@@ -264,8 +214,8 @@ def use_of_count(mechanism: Accounted, n_records: int | None) -> str:
     """
     moved = mechanism.count_sensitivity
     if mechanism.leak or moved is None:
-        return COUNT_UNUSED
-    return COUNT_PRIVATE if n_records is None and moved else COUNT_PUBLIC
+        return wording.COUNT_UNUSED
+    return wording.COUNT_PRIVATE if n_records is None and moved else wording.COUNT_PUBLIC
 
 
 def make_statement(
@@ -273,7 +223,7 @@ def make_statement(
     *,
     seeded: bool,
     classes_declared: bool,
-    records: str = COUNT_UNUSED,
+    records: str = wording.COUNT_UNUSED,
     n_classes: int = 2,
     target_bounds: tuple[float, float] | None = None,
     weight_bound: float | None = None,
@@ -292,7 +242,7 @@ def make_statement(
         mechanism=mechanism.name,
         accountant=accountant,
         steps=mechanism.n_iter,
-        randomness=(SEEDED if seeded else FROM_SYSTEM) if drawn else NOT_RANDOM,
+        randomness=_source_of_words(seeded) if drawn else wording.NOT_RANDOM,
         classes=_source_of_classes(classes_declared, numbers=n_classes == 0),
         reasons=tuple(reasons),
         records=records,
@@ -305,8 +255,14 @@ def make_statement(
     )
 
 
+def _source_of_words(seeded: bool) -> str:
+    return wording.SEEDED if seeded else wording.FROM_SYSTEM
+
+
 def _source_of_classes(declared: bool, *, numbers: bool) -> str:
-    return CLASSES_NONE if numbers else CLASSES_DECLARED if declared else CLASSES_FROM_Y
+    if numbers:
+        return wording.CLASSES_NONE
+    return wording.CLASSES_DECLARED if declared else wording.CLASSES_FROM_Y
 
 
 def state_search(
@@ -317,42 +273,35 @@ def state_search(
     classes_declared: bool,
     target_bounds: tuple[float, float] | None = None,
 ) -> PrivacyStatement:
-    """Return what a search guarantees that released the best of its tries.
+    """Return what a search of a `dplasso.tuning.cost.SearchCost` guarantees.
 
     `fit`: the statement of the best try by itself; None for an estimator that makes none.
-    `cost`: a `dplasso.tuning.cost.SearchCost` of the whole.
     """
-    classes = _source_of_classes(classes_declared, numbers=target_bounds is not None)
-    if fit is None:
-        fit = PrivacyStatement(
-            is_private=not seeded,
-            epsilon=cost.epsilon_spent,
-            epsilon_requested=cost.epsilon,
-            delta=cost.delta,
-            neighbors=cost.neighbors,
-            mechanism="stated",
-            accountant="",
-            steps=1,
-            eps0=0.0,
-            sensitivity=0.0,
-            feature_bound=1.0,
-            sampling_delta=0.0,
-            randomness=SEEDED if seeded else FROM_SYSTEM,
-            classes=classes,
-            n_classes=2 if target_bounds is None else 0,
-            target_bounds=target_bounds,
-            reasons=(_SEED_REASON,) if seeded else (),
-        )
-    return replace(
-        fit,
-        epsilon=cost.epsilon_spent,
-        epsilon_requested=cost.epsilon,
-        delta=cost.delta,
-        accountant="Renyi divergences of repeated selection (arXiv 2110.03620)",
-        sampling_delta=cost.sampling_delta,
-        classes=classes,
+    known = {
+        "epsilon": cost.epsilon_spent,
+        "epsilon_requested": cost.epsilon,
+        "delta": cost.delta,
+        "accountant": "Renyi divergences of repeated selection (arXiv 2110.03620)",
+        "sampling_delta": cost.sampling_delta,
+        "classes": _source_of_classes(classes_declared, numbers=target_bounds is not None),
         # Those of the fit are about one try.
-        epsilon_by_rows={},
-        tries=cost.tries.mean,
-        tries_law=cost.tries.law,
+        "epsilon_by_rows": {},
+        "tries": cost.tries.mean,
+        "tries_law": cost.tries.law,
+    }
+    if fit is not None:
+        return replace(fit, **known)
+    return PrivacyStatement(
+        **known,
+        is_private=not seeded,
+        neighbors=cost.neighbors,
+        mechanism="stated",
+        steps=1,
+        eps0=0.0,
+        sensitivity=0.0,
+        feature_bound=1.0,
+        randomness=_source_of_words(seeded),
+        n_classes=2 if target_bounds is None else 0,
+        target_bounds=target_bounds,
+        reasons=(_SEED_REASON,) if seeded else (),
     )

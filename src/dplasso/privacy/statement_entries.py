@@ -5,21 +5,10 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from dplasso.privacy import wording
 from dplasso.privacy.mechanisms import gaussian, signed_exponential, staged
 from dplasso.privacy.mechanisms.contract import Words
 from dplasso.privacy.parameters import NEIGHBOR_RELATIONS
-from dplasso.privacy.wording import (
-    CLASSES_DECLARED,
-    CLASSES_FROM_Y,
-    CLASSES_NONE,
-    COUNT_PRIVATE,
-    COUNT_PUBLIC,
-    COUNT_UNUSED,
-    FROM_SYSTEM,
-    NOT_RANDOM,
-    SEEDED,
-    STAGED,
-)
 
 if TYPE_CHECKING:
     from dplasso.privacy.statement import PrivacyStatement
@@ -28,7 +17,7 @@ if TYPE_CHECKING:
 WORDS = {
     "exponential": signed_exponential.WORDS,
     "gaussian": gaussian.WORDS,
-    STAGED: staged.WORDS,
+    wording.STAGED: staged.WORDS,
     "stated": Words(lambda _: "at the cost that its estimator states", clips_entries=False),
 }
 _NUMBERS = (
@@ -45,49 +34,47 @@ def _whole(least: int) -> Callable[[Any], bool]:
     return lambda value: type(value) is int and value >= least
 
 
-def _is(kind: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, kind)
-
-
 def _interval(value: Any) -> bool:
-    return value is None or (
+    return (
         isinstance(value, tuple)
         and [type(end) for end in value] == [float, float]
         and -math.inf < value[0] < value[1] < math.inf
     )
 
 
-def _weight_bound(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and 0.0 < value < math.inf)
-
-
-def _by_rows(value: Any) -> bool:
-    return isinstance(value, dict) and all(map(_number, value.values()))
-
-
-def _texts(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(text, str) for text in value)
-
-
 # What an entry may be, and how to say so.
 _KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **dict.fromkeys(_NUMBERS, (_number, "a number >= 0")),
-    **dict.fromkeys(("is_private", "counted"), (_is(bool), "true or false")),
+    **dict.fromkeys(
+        ("is_private", "counted"), (lambda value: isinstance(value, bool), "true or false")
+    ),
     **dict.fromkeys(("steps", "rows_per_person"), (_whole(1), "a whole number >= 1")),
     "n_classes": (_whole(0), "a whole number >= 0"),
     "delta": (lambda value: _number(value) and 0 < value < 1, "in (0, 1)"),
-    "target_bounds": (_interval, "two increasing numbers, or none"),
-    "weight_bound": (_weight_bound, "a number > 0, or none"),
-    "epsilon_by_rows": (_by_rows, "numbers >= 0 by rows"),
-    "accountant": (_is(str), "text"),
-    "reasons": (_texts, "a list of texts"),
+    "target_bounds": (
+        lambda value: value is None or _interval(value),
+        "two increasing numbers, or none",
+    ),
+    "weight_bound": (
+        lambda value: value is None or (_number(value) and 0.0 < value < math.inf),
+        "a number > 0, or none",
+    ),
+    "epsilon_by_rows": (
+        lambda value: isinstance(value, dict) and all(map(_number, value.values())),
+        "numbers >= 0 by rows",
+    ),
+    "accountant": (lambda value: isinstance(value, str), "text"),
+    "reasons": (
+        lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value),
+        "a list of texts",
+    ),
 }
 _CHOICES = {
     "neighbors": NEIGHBOR_RELATIONS,
     "mechanism": (*WORDS, "paper", "none"),
-    "records": (COUNT_UNUSED, COUNT_PUBLIC, COUNT_PRIVATE),
-    "randomness": (FROM_SYSTEM, SEEDED, NOT_RANDOM),
-    "classes": (CLASSES_DECLARED, CLASSES_FROM_Y, CLASSES_NONE),
+    "records": (wording.COUNT_UNUSED, wording.COUNT_PUBLIC, wording.COUNT_PRIVATE),
+    "randomness": (wording.FROM_SYSTEM, wording.SEEDED, wording.NOT_RANDOM),
+    "classes": (wording.CLASSES_DECLARED, wording.CLASSES_FROM_Y, wording.CLASSES_NONE),
     "release": ("model", "score"),
     "tries_law": ("", "poisson", "geometric", "logarithmic"),
 }
@@ -132,7 +119,7 @@ def check_claim(statement: "PrivacyStatement") -> None:
     if bool(statement.tries) != bool(statement.tries_law):
         raise ValueError("A privacy statement gives the tries of a search and their law, or none.")
     numbers = [statement.n_classes == 0, statement.target_bounds is not None]
-    if len({*numbers, statement.classes == CLASSES_NONE}) > 1:
+    if len({*numbers, statement.classes == wording.CLASSES_NONE}) > 1:
         raise ValueError("A privacy statement has either classes or an interval of the targets.")
     if statement.is_private == bool(statement.reasons):
         raise ValueError("A privacy statement gives reasons exactly when it is not private.")
@@ -141,7 +128,7 @@ def check_claim(statement: "PrivacyStatement") -> None:
         raise ValueError("Only a mechanism that is private has a finite epsilon.")
     if has_bound and statement.epsilon > statement.epsilon_requested:
         raise ValueError("A privacy statement cannot have spent more epsilon than was asked for.")
-    if statement.is_private and not (has_bound and statement.randomness == FROM_SYSTEM):
+    if statement.is_private and not (has_bound and statement.randomness == wording.FROM_SYSTEM):
         raise ValueError(
             "A private statement needs a private mechanism and operating-system randomness."
         )

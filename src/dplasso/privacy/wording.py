@@ -35,42 +35,34 @@ def rounded_up(value: float, digits: int = 4) -> str:
     return f"{float(up):.{digits}g}"
 
 
-def _unit(statement: "PrivacyStatement") -> str:
-    rows = statement.rows_per_person
-    what = "any one record" if rows == 1 else f"any {rows} records of one person"
-    if statement.neighbors == "add-remove":
-        return f"{what} were added or removed"
-    return f"{what} were replaced by any other{'s' if rows > 1 else ''}"
-
-
-def _protected(statement: "PrivacyStatement") -> str:
+def _protection(statement: "PrivacyStatement") -> str:
+    """Word who is protected, how strongly, and who less."""
+    rows, by_rows = statement.rows_per_person, statement.epsilon_by_rows
     data = "training data" if statement.release == "model" else "scored data"
-    if statement.rows_per_person == 1:
-        return f"each single record (one row of the {data})."
+    if rows == 1:
+        who = f"each single record (one row of the {data})."
+        moved, others = "any one record", "any other"
+        less = "A person with several rows is protected less than a person with one."
+    else:
+        who = f"each person, with up to {rows:,} rows of the {data}, provided that nobody has more."
+        moved, others = f"any {rows} records of one person", "any others"
+        less = "A person with more rows is protected less."
+    changed = "added or removed" if statement.neighbors == "add-remove" else f"replaced by {others}"
+    if by_rows:
+        told = [
+            f"{rows * int(times):,} rows: "
+            + ("none" if math.isinf(epsilon) else rounded_up(epsilon, 3))
+            for times, epsilon in by_rows.items()
+        ]
+        less += f" The epsilon of a person with {', '.join(told)}."
+    factor = f" = {rounded_up(math.exp(statement.epsilon))}" if statement.epsilon < 20 else ""
     return (
-        f"each person, with up to {statement.rows_per_person:,} rows of the {data}, "
-        "provided that nobody has more."
+        f"What is protected: {who} If {moved} were {changed}, the probability of any outcome, and "
+        f"so of anything anyone could conclude from the {statement.release}, would be at most "
+        f"e^epsilon{factor} times as large, plus delta = {rounded_up(statement.delta)}; and the "
+        "same the other way round. This holds whatever else is known about the other records. "
+        f"{less}"
     )
-
-
-def _several_rows(statement: "PrivacyStatement") -> str:
-    if statement.rows_per_person == 1:
-        return "A person with several rows is protected less than a person with one."
-    return "A person with more rows is protected less."
-
-
-def _epsilon_by_rows(statement: "PrivacyStatement") -> str:
-    """Word the epsilon of people with several rows; empty for statements without it."""
-    by_rows = statement.epsilon_by_rows
-    if not by_rows:
-        return ""
-    covered = statement.rows_per_person
-    told = [
-        f"{covered * int(rows):,} rows: "
-        + ("none" if math.isinf(epsilon) else rounded_up(epsilon, 3))
-        for rows, epsilon in by_rows.items()
-    ]
-    return f" The epsilon of a person with {', '.join(told)}."
 
 
 def cautions(statement: "PrivacyStatement", n_records: float | None) -> list[str]:
@@ -108,18 +100,10 @@ def guarantee(statement: "PrivacyStatement") -> list[str]:
             if statement.release == "model"
             else "Treat this score like the records it was computed on.",
         ]
-    epsilon, delta = rounded_up(statement.epsilon), rounded_up(statement.delta)
-    factor = ""
-    if statement.epsilon < 20:
-        factor = f" = {rounded_up(math.exp(statement.epsilon))}"
     return [
-        f"Differentially private with epsilon = {epsilon} and delta = {delta}.",
-        f"What is protected: {_protected(statement)} "
-        f"If {_unit(statement)}, the probability of any outcome, and so of anything anyone could "
-        f"conclude from the {statement.release}, would be at most e^epsilon{factor} times as "
-        f"large, plus delta = {delta}; and the same the other way round. This holds whatever else "
-        f"is known about the other records. {_several_rows(statement)}"
-        f"{_epsilon_by_rows(statement)}",
+        f"Differentially private with epsilon = {rounded_up(statement.epsilon)} and delta = "
+        f"{rounded_up(statement.delta)}.",
+        _protection(statement),
         f"How: {_steps(statement)}. Accounted by: "
         f"{statement.accountant}. Of delta, {statement.sampling_delta:.2g} covers the rounding of "
         "the random draws. Random numbers: a cryptographic generator keyed by the operating "

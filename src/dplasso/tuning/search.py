@@ -41,7 +41,7 @@ from dplasso.ledger import (
 )
 from dplasso.model import Model
 from dplasso.model.release import digest_of
-from dplasso.privacy.mechanisms.gaussian import l2_sensitivity
+from dplasso.privacy.mechanisms import sensitivity as moved_by
 from dplasso.privacy.parameters import check_choice, check_delta, check_epsilon, check_positive
 from dplasso.privacy.randomness import random_stream
 from dplasso.privacy.statement import PrivacyStatement, state_search
@@ -260,7 +260,7 @@ class PrivateSearch(MetaEstimatorMixin, BaseEstimator):
         metric = METRICS[self.metric]
         mu = math.sqrt(2.0 * cost.try_rho * (1.0 - _SCORE_MARGIN))
         share = share_bound(metric, cost.neighbors)
-        sensitivity = l2_sensitivity(share, cost.neighbors, cost.rows_per_person)
+        sensitivity = moved_by(1.0, cost.neighbors, share, cost.rows_per_person)
         check_noise(sensitivity / mu)
         bounds = checked_bounds(self.metric, self.target_bounds, self.estimator)
         return Scorer(metric, bounds, sensitivity, sensitivity / mu, _CONFIDENCE)

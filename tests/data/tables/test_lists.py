@@ -1,8 +1,5 @@
 """Parquet and Arrow tables of lists: types, order, and errors that name rows."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,18 +9,8 @@ from dplasso.data.tables.lists import ListColumns, list_source
 from dplasso.errors import DataError
 
 MEMORY = 1 << 20
-ROWS = ([3, 0], [], [7], [1, 2, 9], [])
-VALUES = ([0.5, -2.0], [], [0.25], [1.0, 3.0, 4.0], [])
-LABELS = [1, -1, 1, 1, -1]
-
-
-def dense(rows, n_features, values=None):
-    """Put lists of indices into a dense matrix, entry by entry."""
-    X = np.zeros((len(rows), n_features))
-    for i, row in enumerate(rows):
-        for k, j in enumerate(row):
-            X[i, j] = 1.0 if values is None else values[i][k]
-    return X
+ROWS = [[3, 0], [], [7], [1, 2, 9], []]
+VALUES = [[0.5, -2.0], [], [0.25], [1.0, 3.0, 4.0], []]
 
 
 @pytest.fixture(params=[".parquet", ".arrow"])
@@ -36,37 +23,30 @@ def read(path, columns, lists=ListColumns("x"), memory=MEMORY, **options):  # no
     return gather(list_source(path, lists, label_column="y").blocks(memory), lists.n_features)
 
 
-@pytest.mark.parametrize("kind", [pa.int8(), pa.uint16(), pa.int32(), pa.uint64()])
-@pytest.mark.parametrize("lists", [pa.list_, pa.large_list])
-def test_indices_alone_are_ones(tmp_path, suffix, kind, lists):
-    columns = {"y": pa.array(LABELS, pa.int8()), "other": list("abcde"),
-               "x": pa.array(ROWS, lists(kind))}  # fmt: skip
-    X, y, _ = read(tmp_path / f"t{suffix}", columns)
-    np.testing.assert_array_equal(X.toarray(), dense(ROWS, 10))
-    assert X.data.dtype == np.float32
-    assert y.tolist() == LABELS
+KINDS = [
+    *((ROWS, pa.list_(pa.int8()), None), (ROWS, pa.large_list(pa.uint16()), None)),
+    *((ROWS, pa.list_(pa.int32()), None), (ROWS, pa.large_list(pa.uint64()), None)),
+    ([[4, 1], [0, 5]], pa.list_(pa.int32(), 2), None),
+    *((ROWS, pa.list_(pa.int64()), kind) for kind in (pa.float16(), pa.float32(), pa.float64())),
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "expected"),
-    [
-        (pa.float32(), np.float32),
-        (pa.float64(), np.float64),
-        (pa.float16(), np.float32),
-    ],
-)
-def test_values_keep_their_type(tmp_path, suffix, kind, expected):
-    values = [np.array(row, kind.to_pandas_dtype()) for row in VALUES]
-    columns = {"y": LABELS, "x": ROWS, "v": pa.array(values, pa.list_(kind))}
-    X, _, _ = read(tmp_path / f"t{suffix}", columns, ListColumns("x", "v", 12))
-    np.testing.assert_array_equal(X.toarray(), dense(ROWS, 12, VALUES))
-    assert X.data.dtype == expected
-
-
-def test_fixed_size_lists(tmp_path, suffix):
-    columns = {"y": [0, 1], "x": pa.array([[4, 1], [0, 5]], pa.list_(pa.int32(), 2))}
-    X, _, _ = read(tmp_path / f"t{suffix}", columns)
-    np.testing.assert_array_equal(X.toarray(), dense([[4, 1], [0, 5]], 6))
+@pytest.mark.parametrize(("rows", "kind", "value"), KINDS, ids=str)
+def test_lists_and_their_types(tmp_path, suffix, rows, kind, value):
+    y = [1, -1, 1, 1, -1][: len(rows)]
+    values = [[1.0] * len(row) for row in rows] if value is None else VALUES
+    columns = {"y": pa.array(y, pa.int8()), "other": y, "x": pa.array(rows, kind)}
+    if value is not None:
+        given = [np.array(row, value.to_pandas_dtype()) for row in values]
+        columns["v"] = pa.array(given, pa.list_(value))
+    lists = ListColumns("x", None if value is None else "v", 12)
+    X, labels, _ = read(tmp_path / f"t{suffix}", columns, lists)
+    expected = np.zeros((len(rows), 12))
+    for i, row in enumerate(rows):
+        expected[i, row] = values[i]
+    np.testing.assert_array_equal(X.toarray(), expected)
+    assert X.data.dtype == (np.float64 if value == pa.float64() else np.float32)
+    assert labels.tolist() == y
 
 
 WRONG = [
@@ -153,17 +133,3 @@ def test_damage_within_a_parquet_page(tmp_path):
     path.write_bytes(content)
     with pytest.raises(DataError, match="not a complete, undamaged Parquet file"):
         list(list_source(path, ListColumns("x"), label_column="y").blocks(MEMORY))
-
-
-def test_without_pyarrow_the_error_says_what_to_install(tmp_path):
-    path = write_table(tmp_path / "t.arrow", pa.table({"x": [[1]], "y": [0]}))
-    code = (
-        "import sys; sys.modules['pyarrow'] = None\n"
-        "from dplasso.data.tables.lists import ListColumns, list_source\n"
-        f"try:\n    list_source({str(path)!r}, ListColumns('x'), label_column='y')\n"
-        "except ValueError as error:\n    print(error)\n"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert "pip install 'dplasso[arrow]'" in result.stdout

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dplasso.privacy.gaussian_noise import LARGEST_SCALE, TAIL
-from dplasso.privacy.mechanisms.gaussian import LARGEST_EPSILON, build_gaussian, l2_sensitivity
+from dplasso.privacy.mechanisms.gaussian import LARGEST_EPSILON, build_gaussian
 from privacy.reference import exact_delta
 
 
@@ -16,15 +16,6 @@ def build(**options):
     return build_gaussian(
         **({"epsilon": 1.0, "delta": 1e-6, "n_iter": 300, "n_coordinates": 1000} | options)
     )
-
-
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 3.0, 10.0, 40.0])
-@pytest.mark.parametrize("delta", [1e-12, 1e-6, 0.1])
-def test_mu_is_the_largest_that_the_curve_allows(epsilon, delta):
-    mechanism = build(epsilon=epsilon, delta=delta, n_iter=1, n_coordinates=2)
-    assert exact_delta(mechanism.mu, mechanism.epsilon_spent) <= delta
-    assert exact_delta(mechanism.mu * (1 + 1e-8), epsilon) > delta
-    assert mechanism.epsilon_spent == pytest.approx(epsilon, rel=1e-8)
 
 
 def test_the_figures_of_the_design():
@@ -81,15 +72,10 @@ def test_where_rounding_would_cost_too_much_the_fit_is_refused():
 )
 def test_what_can_move_between_neighbours(neighbors, rows, bound, moved, count):
     mechanism = build(neighbors=neighbors, rows_per_person=rows, residual_bound=bound)
-    assert mechanism.sensitivity == moved == l2_sensitivity(bound, neighbors, rows)
+    assert mechanism.sensitivity == moved
     assert mechanism.count_sensitivity == count
     # The budget is the same; the noise grows with the sensitivity.
     assert mechanism.mu == build().mu
-
-
-def test_an_unknown_relation_is_refused():
-    with pytest.raises(ValueError, match="neighbors"):
-        build(neighbors="add")
 
 
 def test_zcdp_covers_the_curve_and_the_rounding():
@@ -100,11 +86,6 @@ def test_zcdp_covers_the_curve_and_the_rounding():
         for order in (1.011, 1.1, 2.0, 50.0, 1e6):
             moved = (2 * order - 1) / (order - 1) * mechanism.ratio_error / 2
             assert order * mechanism.mu**2 / 2 + moved <= order * mechanism.rho
-
-
-def test_the_event_is_one_gaussian():
-    mechanism = build()
-    assert mechanism.event().noise_multiplier == 1 / mechanism.mu
 
 
 def test_without_privacy():

@@ -1,6 +1,7 @@
 """Counts, vertices and gradients from one budget: nothing is spent twice, and all of it is."""
 
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from dplasso.losses.multinomial import norm_bound
 from dplasso.privacy.gaussian import gaussian_epsilon
-from dplasso.privacy.mechanisms import ExactStep, build_mechanism, build_staged
+from dplasso.privacy.mechanisms import build_mechanism, build_staged
 from dplasso.privacy.mechanisms.gaussian import COUNT_SHARE, RATIO_RHO
 
 
@@ -114,7 +115,7 @@ def test_several_rows_of_one_person():
 def test_no_privacy_needs_no_noise():
     mechanism = build(epsilon=math.inf)
     assert mechanism.name == "none"
-    assert isinstance(mechanism.vertices(5, 0.7), ExactStep)
+    assert mechanism.vertices(5, 0.7).name == "none"
     assert math.isinf(mechanism.gradients(0.3).mu)
 
 
@@ -134,5 +135,5 @@ class TestPlainSum:
         assert (mechanism.eps0 > former.eps0) == plain
         assert mechanism.epsilon_spent <= 1.0
         if plain:
-            assert n_iter * mechanism.eps0_accounted <= 1.0
+            assert n_iter * Fraction(mechanism.eps0_accounted) <= Fraction(mechanism.epsilon_spent)
             assert mechanism.eps0 == pytest.approx(1.0 / n_iter, rel=1e-5)

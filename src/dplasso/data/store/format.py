@@ -9,7 +9,7 @@ import platform
 import sys
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ FORMAT = "dplasso-store"
 # a person's rows in.
 VERSION, PEOPLE_VERSION = 1, 2
 HEADER_FILE = "header.json"
-PARTIAL_SUFFIX = ".partial"
+PARTIAL_SUFFIX, REPLACED_SUFFIX = ".partial", ".replaced"
+# While a store is written: the columns of entries within their parts, and arrays being rewritten.
+OFFSETS_FILE, RECAST_SUFFIX = "offsets.tmp", ".recast"
 # An entry of the origin: whether D was declared at conversion, or taken from the data.
 COLUMNS_DECLARED = "columns_declared"
 # Bytes before an array's data: the length numpy itself gives the header of a flat array.
@@ -33,28 +35,27 @@ LABELS, PEOPLE = "labels", "people"
 _VALUES = ("rows.values", "columns.values")
 _START, _INDEX, _VALUE = ("<i8",), ("<i4", "<i8"), ("<f4", "<f8")
 _LABEL = ("|b1", "|i1", "|u1", *(f"<{kind}{size}" for kind in "iu" for size in (2, 4, 8)))
-# Every array of a store: the types it may have, and how many numbers there are of what.
+# Every array of a store: the types it may have, and how many numbers it holds, by N, D and nnz.
 ARRAYS = {
-    "rows.indptr": (_START, "row starts"),
-    "rows.indices": (_INDEX, "entries"),
-    "rows.values": (_VALUE, "entries"),
-    "columns.indptr": (_START, "column starts"),
-    "columns.indices": (_INDEX, "entries"),
-    "columns.values": (_VALUE, "entries"),
-    "internal_column": (_INDEX, "columns"),
-    "original_column": (_INDEX, "columns"),
-    LABELS: ((*_LABEL, "<f2", "<f4", "<f8"), "rows"),
-    PEOPLE: (("<i8",), "words of names"),
+    "rows.indptr": (_START, "N + 1"),
+    "rows.indices": (_INDEX, "nnz"),
+    "rows.values": (_VALUE, "nnz"),
+    "columns.indptr": (_START, "D + 1"),
+    "columns.indices": (_INDEX, "nnz"),
+    "columns.values": (_VALUE, "nnz"),
+    "internal_column": (_INDEX, "D"),
+    "original_column": (_INDEX, "D"),
+    LABELS: ((*_LABEL, "<f2", "<f4", "<f8"), "N"),
+    PEOPLE: (("<i8",), "words"),
 }
+# Python names it from 3.13 on only.
+_USUAL = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
+_NO_RESERVE = int(getattr(mmap, "MAP_NORESERVE", 0x4000 if _USUAL else 0))
 
 
 @dataclass(frozen=True)
 class ArrayEntry:
-    """What the header says of one array.
-
-    `dtype`: numpy's short form, little endian.
-    `pieces`: length in bytes and CRC-32 of consecutive pieces, which together are the data.
-    """
+    """What the header says of one array: length in bytes and CRC-32 of consecutive pieces of it."""
 
     dtype: str
     size: int
@@ -70,27 +71,25 @@ class ArrayEntry:
 class StoreHeader:
     """The header of a store.
 
-    `shape`: rows N and columns D.
+    `origin`: how the columns were made, as the source tells it.
     `value_dtype`: type of the values, also of those left out.
     `constant`: the value of every entry, if they are all the same; then no values are stored.
     `largest_value`: the largest |value|: a property of the private data, never to become a default
     of the public `feature_bound`.
-    `label_words`: the words that the numbers in ``labels`` stand for; None where labels are
-    numbers.
-    `origin`: how the columns were made, as the source tells it.
+    `label_words`: what the numbers in ``labels`` stand for; None where labels are numbers.
     `arrays`: by the names of `ARRAYS`; without values where there is a constant, and without people
     where nothing is known of them.
     """
 
+    written_by: str
+    source: str
+    origin: Mapping[str, Any]
     shape: tuple[int, int]
     nnz: int
     value_dtype: str
     constant: float | None
     largest_value: float
     label_words: tuple[str, ...] | None
-    source: str
-    origin: Mapping[str, Any]
-    written_by: str
     arrays: Mapping[str, ArrayEntry]
 
     @property
@@ -125,39 +124,20 @@ def header_text(header: StoreHeader) -> str:
     """Return a header as JSON, with a checksum of itself; `ValueError` if it is not plain JSON."""
     document = _document(header)
     try:
-        document["crc32"] = _header_sum(document)
+        document["crc32"] = _checksum(document)
     except TypeError as error:
         raise ValueError(f"the origin of a store must be plain JSON: {error}") from error
     return json.dumps(document, allow_nan=False, indent=1) + "\n"
 
 
 def _document(header: StoreHeader) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": header.version,
-        "written_by": header.written_by,
-        "source": header.source,
-        "origin": header.origin,
-        "shape": list(header.shape),
-        "nnz": header.nnz,
-        "value": {
-            "dtype": header.value_dtype,
-            "constant": header.constant,
-            "largest": header.largest_value,
-        },
-        "label_words": None if header.label_words is None else list(header.label_words),
-        "arrays": {
-            name: {
-                "dtype": entry.dtype,
-                "size": entry.size,
-                "pieces": [list(piece) for piece in entry.pieces],
-            }
-            for name, entry in header.arrays.items()
-        },
-    }
+    entries = asdict(header)
+    names = {"dtype": "value_dtype", "constant": "constant", "largest": "largest_value"}
+    value = {key: entries.pop(name) for key, name in names.items()}
+    return {"format": FORMAT, "version": header.version, **entries, "value": value}
 
 
-def _header_sum(document: Mapping[str, Any]) -> int:
+def _checksum(document: Mapping[str, Any]) -> int:
     """Return the CRC-32 of a header without its own sum, free of layout."""
     content = {key: value for key, value in document.items() if key != "crc32"}
     text = json.dumps(content, allow_nan=False, sort_keys=True, separators=(",", ":"))
@@ -181,68 +161,58 @@ def read_header(directory: Path) -> StoreHeader:
             f"versions {VERSION} and {PEOPLE_VERSION}; {advice}"
         )
     try:
-        if document.get("crc32") != _header_sum(document):
-            raise ValueError("its checksum does not fit")
-        return _parse_header(document)
+        _require(document.get("crc32") == _checksum(document), "its checksum does not fit")
+        header = _parse_header(document)
+        _check_arrays(header)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise StoreError(f"{path} is damaged: {reason}; convert again") from error
+    return header
 
 
 def _parse_header(document: dict[str, Any]) -> StoreHeader:
-    shape = tuple(_whole(size) for size in document["shape"])
-    _require(len(shape) == 2, "the shape needs two numbers")
+    n_rows, n_columns = document["shape"]
     value, words, origin = document["value"], document["label_words"], document["origin"]
     constant, largest = value["constant"], value["largest"]
-    numbers = [largest] if constant is None else [largest, constant]
-    finite = all(isinstance(number, float) and math.isfinite(number) for number in numbers)
-    _require(finite and largest >= 0, "the values' bound is not a number")
+    for number in (largest, largest if constant is None else constant):
+        finite = isinstance(number, float) and math.isfinite(number)
+        _require(finite and largest >= 0, "the values' bound is not a number")
     _require(value["dtype"] in _VALUE, "unknown type of values")
-    if words is not None:
-        _require(all(isinstance(word, str) for word in words), "the labels are not words")
-        words = tuple(words)
+    texts = [document["source"], document["written_by"], *(words or ())]
+    _require(all(isinstance(text, str) for text in texts), "the labels or its source are not text")
     _require(
         isinstance(origin, dict) and isinstance(origin.get(COLUMNS_DECLARED), bool),
         "its origin does not say whether the columns were declared",
     )
     arrays = {
         name: ArrayEntry(
-            str(entry["dtype"]),
-            _whole(entry["size"]),
-            tuple((_whole(length), _whole(crc)) for length, crc in entry["pieces"]),
+            one["dtype"],
+            _whole(one["size"]),
+            tuple((_whole(length), _whole(crc)) for length, crc in one["pieces"]),
         )
-        for name, entry in document["arrays"].items()
+        for name, one in document["arrays"].items()
     }
     header = StoreHeader(
-        shape=(shape[0], shape[1]),
+        written_by=document["written_by"],
+        source=document["source"],
+        origin=origin,
+        shape=(_whole(n_rows), _whole(n_columns)),
         nnz=_whole(document["nnz"]),
         value_dtype=value["dtype"],
         constant=constant,
         largest_value=largest,
-        label_words=words,
-        source=str(document["source"]),
-        origin=origin,
-        written_by=str(document["written_by"]),
+        label_words=None if words is None else tuple(words),
         arrays=arrays,
     )
-    _require(document["version"] == header.version, "its version does not fit its arrays")
-    said = {key: value for key, value in document.items() if key != "crc32"}
-    _require(_document(header) == said, "unknown or missing entries")
-    _check_arrays(header)
+    same = _checksum(_document(header)) == document["crc32"]
+    _require(same, "its version does not fit its arrays, or entries are unknown")
     return header
 
 
 def _check_arrays(header: StoreHeader) -> None:
     """Check that the arrays' types and sizes fit the shape and each other."""
-    (n_rows, n_columns), nnz = header.shape, header.nnz
-    counts = {
-        "rows": n_rows,
-        "row starts": n_rows + 1,
-        "columns": n_columns,
-        "column starts": n_columns + 1,
-        "entries": nnz,
-        "words of names": WORDS * n_rows,
-    }
+    (n, d), nnz = header.shape, header.nnz
+    counts = {"N": n, "N + 1": n + 1, "D": d, "D + 1": d + 1, "nnz": nnz, "words": WORDS * n}
     left_out = {PEOPLE} - set(header.arrays) | set(() if header.constant is None else _VALUES)
     _require(set(header.arrays) == set(ARRAYS) - left_out, "arrays are missing or unknown")
     for name, entry in header.arrays.items():
@@ -268,8 +238,8 @@ def _require(condition: bool, problem: str) -> None:
         raise ValueError(problem)
 
 
-def check_array_file(directory: Path, name: str, entry: ArrayEntry) -> None:
-    """Raise `StoreError` unless an array's file is as long, and begins, as the header implies."""
+def open_array(directory: Path, name: str, entry: ArrayEntry) -> NDArray[Any]:
+    """Map an array; `StoreError` unless its file is as long, and begins, as the header implies."""
     path = array_file(directory, name)
     try:
         with path.open("rb") as file:
@@ -278,11 +248,12 @@ def check_array_file(directory: Path, name: str, entry: ArrayEntry) -> None:
         raise StoreError(f"{path} is missing from the store; convert again") from error
     expected = DATA_OFFSET + entry.n_bytes
     if length != expected:
-        raise StoreError(
-            f"{path} is damaged: {length} bytes long instead of {expected}; convert again"
-        )
-    if head != npy_header(entry.dtype, entry.size):
-        raise StoreError(f"{path} is damaged: its first bytes are wrong; convert again")
+        problem = f"{length} bytes long instead of {expected}"
+    elif head != npy_header(entry.dtype, entry.size):
+        problem = "its first bytes are wrong"
+    else:
+        return map_array(path, entry.dtype, entry.size)
+    raise StoreError(f"{path} is damaged: {problem}; convert again")
 
 
 def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
@@ -294,20 +265,7 @@ def map_array(path: Path, dtype: DTypeLike, size: int) -> NDArray[Any]:
     dtype = np.dtype(dtype)
     if size == 0:
         return np.empty(0, dtype)
-    length = DATA_OFFSET + size * dtype.itemsize
+    length, access = DATA_OFFSET + size * dtype.itemsize, mmap.PROT_READ | mmap.PROT_WRITE
     with path.open("rb") as file:
-        if sys.platform == "win32":
-            mapped = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_COPY)
-        else:
-            flags = mmap.MAP_PRIVATE | _no_reserve()
-            mapped = mmap.mmap(
-                file.fileno(), length, flags=flags, prot=mmap.PROT_READ | mmap.PROT_WRITE
-            )
+        mapped = mmap.mmap(file.fileno(), length, mmap.MAP_PRIVATE | _NO_RESERVE, access)
     return np.frombuffer(mapped, dtype, size, DATA_OFFSET)
-
-
-def _no_reserve() -> int:
-    """Return MAP_NORESERVE, which Python names from 3.13 on only, or 0 where it is not known."""
-    usual = 0x4000 if platform.machine() in ("x86_64", "aarch64") else 0
-    fallback = usual if sys.platform == "linux" else 0
-    return int(getattr(mmap, "MAP_NORESERVE", fallback))

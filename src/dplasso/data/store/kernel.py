@@ -12,22 +12,6 @@ def count_columns(indices, counts):
 
 
 @njit(cache=True, nogil=True)
-def scan_values(values, first):
-    """Return (position of the first value that is not finite or -1, all equal, largest |value|)."""
-    equal = True
-    largest = 0.0
-    for p in range(values.size):
-        value = values[p]
-        size = np.float64(abs(value))
-        if not size < np.inf:
-            return p, False, largest
-        largest = max(largest, size)
-        if value != first:
-            equal = False
-    return -1, equal, largest
-
-
-@njit(cache=True, nogil=True)
 def column_starts(counts, original, indptr):
     """Write where each renumbered column starts."""
     total = np.int64(0)
@@ -35,29 +19,6 @@ def column_starts(counts, original, indptr):
         indptr[k] = total
         total += counts[np.uint64(original[k])]
     indptr[original.size] = total
-
-
-@njit(cache=True, nogil=True)
-def cut_columns(indptr, most_entries, most_columns, first_column, part_of_column):
-    """Cut the columns into parts of a bounded size, or of one column; return how many.
-
-    `first_column` receives the parts' first columns and, after them, the number of columns; where
-    it is too short, nothing is returned but the number of parts.
-    """
-    n_parts = 0
-    begin = np.int64(0)
-    for k in range(indptr.size - 1):
-        fits = indptr[k + 1] - indptr[begin] <= most_entries and k - begin < most_columns
-        if k == 0 or not fits:
-            begin = np.int64(k)
-            if n_parts < first_column.size:
-                first_column[n_parts] = k
-            n_parts += 1
-        if part_of_column.size:
-            part_of_column[k] = n_parts - 1
-    if n_parts < first_column.size:
-        first_column[n_parts] = indptr.size - 1
-    return n_parts
 
 
 @njit(cache=True, nogil=True)
@@ -110,17 +71,6 @@ def place_part(offsets, rows, values, position, sorted_rows, sorted_values):
         sorted_rows[place] = rows[p]
         if values.size:
             sorted_values[place] = values[p]
-
-
-@njit(cache=True, nogil=True)
-def pointers_rise(indptr, n_entries):
-    """Return whether row or column pointers rise from 0 to the number of entries."""
-    if indptr[0] != 0 or indptr[indptr.size - 1] != n_entries:
-        return False
-    falls = 0
-    for i in range(indptr.size - 1):
-        falls += indptr[i] > indptr[i + 1]
-    return falls == 0
 
 
 @njit(cache=True, nogil=True)

@@ -5,19 +5,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dplasso.data.store.format import ARRAYS, HEADER_FILE, PARTIAL_SUFFIX, array_file
+from dplasso.data.store.format import (
+    ARRAYS,
+    HEADER_FILE,
+    OFFSETS_FILE,
+    PARTIAL_SUFFIX,
+    RECAST_SUFFIX,
+    REPLACED_SUFFIX,
+    array_file,
+)
 from dplasso.errors import StoreError
 from dplasso.files.atomic import sync_directory
 from dplasso.files.lock import hold
 
-REPLACED_SUFFIX = ".replaced"
-OFFSETS_FILE = "offsets.tmp"
-_STORE_FILES = {HEADER_FILE, *(array_file(Path(), name).name for name in ARRAYS)}
-_UNFINISHED_FILES = (
-    _STORE_FILES
-    | {OFFSETS_FILE}
-    | {array_file(Path(), name).with_suffix(".recast").name for name in ARRAYS}
-)
+_ARRAY_FILES = [array_file(Path(), name) for name in ARRAYS]
+_STORE_FILES = {HEADER_FILE, *(file.name for file in _ARRAY_FILES)}
+_UNFINISHED_FILES = {
+    *(OFFSETS_FILE, *_STORE_FILES),
+    *(file.with_suffix(RECAST_SUFFIX).name for file in _ARRAY_FILES),
+}
 
 
 def partial_directory(path: Path) -> Path:
@@ -26,11 +32,7 @@ def partial_directory(path: Path) -> Path:
 
 
 def check_place(path: Path, *, force: bool) -> None:
-    """Refuse a place where no store can be put, before any work is done.
-
-    With `force` an existing store may be replaced; nothing else ever is. Raises `StoreError`, or
-    `OSError` if the directory around it is missing.
-    """
+    """Refuse a place where no store can be put; with `force` an older store may be replaced."""
     if path.name.endswith((PARTIAL_SUFFIX, REPLACED_SUFFIX)) or not path.name:
         raise StoreError(
             f"{path} cannot be the name of a store: {PARTIAL_SUFFIX} and {REPLACED_SUFFIX} mark "
@@ -40,10 +42,10 @@ def check_place(path: Path, *, force: bool) -> None:
         raise FileNotFoundError(
             f"Cannot write {path}: there is no folder {path.parent}; create it first."
         )
-    if path.exists() and not path.is_dir():
-        raise StoreError(f"{path} exists and is not a store; it will not be replaced")
     if not path.exists():
         return
+    if not path.is_dir():
+        raise StoreError(f"{path} exists and is not a store; it will not be replaced")
     files = {entry.name for entry in path.iterdir()}
     if files and not (HEADER_FILE in files and files <= _STORE_FILES):
         raise StoreError(f"{path} is a folder with other files; it will not be replaced")
@@ -56,8 +58,7 @@ def unfinished(path: Path) -> Iterator[Path]:
     """Make an empty directory beside `path`, for this process alone, and remove it on failure.
 
     Whatever a killed process left there is removed first; `put_in_place` moves the directory to
-    `path`. Raises `StoreError` if another process is writing the same store, or foreign files are
-    in the way.
+    `path`.
     """
     partial = partial_directory(path)
     with hold(path, StoreError(f"{path} is being written by another process; wait for it")):
@@ -80,27 +81,25 @@ def unfinished(path: Path) -> Iterator[Path]:
 def put_in_place(partial: Path, path: Path) -> None:
     """Move a complete store to its place; an older one is removed only after that."""
     sync_directory(partial)
-    if not path.exists():
-        partial.rename(path)
-        sync_directory(path.parent)
-        return
     replaced = path.with_name(path.name + REPLACED_SUFFIX)
-    path.rename(replaced)
+    older = path.exists()
+    if older:
+        path.rename(replaced)
     try:
         partial.rename(path)
     except BaseException:
-        replaced.rename(path)
+        if older:
+            replaced.rename(path)
         raise
     sync_directory(path.parent)
-    shutil.rmtree(replaced, ignore_errors=True)
+    if older:
+        shutil.rmtree(replaced, ignore_errors=True)
 
 
 def _restore_replaced(path: Path) -> None:
     """Undo or complete a replacement that was interrupted between its two renames."""
     replaced = path.with_name(path.name + REPLACED_SUFFIX)
-    if not replaced.is_dir():
-        return
-    if {entry.name for entry in replaced.iterdir()} <= _STORE_FILES:
+    if replaced.is_dir() and {entry.name for entry in replaced.iterdir()} <= _STORE_FILES:
         if path.exists():
             shutil.rmtree(replaced)
         else:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from dplasso.data.people import number_people
-from dplasso.data.store.array_writer import checksum
+from dplasso.data.store.arrays import checksum
 from dplasso.data.store.format import (
     COLUMNS_DECLARED,
     HEADER_FILE,
@@ -22,11 +22,10 @@ from dplasso.data.store.format import (
     PEOPLE,
     StoreHeader,
     array_file,
-    check_array_file,
-    map_array,
+    open_array,
     read_header,
 )
-from dplasso.data.store.kernel import first_outside, maps_agree, pointers_rise
+from dplasso.data.store.kernel import first_outside, maps_agree
 from dplasso.data.store.place import partial_directory
 from dplasso.errors import StoreError
 from dplasso.files.lock import is_held
@@ -109,10 +108,9 @@ class Store:
         return number_people(self.arrays[PEOPLE]) if self.knows_people else None
 
     def _orientation(self, name: str) -> Compressed:
-        constant = self.header.constant
         values = self.arrays.get(f"{name}.values", np.empty(0, self.header.value_dtype))
         indptr, indices = self.arrays[f"{name}.indptr"], self.arrays[f"{name}.indices"]
-        return Compressed(indptr, indices, values, 0.0 if constant is None else constant)
+        return Compressed(indptr, indices, values, self.header.constant or 0.0)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the path, not the data: another process opens the store itself."""
@@ -122,27 +120,15 @@ class Store:
         return f"Store({str(self.path)!r}, shape={self.shape}, nnz={self.nnz})"
 
 
-@dataclass(frozen=True, eq=False)
 class StoreMatrix:
     """The matrix of a store, for `fit`: it is never converted behind the user's back."""
 
-    store: Store
     ndim = 2
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.store.shape
-
-    @property
-    def nnz(self) -> int:
-        """Entries."""
-        return self.store.nnz
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of the values."""
-        return np.dtype(self.store.header.value_dtype)
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.shape, self.nnz = store.shape, store.nnz
+        self.dtype = np.dtype(store.header.value_dtype)
 
     def tocsr(self) -> csr_array:
         """Copy a small matrix into memory, with the original columns."""
@@ -201,18 +187,16 @@ def open_store(
     OSError
         If it cannot be read.
     """
-    directory = Path(path)
-    while True:
+    directory, store = Path(path), None
+    while store is None:
         _check_finished(directory)
         before = directory.stat()
         try:
-            store = _map_store(directory)
+            found = _map_store(directory)
+            store = found if _is_still(directory, before) else None
         except (StoreError, OSError, ValueError):
             if _is_still(directory, before):
                 raise
-        else:
-            if _is_still(directory, before):
-                break
     if verify:
         _verify(store, progress)
     return store
@@ -220,12 +204,10 @@ def open_store(
 
 def _map_store(directory: Path) -> Store:
     header = read_header(directory)
-    arrays = {}
-    for name, entry in header.arrays.items():
-        check_array_file(directory, name, entry)
-        arrays[name] = map_array(array_file(directory, name), entry.dtype, entry.size)
+    arrays = {name: open_array(directory, name, one) for name, one in header.arrays.items()}
     for name in ("rows.indptr", "columns.indptr"):
-        if not pointers_rise(arrays[name], header.nnz):
+        starts = arrays[name]
+        if starts[0] != 0 or starts[-1] != header.nnz or (starts[1:] < starts[:-1]).any():
             _damaged(directory, name, "its numbers do not rise to that of the entries")
     if not maps_agree(arrays["internal_column"], arrays["original_column"]):
         _damaged(directory, "original_column", "it does not fit internal_column")
@@ -241,42 +223,34 @@ def _is_still(directory: Path, before: os.stat_result) -> bool:
 
 
 def check_entries(
-    store: Store,
-    which: Literal["rows", "columns", "both"] = "both",
-    *,
-    n_threads: int = 2,
+    store: Store, which: Literal["rows", "columns", "both"] = "both", *, n_threads: int = 2
 ) -> None:
-    """Check that every index lies inside the matrix and every value is a finite number.
+    """Raise `StoreError` unless every index lies in the matrix and every value is a finite number.
 
     So no kernel can leave its arrays, and no sum becomes NaN. All entries of the given orientations
-    are read, once and in order, which takes about as long as reading their files; nothing is
-    remembered. Raises `StoreError` that names the file and the entry.
+    are read, once and in order, which takes about as long as reading their files.
     """
-    limits = dict(zip(("rows", "columns"), reversed(store.shape), strict=True))
-    parts = []
-    for side in ("rows", "columns") if which == "both" else (which,):
-        parts += _parts(f"{side}.indices", store.arrays[f"{side}.indices"], limits[side], -1)
-        if f"{side}.values" in store.arrays:
-            values = store.arrays[f"{side}.values"]
+    # Each piece of an array: its name, where it begins, its words, their limit and their mask.
+    pieces: list[tuple[str, int, NDArray[Any], int, int]] = []
+    limits = {"rows": store.shape[1], "columns": store.shape[0]}
+    for side in limits if which == "both" else (which,):
+        checks = [(f"{side}.indices", store.arrays[f"{side}.indices"], limits[side], -1)]
+        if (name := f"{side}.values") in store.arrays:
+            values = store.arrays[name]
             # Without its sign bit, a number that is not finite is at least infinity's bit pattern.
             words = values.view(np.int32 if values.itemsize == 4 else np.int64)
             infinity = int(np.array(np.inf, values.dtype).view(words.dtype))
-            unsigned = (1 << (8 * values.itemsize - 1)) - 1
-            parts += _parts(f"{side}.values", words, infinity, unsigned)
+            checks.append((name, words, infinity, (1 << (8 * values.itemsize - 1)) - 1))
+        for name, words, limit, mask in checks:
+            for begin in range(0, words.size, _CHECK_ENTRIES):
+                some = words[begin : begin + _CHECK_ENTRIES]
+                pieces.append((name, begin, some, limit, mask))
     with ThreadPoolExecutor(n_threads) as pool:
-        found = pool.map(lambda part: first_outside(*part[2:]), parts)
-        for (name, begin, _, limit, mask), at in zip(parts, found, strict=True):
+        found = pool.map(lambda piece: first_outside(*piece[2:]), pieces)
+        for (name, begin, _, limit, mask), at in zip(pieces, found, strict=True):
             if at >= 0:
                 allowed = f"one of 0 to {limit - 1}" if mask == -1 else "a finite number"
                 _damaged(store.path, name, f"entry {begin + at} is not {allowed}")
-
-
-def _parts(name: str, words: NDArray[Any], limit: int, mask: int) -> list[tuple[Any, ...]]:
-    """Cut an array into pieces for `first_outside`, each with its name and first entry."""
-    return [
-        (name, begin, words[begin : begin + _CHECK_ENTRIES], limit, mask)
-        for begin in range(0, words.size, _CHECK_ENTRIES)
-    ]
 
 
 def _verify(store: Store, progress: Callable[[int, int], None] | None) -> None:
@@ -285,14 +259,10 @@ def _verify(store: Store, progress: Callable[[int, int], None] | None) -> None:
     done = 0
     with ThreadPoolExecutor(2) as pool:
         for name, entry in store.header.arrays.items():
-            data = store.arrays[name].view(np.uint8)
-            ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64).tolist()
-            parts = (
-                data[end - length : end]
-                for end, (length, _) in zip(ends, entry.pieces, strict=True)
-            )
+            ends = np.cumsum([length for length, _ in entry.pieces], dtype=np.int64)
+            parts = np.split(store.arrays[name].view(np.uint8), ends[:-1])
             found = pool.map(checksum, parts)
-            for end, piece, sums in zip(ends, entry.pieces, found, strict=True):
+            for end, piece, sums in zip(ends, entry.pieces, found, strict=False):
                 if sums != piece:
                     where = f"its checksum does not fit between bytes {end - piece[0]} and {end}"
                     _damaged(store.path, name, f"{where} of the data")
@@ -326,8 +296,7 @@ def _damaged(directory: Path, name: str, problem: str) -> NoReturn:
 def describe(store: Store) -> dict[str, Any]:
     """Summarise what a store holds, as plain values; some of them depend on private data."""
     header = store.header
-    lengths = np.diff(store.columns.indptr[: min(2, store.shape[1] + 1)])
-    used = int(np.searchsorted(store.columns.indptr, store.nnz)) if store.nnz else 0
+    starts = store.columns.indptr
     labels, counts = np.unique(store.y, return_counts=True)
     shown = sorted(zip(labels.tolist(), counts.tolist(), strict=True), key=lambda pair: -pair[1])
     sizes = {name: entry.n_bytes for name, entry in header.arrays.items()}
@@ -343,8 +312,8 @@ def describe(store: Store) -> dict[str, Any]:
         "columns_declared": store.columns_declared,
         "knows_people": store.knows_people,
         "nnz": store.nnz,
-        "columns_used": used,
-        "longest_column": int(lengths[0]) if lengths.size else 0,
+        "columns_used": int(np.searchsorted(starts, store.nnz)),
+        "longest_column": int(starts[1]),
         "dtype": str(store.X.dtype),
         "constant": header.constant,
         "largest_value": header.largest_value,

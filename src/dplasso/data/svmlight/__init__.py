@@ -1,5 +1,1 @@
 """Svmlight text, read in parallel."""
-
-from dplasso.data.svmlight.reader import read_svmlight
-
-__all__ = ["read_svmlight"]

@@ -1,9 +1,8 @@
 """The compiled part of the svmlight reader: one block of text to arrays.
 
-The kernel knows only "fine" and "this line is not": what is wrong with a line is worked out,
-and put into words, by `dplasso.data.svmlight.lines`. Whatever is not digits with at most a sign and
-a point, and numbers whose rounding double precision cannot settle, are left to Python's ``float``:
-the kernel hands back where they stand.
+The kernel knows only "fine" and "this line is not": `dplasso.data.svmlight.lines` words what is
+wrong. Whatever is not digits with at most a sign and a point, and numbers whose rounding double
+precision cannot settle, are left to Python's ``float``.
 """
 
 import numpy as np
@@ -96,22 +95,6 @@ def _scan_index(text: Text, i: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True)
-def _find_word(text: Text, start: int, end: int, words: Text, word_ends: NDArray[np.int64]) -> int:
-    """Return the number of the word that stands there, -1 if it is none of them."""
-    first = 0
-    for k in range(word_ends.size):
-        size = word_ends[k] - first
-        if size == end - start:
-            same = True
-            for p in range(size):
-                same = same and text[start + p] == words[first + p]
-            if same:
-                return k
-        first = word_ends[k]
-    return -1
-
-
-@njit(cache=True, nogil=True)
 def _quick_label(text, eights, i, end):
     """Read the number from `i` to `end` if it is written as nearly all are: (settled, value)."""
     negative = text[i] == _MINUS
@@ -151,65 +134,53 @@ def parse_block(
     eights: NDArray[np.uint64],
     first_index: int,
     n_columns: int,
-    words: Text,
-    word_ends: NDArray[np.int64],
     labels: NDArray[np.float64],
-    label_words: NDArray[np.int64],
+    starts: NDArray[np.int64],
     row_ends: NDArray[np.int64],
     columns: NDArray[np.int64],
     values: NDArray[np.float32],
     hard: NDArray[np.int64],
-) -> tuple[int, int, int, int, int, int]:
+) -> tuple[int, int, int, int, int]:
     """Parse whole lines of svmlight text; the last may lack its line end.
 
     `eights`: the same bytes, eight by eight, the first lowest; an incomplete eight is left out.
     `first_index`: the index that means column 0: 1, or 0.
-    `words`, `word_ends`: labels that are words, one after the other, and where each ends.
 
     Written are, with room for as many records as there are lines and an entry for four bytes:
-    `labels`, `row_ends`: a record's label, and the number of entries up to its end.
-    `label_words`: if there are words, the label's one, -1 where it is a number.
+    `labels`, `starts`, `row_ends`: a record's label, where it starts in the text, and the number of
+    entries up to its end.
     `hard`: what may be numbers and is left to Python's ``float``, as (entry, or -1 - record for a
-    label; start; end; line).
+    label; start; end).
 
-    Returns the numbers of records, of entries, of hard numbers and of lines begun, the largest
-    column (-1 if none), and where a line starts that cannot be read (-1 if there is none); the
-    parse ends with it.
+    Returns the numbers of records, of entries and of hard numbers, the largest column (-1 if none),
+    and the start of a line that cannot be read (-1 if there is none); the parse ends with it.
     """
     i = 0
     record = 0
     entry = 0
     n_hard = 0
-    line = 0
     largest = -1
     last_quick = 8 * eights.size - _LOOK_AHEAD
     while i < text.size:
-        line += 1
-        line_start = i
         i = _skip_spaces(text, i)
         if _ends_line(text, i):
             i = _next_line(text, i)
             continue
-        start = i
+        line_start = i
         while not _ends_token(text, i):
             i += 1
-        word = -1
-        if word_ends.size > 0:
-            word = _find_word(text, start, i, words, word_ends)
-            label_words[record] = word
-        if word < 0:
-            settled = False
-            if start <= last_quick:
-                settled, labels[record] = _quick_label(text, eights, start, i)
-            if not settled:
-                hard[n_hard, 0] = -1 - record
-                hard[n_hard, 1] = start
-                hard[n_hard, 2] = i
-                hard[n_hard, 3] = line
-                n_hard += 1
+        settled = False
+        if line_start <= last_quick:
+            settled, labels[record] = _quick_label(text, eights, line_start, i)
+        if not settled:
+            hard[n_hard, 0] = -1 - record
+            hard[n_hard, 1] = line_start
+            hard[n_hard, 2] = i
+            n_hard += 1
+        starts[record] = line_start
         i = _skip_query(text, _skip_spaces(text, i))
         if i < 0:
-            return record, entry, n_hard, line, largest, line_start
+            return record, entry, n_hard, largest, line_start
         previous = -1
         while True:
             i = _skip_spaces(text, i)
@@ -221,20 +192,19 @@ def parse_block(
                 column = index - first_index
             if settled:
                 if column <= previous or column >= n_columns:
-                    return record, entry, n_hard, line, largest, line_start
+                    return record, entry, n_hard, largest, line_start
                 i = end
             else:
                 i, index = _scan_index(text, i)
                 column = index - first_index
                 if i < 0 or column <= previous or column >= n_columns:
-                    return record, entry, n_hard, line, largest, line_start
+                    return record, entry, n_hard, largest, line_start
                 start = i
                 while not _ends_token(text, i):
                     i += 1
                 hard[n_hard, 0] = entry
                 hard[n_hard, 1] = start
                 hard[n_hard, 2] = i
-                hard[n_hard, 3] = line
                 n_hard += 1
             columns[entry] = column
             values[entry] = value
@@ -244,4 +214,4 @@ def parse_block(
         row_ends[record] = entry
         record += 1
         i = _next_line(text, i)
-    return record, entry, n_hard, line, largest, -1
+    return record, entry, n_hard, largest, -1

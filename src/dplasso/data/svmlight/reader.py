@@ -1,20 +1,13 @@
 """Reading svmlight (LIBSVM) text: ``label index:value index:value ...``, one record a line.
 
-The text comes in blocks of whole lines. Threads parse them, each block on its own to arrays of
-its own (`parse_lines` holds no state, its kernel releases the interpreter lock), and the results
+The text comes in blocks of whole lines, which threads parse, each to arrays of its own; the results
 are handed on in file order. So the memory beyond the result is a few blocks.
-
-A ``qid:number`` after the label and everything from ``#`` on are ignored, as are blank lines.
-Indices increase along a line; explicit zeros are kept. Each value is the double nearest to the
-text, rounded to float32.
 """
 
 import os
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Generator, Mapping
 from contextlib import closing
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +17,8 @@ from dplasso.data.blocks import BlockSource, Piece, files_source, gather
 from dplasso.data.formats import Layout
 from dplasso.data.label_map import check_label_map
 from dplasso.data.source_files import Paths, SourceFiles, source_files
-from dplasso.data.streams import BLOCK_BYTES, Block, Progress, line_blocks
-from dplasso.data.svmlight.lines import LineError, Lines, parse_lines
+from dplasso.data.streams import BLOCK_BYTES, in_order, line_blocks
+from dplasso.data.svmlight.lines import LineError, parse_lines
 from dplasso.errors import DataError
 
 # More would wait for the one that reads and decompresses.
@@ -37,9 +30,6 @@ _ARRAYS_PER_TEXT = 8
 _BESIDE_THREADS = 4
 _LEAST_TEXT = 64 << 10
 
-_Item = TypeVar("_Item")
-_Result = TypeVar("_Result")
-
 
 def row_source(
     files: SourceFiles,
@@ -48,19 +38,15 @@ def row_source(
     block_bytes: int | None = None,
     n_threads: int | None = None,
 ) -> BlockSource:
-    """Open svmlight text, plain or compressed, as row blocks of float32.
-
-    By default the memory decides how many bytes of text are parsed at a time, and the cores in how
-    many threads. Neither changes the result.
-    """
+    """Open svmlight text, plain or compressed, as row blocks of float32."""
     if layout.labels_path is not None:
         raise DataError(
             f"{files.paths[0]}: svmlight text has its own labels; leave labels_path out"
         )
     threads = n_threads or _usable_threads()
 
-    def parse(block: Block) -> tuple[int, Lines | LineError]:
-        return block.done, parse_lines(block.text, layout)
+    def parse(block: tuple[bytes, int]) -> tuple[Piece, int]:
+        return parse_lines(*block, layout)
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
         path, line = files.paths[i], 0
@@ -68,13 +54,14 @@ def row_source(
         size = block_bytes or min(max(text, _LEAST_TEXT), BLOCK_BYTES)
         with (
             closing(line_blocks(path, size)) as texts,
-            closing(_in_order(parse, texts, threads)) as results,
+            closing(in_order(parse, texts, threads)) as results,
         ):
-            for done, found in results:
-                if isinstance(found, LineError):
-                    raise DataError(f"{path}, line {line + found.line}: {found}")
-                line += found.n_lines
-                yield Piece(found.rows, found.labels, done, lambda _: str(path))
+            try:
+                for piece, n_lines in results:
+                    line += n_lines
+                    yield piece._replace(where=lambda _: str(path))
+            except LineError as error:
+                raise DataError(f"{path}, line {line + error.line}: {error}") from None
 
     return files_source(files, layout.n_features, read)
 
@@ -82,19 +69,16 @@ def row_source(
 def read_svmlight(
     paths: Paths,
     *,
-    n_features: int | None = None,
-    zero_based: bool = False,
-    label_map: dict[str, float] | None = None,
-    progress: Progress | None = None,
+    label_map: Mapping[str, float] | None = None,
     block_bytes: int | None = None,
     n_threads: int | None = None,
+    **layout: Any,
 ) -> tuple[csr_array, NDArray[np.float64]]:
-    """Read svmlight text into memory; the options are those of `block_source` and `row_source`."""
+    """Read svmlight text into memory; the options are those of `Layout` and `row_source`."""
     meaning = None if label_map is None else check_label_map(label_map)
-    layout = Layout(n_features, zero_based, label_map=meaning)
-    files = source_files(paths)
-    source = row_source(files, layout, block_bytes=block_bytes, n_threads=n_threads)
-    X, y, _ = gather(source, progress)
+    how = Layout(label_map=meaning, **layout)
+    source = row_source(source_files(paths), how, block_bytes=block_bytes, n_threads=n_threads)
+    X, y, _ = gather(source)
     return X, y
 
 
@@ -102,29 +86,3 @@ def _usable_threads() -> int:
     """Return how many threads parse where nothing else is said: the cores there are, 8 at most."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return min(cores or 1, _MOST_THREADS)
-
-
-def _in_order(
-    work: Callable[[_Item], _Result], items: Iterator[_Item], n_threads: int
-) -> Generator[_Result]:
-    """Apply `work` in threads, a little ahead of the caller, and yield results in order.
-
-    An error of `items` is raised when the results of all items before it have been handed on.
-    """
-    pool = ThreadPoolExecutor(n_threads, thread_name_prefix="dplasso-parse")
-    ahead: deque[Future[_Result]] = deque()
-    try:
-        failed = None
-        try:
-            for item in items:
-                ahead.append(pool.submit(work, item))
-                if len(ahead) > n_threads:
-                    yield ahead.popleft().result()
-        except DataError as error:
-            failed = error
-        while ahead:
-            yield ahead.popleft().result()
-        if failed is not None:
-            raise failed
-    finally:
-        pool.shutdown(cancel_futures=True)

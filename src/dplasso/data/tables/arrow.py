@@ -1,7 +1,7 @@
 """Parquet and Arrow files as batches of records, in bounded memory, with errors that name rows."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,8 @@ except ImportError as error:
 
 __all__ = ["batches", "column_names", "decoded", "labels", "pa", "pc", "refuse_missing"]
 
-_PARQUET_SUFFIXES = (".parquet", ".pq")
-
 # Bytes that one entry may take at a time: stored, flattened, sorted, and handed on.
 _BYTES_PER_ENTRY = 64
-# What pyarrow raises on a damaged file; names in its schema are decoded as they are asked for.
-_FAULTS = (pa.ArrowException, OSError, UnicodeDecodeError)
 _MOST_ROWS = 1 << 16
 _PAGE_BUFFER = 1 << 20
 
@@ -37,37 +33,32 @@ _PAGE_BUFFER = 1 << 20
 def column_names(path: Path) -> list[str]:
     """Return the names of a file's columns, from its schema."""
     check_readable(path)
-    try:
-        if path.suffix.lower() in _PARQUET_SUFFIXES:
+    with _undamaged(path):
+        if _is_parquet(path):
             return list(pq.read_schema(path).names)
         with pa.OSFile(str(path)) as file:
             return list(pa.ipc.open_file(file).schema.names)
-    except _FAULTS as error:
-        raise _damaged(path, error) from error
 
 
 def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[Batch]:
     """Stream some columns of a Parquet or Arrow IPC (Feather 2) file.
 
     An Arrow file is mapped into memory; where its batches are compressed, a whole one is held at a
-    time. Raises `DataError` if the file is missing, damaged, or lacks a column.
+    time.
     """
     names = column_names(path)
     for column in columns:
         if names.count(column) != 1:
             fault = "no column" if column not in names else "more than one column"
             raise DataError(f"{path}: {fault} {column!r}; there are {', '.join(map(repr, names))}")
-    size = path.stat().st_size
-    read = _parquet if path.suffix.lower() in _PARQUET_SUFFIXES else _ipc
-    first_row = 0
-    try:
+    size, first_row = path.stat().st_size, 0
+    with _undamaged(path):
+        read = _parquet if _is_parquet(path) else _ipc
         for records, share in read(path, columns, memory_bytes):
             found = {name: records.column(name) for name in columns}
-            place = partial(_row, first_row)
-            yield Batch(path, found, records.num_rows, place, int(share * size))
+            numbers = range(first_row + 1, first_row + records.num_rows + 1)
+            yield Batch(path, found, "row", numbers, int(share * size))
             first_row += records.num_rows
-    except _FAULTS as error:
-        raise _damaged(path, error) from error
 
 
 def _parquet(
@@ -129,11 +120,11 @@ def labels(batch: Batch, column: str) -> NDArray[Any]:
     kind, types = found.type, pa.types
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return np.asarray(found.to_pylist(), dtype=np.str_)
-    if not (types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+    array: NDArray[Any] = found.to_numpy(zero_copy_only=False)
+    if array.dtype.kind not in "biuf":
         raise DataError(
             f"{batch.where(column)}: labels must be numbers, strings or bools, not {kind}"
         )
-    array: NDArray[Any] = found.to_numpy(zero_copy_only=False)
     return array.astype(np.float64) if array.dtype.kind == "f" else array
 
 
@@ -144,16 +135,21 @@ def refuse_missing(batch: Batch, column: str, values: pa.Array) -> None:
         raise DataError(f"{batch.where(column, at)}: the value is missing")
 
 
-def _row(first_row: int, row: int) -> str:
-    return f"row {first_row + row + 1}"
-
-
 def decoded(values: pa.Array) -> pa.Array:
     """Undo dictionary encoding: the list of distinct values in a file is never used."""
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
 
-def _damaged(path: Path, error: Exception) -> DataError:
-    kind = "Parquet" if path.suffix.lower() in _PARQUET_SUFFIXES else "Arrow IPC (Feather 2)"
-    reason = " ".join(str(error).split())
-    return DataError(f"{path}: not a complete, undamaged {kind} file: {reason}")
+def _is_parquet(path: Path) -> bool:
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+@contextmanager
+def _undamaged(path: Path) -> Iterator[None]:
+    """Word what pyarrow raises on a damaged file, in whose schema names are decoded when asked."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        kind = "Parquet" if _is_parquet(path) else "Arrow IPC (Feather 2)"
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: not a complete, undamaged {kind} file: {reason}") from error

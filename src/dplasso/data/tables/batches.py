@@ -16,20 +16,25 @@ class Batch(NamedTuple):
     """Consecutive records of a table file.
 
     `columns`: by name a pyarrow.Array, or a list of what a text file says.
-    `place`: words where a record, from 0, stands in the file.
+    `unit`, `numbers`: what the file counts, lines or rows, and where each record stands in it.
     `done`: bytes of the file read so far, about.
     """
 
     path: Path
     columns: dict[str, Any]
-    n_rows: int
-    place: Callable[[int], str]
+    unit: str
+    numbers: Sequence[int]
     done: int
+
+    @property
+    def n_rows(self) -> int:
+        """The number of records."""
+        return len(self.numbers)
 
     def where(self, column: str, row: int | None = None) -> str:
         """Word where a value stands; without a row, its column."""
         at = f"{self.path}, column {column!r}"
-        return at if row is None else f"{at}, {self.place(row)}"
+        return at if row is None else f"{at}, {self.unit} {self.numbers[row]}"
 
 
 def table_source(
@@ -42,25 +47,20 @@ def table_source(
     person: str | None = None,
     memory_share: float = 1.0,
 ) -> BlockSource:
-    """Return tables as row blocks.
+    """Return tables as row blocks; `columns` are those that `encode` takes of a batch.
 
-    `columns`: what `encode` takes of a batch.
-    `label`: column of the labels, which are all 0 without one.
-    `person`: column of the people to whom the rows belong.
-    `memory_share`: part of the memory that the batches may take.
-
-    Raises `DataError` for a file that is no table, or needs pyarrow where that is not installed.
+    Without the column `label` all labels are 0; the column `person` names people. `memory_share` is
+    the part of the memory that the batches may take.
     """
     readers = [table_format(path).reader for path in files.paths]
     wanted = [*columns, *(name for name in (label, person) if name is not None)]
 
     def read(i: int, memory_bytes: int) -> Generator[Piece]:
         for batch in readers[i].batches(files.paths[i], wanted, int(memory_bytes * memory_share)):
-            labels, names, where = np.zeros(batch.n_rows), None, batch.place
-            if label is not None:
-                labels, where = readers[i].labels(batch, label), partial(batch.where, label)
+            labels = np.zeros(batch.n_rows) if label is None else readers[i].labels(batch, label)
+            names = None
             if person is not None:
                 names = batch.columns[person], partial(batch.where, person)
-            yield Piece(encode(batch), labels, batch.done, where, names)
+            yield Piece(encode(batch), labels, batch.done, partial(batch.where, str(label)), names)
 
     return files_source(files, n_features, read)

@@ -1,11 +1,8 @@
-"""Parquet and Arrow tables whose records are lists of column numbers.
-
-Without ``n_features`` the number of columns is taken from the data: the largest index, plus one.
-"""
+"""Parquet and Arrow tables whose records are lists of column numbers."""
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +14,6 @@ from dplasso.data.tables.batches import Batch, table_source
 from dplasso.errors import DataError
 from dplasso.matrix.check import check_rows
 from dplasso.matrix.compressed import working_dtype
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -38,36 +32,23 @@ class ListColumns:
     def __post_init__(self) -> None:
         check_n_features(self.n_features)
 
-    @property
-    def columns(self) -> list[str]:
-        """Columns of the table that are read."""
-        return [name for name in (self.indices, self.values) if name is not None]
-
 
 def list_source(paths: Paths, lists: ListColumns, *, label_column: str) -> BlockSource:
-    """Open Parquet or Arrow IPC (Feather 2) files of lists as a stream of row blocks.
-
-    Values are float32 where that is exact, else float64. Raises `DataError` if a file is missing or
-    of another kind.
-    """
-    if label_column in lists.columns:
+    """Open Parquet or Arrow IPC (Feather 2) files of lists as a stream of row blocks."""
+    columns = [name for name in (lists.indices, lists.values) if name is not None]
+    if label_column in columns:
         raise ValueError(f"column {label_column!r} cannot be both label and feature")
     files = source_files(paths)
     for path in files.paths:
         if table_format(path).compressible:
             raise DataError(f"{path}: lists are read from Parquet and Arrow files")
     encode = partial(_list_rows, lists)
-    return table_source(files, lists.columns, encode, lists.n_features, label=label_column)
+    return table_source(files, columns, encode, lists.n_features, label=label_column)
 
 
 def _list_rows(lists: ListColumns, batch: Batch) -> Rows:
     column = lists.indices
-    starts, flat = _flat_list(batch, column)
-    numbers = flat.to_numpy(zero_copy_only=False)
-    if numbers.dtype.kind not in "iu":
-        raise DataError(
-            f"{batch.where(column)}: lists of whole numbers are needed, not of {flat.type}"
-        )
+    starts, numbers = _flat_list(batch, column, "iu", "whole numbers")
     # A number that int64 does not hold becomes a negative one, which is refused.
     indices = numbers.astype(np.int64)
     values = _list_values(batch, lists.values, starts)
@@ -90,24 +71,20 @@ def _list_rows(lists: ListColumns, batch: Batch) -> Rows:
 def _list_values(batch: Batch, column: str | None, starts: NDArray[np.int64]) -> NDArray[Any]:
     if column is None:
         return np.ones(int(starts[-1]), np.float32)
-    theirs, flat = _flat_list(batch, column)
+    theirs, numbers = _flat_list(batch, column, "biuf", "numbers")
     ours, found = np.diff(starts), np.diff(theirs)
     if (ours != found).any():
         row = int(np.argmax(ours != found))
         raise DataError(f"{batch.where(column, row)}: {found[row]} values for {ours[row]} indices")
-    numbers = flat.to_numpy(zero_copy_only=False)
-    if numbers.dtype.kind not in "biuf":
-        raise DataError(f"{batch.where(column)}: lists of numbers are needed, not of {flat.type}")
     values: NDArray[Any] = numbers.astype(working_dtype(numbers), copy=False)
-    finite = np.isfinite(values)
-    if not finite.all():
-        row = int(np.searchsorted(starts, np.argmin(finite), side="right")) - 1
-        raise DataError(f"{batch.where(column, row)}: a value is not finite")
+    _refuse(batch, column, starts, ~np.isfinite(values), "a value is not finite")
     return values
 
 
-def _flat_list(batch: Batch, column: str) -> "tuple[NDArray[np.int64], pa.Array]":
-    """Return the starts of the lists, from 0, and their items end to end."""
+def _flat_list(
+    batch: Batch, column: str, kinds: str, what: str
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return the starts of the lists, from 0, and their items, of these kinds, end to end."""
     from dplasso.data.tables.arrow import decoded, pa, pc, refuse_missing
 
     lists = batch.columns[column]
@@ -119,7 +96,18 @@ def _flat_list(batch: Batch, column: str) -> "tuple[NDArray[np.int64], pa.Array]
     np.cumsum(pc.list_value_length(lists).to_numpy(zero_copy_only=False), out=starts[1:])
     flat = decoded(lists.flatten())
     if flat.null_count:
-        at = int(np.argmax(flat.is_null().to_numpy(zero_copy_only=False)))
-        row = int(np.searchsorted(starts, at, side="right")) - 1
-        raise DataError(f"{batch.where(column, row)}: an item of the list is missing")
-    return starts, flat
+        missing = flat.is_null().to_numpy(zero_copy_only=False)
+        _refuse(batch, column, starts, missing, "an item of the list is missing")
+    numbers: NDArray[Any] = flat.to_numpy(zero_copy_only=False)
+    if numbers.dtype.kind not in kinds:
+        raise DataError(f"{batch.where(column)}: lists of {what} are needed, not of {flat.type}")
+    return starts, numbers
+
+
+def _refuse(
+    batch: Batch, column: str, starts: NDArray[np.int64], wrong: NDArray[np.bool_], problem: str
+) -> None:
+    """Raise `DataError` that names the row of the first item that is wrong."""
+    if wrong.any():
+        row = int(np.searchsorted(starts, wrong.argmax(), side="right")) - 1
+        raise DataError(f"{batch.where(column, row)}: {problem}")

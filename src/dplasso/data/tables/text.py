@@ -1,13 +1,9 @@
-"""Records from CSV and JSON lines, in bounded memory, with errors that name lines.
-
-CSV and tab-separated files are UTF-8 with a header; JSON lines hold one object a line.
-"""
+"""Records from CSV (with a header) and JSON lines, in bounded memory; errors name lines."""
 
 import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,75 +26,59 @@ def column_names(path: Path) -> list[str]:
     """Return the names in the header of CSV, or the keys of the first object of JSON lines."""
     lines = _Lines(path, BLOCK_BYTES)
     if plain_suffix(path) in _DELIMITERS:
-        return _csv_rows(path, lines)[0]
-    return list(next(_json_rows(path, lines), ({}, 0))[0])
+        return next(_csv_reader(lines))
+    return list(next(_objects(lines), {}))
 
 
 def batches(path: Path, columns: Sequence[str], memory_bytes: int) -> Iterator[Batch]:
     """Stream some columns of a file, or keys of its objects; `DataError` names a wrong line."""
     lines = _Lines(path, min(BLOCK_BYTES, max(memory_bytes // 8, 1 << 12)))
     most = min(memory_bytes // _BYTES_PER_CHARACTER, _MOST_CHARACTERS)
-    rows: Iterator[tuple[list[Any], int]]
-    if plain_suffix(path) in _DELIMITERS:
-        header, fields = _csv_rows(path, lines)
-        places = [_place(path, header, name) for name in columns]
-        rows = (([row[place] for place in places], line) for row, line in fields)
-    else:
-        objects = _json_rows(path, lines)
-        rows = ((_values(path, columns, found, line), line) for found, line in objects)
+    rows = _csv_rows if plain_suffix(path) in _DELIMITERS else _json_rows
     records: list[list[Any]] = []
     starts: list[int] = []
-    before = lines.characters
-    for row, line in rows:
+
+    def batch(starts: list[int]) -> Batch:
+        found = dict(zip(columns, map(list, zip(*records, strict=True)), strict=True))
+        return Batch(path, found, "line", starts, lines.done)
+
+    before = 0
+    for row, line in rows(lines, columns):
         records.append(row)
         starts.append(line)
         # A record takes memory even if its text is empty.
         if lines.characters - before + 16 * len(records) >= most:
-            yield _batch(path, columns, records, starts, lines.done)
+            yield batch(starts)
             records, starts, before = [], [], lines.characters
     if records:
-        yield _batch(path, columns, records, starts, lines.done)
+        yield batch(starts)
 
 
 def labels(batch: Batch, column: str) -> list[Any]:
     """Return a column's values as they stand."""
-    found: list[Any] = batch.columns[column]
-    return found
-
-
-def _batch(
-    path: Path, columns: Sequence[str], records: list[list[Any]], starts: list[int], done: int
-) -> Batch:
-    lists = map(list, zip(*records, strict=True))
-    place = partial(_line, starts)
-    return Batch(path, dict(zip(columns, lists, strict=True)), len(records), place, done)
-
-
-def _line(starts: list[int], row: int) -> str:
-    return f"line {starts[row]}"
+    return list(batch.columns[column])
 
 
 class _Lines:
     """A file's lines as text, and how far they reach; `csv` takes this for an open file."""
 
     def __init__(self, path: Path, block_bytes: int) -> None:
-        self._path = path
+        self.path = path
         self._blocks = line_blocks(path, block_bytes)
-        self._lines: Iterator[str] = iter(())
         self.number = 0
         self.characters = 0
         self.done = 0
 
     def __iter__(self) -> Iterator[str]:
-        for block in self._blocks:
+        for block, done in self._blocks:
+            self.done = done
             try:
-                text = block.text.decode()
+                text = block.decode()
             except UnicodeDecodeError as error:
-                number = self.number + block.text.count(b"\n", 0, error.start) + 1
+                number = self.number + block.count(b"\n", 0, error.start) + 1
                 raise DataError(
-                    f"{self._path}, line {number}: this is not UTF-8 text; convert the file first"
+                    f"{self.path}, line {number}: this is not UTF-8 text; convert the file first"
                 ) from None
-            self.done = block.done
             # Only these line ends count, and csv needs to see them.
             for line in io.StringIO(text, newline=""):
                 self.number += 1
@@ -106,39 +86,38 @@ class _Lines:
                 yield line
 
 
-def _csv_rows(path: Path, lines: _Lines) -> tuple[list[str], Iterator[tuple[list[str], int]]]:
-    """Return the header, and the records with the line in which each begins."""
+def _csv_reader(lines: _Lines) -> Iterator[list[str]]:
     if csv.field_size_limit() < LONGEST_FIELD:
         csv.field_size_limit(LONGEST_FIELD)
-    rows = csv.reader(iter(lines), delimiter=_DELIMITERS[plain_suffix(path)], strict=True)
+    rows = csv.reader(iter(lines), delimiter=_DELIMITERS[plain_suffix(lines.path)], strict=True)
+    start = 1
     try:
-        header = next(rows, None)
+        for row in rows:
+            yield row
+            start = lines.number + 1
     except csv.Error as error:
-        raise _broken(path, 1, error) from None
-    if header is None:
-        raise DataError(f"{path}: the file is empty; a header with the names is needed")
+        raise DataError(
+            f"{lines.path}, the record from line {start} on: {error}; is a quote not closed or "
+            "doubled?"
+        ) from None
+    if start == 1:
+        raise DataError(f"{lines.path}: the file is empty; a header with the names is needed")
 
-    def records() -> Iterator[tuple[list[str], int]]:
+
+def _csv_rows(lines: _Lines, columns: Sequence[str]) -> Iterator[tuple[list[str], int]]:
+    """Yield the fields of the columns, and the line in which each record begins."""
+    rows = _csv_reader(lines)
+    header = next(rows)
+    places = [_place(lines.path, header, name) for name in columns]
+    start = lines.number + 1
+    for row in rows:
+        if row and len(row) != len(header):
+            raise DataError(
+                f"{lines.path}, line {start}: {len(row)} fields, the header has {len(header)}"
+            )
+        if row:
+            yield [row[place] for place in places], start
         start = lines.number + 1
-        try:
-            for row in rows:
-                if row:
-                    if len(row) != len(header):
-                        raise DataError(
-                            f"{path}, line {start}: {len(row)} fields, the header has {len(header)}"
-                        )
-                    yield row, start
-                start = lines.number + 1
-        except csv.Error as error:
-            raise _broken(path, start, error) from None
-
-    return header, records()
-
-
-def _broken(path: Path, start: int, error: csv.Error) -> DataError:
-    return DataError(
-        f"{path}, the record from line {start} on: {error}; is a quote not closed or doubled?"
-    )
 
 
 def _place(path: Path, header: list[str], name: str) -> int:
@@ -146,29 +125,30 @@ def _place(path: Path, header: list[str], name: str) -> int:
     found = [number for number, other in enumerate(header, 1) if other == name]
     if not found:
         raise DataError(f"{path}: no column {name!r} among the {len(header)} of the first line")
-    if len(found) > 1:
+    if found[1:]:
         raise DataError(
             f"{path}: columns {found[0]} and {found[1]} of the first line have one name"
         )
-    return header.index(name)
+    return found[0] - 1
 
 
-def _json_rows(path: Path, lines: _Lines) -> Iterator[tuple[dict[str, Any], int]]:
+def _json_rows(lines: _Lines, columns: Sequence[str]) -> Iterator[tuple[list[Any], int]]:
+    for found in _objects(lines):
+        for key in columns:
+            if key not in found:
+                raise DataError(f"{lines.path}, line {lines.number}: there is no {key!r}")
+        yield [found[key] for key in columns], lines.number
+
+
+def _objects(lines: _Lines) -> Iterator[dict[str, Any]]:
     for line in lines:
         if not line.strip():
             continue
-        where = f"line {lines.number}"
         try:
-            record = json.loads(line)
+            found = json.loads(line)
+            problem = "" if isinstance(found, dict) else f" but a {type(found).__name__}"
         except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}, {where}: not a JSON object: {error}") from None
-        if not isinstance(record, dict):
-            raise DataError(f"{path}, {where}: not a JSON object but a {type(record).__name__}")
-        yield record, lines.number
-
-
-def _values(path: Path, columns: Sequence[str], record: dict[str, Any], line: int) -> list[Any]:
-    for key in columns:
-        if key not in record:
-            raise DataError(f"{path}, line {line}: there is no {key!r}")
-    return [record[key] for key in columns]
+            problem = f": {error}"
+        if problem:
+            raise DataError(f"{lines.path}, line {lines.number}: not a JSON object{problem}")
+        yield found

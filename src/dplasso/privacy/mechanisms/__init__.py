@@ -3,36 +3,22 @@
 The one place that pairs a mechanism with an accountant: `build_mechanism`.
 """
 
+# isort: off
 from dplasso.privacy.mechanisms.build import (
-    MECHANISMS,
-    build_mechanism,
-    check_mechanism,
+    Accounted as Accounted,
+    Mechanism as Mechanism,
+    build_mechanism as build_mechanism,
+    check_mechanism as check_mechanism,
 )
-from dplasso.privacy.mechanisms.contract import Accounted, Mechanism, SelectionRule, sensitivity
-from dplasso.privacy.mechanisms.exact import ExactStep
-from dplasso.privacy.mechanisms.paper import PaperStep
+from dplasso.privacy.mechanisms.contract import (
+    SelectionRule as SelectionRule,
+    sensitivity as sensitivity,
+)
 from dplasso.privacy.mechanisms.signed_exponential import (
-    EXPONENT_SLACK,
-    LEDGER_MARGIN,
-    SAMPLING_ERROR,
-    SignedExponential,
+    EXPONENT_SLACK as EXPONENT_SLACK,
+    SAMPLING_ERROR as SAMPLING_ERROR,
 )
-from dplasso.privacy.mechanisms.staged import StagedSteps, build_staged
-
-__all__ = [
-    "EXPONENT_SLACK",
-    "LEDGER_MARGIN",
-    "MECHANISMS",
-    "SAMPLING_ERROR",
-    "Accounted",
-    "ExactStep",
-    "Mechanism",
-    "PaperStep",
-    "SelectionRule",
-    "SignedExponential",
-    "StagedSteps",
-    "build_mechanism",
-    "build_staged",
-    "check_mechanism",
-    "sensitivity",
-]
+from dplasso.privacy.mechanisms.staged import (
+    StagedSteps as StagedSteps,
+    build_staged as build_staged,
+)

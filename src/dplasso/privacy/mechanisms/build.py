@@ -4,30 +4,23 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from dplasso.privacy import parameters
 from dplasso.privacy.accounting import epsilon_of_rho
 from dplasso.privacy.gaussian import gaussian_epsilon
-from dplasso.privacy.mechanisms.contract import Accounted, Mechanism
-from dplasso.privacy.mechanisms.exact import ExactStep
-from dplasso.privacy.mechanisms.gaussian import build_gaussian
-from dplasso.privacy.mechanisms.paper import PaperStep, paper_scales
-from dplasso.privacy.mechanisms.signed_exponential import calibrated
-from dplasso.privacy.mechanisms.staged import build_staged
-from dplasso.privacy.parameters import (
-    check_choice,
-    check_delta,
-    check_epsilon,
-    check_feature_bound,
-    check_n_iter,
-    check_neighbors,
-)
+from dplasso.privacy.mechanisms.gaussian import GaussianSteps, build_gaussian
+from dplasso.privacy.mechanisms.signed_exponential import SignedExponential, calibrated
+from dplasso.privacy.mechanisms.staged import StagedSteps, build_staged
+from dplasso.privacy.mechanisms.unbounded import ExactStep, PaperStep, paper_scales
 from dplasso.privacy.wording import STAGED
 
 MECHANISMS = ("exponential", "paper")
+Mechanism = SignedExponential | PaperStep | ExactStep
+Accounted = Mechanism | GaussianSteps | StagedSteps
 
 
 def check_mechanism(mechanism: Any) -> str:
-    """Return the name of a mechanism; TypeError, ValueError if it is none."""
-    return check_choice("mechanism", mechanism, MECHANISMS)
+    """Return the name of a mechanism of vertices."""
+    return parameters.check_choice("mechanism", mechanism, MECHANISMS)
 
 
 def build_mechanism(
@@ -48,18 +41,16 @@ def build_mechanism(
 
     "paper" takes the scales as printed in arXiv 2310.19978 and is not private; it alone needs the
     radius and the number of rows. `plain_sum` says whether few steps may be accounted by the plain
-    sum of their eps0, which no ledger adds up.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or if `delta` is
-    too small to cover the inexactness of `n_iter` draws.
+    sum of their eps0, which no ledger adds up. Parameters are checked, and `delta` has to cover the
+    inexactness of the draws.
     """
     name = check_mechanism(mechanism)
     common: dict[str, Any] = {
-        "epsilon": check_epsilon(epsilon),
-        "delta": check_delta(delta),
-        "n_iter": check_n_iter(n_iter),
-        "neighbors": check_neighbors(neighbors),
-        "feature_bound": check_feature_bound(feature_bound),
+        "epsilon": parameters.check_epsilon(epsilon),
+        "delta": parameters.check_delta(delta),
+        "n_iter": parameters.check_n_iter(n_iter),
+        "neighbors": parameters.check_neighbors(neighbors),
+        "feature_bound": parameters.check_feature_bound(feature_bound),
         "residual_bound": residual_bound,
         "rows_per_person": rows_per_person,
     }
@@ -76,8 +67,7 @@ class LedgerFit(NamedTuple):
     """A fit of n_iter steps (of both kinds, where it has two) as a ledger plans it.
 
     `build`: takes the steps and what else its mechanism is built from.
-    `epsilon_of_rho`: takes rho and a delta; of one such fit that costs rho, exact for Gaussian
-    noise alone.
+    `epsilon_of_rho`: takes the rho and delta of one fit; exact for Gaussian noise alone.
     """
 
     build: Callable[..., Accounted]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
-from dplasso.privacy.parameters import check_feature_bound, check_neighbors
+from dplasso.privacy.parameters import check_neighbors
 
 EXACT = "epsilon is infinite: every step was chosen exactly, without noise"
 
@@ -38,7 +38,7 @@ class Words(NamedTuple):
 
 
 class Cost(Protocol):
-    """What a ledger asks of a mechanism, or of a search (see `Accounted`)."""
+    """What a ledger asks of a mechanism, or of a search (see `Promise`)."""
 
     @property
     def name(self) -> str: ...
@@ -60,141 +60,92 @@ class Cost(Protocol):
     def sampling_delta(self) -> float: ...
 
 
-class Accounted(Cost, Protocol):
+@dataclass(frozen=True, kw_only=True)
+class Promise:
     """How a fit is private, and what that costs; made of public parameters alone.
 
-    `name` ("exponential", "gaussian", "exponential and gaussian", "paper", "none"): the paper's
-    published step is not differentially private; "none" draws nothing.
+    These are asked of every mechanism, and most have in common:
+
     `epsilon`, `delta`: the guarantee asked for.
-    `n_iter`: number of steps T.
     `neighbors`, "add-remove" or "replace-one": the neighbour relation.
     `feature_bound`, `residual_bound`: bounds B on the magnitude of an entry and C on that of a
     residual.
     `rows_per_person`: rows of one person, at most, that may change between neighbours.
     `sensitivity`: how far one coordinate of the summed gradient, or with Gaussian noise the whole
     of it in L2, can move between neighbours.
+    `leak`: why no fit with it is private; empty if fits are.
+    `accountant`: how a private fit's costs are added up.
+    `stated`: entries of the statement that only this mechanism has.
+
+    Each says besides:
+
+    `name` ("exponential", "gaussian", "exponential and gaussian", "paper", "none"): the paper's
+    published step is not differentially private; "none" draws nothing.
+    `n_iter`: number of steps T.
     `count_sensitivity`: how far the counts that a fit begins with can move, in L2; None if it
     counts nothing.
     `eps0`: bounded-range parameter of a step, natural logarithm units; infinite if not private, 0
     where steps have no common one.
-    `eps0_accounted`: what a ledger takes a step for; None where the cost is `rho`.
-    `epsilon_spent`: what the accountant reports, at most `epsilon`; infinite if not private.
+    `eps0_accounted`: what a ledger takes a step for, with the part that rounding may use up; None
+    where the cost is `rho`.
+    `epsilon_spent`: what the accountant reports, with what rounding may use up; at most `epsilon`,
+    infinite if not private.
     `rho`: the zCDP of the whole fit; infinite if not private.
     `sampling_delta`: the part of `delta` set aside for the inexactness of the draws.
     `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
-    `leak`: why no fit with it is private; empty if fits are.
-    `accountant`: how a private fit's costs are added up.
-    `stated`: entries of the statement that only this mechanism has.
     `release_kind`: the kind of release that a fit begins with (`dplasso.model.release`).
+    `event()`: the whole fit as an event of ``dp-accounting``; raises if it has none.
+    `epsilon_of_rows(count)`: the epsilon for somebody with `count` times as many rows as are
+    covered; infinite where the inexactness of the draws, which counts for more then, uses delta up.
+    `rule(unit)`, of vertices: what a structure draws from, with so many fixed-point units per unit
+    of alpha.
     """
-
-    @property
-    def rho(self) -> float: ...
-    @property
-    def feature_bound(self) -> float: ...
-    @property
-    def residual_bound(self) -> float: ...
-    @property
-    def sensitivity(self) -> float: ...
-    @property
-    def count_sensitivity(self) -> float | None: ...
-    @property
-    def eps0(self) -> float: ...
-    @property
-    def epsilon_spent(self) -> float: ...
-    @property
-    def ratio_error(self) -> float: ...
-    @property
-    def leak(self) -> str: ...
-    @property
-    def accountant(self) -> str: ...
-    @property
-    def stated(self) -> dict[str, Any]: ...
-    @property
-    def release_kind(self) -> str: ...
-
-    def event(self) -> Any:
-        """Return the whole fit as an event of ``dp-accounting``; raise if it has none."""
-
-    def epsilon_of_rows(self, count: int) -> float:
-        """Return the epsilon for somebody with `count` times as many rows as are covered."""
-
-
-class Mechanism(Accounted, Protocol):
-    """How vertices are drawn, and what that costs."""
-
-    def rule(self, unit: float) -> SelectionRule:
-        """Return what a structure draws from, with `unit` fixed-point units per unit of alpha."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Promise:
-    """What is asked of every mechanism, and the answers that most have in common."""
 
     epsilon: float
     delta: float
     neighbors: str
+    feature_bound: float
     residual_bound: float
     rows_per_person: int
 
     @property
+    def sensitivity(self) -> float:
+        return sensitivity(
+            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
+        )
+
+    @property
     def accountant(self) -> str:
-        """How a private fit's costs are added up."""
         return ""
 
     @property
     def leak(self) -> str:
-        """Why no fit with it is private: without noise none is."""
         return "" if math.isfinite(self.epsilon) else EXACT
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Entries of the statement that only this mechanism has."""
         return {}
 
 
 @dataclass(frozen=True, kw_only=True)
 class VertexSteps(Promise):
-    """T steps that each draw a vertex; without privacy unless a mechanism says otherwise."""
+    """T steps that each draw a vertex."""
 
     n_iter: int
-    feature_bound: float
 
     count_sensitivity = None
     ratio_error = 0.0
     release_kind = "vertices"
 
-    @property
-    def sensitivity(self) -> float:
-        """How far a coordinate of the gradient can move between neighbours."""
-        return sensitivity(
-            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class UnboundedSteps(VertexSteps):
-    """Vertices whose choice nothing hides."""
-
-    eps0 = math.inf
-    eps0_accounted = None
-    epsilon_spent = math.inf
-    sampling_delta = 0.0
-    rho = math.inf
-
-    def epsilon_of_rows(self, count: int) -> float:  # noqa: ARG002
-        """Return infinity."""
-        return math.inf
-
 
 def sensitivity(
     feature_bound: float, neighbors: str, residual_bound: float = 1.0, rows_per_person: int = 1
 ) -> float:
-    """Return how far one coordinate of the summed gradient can move: m B C, replaced 2 m B C.
+    """Return how far a summed gradient can move: m B C, replaced by another person's rows 2 m B C.
 
-    One record's contribution to ``alpha_j`` is ``q_i x_ij`` with ``|q_i| <= C`` and
-    ``|x_ij| <= B``: adding or removing it moves the sum by at most B C, replacing it by at most
-    2 B C.
+    One record's share of it is its residual, at most C in size, times its row: of one coordinate
+    ``q_i x_ij`` with ``|x_ij| <= B``; of the whole in L2, for rows of norm at most B. Adding or
+    removing it moves the sum by at most B C, replacing it by at most 2 B C.
     """
-    moved = check_feature_bound(feature_bound) * residual_bound * rows_per_person
+    moved = feature_bound * residual_bound * rows_per_person
     return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved

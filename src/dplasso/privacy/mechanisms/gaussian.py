@@ -17,7 +17,7 @@ the vertices.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dplasso.privacy.gaussian import calibrate_mu, gaussian_epsilon
@@ -59,61 +59,42 @@ WORDS = Words(_words, clips_entries=False)
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianSteps(Promise):
-    """Full-batch gradients of rows of L2 norm at most 1, with Gaussian noise.
+    """T full-batch gradients, over all runs of a fit, of rows of L2 norm at most 1, with noise.
 
-    `n_iter`: number of gradients T, over all runs of the fit.
     `mu`: Gaussian differential privacy of everything together; infinite without privacy.
-    `epsilon_spent`: what the curve gives for `mu`, with what rounding may use up; at most
-    `epsilon`.
-    `sampling_delta`: the part of `delta` set aside for the tails that are not drawn.
-    `ratio_error`: what rounding can add to a log-ratio of probabilities.
     """
 
+    feature_bound: float = 1.0
     n_iter: int
-    mu: float
-    epsilon_spent: float
-    sampling_delta: float
-    ratio_error: float
+    mu: float = math.inf
+    epsilon_spent: float = math.inf
+    sampling_delta: float = 0.0
+    ratio_error: float = 0.0
 
     eps0 = 0.0
     eps0_accounted = None
-    feature_bound = 1.0
     accountant = "the exact curve of Gaussian differential privacy"
     release_kind = "gradient state"
 
     @property
     def name(self) -> str:
-        """The mechanism's name: "gaussian", or "none" without privacy."""
         return "gaussian" if math.isfinite(self.mu) else "none"
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Entries of the statement that only this mechanism has."""
         return {"mu": self.mu}
 
     @property
-    def sensitivity(self) -> float:
-        """How far the summed gradient can move between neighbours, in L2."""
-        return l2_sensitivity(self.residual_bound, self.neighbors, self.rows_per_person)
-
-    @property
     def count_sensitivity(self) -> int:
-        """How far the number of records can move between neighbours.
-
-        Everybody has at least one row, so replacing a person moves it by one less.
-        """
+        # Everybody has at least one row, so replacing a person moves their number by one less.
         return self.rows_per_person - int(self.neighbors != "add-remove")
 
     @property
     def rho(self) -> float:
-        """The zCDP of the whole fit, with room for `ratio_error` at every Renyi order from 1.01."""
+        # With room for `ratio_error` at every Renyi order from 1.01.
         return self.mu * self.mu / 2.0 + RATIO_RHO * self.ratio_error
 
     def epsilon_of_rows(self, count: int) -> float:
-        """Return the epsilon for somebody with `count` times as many rows as are covered.
-
-        Infinite where the tails that are not drawn, which count for more then, use delta up.
-        """
         largest = gaussian_epsilon(count * self.mu, self.delta / 2.0)
         growth = math.exp(min(700.0, max(0.0, largest - self.epsilon_spent)))
         rest = self.delta - self.sampling_delta * growth
@@ -122,20 +103,9 @@ class GaussianSteps(Promise):
         return gaussian_epsilon(count * self.mu, rest) + count * self.ratio_error
 
     def event(self) -> Any:
-        """Return the whole fit as an event of ``dp-accounting``."""
         from dp_accounting import GaussianDpEvent
 
         return GaussianDpEvent(noise_multiplier=1.0 / self.mu)
-
-
-def l2_sensitivity(residual_bound: float, neighbors: str, rows_per_person: int = 1) -> float:
-    """Return how far the summed gradient can move between neighbours, in L2.
-
-    A record's share is its residual, at most C in size, times its row, at most 1 long: m rows move
-    the sum by m C, replaced by 2 m C.
-    """
-    moved = residual_bound * rows_per_person
-    return moved if check_neighbors(neighbors) == "add-remove" else 2.0 * moved
 
 
 def inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
@@ -147,6 +117,15 @@ def inexactness(draws: float, mu: float, epsilon: float) -> tuple[float, float]:
     ratio = 2.0 * draws * TAIL * TAIL / (24.0 * scale * scale)
     tails = draws * 2.0 * math.erfc(TAIL / math.sqrt(2.0)) * (1.0 + math.exp(min(epsilon, 700.0)))
     return tails, ratio
+
+
+def check_rounding(paid_for: bool, epsilon: float, delta: float, draws: float) -> None:
+    """Raise ValueError unless the inexactness of so many draws is paid for."""
+    if not paid_for:
+        raise ValueError(
+            f"epsilon={epsilon:g} or delta={delta:g} is too small to cover the rounding of "
+            f"{draws:.3g} random draws"
+        )
 
 
 def build_gaussian(
@@ -162,37 +141,27 @@ def build_gaussian(
 ) -> GaussianSteps:
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
-    `n_coordinates` may be a guess before there are data: it says how many variates are drawn, which
-    costs next to nothing.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
-    small for the draws.
+    `n_coordinates` says how many variates are drawn, which costs next to nothing: it may be a guess
+    before there are data. Raises ValueError if `epsilon` or `delta` is too small to cover their
+    rounding.
     """
-    epsilon, delta = check_epsilon(epsilon), check_delta(delta)
-    mu = spent = math.inf
-    sampling = ratio = 0.0
-    if math.isfinite(epsilon):
-        aim = min(epsilon, LARGEST_EPSILON)
-        # The count of the records besides, and slope and constants.
-        draws = float(n_iter) * float(n_coordinates) + 1.0 + CALIBRATION_STEPS * (n_outputs + 1.0)
-        # With nothing withheld yet, mu is at its largest.
-        sampling, ratio = inexactness(draws, calibrate_mu(aim, delta), aim)
-        if not (sampling < delta / 2.0 and ratio < aim / 100.0):
-            raise ValueError(
-                f"epsilon={epsilon:g} or delta={delta:g} is too small to cover the rounding of "
-                f"{draws:.3g} random draws"
-            )
-        mu = calibrate_mu(aim - ratio, delta - sampling) * (1.0 - _MU_MARGIN)
-        spent = min(aim, gaussian_epsilon(mu, delta - sampling) + ratio)
-    return GaussianSteps(
-        epsilon=epsilon,
-        delta=delta,
+    steps = GaussianSteps(
+        epsilon=check_epsilon(epsilon),
+        delta=check_delta(delta),
         n_iter=n_iter,
         neighbors=check_neighbors(neighbors),
         residual_bound=residual_bound,
         rows_per_person=rows_per_person,
-        mu=mu,
-        epsilon_spent=spent,
-        sampling_delta=sampling,
-        ratio_error=ratio,
     )
+    if math.isinf(epsilon):
+        return steps
+    aim = min(steps.epsilon, LARGEST_EPSILON)
+    # The count of the records besides, and slope and constants.
+    draws = float(n_iter) * float(n_coordinates) + 1.0 + CALIBRATION_STEPS * (n_outputs + 1.0)
+    # With nothing withheld yet, mu is at its largest.
+    sampling, ratio = inexactness(draws, calibrate_mu(aim, steps.delta), aim)
+    paid_for = sampling < steps.delta / 2.0 and ratio < aim / 100.0
+    check_rounding(paid_for, epsilon, delta, draws)
+    mu = calibrate_mu(aim - ratio, steps.delta - sampling) * (1.0 - _MU_MARGIN)
+    spent = min(aim, gaussian_epsilon(mu, steps.delta - sampling) + ratio)
+    return replace(steps, mu=mu, epsilon_spent=spent, sampling_delta=sampling, ratio_error=ratio)

@@ -31,14 +31,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from dplasso.privacy.accounting import (
-    calibrate_eps0,
-    epsilon_of_steps,
-    epsilon_spent,
-    library,
-    rho_of_bounded_range,
-    zcdp_event,
-)
+from dplasso.privacy import accounting
 from dplasso.privacy.mechanisms.contract import SelectionRule, VertexSteps, Words, sensitivity
 
 WORDS = Words(
@@ -63,8 +56,6 @@ _LARGEST_SAMPLING_PART = 0.95
 class SignedExponential(VertexSteps):
     """T draws of the exponential mechanism over the 2D signed vertices.
 
-    `eps0_accounted`: what the accountant takes a step for: `eps0` with the part that rounding may
-    use up.
     `exponent_scale`: c, the log-weight per unit of alpha.
     """
 
@@ -78,37 +69,21 @@ class SignedExponential(VertexSteps):
 
     @property
     def accountant(self) -> str:
-        """How the steps' costs are added up."""
-        return f"RDP of zCDP, eps0^2/8 for each eps0-bounded-range step ({library()})"
-
-    @property
-    def delta_accounted(self) -> float:
-        """The delta given to the accountant: `delta` less `sampling_delta`."""
-        return self.delta - self.sampling_delta
+        return f"RDP of zCDP, eps0^2/8 for each eps0-bounded-range step ({accounting.library()})"
 
     @property
     def rho(self) -> float:
-        """The zCDP of the whole run."""
-        return self.n_iter * rho_of_bounded_range(self.eps0_accounted)
+        return self.n_iter * accounting.rho_of_bounded_range(self.eps0_accounted)
 
     def epsilon_of_rows(self, count: int) -> float:
-        """Return the epsilon for somebody with `count` times as many rows as are covered.
-
-        Infinite where the inexactness of the draws, which counts for more then, uses delta up.
-        """
         eps0 = count * self.eps0_accounted
         rest = self.delta - sampling_delta_of(eps0, self.n_iter)
-        return epsilon_of_steps(eps0, self.n_iter, rest) if rest > 0.0 else math.inf
+        return accounting.epsilon_of_steps(eps0, self.n_iter, rest) if rest > 0.0 else math.inf
 
     def event(self) -> Any:
-        """Return the run as an event: T adaptive steps of (eps0^2/8)-zCDP."""
-        from dp_accounting import SelfComposedDpEvent
-
-        step = zcdp_event(rho_of_bounded_range(self.eps0_accounted))
-        return SelfComposedDpEvent(step, self.n_iter)
+        return accounting.steps_event(self.eps0_accounted, self.n_iter)
 
     def rule(self, unit: float) -> SelectionRule:
-        """Return what a structure draws from."""
         return SelectionRule(self.name, self.exponent_scale / unit, 0.0)
 
 
@@ -117,8 +92,6 @@ def calibrated(*, plain_sum: bool = True, **asked: Any) -> SignedExponential:
 
     Over few steps the plain sum ``T eps0`` allows more than zCDP does; `plain_sum` says whether it
     may be used. A ledger adds up zCDP, so it may not where there is one.
-
-    Raises ValueError if `delta` is too small to cover the inexactness of `n_iter` draws.
     """
     epsilon, delta, n_iter = asked["epsilon"], asked["delta"], asked["n_iter"]
     accounted, sampling = _calibrate_with_draws(epsilon, delta, n_iter)
@@ -126,7 +99,8 @@ def calibrated(*, plain_sum: bool = True, **asked: Any) -> SignedExponential:
     if plain_sum and plain > accounted and sampling_delta_of(plain, n_iter) <= delta / 2.0:
         accounted, sampling = plain, sampling_delta_of(plain, n_iter)
     accounted *= 1.0 - LEDGER_MARGIN
-    spent = (epsilon_of_steps if plain_sum else epsilon_spent)(accounted, n_iter, delta - sampling)
+    bound = accounting.epsilon_of_steps if plain_sum else accounting.epsilon_spent
+    spent = bound(accounted, n_iter, delta - sampling)
     return with_eps0(accounted, epsilon_spent=spent, sampling_delta=sampling, **asked)
 
 
@@ -156,11 +130,11 @@ def _calibrate_with_draws(epsilon: float, delta: float, n_iter: int) -> tuple[fl
             f"many random draws; got {delta!r}."
         )
     # At the whole delta eps0 comes out too large, so its part bounds the part really needed.
-    part = sampling_delta_of(calibrate_eps0(epsilon, delta, n_iter), n_iter)
+    part = sampling_delta_of(accounting.calibrate_eps0(epsilon, delta, n_iter), n_iter)
     if part <= allowed:
-        return calibrate_eps0(epsilon, delta - part, n_iter), part
+        return accounting.calibrate_eps0(epsilon, delta - part, n_iter), part
     # Only a very large epsilon over very few steps comes here: the draws are then not exact enough
     # for the whole of it, and less is spent.
     largest = math.log(allowed / (n_iter * SAMPLING_ERROR) - 1.0)
-    eps0 = min(calibrate_eps0(epsilon, delta - allowed, n_iter), largest)
+    eps0 = min(accounting.calibrate_eps0(epsilon, delta - allowed, n_iter), largest)
     return eps0, allowed

@@ -12,10 +12,9 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from dplasso.privacy.accounting import calibrate, epsilon_of_rho, library, zcdp_event
+from dplasso.privacy.accounting import calibrate, epsilon_of_rho, library, root_rho, zcdp_event
 from dplasso.privacy.gaussian import calibrate_mu
-from dplasso.privacy.mechanisms.contract import Mechanism, Promise, Words, sensitivity
-from dplasso.privacy.mechanisms.exact import ExactStep
+from dplasso.privacy.mechanisms.contract import Promise, Words
 from dplasso.privacy.mechanisms.gaussian import (
     CALIBRATION_STEPS,
     COUNT_SHARE,
@@ -23,23 +22,27 @@ from dplasso.privacy.mechanisms.gaussian import (
     RATIO_RHO,
     GaussianSteps,
     calibrated_words,
+    check_rounding,
     inexactness,
 )
 from dplasso.privacy.mechanisms.signed_exponential import (
     LEDGER_MARGIN,
+    SignedExponential,
     sampling_delta_of,
     with_eps0,
 )
+from dplasso.privacy.mechanisms.unbounded import ExactStep
 from dplasso.privacy.parameters import check_delta, check_epsilon, check_neighbors
 from dplasso.privacy.wording import STAGED, number_of_classes, rounded_up
 
 
 def _words(statement: Any) -> str:
-    counts = f"noisy counts of the {number_of_classes(statement)} classes, then "
+    counted = f"of the {number_of_classes(statement)} classes"
     if not statement.n_classes:
-        counts = "noisy counts at both ends of the interval of the targets, then "
+        counted = "at both ends of the interval of the targets"
     return (
-        f"{counts if statement.counted else ''}at most {statement.steps:,} steps: columns "
+        f"{f'noisy counts {counted}, then ' if statement.counted else ''}"
+        f"at most {statement.steps:,} steps: columns "
         "drawn by the exponential mechanism, and gradients over all records on those columns, "
         f"each with Gaussian noise{calibrated_words(statement)} (together "
         f"{rounded_up(statement.rho)}-zCDP)"
@@ -60,20 +63,18 @@ class StagedSteps(Promise):
     sensitivity is the same for every K.
     `norm_bound`: bound on the L2 norm of a record's residuals, for the gradients.
     `counted`: whether the records of the classes are counted; each record is in one.
-    `ratio_error`: what rounding of Gaussian noise can add to a log-ratio of probabilities.
     """
 
     n_vertices: int
     n_gradients: int
     n_columns: int
     n_outputs: int
-    feature_bound: float
     norm_bound: float
     counted: bool
-    rho: float
-    epsilon_spent: float
-    sampling_delta: float
-    ratio_error: float
+    rho: float = math.inf
+    epsilon_spent: float = math.inf
+    sampling_delta: float = 0.0
+    ratio_error: float = 0.0
 
     eps0 = 0.0
     eps0_accounted = None
@@ -81,34 +82,22 @@ class StagedSteps(Promise):
 
     @property
     def name(self) -> str:
-        """The mechanism's name: "exponential and gaussian", or "none" without privacy."""
         return STAGED if math.isfinite(self.rho) else "none"
 
     @property
     def accountant(self) -> str:
-        """How the parts' costs are added up."""
         return f"RDP of zCDP ({library()})"
 
     @property
     def stated(self) -> dict[str, Any]:
-        """Entries of the statement that only this mechanism has."""
         return {"rho": self.rho, "counted": self.counted}
 
     @property
     def n_iter(self) -> int:
-        """The most steps of both kinds."""
         return self.n_vertices + self.n_gradients
 
     @property
-    def sensitivity(self) -> float:
-        """How far a coordinate of the gradient can move between neighbours."""
-        return sensitivity(
-            self.feature_bound, self.neighbors, self.residual_bound, self.rows_per_person
-        )
-
-    @property
     def count_sensitivity(self) -> float:
-        """How far the counts of the classes can move between neighbours, in L2."""
         moved = float(self.rows_per_person)
         return moved if self.neighbors == "add-remove" else math.sqrt(2.0) * moved
 
@@ -127,42 +116,39 @@ class StagedSteps(Promise):
         return self.rho - RATIO_RHO * self.ratio_error
 
     def event(self) -> Any:
-        """Return the whole fit as an event of ``dp-accounting``."""
         return zcdp_event(self.rho)
 
     def epsilon_of_rows(self, count: int) -> float:
-        """Return the epsilon for somebody with `count` times as many rows as are covered.
-
-        Infinite where the inexactness of the draws, which counts for more then, uses delta up.
-        """
         rho = count * count * self.rho
         draws = _gaussian_draws(self.n_columns, self.n_gradients, self.n_outputs)
         rest = self.delta - _sampling_delta(rho, self.n_vertices, draws)
         return epsilon_of_rho(rho, rest) if rest > self.delta / 2.0 else math.inf
 
-    def vertices(self, n_iter: int, share: float) -> Mechanism:
+    def vertices(self, n_iter: int, share: float) -> SignedExponential | ExactStep:
         """Return the mechanism of `n_iter` vertices for a share of what the counts leave."""
-        known = self._asked | {"n_iter": n_iter, "feature_bound": self.feature_bound}
+        known = self._asked | {"n_iter": n_iter}
         if self.name == "none":
             return ExactStep(**known)
         accounted = math.sqrt(8.0 * share * self.rho_left / n_iter)
-        spent = {"epsilon_spent": self.epsilon_spent, "sampling_delta": self.sampling_delta}
-        return with_eps0(accounted, **spent, **known)
+        return with_eps0(accounted, **self._spent, **known)
 
     def gradients(self, share: float) -> GaussianSteps:
         """Return the mechanism of the gradients for a share of what the counts leave."""
         return GaussianSteps(
-            **self._asked | {"residual_bound": self.norm_bound},
+            **self._asked | {"residual_bound": self.norm_bound, "feature_bound": 1.0},
             n_iter=self.n_gradients,
             mu=math.sqrt(2.0 * share * self.rho_left),
-            epsilon_spent=self.epsilon_spent,
-            sampling_delta=self.sampling_delta,
             ratio_error=self.ratio_error,
+            **self._spent,
         )
 
     @property
     def _asked(self) -> dict[str, Any]:
         return {part.name: getattr(self, part.name) for part in fields(Promise)}
+
+    @property
+    def _spent(self) -> dict[str, Any]:
+        return {"epsilon_spent": self.epsilon_spent, "sampling_delta": self.sampling_delta}
 
 
 def build_staged(
@@ -183,10 +169,8 @@ def build_staged(
     """Return the mechanism that spends at most `epsilon`, and no more than `LARGEST_EPSILON`.
 
     By default there are as many columns as vertices, and `norm_bound` is `residual_bound`, as of
-    one output.
-
-    Raises TypeError, ValueError if a parameter is not of its kind or out of range, or `delta` too
-    small for the draws.
+    one output. Raises ValueError if `epsilon` or `delta` is too small to cover the rounding of the
+    draws.
     """
     steps = StagedSteps(
         epsilon=check_epsilon(epsilon),
@@ -201,10 +185,6 @@ def build_staged(
         norm_bound=residual_bound if norm_bound is None else norm_bound,
         rows_per_person=rows_per_person,
         counted=counted,
-        rho=math.inf,
-        epsilon_spent=math.inf,
-        sampling_delta=0.0,
-        ratio_error=0.0,
     )
     if math.isinf(epsilon):
         return steps
@@ -215,11 +195,8 @@ def build_staged(
     draws = _gaussian_draws(steps.n_columns, n_gradients, n_outputs)
     sampling = _sampling_delta(largest, n_vertices, draws)
     ratio = inexactness(draws, math.sqrt(2.0 * largest), aim)[1]
-    if not (sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0):
-        raise ValueError(
-            f"epsilon={epsilon:g} or delta={delta:g} is too small to cover the rounding of "
-            f"{draws + n_vertices:.3g} random draws"
-        )
+    paid_for = sampling < delta / 2.0 and RATIO_RHO * ratio < largest / 100.0
+    check_rounding(paid_for, epsilon, delta, draws + n_vertices)
     rho = _calibrated(aim, delta - sampling) * (1.0 - LEDGER_MARGIN)
     spent = min(steps.epsilon, epsilon_of_rho(rho, delta - sampling))
     return replace(steps, rho=rho, epsilon_spent=spent, sampling_delta=sampling, ratio_error=ratio)
@@ -227,8 +204,7 @@ def build_staged(
 
 @lru_cache(maxsize=256)
 def _calibrated(epsilon: float, delta: float) -> float:
-    # rho + 2 sqrt(rho log(1/delta)) = epsilon, never below what the accountant reports.
-    root = epsilon / (math.sqrt(epsilon - math.log(delta)) + math.sqrt(-math.log(delta)))
+    root = root_rho(epsilon, delta)
     return calibrate(zcdp_event, epsilon, delta, start=root * root)
 
 

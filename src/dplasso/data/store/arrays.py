@@ -1,14 +1,21 @@
-"""Writing one flat array of a store: appended to in order, or filled piece by piece."""
+"""The arrays of a store that is being written: each a file, appended to or filled in pieces."""
 
 import os
 import zlib
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from dplasso.data.store.format import DATA_OFFSET, ArrayEntry, npy_header
+from dplasso.data.store.format import (
+    DATA_OFFSET,
+    RECAST_SUFFIX,
+    ArrayEntry,
+    array_file,
+    npy_header,
+)
 
 # A checksum covers about this much of what is appended.
 PIECE_BYTES = 1 << 26
@@ -18,8 +25,8 @@ _COPY_BYTES = 1 << 22
 class ArrayWriter:
     """A flat array in a file, of a size that is known only at the end.
 
-    `checksums`: whether `append` sums up what it writes; pieces written elsewhere come with their
-    own.
+    Pieces that `write_at` wrote, or that will be changed (`checksums` False), come with checksums
+    of their own, which are put into `pieces`.
     """
 
     def __init__(self, path: Path, dtype: DTypeLike, *, checksums: bool = True) -> None:
@@ -27,17 +34,18 @@ class ArrayWriter:
         self.dtype = np.dtype(dtype).newbyteorder("<")
         self.size = 0
         self.pieces: list[tuple[int, int]] = []
-        self._checksums = checksums
+        self.checksums = checksums
         self._open_piece = (0, 0)
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
 
     def append(self, part: NDArray[Any]) -> None:
         """Write some elements after those there are."""
-        data = _bytes_of(part.astype(self.dtype, copy=False))
-        _write_at(self._descriptor, data, self._place(self.size))
+        part = part.astype(self.dtype, copy=False)
+        self.write_at(self.size, part)
         self.size += part.size
-        if self._checksums:
+        if self.checksums:
             length, crc = self._open_piece
+            data = _bytes_of(part)
             self._open_piece = (length + data.nbytes, zlib.crc32(data, crc))
             if self._open_piece[0] >= PIECE_BYTES:
                 self._close_piece()
@@ -48,6 +56,13 @@ class ArrayWriter:
         part = np.full(min(step, count), value, self.dtype)
         for done in range(0, count, step):
             self.append(part[: count - done])
+
+    def append_from(self, other: "ArrayWriter") -> None:
+        """Write the elements of another array, perhaps of another type."""
+        step = _COPY_BYTES // other.dtype.itemsize
+        for begin in range(0, other.size, step):
+            part = np.empty(min(step, other.size - begin), other.dtype)
+            self.append(other.read_at(begin, part))
 
     def reserve(self, size: int) -> None:
         """Make room for a known number of elements, which `write_at` then fills."""
@@ -60,38 +75,22 @@ class ArrayWriter:
 
     def write_at(self, position: int, part: NDArray[Any]) -> None:
         """Write elements at a position; from several threads if need be."""
-        _write_at(self._descriptor, _bytes_of(part), self._place(position))
+        self._write(_bytes_of(part), self._place(position))
 
-    def read_at(self, position: int, part: NDArray[Any]) -> None:
-        """Fill `part` with the elements from a position on; from several threads if need be."""
+    def read_at(self, position: int, part: NDArray[Any]) -> NDArray[Any]:
+        """Fill `part` with the elements from a position on, and return it."""
         data, offset = _bytes_of(part), self._place(position)
         while data.nbytes:
             count = os.preadv(self._descriptor, [data], offset)
             if count == 0:
                 raise OSError(f"{self.path} became shorter while it was in use")
             data, offset = data[count:], offset + count
-
-    def recast(self, dtype: DTypeLike) -> "ArrayWriter":
-        """Return a writer of the same elements, in the same file, as another type."""
-        other = ArrayWriter(self.path.with_suffix(".recast"), dtype, checksums=self._checksums)
-        try:
-            step = _COPY_BYTES // self.dtype.itemsize
-            for begin in range(0, self.size, step):
-                part = np.empty(min(step, self.size - begin), self.dtype)
-                self.read_at(begin, part)
-                other.append(part)
-        except BaseException:
-            other.close()
-            raise
-        self.close()
-        other.path.replace(self.path)
-        other.path = self.path
-        return other
+        return part
 
     def finish(self) -> ArrayEntry:
         """Write the first bytes, send everything to the disk, and close the file."""
         self._close_piece()
-        _write_at(self._descriptor, memoryview(npy_header(self.dtype, self.size)), 0)
+        self._write(memoryview(npy_header(self.dtype, self.size)), 0)
         os.ftruncate(self._descriptor, self._place(self.size))
         os.fsync(self._descriptor)
         self.close()
@@ -106,10 +105,58 @@ class ArrayWriter:
     def _place(self, position: int) -> int:
         return DATA_OFFSET + position * self.dtype.itemsize
 
+    def _write(self, data: memoryview, offset: int) -> None:
+        while data.nbytes:
+            count = os.pwrite(self._descriptor, data, offset)
+            data, offset = data[count:], offset + count
+
     def _close_piece(self) -> None:
         if self._open_piece[0]:
             self.pieces.append(self._open_piece)
         self._open_piece = (0, 0)
+
+
+class ArrayFiles(dict[str, ArrayWriter]):
+    """The arrays of a store in a directory, by name; they are closed with the block."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self.directory = directory
+        self._open = ExitStack()
+
+    def __enter__(self) -> "ArrayFiles":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def new(self, name: str, dtype: DTypeLike, *, checksums: bool = True) -> ArrayWriter:
+        """Begin an array."""
+        self[name] = self.file(array_file(self.directory, name), dtype, checksums)
+        return self[name]
+
+    def file(self, path: Path, dtype: DTypeLike, checksums: bool = True) -> ArrayWriter:
+        """Open a file that has no name among the arrays."""
+        writer = ArrayWriter(path, dtype, checksums=checksums)
+        self._open.callback(writer.close)
+        return writer
+
+    def widen(self, name: str, dtype: DTypeLike) -> ArrayWriter:
+        """Return an array in a type that holds its own elements and those of another."""
+        old = self[name]
+        wider = np.result_type(old.dtype, dtype)
+        if wider == old.dtype:
+            return old
+        new = self.file(old.path.with_suffix(RECAST_SUFFIX), wider, old.checksums)
+        new.append_from(old)
+        old.close()
+        new.path = new.path.replace(old.path)
+        self[name] = new
+        return new
+
+    def finish(self, *names: str) -> dict[str, ArrayEntry]:
+        """Complete those of the arrays that there are."""
+        return {name: self[name].finish() for name in names if name in self}
 
 
 def checksum(part: NDArray[Any]) -> tuple[int, int]:
@@ -121,9 +168,3 @@ def checksum(part: NDArray[Any]) -> tuple[int, int]:
 def _bytes_of(part: NDArray[Any]) -> memoryview:
     # A view of uint8, since an empty memoryview of another type cannot be cast.
     return np.ascontiguousarray(part).view(np.uint8).data
-
-
-def _write_at(descriptor: int, data: memoryview, offset: int) -> None:
-    while data.nbytes:
-        count = os.pwrite(descriptor, data, offset)
-        data, offset = data[count:], offset + count
